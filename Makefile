@@ -1,0 +1,51 @@
+# Two commands do all the set-up: `make index` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+LIBRARY := tests/data/library
+SOURCE ?= $(LIBRARY)
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help install index test lint bench library clean
+
+help:  ## Show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@if $(BIN)/pip list 2>/dev/null | grep -qi '^nvidia-'; then \
+		echo 'GPU packages were installed although none are needed; see constraints.txt'; exit 1; fi
+	@touch $@
+
+install: $(STAMP)  ## Prepare .venv with the pincite command
+
+index: $(STAMP)  ## Index SOURCE (the project's own library by default) and ask it a few questions
+ifeq ($(SOURCE),$(LIBRARY))
+	$(BIN)/pincite index --config tests/data/pincite.yaml
+	@$(BIN)/python examples/ask_library.py tests/data/pincite.yaml
+else
+	$(BIN)/pincite index --source $(SOURCE)
+	@$(BIN)/pincite status
+	@echo 'Ask it something: $(BIN)/pincite query "..."'
+endif
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: $(STAMP) lint  ## Lint, types, layers and every test
+	$(BIN)/python -m pytest
+
+bench: $(STAMP)  ## Measure indexing against bare embedding of the same texts
+	$(BIN)/python benchmarks/indexing.py
+
+library: $(STAMP)  ## Rebuild the project's own documents from their sources
+	$(BIN)/python tests/data/build_library.py
+
+clean:  ## Remove the virtual environment and the default state
+	rm -rf $(VENV) .pincite

@@ -1,0 +1,58 @@
+"""Every error a person can meet, as one tree.
+
+PinciteError                  exit 1, code in JSON
+├── UsageError                exit 2: what was asked for cannot be meant
+│   └── SettingsError         exit 2: the settings file or a key of it
+├── SourceError               a folder cannot be listed, or is not the one remembered
+├── DocumentError             one document; others go on
+├── DatabaseError             Postgres cannot be reached, started or used
+├── ModelError                an embedder cannot be loaded or answers wrongly
+└── IndexStateError           no index yet, wrong embedder, a damaged state, a run in progress
+
+A message names the thing (file, setting, address) and the remedy.
+"""
+
+from __future__ import annotations
+
+
+class PinciteError(Exception):
+    """Base of all; `code` is stable and goes into JSON, the message is for people."""
+
+    exit_code = 1
+    default_code = "error"
+
+    def __init__(self, message: str, code: str | None = None) -> None:
+        super().__init__(message)
+        self.code = code or self.default_code
+
+
+class UsageError(PinciteError):
+    exit_code = 2
+    default_code = "usage"
+
+
+class SettingsError(UsageError):
+    default_code = "settings"
+
+
+class SourceError(PinciteError):
+    default_code = "source"
+
+
+class DocumentError(PinciteError):
+    """One document failed at one stage: `encrypted`, `no_text`, `empty`, `empty_parse`, `corrupt`,
+    `limit_exceeded`, `timeout`, `unsupported`, `unreadable`, `changed` (while it was read), `crashed`."""
+
+    default_code = "document"
+
+
+class DatabaseError(PinciteError):
+    default_code = "database"
+
+
+class ModelError(PinciteError):
+    default_code = "model"
+
+
+class IndexStateError(PinciteError):
+    default_code = "index_state"

@@ -1,0 +1,99 @@
+"""What the pipelines ask of the outside world, as protocols. resources/ implements them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.records import Box
+
+Vectors = NDArray[np.float32]
+"""Shape (n, dimension), rows of unit length."""
+
+Progress = Callable[[int, int], None]
+"""Called with (done, total) while long work goes on."""
+
+
+class TextEmbedder(Protocol):
+    """Turns texts into unit vectors. What exceeds the model's limit is embedded in windows that
+    are averaged; nothing is cut."""
+
+    @property
+    def identity(self) -> str:
+        """Hash of the weights and conventions; two embedders of one identity give one vector."""
+
+    @property
+    def dimension(self) -> int: ...
+
+    def passages(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors: ...
+
+    def queries(self, texts: Sequence[str]) -> Vectors: ...
+
+
+class SentenceSplitter(Protocol):
+    """Sentence spans of each text, in its language; spans are trimmed and never empty."""
+
+    def __call__(self, texts: Sequence[str], language: str) -> list[list[tuple[int, int]]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Restrictions of one query. `equal` maps an allow-listed key (source, uri, title, version,
+    language, block_type, section, `kv.KEY` or a metadata key) to accepted values; `groups` are
+    the asker's."""
+
+    equal: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    dated_from: str | None = None
+    dated_to: str | None = None
+    groups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A chunk as one retrieval route found it; a higher score is better."""
+
+    chunk_id: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A chunk as a reader sees it, with what rerankers need."""
+
+    chunk_id: str
+    doc_id: str
+    index: int
+    source: str
+    uri: str
+    title: str
+    effective_date: str | None
+    family: str
+    section_id: str
+    header_chain: tuple[str, ...]
+    block_types: tuple[str, ...]
+    text: str
+    overlap: str
+    context: str
+    page_start: int | None
+    page_end: int | None
+    boxes: tuple[Box, ...]
+    spans: tuple[tuple[int, int], ...]
+    previous_id: str | None
+    next_id: str | None
+
+
+class SearchIndex(Protocol):
+    """One generation, read in one transaction."""
+
+    def dense(self, vector: Sequence[float], k: int, filters: Filters) -> list[Candidate]: ...
+
+    def lexical(self, terms: Sequence[str], k: int, filters: Filters) -> list[Candidate]: ...
+
+    def passages(self, chunk_ids: Sequence[str], filters: Filters) -> dict[str, Passage]: ...
+
+    def newest_date(self) -> str | None:
+        """The newest effective date in the generation, ISO."""

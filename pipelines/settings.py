@@ -1,0 +1,167 @@
+"""Every setting, with its default, range and meaning. Unknown keys are refused.
+
+The models are frozen; reading the file and the environment is done in resources/settings_file.py.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from pipelines.errors import SettingsError
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class SourceSettings(Section):
+    name: str = Field(min_length=1, description="Name of the source; part of every document's identity.")
+    path: str = Field(min_length=1, description="Folder, relative to the settings file.")
+    include: tuple[str, ...] = Field(("**/*",), description="Glob patterns of files to take.")
+    exclude: tuple[str, ...] = Field((), description="Glob patterns of files to leave out; they win over include.")
+    groups: tuple[str, ...] = Field((), description="Who may find these documents; none means everyone.")
+
+
+class ParsingSettings(Section):
+    timeout_seconds: float = Field(120.0, gt=0, description="Longest time one document may take to parse.")
+    memory_mb: int = Field(2048, ge=256, description="Address space a parser process may add, in MB.")
+    workers: int = Field(0, ge=0, description="Parser processes; 0 is one for each processor, at most 8.")
+    documents_per_worker: int = Field(200, ge=1, description="Documents after which a worker is replaced.")
+    max_megabytes: int = Field(512, ge=1, description="Larger files are refused with code limit_exceeded.")
+
+
+class ChunkingSettings(Section):
+    strategy: Literal["structure"] = Field("structure", description="How documents are split.")
+    target_tokens: int = Field(320, ge=16, description="Own text is packed up to this many tokens.")
+    max_tokens: int = Field(512, ge=16, description="Own text never exceeds this, but for a table row.")
+    overlap_tokens: int = Field(64, ge=0, description="Most tokens repeated from the chunk before; 0 is none.")
+    overlap_floor: float | Literal["auto"] = Field(
+        "auto", description="Cosine from which neighbours overlap; auto is calibrated from the corpus."
+    )
+    clause_tokens: int = Field(25, ge=1, description="A statement with a number this short or shorter is a clause.")
+
+    @model_validator(mode="after")
+    def _ordered(self) -> ChunkingSettings:
+        if self.target_tokens > self.max_tokens:
+            raise ValueError("target_tokens must not exceed max_tokens")
+        return self
+
+
+class SentenceSettings(Section):
+    min_characters: int = Field(3, ge=1, description="Shorter sentences are not made.")
+    min_words: int = Field(1, ge=1, description="Sentences of fewer words are not made.")
+    related_floor: float = Field(0.90, gt=0, le=1, description="Least cosine of a RELATED_TO link.")
+    related_most: int = Field(2, ge=0, le=2, description="Most RELATED_TO links from one sentence.")
+
+
+class EnrichmentSettings(Section):
+    summary: Literal["off", "extractive"] = Field("extractive", description="Document summary put before each chunk.")
+    context: Literal["off", "extractive"] = Field("extractive", description="Context put after each chunk.")
+    summary_characters: int = Field(250, ge=40, description="Longest summary.")
+    context_characters: int = Field(250, ge=40, description="Longest context.")
+
+
+class EmbedderSettings(Section):
+    preset: Literal["auto", "english-small", "multilingual-small"] | None = Field(
+        None, description="A shipped model; auto (the default) chooses by the corpus's languages."
+    )
+    model: str | None = Field(None, description="Any sentence-transformers name or path, or the endpoint's model.")
+    revision: str | None = Field(None, description="Revision of a model named on a hub.")
+    endpoint: str | None = Field(None, description="Base URL of an OpenAI-compatible embeddings endpoint.")
+    api_key_env: str = Field("OPENAI_API_KEY", description="Environment variable that holds the endpoint's key.")
+    passage_prefix: str | None = Field(None, description="Put before passages; by default as the model declares.")
+    query_prefix: str | None = Field(None, description="Put before questions; by default as the model declares.")
+    max_tokens: int = Field(512, ge=16, description="Window of the model; longer texts are embedded in windows.")
+    dtype: Literal["auto", "float32", "bfloat16"] = Field("auto", description="auto takes the faster that is native.")
+    batch_tokens: int = Field(1024, ge=512, description="Tokens of one batch, padding included.")
+
+    @model_validator(mode="after")
+    def _one_of(self) -> EmbedderSettings:
+        if self.endpoint and not self.model:
+            raise ValueError("endpoint needs model")
+        if self.preset and (self.model or self.endpoint):
+            raise ValueError("give either preset or model, not both")
+        return self
+
+    @property
+    def chosen_preset(self) -> str | None:
+        """The preset by name, `auto` included; None where a model is named."""
+        return self.preset or (None if self.model else "auto")
+
+
+class QuerySettings(Section):
+    strategy: Literal["dense", "lexical", "hybrid"] = Field("hybrid", description="How candidates are found.")
+    rerank: tuple[Literal["none", "weighted"], ...] = Field(("none",), description="Rerankers, in sequence.")
+    candidates: int = Field(20, ge=1, le=1000, description="Candidates fetched before reranking.")
+    half_life_days: float = Field(365.0, gt=0, description="Age at which the recency factor halves.")
+    metadata_keys: tuple[str, ...] = Field((), description="Metadata keys that --filter may name.")
+    important_sections: tuple[str, ...] = Field((), description="More patterns of section names that weigh high.")
+
+
+class PublishSettings(Section):
+    golden: str | None = Field(None, description="Golden questions scored after each build (JSON lines).")
+
+
+class Settings(Section):
+    """The whole of pincite.yaml."""
+
+    state: str = Field(".pincite", description="Folder of everything pincite keeps.")
+    database: str = Field("embedded", description="`embedded`, or a postgresql:// URL.")
+    buckets: int = Field(16, ge=1, le=64, description="Static partitions of the documents.")
+    sources: tuple[SourceSettings, ...] = Field((), description="Folders to index.")
+    parsing: ParsingSettings = ParsingSettings()
+    chunking: ChunkingSettings = ChunkingSettings()
+    sentences: SentenceSettings = SentenceSettings()
+    enrichment: EnrichmentSettings = EnrichmentSettings()
+    embedder: EmbedderSettings = EmbedderSettings()
+    query: QuerySettings = QuerySettings()
+    publish: PublishSettings = PublishSettings()
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Settings:
+        names = [source.name for source in self.sources]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"two sources are named {name!r}")
+        return self
+
+
+def _fields_at(location: tuple[Any, ...]) -> list[str]:
+    """Names valid at a place in the tree of settings."""
+    model: Any = Settings
+    for part in location:
+        if isinstance(part, int):
+            continue
+        annotation = model.model_fields[part].annotation
+        model = annotation if isinstance(annotation, type) else SourceSettings
+    return list(model.model_fields)
+
+
+def _explain(error: dict[str, Any]) -> str:
+    location = error["loc"]
+    where = ".".join(str(part) for part in location)
+    if error["type"] == "extra_forbidden":
+        names = _fields_at(location[:-1])
+        near = difflib.get_close_matches(str(location[-1]), names, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"valid names: {', '.join(names)}"
+        return f"unknown setting {where!r}; {hint}"
+    message = error["msg"].removeprefix("Value error, ")
+    return f"setting {where!r}: {message}" if where else message
+
+
+def settings_from(values: Any, origin: str = "settings") -> Settings:
+    """Settings from plain values.
+
+    Raises SettingsError naming `origin`, every wrong key, and the nearest valid name."""
+    if values is None:
+        values = {}
+    if not isinstance(values, dict):
+        raise SettingsError(f"{origin}: expected a mapping of settings, found {type(values).__name__}")
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        problems = "; ".join(_explain(dict(item)) for item in error.errors())
+        raise SettingsError(f"{origin}: {problems}") from None

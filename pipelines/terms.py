@@ -1,0 +1,111 @@
+"""The terms of the lexical index, the same for documents and questions, in any language.
+
+Every word is normalised by its own script, never by the language of the text around it, so a
+question in one language agrees with a document in another. Folding: compatibility forms, case,
+accents, stress marks, soft hyphens, apostrophes inside Cyrillic words, ё as е, ґ as г, and Latin
+look-alikes inside Cyrillic words (common in PDF files). Then, by script:
+
+- Latin: the English Snowball stemmer (Porter2), which on other languages does no more than cut;
+- Cyrillic, Greek, Armenian, Georgian: the first six letters;
+- ideographs, kana, hangul and scripts written without spaces: bigrams;
+- numbers: whole, `1,234` as `1234` and the decimal comma as a point; words holding digits: whole.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+from snowballstemmer.english_stemmer import EnglishStemmer
+
+VERSION = "terms-1"
+STEM_LETTERS = 6
+LONGEST = 64
+"""Longer words are cut here, so that a term always fits an index entry."""
+
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u2fff\u3005-\u3007\u3040-\u31ff"
+_UNSPACED += "\u3400-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
+_HYPHENS = dict.fromkeys([0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF])
+_APOSTROPHES = dict.fromkeys(map(ord, "’ʼ‘`´′＇"), "'")
+_CYRILLIC_FOLD = str.maketrans({"ё": "е", "ґ": "г", "'": None})
+_LOOK_ALIKES = str.maketrans("aceiopxyk", "асеіорхук")
+_LATIN = re.compile(r"[a-z]")
+_CYRILLIC = re.compile(r"[\u0400-\u052f]")
+_THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")
+_PLAIN = re.compile(r"\d+(?:[.,]\d+)*|[a-z][a-z0-9]*(?:'[a-z0-9]+)*")
+
+
+@lru_cache(maxsize=1)
+def _any_script() -> re.Pattern[str]:
+    """Numbers, runs without spaces, words with their marks and inner apostrophes."""
+    marks = [chr(code) for code in range(0x300, 0x10000) if unicodedata.category(chr(code)) in ("Mn", "Mc")]
+    mark = f"[{''.join(marks)}]"
+    letter = rf"(?:[^\W_{_UNSPACED}]{mark}*)"
+    run = rf"[{_UNSPACED}](?:[{_UNSPACED}]|{mark})*"
+    return re.compile(rf"\d+(?:[.,]\d+)*|{run}|(?!\d){letter}+(?:'{letter}+)*")
+
+
+def _number(text: str) -> str:
+    if not text.isascii():
+        text = "".join(str(unicodedata.decimal(letter, letter)) for letter in text)
+    if _THOUSANDS.fullmatch(text):
+        return text.replace(",", "")
+    return text.replace(",", ".")
+
+
+def _without_marks(word: str) -> str:
+    return "".join(letter for letter in unicodedata.normalize("NFD", word) if not unicodedata.combining(letter))
+
+
+def _stem(word: str) -> str:
+    """One folded word of one script, cut or stemmed; words with digits stay whole."""
+    if any(letter.isdigit() for letter in word):
+        return word
+    first = ord(word[0])
+    if first < 0x250 or 0x1E00 <= first < 0x1F00:
+        return str(EnglishStemmer().stemWord(word))  # a stemmer keeps state: one for each call
+    if 0x370 <= first < 0x590 or 0x10A0 <= first < 0x1100 or 0x1F00 <= first < 0x2000:
+        return word[:STEM_LETTERS]
+    return word
+
+
+@lru_cache(maxsize=1 << 16)
+def _normal(word: str) -> tuple[str, ...]:
+    """Terms of one matched word: one, but for a word that an apostrophe divides."""
+    if word[0].isdigit():
+        return (_number(word),)
+    if _CYRILLIC.search(word):
+        word = "".join(letter for letter in word.translate(_CYRILLIC_FOLD) if not 0x300 <= ord(letter) < 0x370)
+        return (_stem(word.translate(_LOOK_ALIKES) if _LATIN.search(word) else word),)
+    if not word.isascii():
+        first = ord(word[0])
+        folds = first < 0x800 or 0x1E00 <= first < 0x2000
+        word = _without_marks(word) if folds else unicodedata.normalize("NFC", word)
+    parts = word.removesuffix("'s").split("'") if "'" in word else [word]
+    return tuple(_stem(part) for part in parts if part)
+
+
+def _bigrams(run: str) -> list[str]:
+    return [run[at : at + 2] for at in range(len(run) - 1)] or [run]
+
+
+def terms_of(text: str) -> list[str]:
+    """Terms in order, repeats kept; empty for text without letters and digits."""
+    if text.isascii():
+        found = _PLAIN.findall(text.lower().replace("`", "'"))
+    else:
+        folded = unicodedata.normalize("NFKC", text.translate(_APOSTROPHES).translate(_HYPHENS)).casefold()
+        found = _any_script().findall(unicodedata.normalize("NFC", folded))
+    terms: list[str] = []
+    for word in found:
+        if word[0] >= "\u0e00" and _is_unspaced(word[0]):
+            terms.extend(_bigrams(word))
+        else:
+            terms.extend(_normal(word[:LONGEST]))
+    return terms
+
+
+@lru_cache(maxsize=1 << 14)
+def _is_unspaced(letter: str) -> bool:
+    return re.match(f"[{_UNSPACED}]", letter) is not None

@@ -1,0 +1,44 @@
+"""Counting tokens for chunk budgets, in any language, without a model.
+
+The count belongs to the chunking settings, not to the embedder, so swapping the embedder never
+re-packs a chunk. Words of Latin letters count one for every nine letters begun, words of other
+alphabets one for every four, numbers one for every three digits, every ideograph and every sign
+one. Against all-MiniLM's WordPiece on English and multilingual-e5's Unigram on Ukrainian the
+count is within 15 % (tests/unit/test_tokens.py measures it).
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+
+NAME = "letters-9-4-3"
+LATIN, OTHER, DIGITS = 9, 4, 3
+_PIECE = re.compile(r"[^\W\d_]+|\d+|[^\w\s]|_")
+
+
+def _step(piece: str) -> int:
+    """Characters of this piece that make one token."""
+    first = ord(piece[0])
+    if piece[0].isdigit():
+        return DIGITS
+    if first < 0x250:
+        return LATIN
+    return 1 if 0x2E80 <= first < 0xAC00 else OTHER
+
+
+def count_tokens(text: str) -> int:
+    return sum(-(-len(piece) // _step(piece)) for piece in _PIECE.findall(text))
+
+
+class TokenIndex:
+    """Token counts of any slice of one text in logarithmic time after one pass."""
+
+    def __init__(self, text: str) -> None:
+        self.starts: list[int] = []
+        for match in _PIECE.finditer(text):
+            self.starts.extend(range(match.start(), match.end(), _step(match.group())))
+
+    def count(self, start: int, end: int) -> int:
+        """Tokens that begin in [start, end)."""
+        return bisect_left(self.starts, end) - bisect_left(self.starts, start)
