@@ -1,0 +1,62 @@
+"""Words divided at the end of a line: which hyphens are only line-end hyphens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from pipelines.indexing.pdf_lines import Line
+from pipelines.records import Run
+
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*(?:-[^\W\d_]+)*")
+_DIVIDED = re.compile(r"([^\W\d_]+(?:-[^\W\d_]+)*)[-‐\xad]\s*$")
+_REST = re.compile(r"\s*([^\W\d_]+(?:-[^\W\d_]+)*)")
+LEAST_PART = 3
+
+
+class Hyphens:
+    """Decides by the document's own words."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self.words: set[str] = set()
+        self.compounds: set[str] = set()
+        divided = False
+        for line in lines:
+            whole = _REST.sub(" ", line, count=1) if divided else line
+            divided = _DIVIDED.search(line) is not None
+            for word in _WORD.findall(_DIVIDED.sub("", whole).lower()):
+                if "-" in word:
+                    self.compounds.add(word)
+                    self.words.update(word.split("-"))
+                else:
+                    self.words.add(word)
+
+    def is_soft(self, before: str, after: str) -> bool:
+        """Whether the hyphen between two line parts goes: not before a capital or a digit, not in
+        a compound that stands elsewhere with its hyphen or whose parts are both words here."""
+        divided, rest = _DIVIDED.search(before), _REST.match(after)
+        if divided is None or rest is None or rest[1][0].isupper():
+            return False
+        if before.rstrip().endswith("\xad"):
+            return True
+        a, b = divided[1].lower(), rest[1].lower()
+        if a + b in self.words or a + b in self.compounds:
+            return True
+        if f"{a}-{b}" in self.compounds:
+            return False
+        last, first = a.rsplit("-", 1)[-1], b.split("-", 1)[0]
+        both = last in self.words and first in self.words and min(len(last), len(first)) >= LEAST_PART
+        return not both and "-" not in a + b
+
+    def runs(self, lines: Sequence[Line]) -> list[Run]:
+        """Runs of a block, one a line."""
+        runs: list[Run] = []
+        for line in lines:
+            joined = False
+            if runs and _DIVIDED.search(runs[-1].text) and _REST.match(line.text):
+                joined = True
+                if self.is_soft(runs[-1].text, line.text):
+                    last = runs[-1]
+                    runs[-1] = Run(last.text.rstrip()[:-1], last.box, joined=last.joined)
+            runs.append(Run(line.text, line.box, joined=joined))
+        return runs

@@ -1,0 +1,224 @@
+"""Pages of a PDF to blocks in reading order.
+
+Lines are ordered column by column, running headers and footers set apart, tables found, the rest
+joined into paragraphs and list items by distance, indent and font, headings marked, and what a
+page boundary parts put together again. No letter is lost on the way: `blocks_of` counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from pipelines.indexing.pdf_cells import cells_of, row_texts
+from pipelines.indexing.pdf_furniture import furniture_of
+from pipelines.indexing.pdf_grids import grids_of, ruled_table
+from pipelines.indexing.pdf_headings import mark_headings
+from pipelines.indexing.pdf_hyphens import Hyphens
+from pipelines.indexing.pdf_lines import Line, lines_of
+from pipelines.indexing.pdf_page import LEAST_COVERAGE, PdfPage
+from pipelines.indexing.pdf_paragraphs import BULLET, Draft, Style, drafts_of, ends, is_bullet, style_of
+from pipelines.indexing.pdf_tables import aligned_table
+from pipelines.records import Block, BlockCell, Run
+
+JOINABLE = ("paragraph", "list_item")
+SAME_EDGE = 12.0
+
+
+def blocks_of(pages: Sequence[PdfPage]) -> tuple[tuple[Block, ...], list[tuple[int, float]]]:
+    """Blocks of the whole document, and (page, share) where more than one letter in a hundred of a
+    page's text is in no block."""
+    lines = [lines_of(page) for page in pages]
+    furniture = furniture_of(lines, [page.height for page in pages])
+    bodies = [[li for i, li in enumerate(page) if (at, i) not in furniture] for at, page in enumerate(lines)]
+    style = style_of(bodies)
+    drafts: list[list[Draft]] = [_page_drafts(body, page, style) for body, page in zip(bodies, pages, strict=True)]
+    mark_headings([draft for page in drafts for draft in page], style)
+    drafts = [[draft for draft in page if draft.lines or draft.cells] for page in drafts]
+    edges = [
+        [(furniture[at, i], li) for i, li in enumerate(page) if (at, i) in furniture] for at, page in enumerate(lines)
+    ]
+    _join_pages(drafts, edges)
+    hyphens = Hyphens(line.text for page in bodies for line in page)
+    blocks = tuple(_blocks(drafts, edges, hyphens))
+    return blocks, _lost(pages, blocks)
+
+
+# ---------------------------------------------------------------- one page
+
+
+def _page_drafts(lines: Sequence[Line], page: PdfPage, style: Style) -> list[Draft]:
+    drafts: list[Draft] = []
+    taken: dict[int, Draft] = {}
+    for grid in grids_of(page.rules):
+        table = ruled_table(grid, lines, set(taken))
+        if table is not None:
+            cells = cells_of(table, page.number)
+            draft = Draft("table", [], cells=cells, edges=tuple(table.edges), headers=table.headers)
+            taken.update(dict.fromkeys(table.lines, draft))
+    pending: list[Line] = []
+    at = 0
+    placed: set[int] = set()
+
+    def flush() -> None:
+        drafts.extend(drafts_of(pending, style, page.height))
+        pending.clear()
+
+    while at < len(lines):
+        if at in taken:
+            if id(taken[at]) not in placed:
+                flush()
+                placed.add(id(taken[at]))
+                drafts.append(taken[at])
+            at += 1
+            continue
+        found = aligned_table(lines, at, set(taken))
+        if found is None:
+            pending.append(lines[at])
+            at += 1
+            continue
+        flush()
+        cells = cells_of(found, page.number)
+        drafts.append(Draft("table", [], cells=cells, edges=tuple(found.edges), headers=found.headers))
+        at = found.lines[-1] + 1
+    flush()
+    return drafts
+
+
+# ---------------------------------------------------------------- across pages
+
+
+def _join_pages(drafts: list[list[Draft]], edges: list[list[tuple[str, Line]]]) -> None:
+    """Join what a page (or column) boundary parts, in place; a joined block stays on its first page."""
+    last: Draft | None = None
+    for at, page in enumerate(drafts):
+        if not page:
+            continue
+        first = page[0]
+        if last is not None and last.kind == first.kind == "table":
+            repeated = _table_goes_on(last, first)
+            if repeated is not None:
+                _append_table(last, first, repeated)
+                edges[at] += [("page_header", line) for line in _as_lines(first, repeated)]
+                page.pop(0)
+        elif last is not None and _goes_on(last, first):
+            last.lines += first.lines
+            page.pop(0)
+        _join_columns(page)
+        content = [draft for draft in page if draft.kind != "footnote" and draft.confidence == 1]
+        last = content[-1] if content else last
+
+
+def _join_columns(page: list[Draft]) -> None:
+    at = 1
+    while at < len(page):
+        above, draft = page[at - 1], page[at]
+        moved = above.lines and draft.lines and draft.lines[0].column != above.lines[-1].column
+        if moved and draft.confidence == 1 and _goes_on(above, draft):
+            above.lines += draft.lines
+            page.pop(at)
+        else:
+            at += 1
+
+
+def _goes_on(last: Draft, first: Draft) -> bool:
+    """Whether the first block after a boundary is the rest of the last one before it."""
+    if last.kind not in JOINABLE or first.kind != "paragraph" or not last.lines or not first.lines:
+        return False
+    end, begin = last.lines[-1], first.lines[0]
+    if ends(end.text) or abs(end.size - begin.size) > 0.7 or first.confidence < 1:
+        return False
+    text = begin.text.lstrip()
+    if text[:1].islower() or end.text.rstrip().endswith((",", "-")):
+        return True
+    full = end.x1 > end.right - 0.15 * (end.right - end.left)
+    return full and len(last.lines) + len(first.lines) > 2
+
+
+def _table_goes_on(last: Draft, first: Draft) -> int | None:
+    """How many rows of `first` repeat the header, where it goes on with the table `last`; else None."""
+    if len(last.edges) != len(first.edges):
+        return None
+    if any(abs(a - b) > SAME_EDGE for a, b in zip(last.edges, first.edges, strict=True)):
+        return None
+    repeated = 0
+    while repeated < max(last.headers, 1) and row_texts(first.cells, repeated) == row_texts(last.cells, repeated) != ():
+        repeated += 1
+    if not repeated and first.headers and last.headers:
+        return None
+    return repeated
+
+
+def _append_table(last: Draft, first: Draft, repeated: int) -> None:
+    offset = max(cell.row for cell in last.cells) + 1 - repeated
+    kept = [replace(c, row=c.row + offset, header=False) for c in first.cells if c.row >= repeated]
+    last.cells += tuple(kept)
+
+
+def _as_lines(table: Draft, rows: int) -> list[Line]:
+    """The first rows of a table as lines, so that a repeated header is kept as what it is."""
+    lines = []
+    for row in range(rows):
+        runs = [run for cell in table.cells if cell.row == row for run in cell.runs]
+        boxes = [run.box for run in runs if run.box is not None]
+        text = " ".join(run.text for run in runs)
+        x0, y0 = min(b.x0 for b in boxes), min(b.y0 for b in boxes)
+        x1, y1 = max(b.x1 for b in boxes), max(b.y1 for b in boxes)
+        page = boxes[0].page
+        lines.append(Line(page, 0, x0, x1, text, x0, y0, x1, y1, 0.0, False, False, False, None, None, ()))
+    return lines
+
+
+# ---------------------------------------------------------------- blocks
+
+
+def _blocks(
+    drafts: Sequence[Sequence[Draft]], edges: Sequence[Sequence[tuple[str, Line]]], hyphens: Hyphens
+) -> Iterable[Block]:
+    for page, edge in zip(drafts, edges, strict=True):
+        yield from (Block(kind, (Run(li.text, li.box),)) for kind, li in edge if kind == "page_header")
+        indents = sorted({round(d.marker_x / 6) for d in page if d.kind == "list_item"})
+        yield from (_block(draft, hyphens, indents) for draft in page)
+        yield from (Block(kind, (Run(li.text, li.box),)) for kind, li in edge if kind == "page_footer")
+
+
+def _block(draft: Draft, hyphens: Hyphens, indents: Sequence[int]) -> Block:
+    if draft.kind == "table":
+        return Block("table", cells=draft.cells)
+    if draft.kind == "code":
+        return Block("code", tuple(Run(_indented(line, draft), line.box) for line in draft.lines))
+    runs = hyphens.runs(draft.lines)
+    level, marker = draft.level, draft.marker if draft.kind == "list_item" else None
+    if draft.kind == "list_item":
+        level = min(indents.index(round(draft.marker_x / 6)) + 1, 6) if round(draft.marker_x / 6) in indents else 1
+        if marker and is_bullet(marker):
+            runs[0] = replace(runs[0], text=BULLET.sub("", runs[0].text.lstrip(), count=1))
+    return Block(draft.kind, tuple(runs), level, marker, (), draft.confidence, draft.metadata)
+
+
+def _indented(line: Line, draft: Draft) -> str:
+    left = min(other.x0 for other in draft.lines)
+    width = (line.x1 - line.x0) / max(len(line.text), 1)
+    return " " * round((line.x0 - left) / max(width, 1.0)) + line.text
+
+
+def _lost(pages: Sequence[PdfPage], blocks: Iterable[Block]) -> list[tuple[int, float]]:
+    """Pages whose blocks hold fewer letters and digits than their pieces; bullets do not count."""
+    wanted = {page.number: sum(_weight(item.text) for item in page.items if not item.symbol) for page in pages}
+    held: Counter[int] = Counter()
+    for block in blocks:
+        cells: tuple[BlockCell, ...] = block.cells
+        for run in (*block.runs, *(run for cell in cells for run in cell.runs)):
+            if run.box is not None:
+                held[run.box.page] += _weight(run.text)
+    shares = {page: 1 - held[page] / weight for page, weight in wanted.items() if weight}
+    return [(page, share) for page, share in shares.items() if share > 1 - LEAST_COVERAGE]
+
+
+_WORDS = re.compile(r"[^\W_]")
+
+
+def _weight(text: str) -> int:
+    return len(_WORDS.findall(text))

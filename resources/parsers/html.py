@@ -1,0 +1,289 @@
+"""HTML by lxml: blocks in document order, navigation and page furniture set apart.
+
+Nothing is fetched or run; scripts, styles and hidden elements are left out. The tree is walked by
+events, so nesting costs no recursion.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from pipelines.errors import DocumentError
+from pipelines.records import Block, ParsedFile, Run
+from resources.parsers.html_tables import is_data_table, table_blocks
+from resources.parsers.source_text import Finder, decode
+
+ORIGIN = "lxml"
+_SKIPPED = frozenset(
+    ("script", "style", "noscript", "template", "svg", "head", "iframe", "object", "embed", "canvas", "audio", "video")
+)
+_BLOCK_NAMES = (
+    "address article aside blockquote body center dd details dialog div dl dt fieldset figcaption figure footer form "
+    "h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main nav ol p pre section summary table tbody td tfoot th thead "
+    "tr ul caption option optgroup select textarea"
+)
+_BLOCKS = frozenset(_BLOCK_NAMES.split())
+_HEADING = re.compile(r"h([1-6])\Z")
+_SECTIONING = frozenset(("main", "article", "section", "aside", "td", "li"))
+_ROLES = {"navigation": "nav", "banner": "header", "contentinfo": "footer"}
+_HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+_META_CHARSET = re.compile(rb"""<meta[^>]{0,200}charset\s*=\s*["']?\s*([\w-]{2,40})""", re.IGNORECASE)
+_PROLOG = re.compile(r"\s*<\?xml[^>]*\?>")
+_DATE_NAMES = (
+    "effective_date effective-date dcterms.issued dc.date dcterms.date date article:modified_time "
+    "article:published_time dcterms.modified datepublished last-modified pubdate"
+)
+_DATES = tuple(_DATE_NAMES.split())
+_FREE = {"author": "author", "dc.creator": "author", "description": "description", "keywords": "keywords"}
+
+
+def parse(path: Path) -> ParsedFile:
+    """Raises DocumentError: `corrupt`, `limit_exceeded` (nested too deeply)."""
+    source, warnings = _source(path.read_bytes(), path.name)
+    return parse_source(source, path.name, warnings)
+
+
+def parse_source(source: str, name: str, warnings: tuple[str, ...] = ()) -> ParsedFile:
+    root = _tree(source, name)
+    if root is None:
+        return ParsedFile((), {}, None, warnings, ORIGIN)
+    walker = _Walker(Finder(source, limit=200_000, markup=True), root)
+    walker.walk()
+    if walker.hidden:
+        warnings += (f"{walker.hidden} hidden elements were left out",)
+    return ParsedFile(tuple(walker.blocks), _properties(root), None, warnings, ORIGIN)
+
+
+def _source(data: bytes, name: str) -> tuple[str, tuple[str, ...]]:
+    try:
+        return data.decode("utf-8-sig"), ()
+    except UnicodeDecodeError:
+        pass
+    declared = _META_CHARSET.search(data[:4096])
+    if declared is not None and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        try:
+            return data.decode(declared[1].decode("ascii")), ()
+        except (UnicodeDecodeError, LookupError):
+            pass
+    return decode(data, name)
+
+
+def _tree(source: str, name: str) -> Any:
+    from lxml import etree
+
+    text = _PROLOG.sub("", source, count=1).replace("\x00", "\ufffd")
+    text = "".join(char for char in text if not 0xD800 <= ord(char) <= 0xDFFF) if not text.isascii() else text
+    if not text.strip():
+        return None
+    data = text.encode("utf-8")
+    for huge in (False, True):
+        parser = etree.HTMLParser(
+            encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True, recover=True, huge_tree=huge
+        )
+        root = etree.fromstring(data, parser)
+        if not any("depth" in entry.message.lower() or "huge" in entry.message.lower() for entry in parser.error_log):
+            return root
+    raise DocumentError(f"{name}: elements are nested too deeply; simplify the page", "limit_exceeded")
+
+
+def _properties(root: Any) -> dict[str, str]:
+    properties: dict[str, str] = {}
+    title = root.find(".//title")
+    if title is not None:
+        properties["title"] = "".join(title.itertext())
+    if root.get("lang"):
+        properties["language"] = root.get("lang")
+    named: dict[str, str] = {}
+    for meta in root.iter("meta"):
+        key = meta.get("name") or meta.get("property") or meta.get("itemprop") or meta.get("http-equiv") or ""
+        named.setdefault(key.lower(), meta.get("content") or "")
+    for key in _DATES:
+        if named.get(key, "").strip():
+            properties["effective_date"] = named[key]
+            break
+    if named.get("version", "").strip():
+        properties["version"] = named["version"]
+    for key, own in _FREE.items():
+        if named.get(key, "").strip():
+            properties.setdefault(own, named[key])
+    return properties
+
+
+class _Walker:
+    """Collects inline text until a block begins or ends, then makes a block of it."""
+
+    def __init__(self, finder: Finder, root: Any) -> None:
+        self.finder, self.root = finder, root
+        self.blocks: list[Block] = []
+        self.runs: list[Run] = []
+        self.stack: list[str] = []
+        self.lists: list[dict[str, Any]] = []
+        self.term: list[Run] = []
+        self.hidden = 0
+        headings = [h for h in root.iter("h1") if not _inside(h, ("header", "nav", "footer"))]
+        self.header_has_title = not headings
+
+    def walk(self) -> None:
+        from lxml import etree
+
+        events = etree.iterwalk(self.root, events=("start", "end"))
+        for event, element in events:
+            tag = element.tag if isinstance(element.tag, str) else ""
+            if event == "start":
+                if self._skips(element, tag):
+                    events.skip_subtree()
+                    continue
+                self._begin(element, tag, events)
+            else:
+                self._end(element, tag)
+        self._flush()
+
+    def _skips(self, element: Any, tag: str) -> bool:
+        if tag in _SKIPPED or not tag:
+            return True
+        hidden = element.get("hidden") is not None or bool(_HIDDEN.search(element.get("style") or ""))
+        self.hidden += hidden
+        return hidden
+
+    def _begin(self, element: Any, tag: str, events: Any) -> None:
+        name = _ROLES.get(element.get("role") or "", tag)
+        if tag in _BLOCKS:
+            self._flush()
+        self.stack.append(name)
+        if tag in ("ul", "ol"):
+            self.lists.append(_list_state(element, tag))
+        elif tag == "li" and self.lists:
+            self._begin_item(element)
+        elif tag == "hr":
+            self.blocks.append(Block("break"))
+        elif tag == "br":
+            self.runs.append(Run("\n", joined=True))
+        elif tag == "pre":
+            self._code(element)
+            events.skip_subtree()
+            return
+        elif tag == "table" and is_data_table(element):
+            self.blocks += table_blocks(element, self.finder)
+            events.skip_subtree()
+            return
+        self._text(element.text)
+
+    def _end(self, element: Any, tag: str) -> None:
+        if tag and tag not in _SKIPPED and self.stack and not self._was_skipped(element):
+            if tag in _BLOCKS:
+                self._flush()
+            if tag in ("ul", "ol") and self.lists:
+                self.lists.pop()
+            if tag == "dl":
+                self._flush_term()
+            self.stack.pop()
+        self._text(element.tail)
+
+    def _was_skipped(self, element: Any) -> bool:
+        return element.get("hidden") is not None or bool(_HIDDEN.search(element.get("style") or ""))
+
+    def _text(self, text: str | None) -> None:
+        if not text:
+            return
+        self.runs.append(self.finder.run(text, joined=True) if text.strip() else Run(" ", joined=True))
+
+    # ------------------------------------------------------------ blocks
+
+    def _region(self) -> str | None:
+        """`page_header` or `page_footer` in the furniture of the page, not of an article in it."""
+        for name in reversed(self.stack):
+            if name == "nav":
+                return "page_footer" if "footer" in self.stack else "page_header"
+            if name in ("header", "footer"):
+                outer = self.stack[: self.stack.index(name)]
+                return None if _SECTIONING & set(outer) else f"page_{name}"
+            if name in ("main", "article"):
+                return None
+        return None
+
+    def _flush(self) -> None:
+        runs, self.runs = self.runs, []
+        if not any(run.text.strip() for run in runs):
+            return
+        inner = next((name for name in reversed(self.stack) if name in _BLOCKS or _HEADING.match(name)), "")
+        heading = _HEADING.match(inner)
+        region = self._region()
+        if heading and not (region and not (self.header_has_title and inner == "h1")):
+            self.blocks.append(Block("heading", tuple(runs), int(heading[1])))
+        elif region:
+            self.blocks.append(Block(region, tuple(runs)))
+        elif "dt" in self.stack:
+            self._flush_term()
+            self.term = runs
+        elif "dd" in self.stack:
+            joined = (*self.term, Run(": ", joined=True), *runs) if self.term else tuple(runs)
+            self.term = []
+            self.blocks.append(Block("list_item", joined, max(1, len(self.lists))))
+        elif self.lists and "li" in self.stack:
+            self._item(runs)
+        else:
+            kind = "caption" if inner in ("figcaption", "caption") else "quote" if "blockquote" in self.stack else ""
+            self.blocks.append(Block(kind or "paragraph", tuple(runs)))
+
+    def _flush_term(self) -> None:
+        if self.term:
+            self.blocks.append(Block("list_item", tuple(self.term), max(1, len(self.lists))))
+            self.term = []
+
+    def _begin_item(self, element: Any) -> None:
+        state = self.lists[-1]
+        if state["ordered"]:
+            value = element.get("value") or ""
+            state["number"] = int(value) if value.isdigit() else state["number"] + 1
+            state["marker"] = _numeral(state["number"], state["type"]) + "."
+        state["fresh"] = True
+
+    def _item(self, runs: list[Run]) -> None:
+        state = self.lists[-1]
+        marker = state["marker"] if state["fresh"] else None
+        lead = (Run(state["marker"]), Run(" ", joined=True)) if marker and state["ordered"] else ()
+        state["fresh"] = False
+        self.blocks.append(Block("list_item", (*lead, *runs), len(self.lists), marker))
+
+    def _code(self, element: Any) -> None:
+        text = "".join(element.itertext()).strip("\n").replace("\r\n", "\n")
+        classes = " ".join(el.get("class") or "" for el in element.iter() if isinstance(el.tag, str))
+        found = re.search(r"(?:language|lang|highlight-source)-([\w+#-]+)", classes)
+        runs = tuple(self.finder.run(line, node=False) for line in text.split("\n"))
+        region = self._region()
+        self.blocks.append(Block(region or "code", runs, metadata={"language": found[1]} if found else {}))
+
+
+def _inside(element: Any, tags: tuple[str, ...]) -> bool:
+    return any(parent.tag in tags for parent in element.iterancestors())
+
+
+def _list_state(element: Any, tag: str) -> dict[str, Any]:
+    start = element.get("start") or "1"
+    number = int(start) - 1 if re.fullmatch(r"-?\d{1,9}", start) else 0
+    ordered = tag == "ol"
+    kind = element.get("type") or "1"
+    return {"ordered": ordered, "number": number, "type": kind, "marker": "" if ordered else "•", "fresh": False}
+
+
+def _numeral(number: int, kind: str) -> str:
+    """A list number as `1`, `a`, `A`, `i` or `I` writes it."""
+    if kind in ("a", "A") and 1 <= number <= 702:
+        letters = ""
+        while number:
+            number, rest = divmod(number - 1, 26)
+            letters = chr(ord("a") + rest) + letters
+        return letters.upper() if kind == "A" else letters
+    if kind in ("i", "I") and 1 <= number <= 3999:
+        written = ""
+        for value, numeral in zip(
+            (1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1),
+            ("m", "cm", "d", "cd", "c", "xc", "l", "xl", "x", "ix", "v", "iv", "i"),
+            strict=True,
+        ):
+            times, number = divmod(number, value)
+            written += numeral * times
+        return written.upper() if kind == "I" else written
+    return str(number)

@@ -1,0 +1,135 @@
+"""Which parser reads which file: media type by name, checked against the file's first bytes.
+
+Parsers are imported on first use; a missing library is named with the way to install it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+
+from pipelines.errors import DocumentError
+from pipelines.records import ParsedFile
+
+Parse = Callable[[Path], ParsedFile]
+
+_OFFICE = "application/vnd.openxmlformats-officedocument"
+DOCX = f"{_OFFICE}.wordprocessingml.document"
+XLSX = f"{_OFFICE}.spreadsheetml.sheet"
+PPTX = f"{_OFFICE}.presentationml.presentation"
+MEDIA_TYPES = {
+    ".pdf": "application/pdf",
+    ".docx": DOCX,
+    ".xlsx": XLSX,
+    ".pptx": PPTX,
+    ".html": "text/html",
+    ".htm": "text/html",
+    ".xhtml": "text/html",
+    ".md": "text/markdown",
+    ".markdown": "text/markdown",
+    ".txt": "text/plain",
+    ".text": "text/plain",
+    ".log": "text/plain",
+    ".csv": "text/csv",
+    ".tsv": "text/tab-separated-values",
+    ".eml": "message/rfc822",
+}
+_PARSERS = {
+    "application/pdf": "pdf",
+    DOCX: "docx",
+    XLSX: "spreadsheet",
+    PPTX: "presentation",
+    "text/html": "html",
+    "text/markdown": "markdown",
+    "text/plain": "text",
+    "text/csv": "delimited",
+    "text/tab-separated-values": "delimited",
+    "message/rfc822": "email",
+}
+_ZIPPED = (DOCX, XLSX, PPTX)
+_ZIP, _OLE, _PDF = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"%PDF-"
+_OTHERS = {
+    b"\x89PNG": "a PNG picture",
+    b"\xff\xd8\xff": "a JPEG picture",
+    b"GIF8": "a GIF picture",
+    b"\x1f\x8b": "a gzip archive",
+    b"7z\xbc\xaf": "a 7-Zip archive",
+    b"Rar!": "a RAR archive",
+    b"\x7fELF": "a program",
+    b"MZ\x90\x00": "a program",
+    b"SQLite format 3": "a database",
+    b"{\\rtf": "an RTF document",
+}
+PDF_HEADER_WITHIN = 1024
+
+
+def media_type_of(path: Path) -> str | None:
+    """Media type by the file's name, without touching the file; None where no parser reads it."""
+    return MEDIA_TYPES.get(path.suffix.lower())
+
+
+def parser_of(media_type: str) -> Parse:
+    """The `parse(path)` of a media type.
+
+    Raises DocumentError `unsupported`, also where the parser's library is not installed."""
+    name = _PARSERS.get(media_type)
+    if name is None:
+        raise DocumentError(f"no parser reads {media_type}; convert it to PDF, DOCX, HTML or text", "unsupported")
+    try:
+        module = importlib.import_module(f"resources.parsers.{name}")
+    except ModuleNotFoundError as error:
+        message = f"reading {media_type} needs the library {error.name!r}: pip install 'pincite' again, with all parts"
+        raise DocumentError(message, "unsupported") from None
+    parse: Parse = module.parse
+    return parse
+
+
+def _found_type(head: bytes) -> str | None:
+    if _PDF in head:
+        return "a PDF"
+    if head.startswith(_ZIP):
+        return "a ZIP archive"
+    if head.startswith(_OLE):
+        return "an old Office file"
+    return next((name for magic, name in _OTHERS.items() if head.startswith(magic)), None)
+
+
+def check_content(path: Path, media_type: str) -> None:
+    """Compare the first bytes with the type the name promises.
+
+    Raises DocumentError: `empty`, `encrypted` (an Office file with a password), `corrupt` (another
+    kind of file), `unreadable`."""
+    with open(path, "rb") as stream:
+        head = stream.read(PDF_HEADER_WITHIN)
+    if not head:
+        raise DocumentError(f"{path.name}: the file is empty (0 bytes)", "empty")
+    if media_type in _ZIPPED:
+        if head.startswith(_OLE):
+            raise DocumentError(_locked_or_old(path), "encrypted")
+        if not head.startswith(_ZIP):
+            raise DocumentError(_not_what_it_says(path, head), "corrupt")
+    elif media_type == "application/pdf":
+        if _PDF not in head:
+            raise DocumentError(_not_what_it_says(path, head), "corrupt")
+    elif _found_type(head[:16]) is not None:
+        raise DocumentError(_not_what_it_says(path, head), "corrupt")
+
+
+def _locked_or_old(path: Path) -> str:
+    return (
+        f"{path.name}: an Office file with a password, or in the format before 2007: save it without, as {path.suffix}"
+    )
+
+
+def _not_what_it_says(path: Path, head: bytes) -> str:
+    found = _found_type(head)
+    what = f"the content is {found}" if found else f"the content is not what {path.suffix} files begin with"
+    return f"{path.name}: {what}: rename it to what it is, or save it again"
+
+
+def parse_file(path: Path, media_type: str) -> ParsedFile:
+    """Check and parse one file. Raises DocumentError."""
+    parse = parser_of(media_type)
+    check_content(path, media_type)
+    return parse(path)

@@ -1,0 +1,146 @@
+"""Decoding text files, and finding a run's words again in the decoded source.
+
+Offsets are characters of the decoded source: all of the file's characters but a byte order mark,
+line ends as they are.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from contextlib import suppress
+from pathlib import Path
+
+from pipelines.errors import DocumentError
+from pipelines.records import Run
+
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_GUESSED_FROM = 1 << 16
+_CANDIDATES = ("cp1251", "koi8_u", "cp1252", "cp1250", "cp866", "iso8859_15")
+_CYRILLIC_WORD = re.compile("[а-яіїєґА-ЯІЇЄҐ]{3,}")
+BINARY_SHARE = 0.03
+ENOUGH_TO_GUESS = 100
+
+
+def decode(data: bytes, name: str) -> tuple[str, tuple[str, ...]]:
+    """Text of a file and warnings: by its byte order mark, as UTF-8, as UTF-16 without a mark, else
+    by the likeliest older encoding. Invalid bytes become U+FFFD with a warning.
+
+    Raises DocumentError `corrupt` for what is not text."""
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return data[len(mark) :].decode(encoding, "replace"), ()
+    if (encoding := _unmarked_utf16(data[:2000])) is not None:
+        return data.decode(encoding, "replace"), ()
+    with suppress(UnicodeDecodeError):
+        return data.decode("utf-8"), ()
+    if _looks_binary(data[:_GUESSED_FROM]):
+        raise DocumentError(f"{name}: the content is not text; give the file the ending of what it is", "corrupt")
+    return _guessed(data, name)
+
+
+def _unmarked_utf16(sample: bytes) -> str | None:
+    """UTF-16 shows in every other byte being the same small number: 0 for Latin, 4 for Cyrillic."""
+    for encoding, high in (("utf-16-le", sample[1::2]), ("utf-16-be", sample[0::2])):
+        if len(high) >= 8 and max(high.count(0) + high.count(block) for block in (3, 4, 5, 6)) > 0.9 * len(high):
+            return encoding
+    return None
+
+
+def _looks_binary(sample: bytes) -> bool:
+    odd = sum(byte < 9 or 13 < byte < 32 for byte in sample)
+    return odd > BINARY_SHARE * len(sample)
+
+
+def _guessed(data: bytes, name: str) -> tuple[str, tuple[str, ...]]:
+    mostly = data.decode("utf-8", "replace")
+    multibyte = sum(ord(char) > 127 for char in mostly) - mostly.count("\ufffd")
+    if multibyte >= max(1, mostly.count("\ufffd")):
+        return mostly, (f"{mostly.count(chr(0xFFFD))} invalid bytes in UTF-8 text were replaced",)
+    encoding = "cp1251" if _mostly_cyrillic(data) else "cp1252"
+    if sum(byte > 127 for byte in data[:_GUESSED_FROM]) >= ENOUGH_TO_GUESS:
+        from charset_normalizer import from_bytes
+
+        best = from_bytes(data[:_GUESSED_FROM], cp_isolation=list(_CANDIDATES), steps=8).best()
+        encoding = best.encoding if best is not None else encoding
+    return data.decode(encoding, "replace"), (f"{name}: not UTF-8; read as {encoding}",)
+
+
+def _mostly_cyrillic(data: bytes) -> bool:
+    sample = data[:_GUESSED_FROM].decode("cp1251", "replace")
+    high = sum(ord(char) > 127 for char in sample)
+    return high > 0 and sum(map(len, _CYRILLIC_WORD.findall(sample))) > 0.5 * high
+
+
+def read_text(path: Path) -> tuple[str, tuple[str, ...]]:
+    return decode(path.read_bytes(), path.name)
+
+
+def run_at(source: str, start: int, end: int, locator: str | None = None, joined: bool = False) -> Run:
+    """A run of `source[start:end]`."""
+    return Run(source[start:end], None, start, end, locator, joined)
+
+
+def _as_written(text: str) -> re.Pattern[str]:
+    """Matches a text as markup may have it: characters as entities or escaped, any space for a space."""
+    parts = []
+    for piece in re.findall(r"\s+|[A-Za-z0-9]+|.", text, re.DOTALL):
+        if piece.isspace():
+            parts.append(r"(?:\s|&nbsp;|&#160;|&#xA0;)+")
+        elif piece[0].isascii() and piece[0].isalnum():
+            parts.append(piece)
+        else:
+            parts.append(rf"(?:\\?{re.escape(piece)}|&#?\w{{1,31}};)")
+    return re.compile("".join(parts))
+
+
+_BEFORE = re.compile(r"(?:>|&(?:nbsp|#160|#xA0);)\s*\Z", re.IGNORECASE)
+_AFTER = re.compile(r"\s*(?:<|&(?:nbsp|#160|#xA0);|\Z)", re.IGNORECASE)
+
+
+class Finder:
+    """Finds texts in the source one after the other, from where the last was found.
+
+    With `markup`, a text is a whole text node: it stands between tags, and its characters may be
+    written as entities. `limit` keeps what cannot be found from being found far away."""
+
+    def __init__(self, source: str, limit: int = 2000, markup: bool = False) -> None:
+        self.source, self.limit, self.markup, self.at = source, limit, markup, 0
+
+    def run(self, text: str, until: int | None = None, joined: bool = False, node: bool = True) -> Run:
+        """A run of `text` with its offsets where it is found before `until`; without, where not."""
+        wanted = text.strip()
+        if not wanted:
+            return Run(text, joined=joined)
+        end = min(len(self.source), until if until is not None else self.at + self.limit + len(wanted))
+        place = self._literal(wanted, end, node) or self._written(wanted, end, node)
+        if place is None:
+            return Run(text, joined=joined)
+        self.at = place[1]
+        return Run(text, None, *place, None, joined)
+
+    def _literal(self, wanted: str, end: int, node: bool) -> tuple[int, int] | None:
+        found = self.source.find(wanted, self.at, end)
+        while found >= 0:
+            if self._stands(found, found + len(wanted), node):
+                return found, found + len(wanted)
+            found = self.source.find(wanted, found + 1, end)
+        return None
+
+    def _written(self, wanted: str, end: int, node: bool) -> tuple[int, int] | None:
+        for match in _as_written(wanted).finditer(self.source, self.at, end + 8 * len(wanted)):
+            if self._stands(match.start(), match.end(), node):
+                return match.start(), match.end()
+        return None
+
+    def _stands(self, start: int, end: int, node: bool) -> bool:
+        if not self.markup or not node:
+            return True
+        before = self.source[max(0, start - 200) : start]
+        return bool(_BEFORE.search(before)) and bool(_AFTER.match(self.source, end))

@@ -1,0 +1,69 @@
+"""Small documents for tests, made through the same assembly that parsers use."""
+
+from __future__ import annotations
+
+from pipelines.fingerprint import document_id
+from pipelines.indexing.elements import build_elements
+from pipelines.indexing.structural_chunks import structural_chunks
+from pipelines.records import (
+    Block,
+    BlockCell,
+    Box,
+    Element,
+    ParsedDocument,
+    ParsedFile,
+    RawDocument,
+    Run,
+    StructuralChunk,
+)
+
+
+def raw(uri: str = "notes/example.txt", source: str = "test", **changes: object) -> RawDocument:
+    values: dict[str, object] = {
+        "doc_id": document_id(source, uri),
+        "source": source,
+        "uri": uri,
+        "content_hash": "0" * 32,
+        "size": 1,
+        "media_type": "text/plain",
+        "title": None,
+        "effective_date": None,
+        "version": None,
+        "groups": None,
+        "source_groups": (),
+        "metadata": {},
+    }
+    return RawDocument(**{**values, **changes})  # type: ignore[arg-type]
+
+
+def heading(text: str, level: int = 1) -> Block:
+    return Block("heading", (Run(text),), level=level)
+
+
+def paragraph(text: str, page: int | None = None) -> Block:
+    return Block("paragraph", (Run(text, Box(page, 72.0, 100.0, 500.0, 112.0) if page else None),))
+
+
+def item(text: str) -> Block:
+    return Block("list_item", (Run(text),), level=1, marker="•")
+
+
+def table(*rows: tuple[str, ...], headers: int = 1) -> Block:
+    cells = tuple(
+        BlockCell(row, column, (Run(text),), header=row < headers)
+        for row, texts in enumerate(rows)
+        for column, text in enumerate(texts)
+    )
+    return Block("table", cells=cells)
+
+
+def document(
+    *blocks: Block, title: str | None = "A Title", language: str = "en"
+) -> tuple[ParsedDocument, list[Element]]:
+    properties = {"title": title} if title else {}
+    return build_elements(raw(), ParsedFile(blocks, properties), lambda text: language)
+
+
+def units(*blocks: Block, title: str | None = "A Title") -> tuple[ParsedDocument, list[Element], list[StructuralChunk]]:
+    parsed, elements = document(*blocks, title=title)
+    return parsed, elements, structural_chunks(parsed, elements)

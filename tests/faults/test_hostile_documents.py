@@ -1,0 +1,384 @@
+"""Hostile, damaged and oversized documents, through real worker processes."""
+
+from __future__ import annotations
+
+import os
+import random
+import select
+import signal
+import subprocess
+import sys
+import threading
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pipelines.records import Element, Failure, ParsedDocument, RawDocument
+from pipelines.settings import ParsingSettings
+from resources.parser_pool import ParserPool
+from tests.unit.parsers.documents import raw_of
+
+ROOT = Path(__file__).parents[2]
+LIBRARY = ROOT / "tests" / "data" / "library"
+POLICY = LIBRARY / "policies" / "travel-policy-2026.pdf"
+W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+Outcome = tuple[ParsedDocument, list[Element]] | Failure
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[ParserPool]:
+    with ParserPool(ParsingSettings(workers=1, memory_mb=512, timeout_seconds=60)) as shared:
+        yield shared
+
+
+def parsed(pool: ParserPool, *paths: Path) -> dict[str, Outcome]:
+    return {raw.uri: outcome for raw, outcome in pool.parse([(raw_of(path), path) for path in paths])}
+
+
+def failure(pool: ParserPool, path: Path) -> Failure:
+    """The failure of a document, checked to leave the next one unharmed."""
+    outcomes = parsed(pool, path, LIBRARY / "notes" / "archive-move.txt")
+    assert isinstance(outcomes["archive-move.txt"], tuple)
+    found = outcomes[path.name]
+    assert isinstance(found, Failure)
+    assert (found.stage, found.uri) == ("parsed_elements", path.name)
+    assert path.name in found.message
+    return found
+
+
+def docx(path: Path, document: str | bytes) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as package:
+        package.writestr("word/document.xml", document)
+    return path
+
+
+# ---------------------------------------------------------------- damaged, empty, misnamed
+
+
+def test_zero_bytes(pool: ParserPool, tmp_path: Path) -> None:
+    path = tmp_path / "nothing.pdf"
+    path.touch()
+    assert failure(pool, path).code == "empty"
+
+
+def test_truncated_pdf(pool: ParserPool, tmp_path: Path) -> None:
+    path = tmp_path / "half.pdf"
+    data = POLICY.read_bytes()
+    path.write_bytes(data[: len(data) // 3])
+    outcome = parsed(pool, path)["half.pdf"]
+    assert isinstance(outcome, tuple) or outcome.code in ("corrupt", "no_text")
+
+
+@pytest.mark.parametrize("suffix", [".pdf", ".docx", ".xlsx", ".pptx", ".html", ".txt", ".csv", ".md", ".eml"])
+def test_random_bytes(pool: ParserPool, tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"noise{suffix}"
+    path.write_bytes(random.Random(7).randbytes(40_000))
+    assert failure(pool, path).code == "corrupt"
+
+
+def test_flipped_bytes_never_stop_the_others(pool: ParserPool, tmp_path: Path) -> None:
+    chance = random.Random(11)
+    originals = [POLICY, *LIBRARY.rglob("*.docx"), *LIBRARY.rglob("*.xlsx"), *LIBRARY.rglob("*.html")]
+    paths = []
+    for turn in range(6):
+        for original in originals:
+            data = bytearray(original.read_bytes())
+            for _ in range(20):
+                data[chance.randrange(len(data))] = chance.randrange(256)
+            path = tmp_path / f"{turn}{original.name}"
+            path.write_bytes(data)
+            paths.append(path)
+    outcomes = parsed(pool, *paths)
+    assert len(outcomes) == len(paths)
+    codes = {outcome.code for outcome in outcomes.values() if isinstance(outcome, Failure)}
+    assert codes <= {"corrupt", "no_text", "empty_parse", "encrypted", "limit_exceeded", "crashed"}
+
+
+def test_a_picture_named_pdf(pool: ParserPool, tmp_path: Path) -> None:
+    path = tmp_path / "picture.pdf"
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(4000))
+    found = failure(pool, path)
+    assert found.code == "corrupt" and "PNG" in found.message
+
+
+def test_encrypted_pdf_and_office(pool: ParserPool, tmp_path: Path) -> None:
+    from reportlab.lib.pdfencrypt import StandardEncryption
+    from reportlab.pdfgen.canvas import Canvas
+
+    locked = tmp_path / "locked.pdf"
+    canvas = Canvas(str(locked), encrypt=StandardEncryption("secret", strength=128))
+    canvas.drawString(72, 700, "Hidden")
+    canvas.save()
+    office = tmp_path / "locked.xlsx"
+    office.write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(5000))
+    for path in (locked, office):
+        found = failure(pool, path)
+        assert found.code == "encrypted" and "password" in found.message
+
+
+def test_a_pdf_that_needs_no_password_to_be_read(pool: ParserPool, tmp_path: Path) -> None:
+    from reportlab.lib.pdfencrypt import StandardEncryption
+    from reportlab.pdfgen.canvas import Canvas
+
+    path = tmp_path / "readable.pdf"
+    canvas = Canvas(str(path), encrypt=StandardEncryption("", ownerPassword="owner", strength=128))
+    canvas.drawString(72, 700, "Everybody may read this.")
+    canvas.save()
+    outcome = parsed(pool, path)["readable.pdf"]
+    assert isinstance(outcome, tuple) and outcome[0].body == "Everybody may read this."
+
+
+def test_missing_and_changed_files(pool: ParserPool, tmp_path: Path) -> None:
+    path = tmp_path / "note.txt"
+    path.write_text("First version.")
+    raw = raw_of(path)
+    path.write_text("Second version.")
+    gone = replace(raw, uri="gone.txt")
+    outcomes = {r.uri: o for r, o in pool.parse([(raw, path), (gone, tmp_path / "gone.txt")])}
+    changed, missing = outcomes["note.txt"], outcomes["gone.txt"]
+    assert isinstance(changed, Failure) and changed.code == "changed"
+    assert isinstance(missing, Failure) and missing.code == "unreadable"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
+def test_no_permission(pool: ParserPool, tmp_path: Path) -> None:
+    path = tmp_path / "closed.txt"
+    path.write_text("Text.")
+    raw = raw_of(path)
+    path.chmod(0)
+    ((_, outcome),) = pool.parse([(raw, path)])
+    assert isinstance(outcome, Failure) and outcome.code == "unreadable"
+
+
+# ---------------------------------------------------------------- bombs
+
+
+def test_zip_bomb(pool: ParserPool, tmp_path: Path) -> None:
+    assert failure(pool, docx(tmp_path / "bomb.docx", bytes(80 << 20))).code == "limit_exceeded"
+
+
+def test_xml_entity_bomb_and_external_entity(pool: ParserPool, tmp_path: Path) -> None:
+    entities = '<!ENTITY a "ha">' + "".join(
+        f'<!ENTITY {chr(98 + at)} "{("&" + chr(97 + at) + ";") * 10}">' for at in range(10)
+    )
+    bomb = (
+        f"<!DOCTYPE d [{entities}]><w:document {W}><w:body><w:p><w:r><w:t>&k;</w:t></w:r></w:p></w:body></w:document>"
+    )
+    outside = bomb.replace(entities, '<!ENTITY k SYSTEM "file:///etc/passwd">')
+    for name, text in (("laughs.docx", bomb), ("outside.docx", outside)):
+        assert failure(pool, docx(tmp_path / name, text)).code == "limit_exceeded"
+
+
+def test_html_with_entities_and_outside_references_fetches_nothing(pool: ParserPool, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(
+        '<!DOCTYPE html [<!ENTITY x SYSTEM "file:///etc/passwd">]><html><body><p>Safe &x; text</p>'
+        '<img src="http://192.0.2.1/x"><iframe src="http://192.0.2.1/y">frame</iframe></body></html>'
+    )
+    outcome = parsed(pool, path)["page.html"]
+    assert isinstance(outcome, tuple) and "root:" not in outcome[0].body and "Safe" in outcome[0].body
+
+
+def test_pdf_stream_bomb(tmp_path: Path) -> None:
+    content = zlib.compress(b"(x) Tj " * (40 << 20), 1)
+    objects = [
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Contents 4 0 R/Resources<<>>>>",
+        b"<</Length %d/Filter/FlateDecode>>stream\n%b\nendstream" % (len(content), content),
+    ]
+    path = tmp_path / "stream.pdf"
+    body = b"%PDF-1.4\n" + b"".join(b"%d 0 obj%b\nendobj\n" % (at, o) for at, o in enumerate(objects, start=1))
+    path.write_bytes(body + b"trailer<</Root 1 0 R/Size 5>>\n%%EOF")
+    with ParserPool(ParsingSettings(workers=1, memory_mb=256, timeout_seconds=20)) as pool:
+        assert failure(pool, path).code in ("limit_exceeded", "crashed", "timeout", "corrupt", "no_text")
+
+
+def test_a_file_over_the_size_limit(tmp_path: Path) -> None:
+    path = tmp_path / "large.txt"
+    path.write_bytes(b"text\n" * 300_000)
+    with ParserPool(ParsingSettings(workers=1, max_megabytes=1)) as pool:
+        found = failure(pool, path)
+    assert found.code == "limit_exceeded" and "max_megabytes" in found.message
+
+
+def test_a_document_that_needs_more_memory_than_allowed(tmp_path: Path) -> None:
+    path = tmp_path / "large.txt"
+    with path.open("wb") as stream:
+        stream.truncate(400 << 20)
+    with ParserPool(ParsingSettings(workers=1, memory_mb=256)) as pool:
+        found = failure(pool, path)
+    assert found.code == "limit_exceeded" and "memory_mb" in found.message
+
+
+# ---------------------------------------------------------------- large but honest
+
+
+def test_ten_thousand_nested_headings_and_lists(pool: ParserPool, tmp_path: Path) -> None:
+    html, text = tmp_path / "deep.html", tmp_path / "deep.md"
+    html.write_text("".join(f"<div><h{at % 6 + 1}>Heading {at}</h{at % 6 + 1}>" for at in range(10_000)))
+    text.write_text("\n".join(" " * at + f"- item {at}" for at in range(3_000)))
+    outcomes = parsed(pool, html, text)
+    assert isinstance(outcomes["deep.md"], tuple)
+    deep = outcomes["deep.html"]
+    assert isinstance(deep, Failure) and deep.code == "limit_exceeded"
+
+
+def test_a_word_of_a_million_characters(pool: ParserPool, tmp_path: Path) -> None:
+    paths = [tmp_path / f"word{suffix}" for suffix in (".txt", ".md", ".html", ".csv")]
+    for path in paths:
+        path.write_text("x" * 1_000_000)
+    for outcome in parsed(pool, *paths).values():
+        assert isinstance(outcome, tuple) and len(outcome[0].body) == 1_000_000
+
+
+def test_a_sheet_of_twenty_thousand_rows(pool: ParserPool, tmp_path: Path) -> None:
+    import openpyxl
+
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet("Rows")
+    sheet.append(["Name", "Value", "Note"])
+    for at in range(20_000):
+        sheet.append([f"name {at}", at, "some words"])
+    path = tmp_path / "rows.xlsx"
+    book.save(path)
+    outcome = parsed(pool, path)["rows.xlsx"]
+    assert isinstance(outcome, tuple)
+    assert len(outcome[1][-1].cells) == 60_003
+
+
+def test_bad_characters_in_text(pool: ParserPool, tmp_path: Path) -> None:
+    path = tmp_path / "bad.md"
+    path.write_bytes(
+        "---\ntitle: A\\uD800\n---\nNul \x00, mark \ufffe, right \u202bעברית\u202c end.".encode() + b" \xff\xfe"
+    )
+    outcome = parsed(pool, path)["bad.md"]
+    assert isinstance(outcome, tuple)
+    assert "\x00" not in outcome[0].body and "\u202bעברית\u202c" in outcome[0].body
+    outcome[0].body.encode()
+
+
+# ---------------------------------------------------------------- hangs, crashes, ends
+
+
+@pytest.fixture
+def hanging(tmp_path: Path) -> tuple[RawDocument, Path]:
+    """A pipe under a document's name: whoever reads it waits for a writer."""
+    path = tmp_path / "hang.txt"
+    os.mkfifo(path)
+    return replace(raw_of(LIBRARY / "notes" / "archive-move.txt"), doc_id="hang", uri="hang.txt", size=1 << 30), path
+
+
+def children() -> set[int]:
+    return {int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()}
+
+
+def test_a_parser_that_hangs_is_killed_and_others_go_on(hanging: tuple[RawDocument, Path]) -> None:
+    good = LIBRARY / "notes" / "archive-move.txt"
+    before = children()
+    with ParserPool(ParsingSettings(workers=1, timeout_seconds=1)) as pool:
+        outcomes = {raw.uri: outcome for raw, outcome in pool.parse([hanging, (raw_of(good), good)])}
+    found = outcomes["hang.txt"]
+    assert isinstance(found, Failure) and found.code == "timeout" and "timeout_seconds" in found.message
+    assert isinstance(outcomes[good.name], tuple)
+    assert children() == before
+
+
+def test_a_worker_that_dies_costs_one_document(hanging: tuple[RawDocument, Path]) -> None:
+    good = LIBRARY / "notes" / "archive-move.txt"
+    before = children()
+
+    def kill_the_reader() -> None:
+        with open(hanging[1], "wb"):  # returns once the worker reads
+            for pid in children() - before:
+                os.kill(pid, signal.SIGKILL)
+
+    with ParserPool(ParsingSettings(workers=1, timeout_seconds=60)) as pool:
+        killer = threading.Thread(target=kill_the_reader)
+        killer.start()
+        outcomes = {raw.uri: outcome for raw, outcome in pool.parse([hanging, (raw_of(good), good)])}
+        killer.join()
+    found = outcomes["hang.txt"]
+    assert isinstance(found, Failure) and found.code == "crashed" and "SIGKILL" in found.message
+    assert isinstance(outcomes[good.name], tuple)
+
+
+def test_an_interrupt_is_left_to_the_parent(hanging: tuple[RawDocument, Path]) -> None:
+    before = children()
+    ignored: list[int] = []
+
+    def interrupt_the_reader() -> None:
+        with open(hanging[1], "wb") as stream:
+            for pid in children() - before:
+                status = Path(f"/proc/{pid}/status").read_text()
+                ignored.append(int(status.split("SigIgn:")[1].split()[0], 16))
+                os.kill(pid, signal.SIGINT)
+            stream.write(b"other content")
+
+    with ParserPool(ParsingSettings(workers=1, timeout_seconds=60)) as pool:
+        interrupter = threading.Thread(target=interrupt_the_reader)
+        interrupter.start()
+        ((_, outcome),) = pool.parse([hanging])
+        interrupter.join()
+    assert [mask >> (signal.SIGINT - 1) & 1 for mask in ignored] == [1]
+    assert isinstance(outcome, Failure) and outcome.code == "changed"
+
+
+def test_workers_end_with_their_parent(hanging: tuple[RawDocument, Path]) -> None:
+    script = (
+        "import pickle, sys; from pathlib import Path\n"
+        "from pipelines.settings import ParsingSettings; from resources.parser_pool import ParserPool\n"
+        "raw, path = pickle.loads(bytes.fromhex(sys.argv[1]))\n"
+        "list(ParserPool(ParsingSettings(workers=1)).parse([(raw, path)]))\n"
+    )
+    import pickle
+
+    argument = pickle.dumps(hanging).hex()
+    parent = subprocess.Popen([sys.executable, "-c", script, argument], cwd=ROOT, env={**os.environ, "PYTHONPATH": "."})
+    with open(hanging[1], "wb", buffering=0) as stream:
+        os.kill(parent.pid, signal.SIGKILL)
+        parent.wait()
+        closed = select.poll()
+        closed.register(stream.fileno(), select.POLLERR)
+        assert closed.poll(20_000), "the worker outlived its parent"
+
+
+def test_workers_are_renewed_and_kept(tmp_path: Path) -> None:
+    paths = []
+    for at in range(5):
+        paths.append(tmp_path / f"{at}.txt")
+        paths[-1].write_text(f"Text {at}.")
+    before = children()
+    with ParserPool(ParsingSettings(workers=1, documents_per_worker=2)) as pool:
+        first = parsed(pool, paths[0])
+        kept = children() - before
+        assert isinstance(first["0.txt"], tuple) and len(kept) == 1
+        parsed(pool, *paths[1:])
+        assert not kept & children()
+        pool.close()
+        assert children() == before
+        assert isinstance(parsed(pool, paths[0])["0.txt"], tuple)
+
+
+def test_leaving_early_ends_the_work(hanging: tuple[RawDocument, Path]) -> None:
+    good = LIBRARY / "notes" / "archive-move.txt"
+    before = children()
+    pool = ParserPool(ParsingSettings(workers=2, timeout_seconds=60))
+    others = [(replace(raw_of(good), doc_id=str(at), uri=f"{at}.txt"), good) for at in range(3)]
+    results = pool.parse([hanging, *others])
+    assert isinstance(next(results)[1], tuple)
+    results.close()
+    pool.close()
+    assert children() == before
+
+
+def test_progress_counts_every_document(pool: ParserPool) -> None:
+    paths = sorted((LIBRARY / "notes").glob("*.*"))
+    seen: list[tuple[int, int]] = []
+    for _ in pool.parse([(raw_of(path), path) for path in paths], lambda done, total: seen.append((done, total))):
+        pass
+    assert seen == [(at + 1, len(paths)) for at in range(len(paths))]
