@@ -1,0 +1,63 @@
+"""What a document's rows in the search tables are made of, and when they must be replaced."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date
+
+from pipelines.fingerprint import fingerprint
+from pipelines.indexing.cleaning import clean_metadata, clean_text
+from pipelines.indexing.dates import iso_date
+from pipelines.records import Chunk, ParsedDocument, RawDocument
+from pipelines.terms import terms_of
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentFacts:
+    """What is known of a document from its side-car, else from the file itself."""
+
+    title: str
+    family: str
+    effective_date: date | None
+    version: str | None
+    groups: tuple[str, ...]
+    metadata: dict[str, str]
+
+
+def document_facts(raw: RawDocument, parsed: ParsedDocument) -> DocumentFacts:
+    """The side-car wins over the file, and both over the source's settings.
+
+    Documents of one family are versions of one another: the metadata key `family` says so, else the
+    same title."""
+    metadata = {**parsed.metadata, **clean_metadata(raw.metadata)}
+    alone = f"{raw.source}/{raw.uri}"
+    family = metadata.get("family") or (alone if parsed.title_is_file_name else _folded(parsed.title))
+    dated = iso_date(raw.effective_date) if raw.effective_date else parsed.effective_date
+    groups = raw.groups if raw.groups is not None else (parsed.groups or raw.source_groups)
+    return DocumentFacts(
+        title=parsed.title,
+        family=family,
+        effective_date=date.fromisoformat(dated) if dated else None,
+        version=clean_text(raw.version or "") or parsed.version,
+        groups=tuple(clean_text(group) for group in groups),
+        metadata=metadata,
+    )
+
+
+def _folded(title: str) -> str:
+    return re.sub(r"\W+", " ", title.casefold()).strip()
+
+
+def chunk_terms(chunk: Chunk, title: str) -> list[str]:
+    """Terms of the lexical index: title, header chain and own text."""
+    chain = [heading for heading in chunk.header_chain if heading != title]
+    return terms_of("\n".join([title, *chain, chunk.text]))
+
+
+def row_hash(facts: DocumentFacts, *parts: object) -> str:
+    """Hash of all that a document's rows show; equal hashes need no rewrite."""
+    return fingerprint("rows", VERSION, facts.title, facts.family, str(facts.effective_date), facts.version,
+                       facts.groups, facts.metadata, parts)  # fmt: skip

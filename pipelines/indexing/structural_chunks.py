@@ -1,0 +1,192 @@
+"""Elements to structural chunks: the smallest units that are never split.
+
+A stack of headings gives every unit its header chain and its section; a table becomes one unit a
+row, written `Header: value | Header: value`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from pipelines.fingerprint import fingerprint
+from pipelines.indexing.places import boxes_of, locator_of, pages_of
+from pipelines.records import Cell, Element, ParsedDocument, Span, StructuralChunk
+from pipelines.tokens import count_tokens
+
+VERSION = 1
+_OUTSIDE = frozenset({"page_header", "page_footer"})
+_TYPES = {"list_item": "list-item", "caption": "caption", "code": "code", "formula": "formula"}
+_KEY_VALUE = re.compile(r"^[^:.!?]{2,60}:\s+\S")
+_MEASURE = re.compile(
+    r"\d[\d.,\s]*(?:%|°|[$€£₴]|\b(?:ms|s|sec|seconds?|min|minutes?|h|hours?|days?|weeks?|months?|years?|"
+    r"kb|mb|gb|tb|kg|mg|g|ml|l|mm|cm|m|km|usd|eur|gbp|uah|percent|copies|times|"
+    r"секунд\w*|хвилин\w*|годин\w*|дн\w+|день|тижн\w*|місяц\w*|рок\w*|років|рік|грн|мг|мл|кг|г|см|мм|км|відсотк\w*)\b)"
+    r"|[$€£₴]\s?\d|\b(?:19|20)\d\d-\d\d-\d\d\b|\b\d{1,2}[./]\d{1,2}[./]\d{2,4}\b"
+    r"|\b(?:at least|at most|no (?:more|less|fewer|later) than|within|maximum|minimum|up to)\b"
+    r"|\b(?:не більше|не менше|щонайменше|щонайбільше|протягом)\b",
+    re.IGNORECASE,
+)
+
+
+def is_clause(text: str, limit: int) -> bool:
+    """A short dense statement with a number and a unit, date or limit, or in key: value form."""
+    if not any(character.isdigit() for character in text) or count_tokens(text) > limit:
+        return False
+    return bool(_MEASURE.search(text) or _KEY_VALUE.match(text))
+
+
+@dataclass
+class _Section:
+    """Where the walk stands: the stack of headings and the section under it."""
+
+    doc_id: str
+    title: str | None
+    stack: list[tuple[int, str]] = field(default_factory=list)
+    seen: Counter[tuple[str, ...]] = field(default_factory=Counter)
+    section_id: str = ""
+
+    def __post_init__(self) -> None:
+        self.open()
+
+    @property
+    def chain(self) -> tuple[str, ...]:
+        if self.stack:
+            return tuple(text for _, text in self.stack)
+        return (self.title,) if self.title else ()
+
+    def enter(self, level: int, text: str) -> None:
+        while self.stack and self.stack[-1][0] >= level:
+            self.stack.pop()
+        self.stack.append((level, text))
+        self.open()
+
+    def open(self) -> None:
+        chain = self.chain
+        self.section_id = fingerprint("section", self.doc_id, chain, self.seen[chain])
+        self.seen[chain] += 1
+
+
+def structural_chunks(
+    document: ParsedDocument, elements: Sequence[Element], clause_tokens: int = 25
+) -> list[StructuralChunk]:
+    """Structural chunks of one document in reading order; headings are among them.
+
+    A document of nothing but headings has them as paragraphs, so that none of its text is lost."""
+    body = [element for element in elements if element.kind not in _OUTSIDE]
+    only_headings = all(element.kind in ("heading", "break") for element in body)
+    section = _Section(document.doc_id, None if document.title_is_file_name else document.title)
+    chunks: list[StructuralChunk] = []
+    for position, element in enumerate(body):
+        if element.kind == "break":
+            section.open()
+        elif element.kind == "heading" and not only_headings:
+            section.enter(element.level or 1, element.text)
+            chunks.append(_unit(section, section.chain, element, "heading", element.text, len(chunks)))
+        elif element.kind == "table" and element.cells:
+            chain = _with_caption(section.chain, body, position)
+            for text, span, cells in table_rows(element):
+                chunks.append(_unit(section, chain, element, "table-row", text, len(chunks), span, cells))
+        elif element.text.strip():
+            kind = _block_type(element, clause_tokens)
+            chunks.append(_unit(section, section.chain, element, kind, element.text, len(chunks)))
+    return chunks
+
+
+def _block_type(element: Element, clause_tokens: int) -> str:
+    if element.kind in _TYPES:
+        return _TYPES[element.kind]
+    return "clause" if is_clause(element.text, clause_tokens) else "paragraph"
+
+
+def _with_caption(chain: tuple[str, ...], body: Sequence[Element], position: int) -> tuple[str, ...]:
+    """The chain of a table's rows ends with its caption, which stands before it, else after it."""
+    for neighbour in (position - 1, position + 1):
+        if 0 <= neighbour < len(body) and body[neighbour].kind == "caption":
+            return (*chain, body[neighbour].text)
+    return chain
+
+
+def _unit(
+    section: _Section,
+    chain: tuple[str, ...],
+    element: Element,
+    block_type: str,
+    text: str,
+    index: int,
+    span: Span | None = None,
+    cells: Sequence[Cell] = (),
+) -> StructuralChunk:
+    span = span or Span(element.start, element.end)
+    page_start, page_end = pages_of(element, span)
+    metadata = dict(element.metadata)
+    locator = locator_of(element, span)
+    if locator:
+        metadata["locator"] = locator
+    return StructuralChunk(
+        doc_id=section.doc_id,
+        index=index,
+        section_id=section.section_id,
+        header_chain=chain,
+        block_type=block_type,
+        text=text,
+        span=span,
+        element=element.index,
+        page_start=page_start,
+        page_end=page_end,
+        boxes=boxes_of(element.places, [span]),
+        tokens=count_tokens(text),
+        metadata=metadata,
+    )
+
+
+def table_rows(element: Element) -> Iterable[tuple[str, Span, list[Cell]]]:
+    """(text, span, cells) of every data row. The header rows belong to the span of the first row
+    after them; a table of headers alone has them as rows. A row of one spanning cell is a heading
+    within the table and takes no column header."""
+    rows: dict[int, list[Cell]] = {}
+    for cell in element.cells:
+        for row in range(cell.row, cell.row + max(1, cell.row_span)):
+            rows.setdefault(row, []).append(cell)
+    heads = [row for row in sorted(rows) if all(cell.header for cell in rows[row])]
+    if len(heads) == len(rows):
+        heads = []
+    headers = _column_headers([cell for row in heads for cell in rows[row] if cell.row == row])
+    start: int | None = None
+    for row in sorted(rows):
+        own = [cell for cell in rows[row] if cell.row == row and cell.text.strip()]
+        if own and start is None:
+            start = min(cell.start for cell in own)
+        if row in heads or not own or start is None:
+            continue
+        cells = sorted(rows[row], key=lambda cell: cell.column)
+        spanning = len(cells) == 1 and cells[0].column_span > 1
+        yield (
+            cells[0].text if spanning else _row_text(cells, headers),
+            Span(start, max(cell.end for cell in own)),
+            cells,
+        )
+        start = None
+
+
+def _column_headers(cells: Sequence[Cell]) -> dict[int, str]:
+    """For every column its header texts from the top down, joined; spanning headers count for all."""
+    columns: dict[int, list[str]] = {}
+    for cell in sorted(cells, key=lambda cell: (cell.row, cell.column)):
+        for column in range(cell.column, cell.column + max(1, cell.column_span)):
+            texts = columns.setdefault(column, [])
+            if cell.text.strip() and cell.text not in texts:
+                texts.append(cell.text)
+    return {column: " / ".join(texts) for column, texts in columns.items()}
+
+
+def _row_text(cells: Sequence[Cell], headers: dict[int, str]) -> str:
+    parts = []
+    for cell in cells:
+        if not cell.text.strip():
+            continue
+        header = headers.get(cell.column, "")
+        parts.append(f"{header}: {cell.text}" if header and header != cell.text else cell.text)
+    return " | ".join(parts)

@@ -1,0 +1,150 @@
+"""The stages as data: what each makes, from what, and which settings shape it.
+
+A stage's key is the hash of everything but documents that shapes its result: its version, its
+settings, and the keys of the stages before it. Tables of different keys stand side by side, so
+switching back to settings used before finds their results again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pipelines import records, terms, tokens
+from pipelines.fingerprint import fingerprint
+from pipelines.indexing import (
+    contexts,
+    elements,
+    embeddings,
+    overlap,
+    packed_chunks,
+    sentence_links,
+    sentences,
+    structural_chunks,
+    summaries,
+)
+from pipelines.settings import Settings
+
+WHOLE = -1
+"""The bucket number of a table that is not partitioned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """What a generation has frozen: overlap floors by language and the embedder's identity."""
+
+    floors: Mapping[str, float] = field(default_factory=dict)
+    embedder: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One asset: `tables` it makes (name to record type), `inputs` it reads (table names)."""
+
+    name: str
+    version: int
+    tables: Mapping[str, type]
+    inputs: tuple[str, ...]
+    shaped_by: Callable[[Settings, Resolved], Any]
+
+
+def _stages() -> tuple[Stage, ...]:
+    return (
+        Stage("raw_documents", 1, {"raw_documents": records.RawDocument}, (), lambda s, r: None),
+        Stage(
+            "parsed_elements",
+            elements.STAGE_VERSION,
+            {"parsed_documents": records.ParsedDocument, "parsed_elements": records.Element},
+            ("raw_documents",),
+            lambda s, r: None,
+        ),
+        Stage(
+            "structural_chunks",
+            structural_chunks.VERSION,
+            {"structural_chunks": records.StructuralChunk},
+            ("parsed_documents", "parsed_elements"),
+            lambda s, r: s.chunking.clause_tokens,
+        ),
+        Stage(
+            "packed_chunks",
+            packed_chunks.VERSION,
+            {"packed_chunks": records.PackedChunk},
+            ("structural_chunks", "parsed_elements"),
+            lambda s, r: (s.chunking.strategy, s.chunking.target_tokens, s.chunking.max_tokens, tokens.NAME),
+        ),
+        Stage(
+            "chunks",
+            overlap.VERSION,
+            {"chunks": records.Chunk},
+            ("packed_chunks", "parsed_documents"),
+            lambda s, r: (s.chunking.overlap_tokens, dict(r.floors)),
+        ),
+        Stage(
+            "sentences",
+            sentences.VERSION,
+            {"sentences": records.Sentence},
+            ("chunks", "parsed_documents", "parsed_elements", "structural_chunks"),
+            lambda s, r: (s.sentences.min_characters, s.sentences.min_words),
+        ),
+        Stage(
+            "document_summaries",
+            summaries.VERSION,
+            {"document_summaries": records.DocumentSummary},
+            ("chunks", "sentences"),
+            lambda s, r: (s.enrichment.summary, s.enrichment.summary_characters),
+        ),
+        Stage(
+            "chunk_contexts",
+            contexts.VERSION,
+            {"chunk_contexts": records.ChunkContext},
+            ("chunks", "parsed_documents", "sentences"),
+            lambda s, r: (s.enrichment.context, s.enrichment.context_characters),
+        ),
+        Stage(
+            "chunk_embeddings",
+            embeddings.VERSION,
+            {"chunk_embeddings": records.Embedding},
+            ("chunks", "document_summaries", "chunk_contexts"),
+            lambda s, r: r.embedder,
+        ),
+        Stage(
+            "sentence_embeddings",
+            embeddings.VERSION,
+            {"sentence_embeddings": records.Embedding},
+            ("sentences",),
+            lambda s, r: r.embedder,
+        ),
+        Stage(
+            "sentence_links",
+            sentence_links.VERSION,
+            {"sentence_links": records.SentenceLink},
+            ("sentences", "sentence_embeddings"),
+            lambda s, r: (s.sentences.related_floor, s.sentences.related_most),
+        ),
+    )
+
+
+STAGES: Mapping[str, Stage] = {stage.name: stage for stage in _stages()}
+MAKER: Mapping[str, Stage] = {table: stage for stage in STAGES.values() for table in stage.tables}
+"""The stage that makes a table."""
+
+
+def stage_key(name: str, settings: Settings, resolved: Resolved) -> str:
+    """The key of a stage under these settings and frozen statistics."""
+    stage = STAGES[name]
+    before = [stage_key(MAKER[table].name, settings, resolved) for table in stage.inputs]
+    return fingerprint(name, stage.version, settings.buckets, stage.shaped_by(settings, resolved), before)
+
+
+def generation_key(settings: Settings, embedder: str) -> str:
+    """What tells one generation from another before its statistics are frozen: all settings that
+    shape it, the stages' versions, and the identity of the weights (of every preset for auto)."""
+    unfrozen = Resolved({}, embedder)
+    keys = [stage_key(name, settings, unfrozen) for name in STAGES]
+    return fingerprint("generation", keys, settings.chunking.overlap_floor, terms.VERSION)
+
+
+def chunking_key(settings: Settings) -> str:
+    """Of generations alike in this the overlap floors are alike too, whatever their embedder."""
+    return fingerprint(stage_key("chunks", settings, Resolved()), settings.chunking.overlap_floor)
