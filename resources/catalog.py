@@ -1,0 +1,262 @@
+"""What is known across generations: sources, the manifest, failures, generations, costs, scores.
+
+Every method is one transaction. `Database.migrate` comes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import DatabaseError, IndexStateError, SourceError
+from pipelines.records import Failure
+from resources.sql_files import query, script
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+    from resources.database import Database
+
+HIGHEST_INDEXED_DIMENSION = 4000
+"""Most dimensions that a vector index takes, in half precision."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRow:
+    """A remembered folder; `settings` are those of the source but its name and path."""
+
+    name: str
+    root: str
+    settings: Mapping[str, Any]
+    added_at: datetime
+    indexed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestRow:
+    """The commit of one table's file for one bucket. `input` and `output` are hashes of what it
+    was made from and of what it holds; `file` is empty where the rows are in Postgres."""
+
+    table: str
+    key: str
+    bucket: int
+    file: str
+    input: str
+    output: str
+    rows: int
+    documents: int
+    run_id: str | None = None
+    committed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationRow:
+    generation: int
+    key: str
+    settings: Mapping[str, Any]
+    embedder: Mapping[str, Any]
+    dimension: int
+    statistics: Mapping[str, Any]
+    built_from: str | None
+    created_at: datetime
+    built_at: datetime | None
+    published_at: datetime | None
+
+    @property
+    def schema(self) -> str:
+        """The schema of its tables."""
+        return schema_name(self.generation)
+
+
+def schema_name(generation: int) -> str:
+    return f"g{generation:04d}"
+
+
+class Catalog:
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    # ------------------------------------------------------------ sources
+
+    def remember_source(self, name: str, root: str, settings: Mapping[str, Any]) -> None:
+        """Keep a source. Raises SourceError when the name is known with another root."""
+        from psycopg.types.json import Jsonb
+
+        with self._connect() as connection:
+            values = {"name": name, "root": root, "settings": Jsonb(dict(settings))}
+            connection.execute(query("catalog", "remember_source"), values)
+            known = connection.execute(query("catalog", "source_root"), {"name": name}).fetchone()
+        if known is not None and known[0] != root:
+            raise SourceError(
+                f"source {name!r} is known with the folder {known[0]}, not {root}. Give the new folder a name of its "
+                f"own with --source NAME={root}, or forget the old one with `pincite sources remove {name}`",
+                "source_moved",
+            )
+
+    def sources(self) -> list[SourceRow]:
+        return [SourceRow(*row) for row in self._rows("sources")]
+
+    def remove_source(self, name: str) -> None:
+        """Forget a source. Raises SourceError where there is none of that name."""
+        with self._connect() as connection:
+            if not connection.execute(query("catalog", "remove_source"), {"name": name}).rowcount:
+                raise SourceError(f"no source is named {name!r}; see `pincite sources list`", "unknown_source")
+
+    def touch_sources(self, names: Iterable[str]) -> None:
+        """Note that these were indexed now."""
+        with self._connect() as connection:
+            connection.execute(query("catalog", "touch_sources"), {"names": list(names)})
+
+    # ------------------------------------------------------------ manifest and failures
+
+    def manifest_of(self, table: str, key: str) -> dict[int, ManifestRow]:
+        """Committed files of a table under one key, by bucket."""
+        rows = [ManifestRow(*row) for row in self._rows("manifest_of", table=table, key=key)]
+        return {row.bucket: row for row in rows}
+
+    def manifest_row(self, table: str, key: str, bucket: int) -> ManifestRow | None:
+        return self.manifest_of(table, key).get(bucket)
+
+    def files_of(self, table: str) -> list[str]:
+        """Every committed file of a table, under whatever key, the newest first."""
+        return [row[0] for row in self._rows("files_of", table=table)]
+
+    def all_files(self) -> set[str]:
+        """Every committed file; what is not among them may be collected."""
+        return {row[0] for row in self._rows("all_files")}
+
+    def commit(
+        self,
+        rows: Sequence[ManifestRow],
+        stage: str,
+        bucket: int,
+        failures: Sequence[Failure] = (),
+        keep_failures_of: Collection[str] = (),
+    ) -> None:
+        """Commit files of one stage and bucket, and replace the failures recorded for it, in one
+        transaction. Those of the documents in `keep_failures_of` stay as they are."""
+        with self._connect() as connection, connection.cursor() as cursor:
+            failed = [failure.doc_id for failure in failures]
+            values = {"stage": stage, "bucket": bucket, "keep": list(keep_failures_of), "failed": failed}
+            cursor.execute(query("catalog", "forget_failures"), values)
+            if failures:
+                records = [{**asdict(failure), "bucket": bucket} for failure in failures]
+                cursor.executemany(query("catalog", "record_failure"), records)
+            if rows:
+                cursor.executemany(query("catalog", "commit_row"), [asdict(row) for row in rows])
+
+    def failures(self) -> list[Failure]:
+        """All that failed and still do, by source and uri."""
+        return [Failure(*row) for row in self._rows("failures")]
+
+    # ------------------------------------------------------------ generations
+
+    def generations(self) -> list[GenerationRow]:
+        """All, the oldest first."""
+        return [GenerationRow(*row) for row in self._rows("generations")]
+
+    def generation(self, number: int) -> GenerationRow | None:
+        return self._generation("generation", generation=number)
+
+    def find_generation(self, key: str) -> GenerationRow | None:
+        """The newest generation of a key."""
+        return self._generation("generation_by_key", key=key)
+
+    def live(self) -> GenerationRow | None:
+        return self._generation("live_generation")
+
+    def create_generation(
+        self,
+        key: str,
+        settings: Mapping[str, Any],
+        embedder: Mapping[str, Any],
+        dimension: int,
+        statistics: Mapping[str, Any],
+    ) -> GenerationRow:
+        """A new generation with its empty tables. Raises DatabaseError for vectors too long to index."""
+        from psycopg.types.json import Jsonb
+
+        if not 1 <= dimension <= HIGHEST_INDEXED_DIMENSION:
+            raise DatabaseError(
+                f"vectors of {dimension} dimensions cannot be indexed; choose an embedder of at most "
+                f"{HIGHEST_INDEXED_DIMENSION}"
+            )
+        values = {"key": key, "settings": settings, "embedder": embedder, "statistics": statistics}
+        with self._connect() as connection:
+            parameters = {name: Jsonb(dict(value)) if isinstance(value, Mapping) else value
+                          for name, value in values.items()}  # fmt: skip
+            row = connection.execute(
+                query("catalog", "create_generation"), {**parameters, "dimension": dimension}
+            ).fetchone()
+            assert row is not None
+            made = GenerationRow(*row)
+            connection.execute(script("generation.sql", schema=made.schema, dimension=dimension))
+        return made
+
+    def add_statistics(self, number: int, statistics: Mapping[str, Any]) -> GenerationRow:
+        """Freeze more statistics. Raises IndexStateError where there is no such generation."""
+        from psycopg.types.json import Jsonb
+
+        row = self._generation("add_statistics", generation=number, statistics=Jsonb(dict(statistics)))
+        if row is None:
+            raise IndexStateError(f"there is no generation {number}; see `pincite generations list`")
+        return row
+
+    def mark_built(self, number: int, built_from: str) -> None:
+        """Note the listing that the generation holds; writes nothing where it is the same."""
+        with self._connect() as connection:
+            connection.execute(query("catalog", "mark_built"), {"generation": number, "built_from": built_from})
+
+    def publish(self, number: int) -> bool:
+        """Make a generation the live one. False, with nothing written, where it is."""
+        with self._connect() as connection:
+            flipped = connection.execute(query("catalog", "publish"), {"generation": number}).rowcount > 0
+            if flipped:
+                connection.execute(query("catalog", "mark_published"), {"generation": number})
+        return flipped
+
+    # ------------------------------------------------------------ costs and scores
+
+    def add_cost(
+        self, run_id: str, stage: str, items: int, tokens: int, seconds: float, generation: int | None = None
+    ) -> None:
+        values = {"run_id": run_id, "stage": stage, "items": items, "tokens": tokens, "seconds": seconds}
+        with self._connect() as connection:
+            connection.execute(query("catalog", "add_cost"), {**values, "generation": generation})
+
+    def costs(self) -> list[dict[str, Any]]:
+        """Sums by stage and generation: stage, generation, items, tokens, seconds."""
+        return self._records("costs")
+
+    def add_scores(self, generation: int, name: str, metrics: Mapping[str, Any]) -> None:
+        from psycopg.types.json import Jsonb
+
+        with self._connect() as connection:
+            values = {"generation": generation, "name": name, "metrics": Jsonb(dict(metrics))}
+            connection.execute(query("catalog", "add_scores"), values)
+
+    def scores(self) -> list[dict[str, Any]]:
+        """Every score, the oldest first: generation, at, name, metrics."""
+        return self._records("scores")
+
+    # ------------------------------------------------------------ within
+
+    def _connect(self) -> AbstractContextManager[Connection[Any]]:
+        return self.database.connect()
+
+    def _rows(self, name: str, **values: Any) -> list[tuple[Any, ...]]:
+        with self._connect() as connection:
+            return connection.execute(query("catalog", name), values).fetchall()
+
+    def _records(self, name: str) -> list[dict[str, Any]]:
+        from psycopg.rows import dict_row
+
+        with self._connect() as connection, connection.cursor(row_factory=dict_row) as cursor:
+            return cursor.execute(query("catalog", name)).fetchall()
+
+    def _generation(self, name: str, **values: Any) -> GenerationRow | None:
+        rows = self._rows(name, **values)
+        return GenerationRow(*rows[0]) if rows else None

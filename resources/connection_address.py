@@ -1,0 +1,65 @@
+"""What may be said of a database address, and which refusals are worth another try."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pipelines.errors import SettingsError
+
+CONNECT_SECONDS = 10
+_TRANSIENT = re.compile(
+    r"starting up|shutting down|recovery mode|not yet accepting|refused|timed? ?out|closed the connection|reset by peer"
+    r"|too many clients|too many connections|remaining connection slots|no such file or directory"
+    r"|temporary failure in name resolution",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A checked address. `shown` names user, host and database, never the password."""
+
+    shown: str
+    password: str | None
+    timeout: int
+
+    def reason(self, error: BaseException) -> str:
+        """The first line of a database error, fit to be shown."""
+        text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        return text.replace(self.password, "***") if self.password else text
+
+
+def address_of(url: str) -> Address:
+    """Raises SettingsError for what is no database address; the message repeats none of it, since
+    a password with an unescaped special character runs over into the other parts."""
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict
+
+    refusal = SettingsError(
+        "setting 'database' is not a usable postgresql:// address; special characters in its user or password "
+        "must be percent-encoded (@ as %40, / as %2F, : as %3A)"
+    )
+    if not url.startswith(("postgresql://", "postgres://")):
+        raise refusal
+    try:
+        parts = {key: str(value) for key, value in conninfo_to_dict(url).items() if value is not None}
+    except psycopg.Error:
+        raise refusal from None
+    host, port = parts.get("host", "the local socket"), parts.get("port", "")
+    if "@" in host or not re.fullmatch(r"[\d,]*", port):
+        raise refusal
+    where = f"{host}:{port}" if port else host
+    user = f"{parts['user']}@" if "user" in parts else ""
+    shown = f"{user}{where}, database {parts.get('dbname', '(default)')}"
+    return Address(shown, parts.get("password"), int(parts.get("connect_timeout", CONNECT_SECONDS)))
+
+
+def is_transient(reason: str) -> bool:
+    """Whether the server may take the connection soon: never for a wrong password or name."""
+    return bool(_TRANSIENT.search(reason))
+
+
+def is_full(reason: str) -> bool:
+    """Whether the server answers, but has no connection to spare."""
+    return "too many" in reason or "remaining connection slots" in reason

@@ -1,0 +1,247 @@
+"""A database to work in: the embedded server of a state folder, or any postgresql:// address."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import select
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import DatabaseError, IndexStateError
+from resources.connection_address import Address, address_of, is_transient
+from resources.postgres_server import Log, PostgresServer
+from resources.sql_files import fill, migrations, query
+
+if TYPE_CHECKING:
+    import psycopg
+
+APPLICATION = "pincite"
+CONNECT_TRIES = 5
+IDLE_CONNECTIONS = 2
+VECTOR_VERSION = (0, 8)
+
+
+def lock_key(name: str) -> int:
+    """The advisory lock of a name: a positive 63-bit number."""
+    return int.from_bytes(hashlib.blake2b(f"pincite {name}".encode(), digest_size=8).digest()) >> 1
+
+
+class RunLock:
+    """A held lock; `require` is asked before something is committed that only the holder may."""
+
+    def __init__(self, connection: psycopg.Connection[Any], name: str) -> None:
+        self._connection = connection
+        self.name = name
+
+    def require(self) -> None:
+        """Raises IndexStateError (`lock_lost`) when the lock's connection has broken: from then on
+        another run may hold it."""
+        import psycopg
+
+        try:
+            row = self._connection.execute(query("database", "holds_lock"), {"key": lock_key(self.name)}).fetchone()
+        except psycopg.Error:
+            row = None
+        if row is None or not row[0]:
+            raise IndexStateError(
+                f"the connection that held the lock of this {self.name} run broke; run it again", "lock_lost"
+            )
+
+
+class Database:
+    """Connections to one database. `settings_database` is `embedded` or an address.
+
+    Raises SettingsError for what is neither. Nothing is started before `url` or a connection is
+    asked for."""
+
+    def __init__(self, settings_database: str, state: Path, log: Log | None = None) -> None:
+        self.embedded = settings_database == "embedded"
+        self.server = PostgresServer(state, log) if self.embedded else None
+        self._url = self.server.url if self.server else settings_database
+        self._address: Address = address_of(self._url)
+        self._acquired = False
+        self._idle: list[tuple[int, psycopg.Connection[Any]]] = []
+
+    @property
+    def url(self) -> str:
+        """The address, with its password if it has one; an embedded server is started."""
+        if self.server and not self._acquired:
+            self.server.acquire()
+            self._acquired = True
+        return self._url
+
+    @contextmanager
+    def connect(self, application: str = APPLICATION, autocommit: bool = False) -> Iterator[psycopg.Connection[Any]]:
+        """A connection for one transaction, committed at the end, or rolled back by an error.
+
+        Raises DatabaseError naming host and database, never the password, when it cannot be made,
+        breaks, or refuses a statement."""
+        import psycopg
+
+        reusable = application == APPLICATION and not autocommit
+        connection = (self._idle_connection() if reusable else None) or self._open(application, autocommit)
+        try:
+            yield connection
+            if not autocommit:
+                connection.commit()
+        except psycopg.Error as error:
+            connection.close()
+            reason = self._address.reason(error)
+            raise DatabaseError(f"the work in Postgres ({self._address.shown}) failed: {reason}") from error
+        except BaseException:
+            connection.close()
+            raise
+        if not reusable or not self._keep_idle(connection):
+            connection.close()
+
+    def migrate(self) -> None:
+        """Bring the schema `pincite` to this version; does nothing where it is.
+
+        Raises IndexStateError (`newer_index`) for one made by a newer version, DatabaseError when
+        pgvector is missing, too old or may not be created."""
+        known = migrations()
+        with self.connect() as connection:
+            applied = self._applied(connection)
+            if applied < len(known):
+                connection.execute(query("database", "lock_migrations"), {"key": lock_key("migrate")})
+                self._require_vector(connection)
+                connection.execute(query("database", "create_catalog_schema"))
+                connection.execute(query("database", "create_migrations"))
+                applied = self._applied(connection)
+                connection.execute(query("database", "use_catalog_schema"))
+            for number, name, text in known[applied:]:
+                connection.execute(fill(text, {}, name))
+                connection.execute(query("database", "record_migration"), {"number": number, "name": name})
+        if applied > len(known):
+            raise IndexStateError(
+                f"the index in {self._address.shown} was made by a newer pincite (schema {applied}, this one knows "
+                f"{len(known)}); upgrade pincite, or index into another state and database",
+                "newer_index",
+            )
+
+    @contextmanager
+    def exclusive(self, name: str, wait_seconds: float = 0.0) -> Iterator[RunLock]:
+        """Hold the lock of a name while the block runs; it ends with this process at the latest.
+
+        Raises IndexStateError (`busy`) naming the holder when it is not free within `wait_seconds`."""
+        key = {"key": lock_key(name)}
+        deadline = time.monotonic() + wait_seconds
+        with self.connect(f"pincite {name}, process {os.getpid()}", autocommit=True) as connection:
+            while not self._one(connection, "try_lock", key)[0]:
+                if time.monotonic() >= deadline:
+                    holder = connection.execute(query("database", "lock_holder"), key).fetchone()
+                    who = f" ({holder[0]}; backend {holder[1]})" if holder else ""
+                    raise IndexStateError(f"another {name} run is in progress{who}; wait for it to end", "busy")
+                time.sleep(min(0.1, wait_seconds))
+            yield RunLock(connection, name)
+
+    def close(self) -> None:
+        """Close idle connections and stop counting as a user of the embedded server."""
+        while self._idle:
+            pid, connection = self._idle.pop()
+            if pid == os.getpid():
+                connection.close()
+        if self.server and self._acquired:
+            self.server.release()
+            self._acquired = False
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ------------------------------------------------------------ within
+
+    @staticmethod
+    def _one(connection: psycopg.Connection[Any], name: str, values: dict[str, Any] | None = None) -> tuple[Any, ...]:
+        row: tuple[Any, ...] | None = connection.execute(query("database", name), values).fetchone()
+        assert row is not None, name
+        return row
+
+    def _keep_idle(self, connection: psycopg.Connection[Any]) -> bool:
+        """Keep a connection for the next transaction, without what was SET on it."""
+        import psycopg
+
+        if len(self._idle) >= IDLE_CONNECTIONS:
+            return False
+        try:
+            connection.execute(query("database", "forget_settings"))
+            connection.commit()
+        except psycopg.Error:
+            return False
+        self._idle.append((os.getpid(), connection))
+        return True
+
+    def _idle_connection(self) -> psycopg.Connection[Any] | None:
+        """One kept from before. A connection that the server has ended can be read from, at once."""
+        while self._idle:
+            pid, connection = self._idle.pop()
+            if pid != os.getpid():
+                continue  # the parent's
+            if not connection.closed and not select.select([connection.fileno()], [], [], 0)[0]:
+                return connection
+            connection.close()
+        return None
+
+    def _open(self, application: str, autocommit: bool) -> psycopg.Connection[Any]:
+        """Connect, with a few tries and growing, jittered pauses while the server is not there yet."""
+        import psycopg
+
+        for attempt in range(1, CONNECT_TRIES + 1):
+            try:
+                return psycopg.connect(
+                    self.url, application_name=application, autocommit=autocommit, connect_timeout=self._address.timeout
+                )
+            except psycopg.OperationalError as error:
+                reason = self._address.reason(error)
+                if attempt == CONNECT_TRIES or not is_transient(reason):
+                    raise DatabaseError(self._refused(reason), "unreachable") from None
+            if self.server:
+                self.server.acquire()
+            time.sleep(random.uniform(0.25, 0.5) * attempt)
+        raise AssertionError("unreachable")
+
+    def _refused(self, reason: str) -> str:
+        remedy = (
+            "see postgres.log in the state folder"
+            if self.embedded
+            else "check that the server runs and that setting 'database' names the right host, database, user and "
+            "password, or set it to embedded"
+        )
+        return f"cannot connect to Postgres at {self._address.shown}: {reason}; {remedy}"
+
+    def _applied(self, connection: psycopg.Connection[Any]) -> int:
+        if not self._one(connection, "has_migrations")[0]:
+            return 0
+        rows = connection.execute(query("database", "applied_migrations")).fetchall()
+        return int(rows[-1][0]) if rows else 0
+
+    def _require_vector(self, connection: psycopg.Connection[Any]) -> None:
+        import psycopg
+
+        row = connection.execute(query("database", "vector_versions")).fetchone()
+        where = f"the Postgres at {self._address.shown}"
+        if row is None:
+            raise DatabaseError(f"{where} has no pgvector; install pgvector 0.8 or newer on it", "no_pgvector")
+        version = str(row[0] or row[1])
+        if tuple(int(part) for part in version.split(".")[:2]) < VECTOR_VERSION:
+            raise DatabaseError(
+                f"{where} has pgvector {version}, 0.8 or newer is needed; upgrade it, then run ALTER EXTENSION "
+                "vector UPDATE",
+                "old_pgvector",
+            )
+        if row[0] is None:
+            try:
+                connection.execute(query("database", "create_vector"))
+            except psycopg.errors.InsufficientPrivilege:
+                raise DatabaseError(
+                    f"{where} lets this user not create pgvector; have an administrator run CREATE EXTENSION vector "
+                    f"in that database",
+                    "no_pgvector",
+                ) from None

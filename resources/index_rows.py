@@ -1,0 +1,193 @@
+"""A document as rows of the search tables: checked vectors, column values, BM25 postings."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import ModelError
+from pipelines.records import Box, Chunk, ParsedDocument, RawDocument, Sentence
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from pipelines.indexing.indexed_documents import DocumentFacts
+
+K1, B = 1.2, 0.75
+MOST_VECTOR_DIMENSIONS = 2000
+"""Over this a vector is indexed in half precision."""
+LARGEST_HALF = 65504.0
+
+
+def _types(names: str) -> tuple[str, ...]:
+    return tuple(names.split())
+
+
+DOCUMENT_TYPES = _types("text int2 text text text text text date text text[] jsonb int4 text text bool text")
+CHUNK_TYPES = _types(
+    "int4 text text int4 text text[] text[] text text text int4 int4 jsonb int4range[] int4 int4 jsonb text text vector"
+)
+SENTENCE_TYPES = _types("text text int4 text text text int4 jsonb float4 int4 int4 text text text[] text text vector")
+LINK_TYPES = _types("text text float4")
+TERM_TYPES = _types("text int4")
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedDocument:
+    """All that a document's rows are made of. Chunks and sentences are in reading order; the
+    mappings are by chunk id (sentence id for `sentence_vectors`), vectors of shape (dimension,)."""
+
+    raw: RawDocument
+    parsed: ParsedDocument
+    facts: DocumentFacts
+    summary: str
+    stale: bool
+    row_hash: str
+    chunks: Sequence[Chunk]
+    contexts: Mapping[str, str]
+    terms: Mapping[str, Mapping[str, int]]
+    vectors: Mapping[str, NDArray[np.float32]]
+    sentences: Sequence[Sentence]
+    sentence_vectors: Mapping[str, NDArray[np.float32]]
+
+
+# ---------------------------------------------------------------- vectors
+
+
+def check_vectors(documents: Iterable[IndexedDocument], dimension: int) -> None:
+    """Raises ModelError naming document and chunk for a vector that is missing, has another
+    dimension, is not finite, is zero, or does not fit half precision where that is indexed."""
+    for document in documents:
+        place = f"{document.raw.source}/{document.raw.uri}"
+        _check("chunk", [chunk.chunk_id for chunk in document.chunks], document.vectors, dimension, place)
+        ids = [sentence.sentence_id for sentence in document.sentences]
+        _check("sentence", ids, document.sentence_vectors, dimension, place)
+
+
+def _check(
+    what: str, ids: Sequence[str], vectors: Mapping[str, NDArray[np.float32]], dimension: int, place: str
+) -> None:
+    import numpy as np
+
+    for item in ids:
+        found = vectors.get(item)
+        if found is None:
+            raise ModelError(f"{what} {item} of {place} has no vector", "bad_vector")
+        if found.shape != (dimension,):
+            raise ModelError(
+                f"the vector of {what} {item} of {place} has shape {found.shape}, the generation has dimension "
+                f"{dimension}",
+                "bad_vector",
+            )
+    if not ids:
+        return
+    block = np.stack([vectors[item] for item in ids])
+    largest = np.abs(block).max(axis=1)
+    faults = {
+        "is not finite": ~np.isfinite(block).all(axis=1),
+        "is zero": largest == 0,
+        "is out of the range of half precision": (largest > LARGEST_HALF) & (dimension > MOST_VECTOR_DIMENSIONS),
+    }
+    for fault, rows in faults.items():
+        if rows.any():
+            raise ModelError(f"the vector of {what} {ids[int(rows.argmax())]} of {place} {fault}", "bad_vector")
+
+
+# ---------------------------------------------------------------- rows
+
+
+def _boxes(boxes: Sequence[Box]) -> Any:
+    from psycopg.types.json import Jsonb
+
+    return Jsonb([{"page": b.page, "x0": b.x0, "y0": b.y0, "x1": b.x1, "y1": b.y1} for b in boxes])
+
+
+def document_row(document: IndexedDocument, bucket: int) -> tuple[Any, ...]:
+    from psycopg.types.json import Jsonb
+
+    raw, parsed, facts = document.raw, document.parsed, document.facts
+    return (
+        raw.doc_id, bucket, raw.source, raw.uri, facts.title, facts.family, parsed.language, facts.effective_date,
+        facts.version, list(facts.groups), Jsonb(facts.metadata), parsed.pages, document.summary, raw.content_hash,
+        document.stale, document.row_hash,
+    )  # fmt: skip
+
+
+def chunk_rows(document: IndexedDocument, numbers: Mapping[str, int]) -> Iterator[tuple[Any, ...]]:
+    """Rows of `chunks`; neighbours are those of reading order."""
+    from psycopg.types.json import Jsonb
+    from psycopg.types.range import Range
+
+    ids = [chunk.chunk_id for chunk in document.chunks]
+    for chunk, previous, following in zip(document.chunks, [None, *ids], [*ids[1:], None], strict=False):
+        yield (
+            numbers[chunk.chunk_id], chunk.chunk_id, chunk.doc_id, chunk.index, chunk.section_id,
+            list(chunk.header_chain), list(chunk.block_types), chunk.text, chunk.overlap,
+            document.contexts.get(chunk.chunk_id, ""), chunk.page_start, chunk.page_end, _boxes(chunk.boxes),
+            [Range(span.start, span.end) for span in chunk.spans], chunk.tokens,
+            sum(document.terms[chunk.chunk_id].values()), Jsonb(chunk.metadata), previous, following,
+            document.vectors[chunk.chunk_id],
+        )  # fmt: skip
+
+
+def sentence_rows(document: IndexedDocument) -> Iterator[tuple[Any, ...]]:
+    for item in document.sentences:
+        yield (
+            item.sentence_id, item.doc_id, item.index, item.chunk_id, item.text, item.source, item.page,
+            _boxes(item.boxes), item.confidence, item.start, item.length, item.paragraph_id, item.section_id,
+            list(item.section_path), item.previous_id, item.next_id, document.sentence_vectors[item.sentence_id],
+        )  # fmt: skip
+
+
+# ---------------------------------------------------------------- postings
+
+Postings = dict[str, tuple[list[int], list[float]]]
+"""Term to chunk numbers, ascending, and their BM25 weights."""
+
+
+def postings_of(documents: Iterable[IndexedDocument], numbers: Mapping[str, int], average_terms: float) -> Postings:
+    """BM25 without the idf, which the question brings: w = tf (k1 + 1) / (tf + k1 (1 - b + b len / average))."""
+    found: Postings = {}
+    for document in documents:
+        for chunk in document.chunks:
+            counts = document.terms[chunk.chunk_id]
+            norm = K1 * (1 - B + B * sum(counts.values()) / average_terms)
+            number = numbers[chunk.chunk_id]
+            for term, count in counts.items():
+                chunks, weights = found.setdefault(term, ([], []))
+                chunks.append(number)
+                weights.append(count * (K1 + 1) / (count + norm))
+    return found
+
+
+COPY_HEAD = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+COPY_TAIL = b"\xff\xff"
+_INT4, _FLOAT4 = 23, 700
+
+
+def _array(values: Sequence[float], kind: str, oid: int) -> bytes:
+    """Postgres's binary form of a one-dimensional array of 4-byte numbers, its length before it."""
+    import numpy as np
+
+    items = np.empty(len(values), dtype=[("size", ">i4"), ("value", kind)])
+    items["size"], items["value"] = 4, values
+    data = items.tobytes()
+    return struct.pack(">iiiIii", 20 + len(data), 1, 0, oid, len(values), 1) + data
+
+
+def packed_postings(postings: Postings, bucket: int) -> Iterator[bytes]:
+    """Blocks of binary COPY. Packed here: element by element, as psycopg adapts lists, would take longer
+    than all else in a load."""
+    head = struct.pack(">ih", 2, bucket)
+    block = bytearray(COPY_HEAD)
+    for term, (chunks, weights) in postings.items():
+        text = term.encode()
+        block += struct.pack(">hi", 4, len(text)) + text + head
+        block += _array(chunks, ">i4", _INT4) + _array(weights, ">f4", _FLOAT4)
+        if len(block) > 1 << 18:
+            yield bytes(block)
+            block.clear()
+    yield bytes(block) + COPY_TAIL

@@ -1,0 +1,117 @@
+"""SQL by name. Statements live in the `sql` folder; nothing here is composed from strings.
+
+`sql/queries/FILE.sql` holds statements headed `-- name: some_name`; a placeholder such as
+`{schema}` becomes a quoted identifier, or a literal where a number is given.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import DatabaseError
+
+if TYPE_CHECKING:
+    from psycopg.sql import Composed
+
+_HEADER = re.compile(r"^--\s*name:\s*(\S*)\s*$", re.MULTILINE)
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
+_MIGRATION = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
+
+
+# Beside this package in a checkout and in site-packages alike; looked up by file, because any
+# folder named `sql` on the import path would otherwise answer to the name.
+_FOLDER = Path(__file__).resolve().parent.parent / "sql"
+
+
+def _text(*parts: str) -> str:
+    try:
+        return _FOLDER.joinpath(*parts).read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        raise DatabaseError(f"no SQL file {'/'.join(parts)!r} is installed", "sql_missing") from None
+
+
+def parse(text: str, origin: str = "sql") -> dict[str, str]:
+    """Statements by name, each without its header and final semicolon.
+
+    Raises DatabaseError for a statement without a name, without a body, or named twice."""
+    preamble, *parts = _HEADER.split(text)
+    if _without_comments(preamble):
+        raise DatabaseError(f"{origin}: a statement stands before the first '-- name:' header", "sql_malformed")
+    statements: dict[str, str] = {}
+    for name, body in zip(parts[::2], parts[1::2], strict=True):
+        if not _NAME.fullmatch(name):
+            raise DatabaseError(f"{origin}: {name!r} is no name for a statement", "sql_malformed")
+        if name in statements:
+            raise DatabaseError(f"{origin}: two statements are named {name!r}", "sql_malformed")
+        if not _without_comments(body):
+            raise DatabaseError(f"{origin}: {name!r} has no statement", "sql_malformed")
+        statements[name] = body.strip().rstrip(";")
+    return statements
+
+
+def _without_comments(text: str) -> str:
+    return re.sub(r"--[^\n]*", "", text).strip()
+
+
+@cache
+def statements(file: str) -> dict[str, str]:
+    """All named statements of `sql/queries/<file>.sql`."""
+    return parse(_text("queries", f"{file}.sql"), f"sql/queries/{file}.sql")
+
+
+def fill(text: str, values: Mapping[str, str | int], origin: str = "sql") -> Composed:
+    """The statement with its `{placeholders}` filled: text as a quoted identifier, a number as a literal.
+
+    Raises DatabaseError for a placeholder without a value and for a value without a placeholder."""
+    from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
+
+    parts: list[Composable] = []
+    position = 0
+    used = set()
+    for match in _PLACEHOLDER.finditer(text):
+        name = match.group(1)
+        if name not in values:
+            raise DatabaseError(f"{origin}: no value for {{{name}}}", "sql_placeholder")
+        value: Any = values[name]
+        parts.append(SQL(text[position : match.start()]))
+        parts.append(Literal(value) if isinstance(value, int) else Identifier(value))
+        used.add(name)
+        position = match.end()
+    parts.append(SQL(text[position:]))
+    unused = set(values) - used
+    if unused:
+        raise DatabaseError(f"{origin}: nothing to fill with {', '.join(sorted(unused))}", "sql_placeholder")
+    return Composed(parts)
+
+
+def query(file: str, name: str, **values: str | int) -> Composed:
+    """One named statement, filled. Raises DatabaseError naming the file and the names it has."""
+    known = statements(file)
+    if name not in known:
+        raise DatabaseError(
+            f"sql/queries/{file}.sql has no statement {name!r}; it has {', '.join(sorted(known))}", "sql_missing"
+        )
+    return fill(known[name], values, f"{file}.{name}")
+
+
+def script(name: str, **values: str | int) -> Composed:
+    """A whole file of `sql/`, such as `generation.sql`, filled."""
+    return fill(_text(name), values, f"sql/{name}")
+
+
+def migrations() -> list[tuple[int, str, str]]:
+    """(number, name, text) of every `sql/migrations/NNNN_name.sql`, in order and without gaps."""
+    found = []
+    for item in (_FOLDER / "migrations").iterdir():
+        match = _MIGRATION.fullmatch(item.name)
+        if match:
+            found.append((int(match.group(1)), match.group(2), item.read_text(encoding="utf-8")))
+    found.sort()
+    if [number for number, _, _ in found] != list(range(1, len(found) + 1)):
+        raise DatabaseError("sql/migrations must be numbered 0001, 0002, ... without gaps", "sql_malformed")
+    return found

@@ -1,0 +1,61 @@
+-- What must hold in a generation's tables. Each statement gives the number of offenders and one of them.
+
+-- name: orphan_sentence
+SELECT count(*), min(s.sentence_id)
+FROM {schema}.sentences s LEFT JOIN {schema}.chunks c ON c.chunk_id = s.chunk_id AND c.doc_id = s.doc_id
+WHERE c.chunk_id IS NULL;
+
+-- name: empty_document
+SELECT count(*), min(d.source || '/' || d.uri)
+FROM {schema}.documents d WHERE NOT EXISTS (SELECT FROM {schema}.chunks c WHERE c.doc_id = d.doc_id);
+
+-- name: zero_vector
+SELECT count(*), min(id) FROM (
+    SELECT chunk_id AS id FROM {schema}.chunks WHERE vector_norm(embedding) = 0
+    UNION ALL
+    SELECT sentence_id FROM {schema}.sentences WHERE vector_norm(embedding) = 0
+) AS zero;
+
+-- name: posting_without_chunk
+SELECT count(*), min(posted.number)::text
+FROM (SELECT DISTINCT unnest(chunks) AS number FROM {schema}.postings) AS posted
+LEFT JOIN {schema}.chunks c USING (number) WHERE c.number IS NULL;
+
+-- name: chunk_without_postings
+SELECT count(*), min(c.chunk_id)
+FROM {schema}.chunks c LEFT JOIN (SELECT DISTINCT unnest(chunks) AS number FROM {schema}.postings) AS posted USING (number)
+WHERE c.terms > 0 AND posted.number IS NULL;
+
+-- name: uneven_postings
+SELECT count(*), min(term) FROM {schema}.postings WHERE cardinality(chunks) <> cardinality(weights);
+
+-- name: chunk_next_not_mutual
+SELECT count(*), min(id) FROM (
+    SELECT a.chunk_id AS id FROM {schema}.chunks a LEFT JOIN {schema}.chunks b ON b.chunk_id = a.next_id
+    WHERE a.next_id IS NOT NULL AND (b.previous_id IS DISTINCT FROM a.chunk_id OR b.doc_id <> a.doc_id)
+    UNION ALL
+    SELECT a.chunk_id FROM {schema}.chunks a LEFT JOIN {schema}.chunks b ON b.chunk_id = a.previous_id
+    WHERE a.previous_id IS NOT NULL AND b.next_id IS DISTINCT FROM a.chunk_id
+) AS broken;
+
+-- name: sentence_next_not_mutual
+SELECT count(*), min(id) FROM (
+    SELECT a.sentence_id AS id FROM {schema}.sentences a LEFT JOIN {schema}.sentences b ON b.sentence_id = a.next_id
+    WHERE a.next_id IS NOT NULL AND (b.previous_id IS DISTINCT FROM a.sentence_id OR b.doc_id <> a.doc_id)
+    UNION ALL
+    SELECT a.sentence_id FROM {schema}.sentences a LEFT JOIN {schema}.sentences b ON b.sentence_id = a.previous_id
+    WHERE a.previous_id IS NOT NULL AND b.next_id IS DISTINCT FROM a.sentence_id
+) AS broken;
+
+-- name: link_without_sentence
+SELECT count(*), min(l.source_id || ' -> ' || l.target_id)
+FROM {schema}.sentence_links l
+LEFT JOIN {schema}.sentences a ON a.sentence_id = l.source_id
+LEFT JOIN {schema}.sentences b ON b.sentence_id = l.target_id
+WHERE a.sentence_id IS NULL OR b.sentence_id IS NULL OR l.source_id = l.target_id;
+
+-- name: edges
+-- Sentences; RELATED_TO; all edges, which are those, NEXT, PREVIOUS, and PART_OF of every sentence.
+SELECT n, related, related + following + preceding + n
+FROM (SELECT count(*) AS n, count(next_id) AS following, count(previous_id) AS preceding FROM {schema}.sentences) AS s,
+    (SELECT count(*) AS related FROM {schema}.sentence_links) AS l;

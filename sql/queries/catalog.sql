@@ -1,0 +1,105 @@
+-- The catalog: sources, manifest, failures, generations, costs, scores.
+
+-- name: remember_source
+INSERT INTO pincite.sources (name, root, settings) VALUES (%(name)s, %(root)s, %(settings)s)
+ON CONFLICT (name) DO UPDATE SET settings = excluded.settings
+WHERE sources.root = excluded.root AND sources.settings IS DISTINCT FROM excluded.settings;
+
+-- name: source_root
+SELECT root FROM pincite.sources WHERE name = %(name)s;
+
+-- name: sources
+SELECT name, root, settings, added_at, indexed_at FROM pincite.sources ORDER BY name;
+
+-- name: remove_source
+DELETE FROM pincite.sources WHERE name = %(name)s;
+
+-- name: touch_sources
+UPDATE pincite.sources SET indexed_at = now() WHERE name = ANY (%(names)s::text[]);
+
+-- name: manifest_of
+SELECT table_name, key, bucket, file, input, output, rows, documents, run_id, committed_at
+FROM pincite.manifest WHERE table_name = %(table)s AND key = %(key)s ORDER BY bucket;
+
+-- name: files_of
+SELECT file FROM pincite.manifest WHERE table_name = %(table)s AND file <> ''
+GROUP BY file ORDER BY max(committed_at) DESC, file;
+
+-- name: all_files
+SELECT DISTINCT file FROM pincite.manifest WHERE file <> '';
+
+-- name: commit_row
+INSERT INTO pincite.manifest (table_name, key, bucket, file, input, output, rows, documents, run_id)
+VALUES (%(table)s, %(key)s, %(bucket)s, %(file)s, %(input)s, %(output)s, %(rows)s, %(documents)s, %(run_id)s)
+ON CONFLICT (table_name, key, bucket) DO UPDATE SET
+    file = excluded.file, input = excluded.input, output = excluded.output, rows = excluded.rows,
+    documents = excluded.documents, run_id = excluded.run_id, committed_at = now();
+
+-- name: forget_failures
+DELETE FROM pincite.failures
+WHERE stage = %(stage)s AND bucket = %(bucket)s
+    AND doc_id <> ALL (%(keep)s::text[]) AND doc_id <> ALL (%(failed)s::text[]);
+
+-- name: record_failure
+INSERT INTO pincite.failures (doc_id, stage, bucket, source, uri, code, message)
+VALUES (%(doc_id)s, %(stage)s, %(bucket)s, %(source)s, %(uri)s, %(code)s, %(message)s)
+ON CONFLICT (doc_id, stage) DO UPDATE SET
+    bucket = excluded.bucket, source = excluded.source, uri = excluded.uri,
+    code = excluded.code, message = excluded.message, failed_at = now()
+WHERE (failures.bucket, failures.source, failures.uri, failures.code, failures.message)
+    IS DISTINCT FROM (excluded.bucket, excluded.source, excluded.uri, excluded.code, excluded.message);
+
+-- name: failures
+SELECT doc_id, source, uri, stage, code, message FROM pincite.failures ORDER BY source, uri, stage;
+
+-- name: generations
+SELECT generation, key, settings, embedder, dimension, statistics, built_from, created_at, built_at, published_at
+FROM pincite.generations ORDER BY generation;
+
+-- name: generation
+SELECT generation, key, settings, embedder, dimension, statistics, built_from, created_at, built_at, published_at
+FROM pincite.generations WHERE generation = %(generation)s;
+
+-- name: generation_by_key
+SELECT generation, key, settings, embedder, dimension, statistics, built_from, created_at, built_at, published_at
+FROM pincite.generations WHERE key = %(key)s ORDER BY generation DESC LIMIT 1;
+
+-- name: live_generation
+SELECT generation, key, settings, embedder, dimension, statistics, built_from, created_at, built_at, published_at
+FROM pincite.generations JOIN pincite.live USING (generation);
+
+-- name: create_generation
+INSERT INTO pincite.generations (key, settings, embedder, dimension, statistics)
+VALUES (%(key)s, %(settings)s, %(embedder)s, %(dimension)s, %(statistics)s)
+RETURNING generation, key, settings, embedder, dimension, statistics, built_from, created_at, built_at, published_at;
+
+-- name: add_statistics
+UPDATE pincite.generations SET statistics = statistics || %(statistics)s WHERE generation = %(generation)s
+RETURNING generation, key, settings, embedder, dimension, statistics, built_from, created_at, built_at, published_at;
+
+-- name: mark_built
+UPDATE pincite.generations SET built_from = %(built_from)s, built_at = now()
+WHERE generation = %(generation)s AND built_from IS DISTINCT FROM %(built_from)s;
+
+-- name: publish
+INSERT INTO pincite.live (generation) VALUES (%(generation)s)
+ON CONFLICT (only_row) DO UPDATE SET generation = excluded.generation, previous = live.generation
+WHERE live.generation <> excluded.generation;
+
+-- name: mark_published
+UPDATE pincite.generations SET published_at = now() WHERE generation = %(generation)s;
+
+-- name: add_cost
+INSERT INTO pincite.costs (run_id, generation, stage, items, tokens, seconds)
+VALUES (%(run_id)s, %(generation)s, %(stage)s, %(items)s, %(tokens)s, %(seconds)s);
+
+-- name: costs
+SELECT stage, generation, sum(items)::bigint AS items, sum(tokens)::bigint AS tokens, sum(seconds) AS seconds
+FROM pincite.costs GROUP BY stage, generation ORDER BY stage, generation;
+
+-- name: add_scores
+INSERT INTO pincite.scores (generation, name, metrics) VALUES (%(generation)s, %(name)s, %(metrics)s);
+
+-- name: scores
+SELECT generation, to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS at, name, metrics
+FROM pincite.scores ORDER BY scores.at, generation, name;

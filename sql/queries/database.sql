@@ -1,0 +1,52 @@
+-- Opening a database: its schema, the extension, and the lock of a run.
+
+-- name: forget_settings
+RESET ALL;
+
+-- name: lock_migrations
+SELECT pg_advisory_xact_lock(%(key)s);
+
+-- name: create_catalog_schema
+CREATE SCHEMA IF NOT EXISTS pincite;
+
+-- name: create_migrations
+CREATE TABLE IF NOT EXISTS pincite.migrations (
+    number integer PRIMARY KEY,
+    name text NOT NULL,
+    applied_at timestamptz NOT NULL DEFAULT now()
+);
+
+-- name: has_migrations
+SELECT to_regclass('pincite.migrations') IS NOT NULL;
+
+-- name: applied_migrations
+SELECT number, name FROM pincite.migrations ORDER BY number;
+
+-- name: record_migration
+INSERT INTO pincite.migrations (number, name) VALUES (%(number)s, %(name)s);
+
+-- name: use_catalog_schema
+SELECT set_config('search_path', concat_ws(', ', 'pincite', nullif(current_setting('search_path'), '')), true);
+
+-- name: vector_versions
+SELECT installed_version, default_version FROM pg_available_extensions WHERE name = 'vector';
+
+-- name: create_vector
+CREATE EXTENSION IF NOT EXISTS vector;
+
+-- name: try_lock
+SELECT pg_try_advisory_lock(%(key)s);
+
+-- name: lock_holder
+SELECT a.application_name, a.pid
+FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
+    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND (l.classid::bigint << 32 | l.objid::bigint) = %(key)s;
+
+-- name: holds_lock
+SELECT EXISTS (
+    SELECT FROM pg_locks
+    WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND pid = pg_backend_pid()
+        AND (classid::bigint << 32 | objid::bigint) = %(key)s
+);

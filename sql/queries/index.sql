@@ -1,0 +1,142 @@
+-- Writing one generation's tables.
+
+-- name: content_hashes
+SELECT doc_id, content_hash FROM {schema}.documents;
+
+-- name: document_hashes
+SELECT doc_id, row_hash FROM {schema}.documents WHERE bucket = %(bucket)s;
+
+-- name: chunk_count
+SELECT count(*) FROM {schema}.chunks JOIN {schema}.documents USING (doc_id) WHERE bucket = %(bucket)s;
+
+-- name: counts
+SELECT (SELECT count(*) FROM {schema}.documents) AS documents,
+    (SELECT count(*) FROM {schema}.chunks) AS chunks,
+    (SELECT count(*) FROM {schema}.sentences) AS sentences,
+    (SELECT count(*) FROM {schema}.sentence_links) AS sentence_links;
+
+-- name: chunk_numbers_of
+SELECT number FROM {schema}.chunks WHERE doc_id = ANY (%(doc_ids)s::text[]);
+
+-- name: delete_documents
+DELETE FROM {schema}.documents WHERE doc_id = ANY (%(doc_ids)s::text[]);
+
+-- name: new_chunk_numbers
+SELECT nextval('{schema}.chunk_number') FROM generate_series(1, %(count)s);
+
+-- name: copy_documents
+COPY {schema}.documents (
+    doc_id, bucket, source, uri, title, family, language, effective_date, version, groups, metadata, pages, summary,
+    content_hash, stale, row_hash
+) FROM STDIN (FORMAT binary);
+
+-- name: copy_chunks
+COPY {schema}.chunks (
+    number, chunk_id, doc_id, ordinal, section_id, header_chain, block_types, text, overlap, context, page_start,
+    page_end, boxes, spans, tokens, terms, metadata, previous_id, next_id, embedding
+) FROM STDIN (FORMAT binary);
+
+-- name: copy_sentences
+COPY {schema}.sentences (
+    sentence_id, doc_id, ordinal, chunk_id, text, source, page, boxes, confidence, start, length, paragraph_id,
+    section_id, section_path, previous_id, next_id, embedding
+) FROM STDIN (FORMAT binary);
+
+-- name: has_postings
+SELECT EXISTS (SELECT FROM {schema}.postings WHERE bucket = %(bucket)s);
+
+-- name: copy_postings
+COPY {schema}.postings (term, bucket, chunks, weights) FROM STDIN (FORMAT binary);
+
+-- name: prune_postings
+UPDATE {schema}.postings AS stored SET (chunks, weights) = (
+    SELECT coalesce(array_agg(posting.number ORDER BY posting.place), '{}'),
+        coalesce(array_agg(posting.weight ORDER BY posting.place), '{}')
+    FROM unnest(stored.chunks, stored.weights) WITH ORDINALITY AS posting (number, weight, place)
+    WHERE posting.number <> ALL (%(removed)s::integer[])
+)
+WHERE bucket = %(bucket)s
+    AND EXISTS (SELECT FROM unnest(chunks) AS number WHERE number = ANY (%(removed)s::integer[]));
+
+-- name: delete_empty_postings
+DELETE FROM {schema}.postings WHERE bucket = %(bucket)s AND chunks = '{}';
+
+-- name: stage_postings
+CREATE TEMPORARY TABLE staged_postings (
+    term text NOT NULL,
+    bucket smallint NOT NULL,
+    chunks integer[] NOT NULL,
+    weights real[] NOT NULL
+) ON COMMIT DROP;
+
+-- name: copy_staged_postings
+COPY staged_postings (term, bucket, chunks, weights) FROM STDIN (FORMAT binary);
+
+-- name: merge_postings
+INSERT INTO {schema}.postings AS stored (term, bucket, chunks, weights)
+SELECT term, bucket, chunks, weights FROM staged_postings
+ON CONFLICT (term, bucket) DO UPDATE SET
+    chunks = stored.chunks || excluded.chunks, weights = stored.weights || excluded.weights;
+
+-- name: clear_terms
+DELETE FROM {schema}.terms;
+
+-- name: copy_terms
+COPY {schema}.terms (term, documents) FROM STDIN (FORMAT binary);
+
+-- name: stage_links
+CREATE TEMPORARY TABLE staged_links (
+    source_id text NOT NULL,
+    target_id text NOT NULL,
+    similarity real NOT NULL,
+    PRIMARY KEY (source_id, target_id)
+) ON COMMIT DROP;
+
+-- name: copy_staged_links
+COPY staged_links (source_id, target_id, similarity) FROM STDIN (FORMAT binary);
+
+-- name: delete_links
+DELETE FROM {schema}.sentence_links AS stored
+WHERE NOT EXISTS (
+    SELECT FROM staged_links AS staged
+    WHERE (staged.source_id, staged.target_id) = (stored.source_id, stored.target_id)
+);
+
+-- name: merge_links
+INSERT INTO {schema}.sentence_links AS stored (source_id, target_id, similarity)
+SELECT source_id, target_id, similarity FROM staged_links
+ON CONFLICT (source_id, target_id) DO UPDATE SET similarity = excluded.similarity
+WHERE stored.similarity <> excluded.similarity;
+
+-- name: index_states
+SELECT c.relname, x.indisvalid
+FROM pg_index x JOIN pg_class c ON c.oid = x.indexrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = %(schema_name)s AND c.relname = ANY (%(names)s::text[]);
+
+-- name: more_memory
+SELECT set_config(
+    'maintenance_work_mem',
+    greatest(pg_size_bytes(current_setting('maintenance_work_mem')) / 1024, %(kilobytes)s::bigint)::text || 'kB', false
+);
+
+-- name: row_count
+SELECT count(*) FROM {schema}.{table};
+
+-- name: drop_vector_index
+DROP INDEX {schema}.{index};
+
+-- name: create_vector_index
+CREATE INDEX {index} ON {schema}.{table} USING hnsw (embedding vector_cosine_ops);
+
+-- name: create_vector_index_concurrently
+CREATE INDEX CONCURRENTLY {index} ON {schema}.{table} USING hnsw (embedding vector_cosine_ops);
+
+-- name: create_half_vector_index
+CREATE INDEX {index} ON {schema}.{table} USING hnsw ((embedding::halfvec({dimension})) halfvec_cosine_ops);
+
+-- name: create_half_vector_index_concurrently
+CREATE INDEX CONCURRENTLY {index} ON {schema}.{table} USING hnsw ((embedding::halfvec({dimension})) halfvec_cosine_ops);
+
+-- name: analyze
+ANALYZE {schema}.documents, {schema}.chunks, {schema}.sentences, {schema}.sentence_links, {schema}.postings,
+    {schema}.terms;

@@ -1,0 +1,70 @@
+"""One server for the session, and a database of its own for each test that asks for one."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from resources.catalog import Catalog
+from resources.database import Database
+from resources.postgres_server import PostgresServer
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    server = PostgresServer(tmp_path_factory.mktemp("server"))
+    url = server.acquire()
+    # A database a test is made and dropped here; what survives a power cut is not what is tested.
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("ALTER SYSTEM SET fsync = off")
+        connection.execute("SELECT pg_reload_conf()")
+    try:
+        yield url
+    finally:
+        server.release()
+
+
+@contextmanager
+def empty_database(server_url: str) -> Iterator[str]:
+    """The address of a new database, which is dropped at the end."""
+    name = f"test_{os.getpid()}_{next(_numbers)}"
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        yield server_url.replace("/postgres?", f"/{name}?")
+        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@pytest.fixture
+def fresh_url(server_url: str) -> Iterator[str]:
+    with empty_database(server_url) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def module_database(server_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    """A migrated database for all tests of a module, which keep apart by generations of their own."""
+    with empty_database(server_url) as url, Database(url, tmp_path_factory.mktemp("state")) as made:
+        made.migrate()
+        yield made
+
+
+@pytest.fixture
+def database(fresh_url: str, tmp_path: Path) -> Iterator[Database]:
+    """A migrated database, reached by its address."""
+    with Database(fresh_url, tmp_path) as made:
+        made.migrate()
+        yield made
+
+
+@pytest.fixture
+def catalog(database: Database) -> Catalog:
+    return Catalog(database)

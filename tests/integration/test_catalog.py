@@ -1,0 +1,188 @@
+"""The catalog over a real database."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pipelines.errors import DatabaseError, IndexStateError, SourceError
+from pipelines.records import Failure
+from resources.catalog import Catalog, GenerationRow, ManifestRow
+from resources.database import Database
+
+pytestmark = pytest.mark.integration
+
+ROW = ManifestRow("chunks", "k1", 3, "chunks/a.parquet", "in", "out", 12, 2, "run")
+
+
+def failure(doc_id: str, code: str = "corrupt", stage: str = "parsed_elements") -> Failure:
+    return Failure(doc_id, "handbook", f"{doc_id}.pdf", stage, code, "cannot be read")
+
+
+def generation(catalog: Catalog, key: str = "k") -> GenerationRow:
+    return catalog.create_generation(key, {"buckets": 4}, {"name": "m"}, 3, {"chunks": 1})
+
+
+def plain(row: ManifestRow) -> ManifestRow:
+    return replace(row, committed_at=None)
+
+
+# ---------------------------------------------------------------- sources
+
+
+def test_a_source_is_remembered_with_its_newest_settings(catalog: Catalog) -> None:
+    catalog.remember_source("handbook", "/docs/handbook", {"groups": []})
+    catalog.remember_source("handbook", "/docs/handbook", {"groups": ["hr"]})
+    catalog.remember_source("archive", "/docs/archive", {})
+    rows = catalog.sources()
+    assert [(row.name, row.root, row.settings) for row in rows] == [
+        ("archive", "/docs/archive", {}),
+        ("handbook", "/docs/handbook", {"groups": ["hr"]}),
+    ]
+    assert rows[0].indexed_at is None
+    catalog.touch_sources(["archive"])
+    assert [row.indexed_at is None for row in catalog.sources()] == [False, True]
+
+
+def test_the_same_name_with_another_root_is_refused(catalog: Catalog) -> None:
+    catalog.remember_source("handbook", "/docs/handbook", {"groups": ["hr"]})
+    with pytest.raises(SourceError, match=r"known with the folder /docs/handbook.*--source NAME=/other") as raised:
+        catalog.remember_source("handbook", "/other", {})
+    assert raised.value.code == "source_moved"
+    assert [(row.root, row.settings) for row in catalog.sources()] == [("/docs/handbook", {"groups": ["hr"]})]
+
+
+def test_a_source_is_forgotten(catalog: Catalog) -> None:
+    catalog.remember_source("handbook", "/docs/handbook", {})
+    catalog.remove_source("handbook")
+    assert catalog.sources() == []
+    with pytest.raises(SourceError, match="no source is named 'handbook'"):
+        catalog.remove_source("handbook")
+
+
+# ---------------------------------------------------------------- manifest and failures
+
+
+def test_the_manifest_has_one_row_a_table_key_and_bucket(catalog: Catalog) -> None:
+    other_bucket, other_key = replace(ROW, bucket=4), replace(ROW, key="k2", file="chunks/b.parquet")
+    catalog.commit([ROW, other_bucket, other_key], "chunks", 3)
+    catalog.commit([replace(ROW, file="chunks/c.parquet", output="new")], "chunks", 3)
+    found = catalog.manifest_of("chunks", "k1")
+    assert {bucket: plain(row) for bucket, row in found.items()} == {
+        3: replace(ROW, file="chunks/c.parquet", output="new"),
+        4: other_bucket,
+    }
+    assert catalog.manifest_row("chunks", "k1", 5) is None
+    assert catalog.manifest_of("sentences", "k1") == {}
+
+
+def test_files_of_a_table_under_every_key_the_newest_first(catalog: Catalog) -> None:
+    catalog.commit([replace(ROW, file="old"), replace(ROW, bucket=4, file="old")], "chunks", 3)
+    catalog.commit([replace(ROW, key="k2", file="new")], "chunks", 3)
+    catalog.commit([replace(ROW, table="sentences", file="s"), replace(ROW, table="loaded", file="")], "sentences", 3)
+    assert catalog.files_of("chunks") == ["new", "old"]
+    assert catalog.all_files() == {"new", "old", "s"}
+
+
+def test_failures_of_a_stage_and_bucket_are_replaced(catalog: Catalog) -> None:
+    catalog.commit([], "parsed_elements", 3, [failure("a"), failure("b"), failure("c")])
+    catalog.commit([], "parsed_elements", 4, [failure("d")])
+    catalog.commit([], "chunks", 3, [failure("e", stage="chunks")])
+    catalog.commit([ROW], "parsed_elements", 3, [failure("b", "encrypted")], keep_failures_of={"c"})
+    assert [(item.doc_id, item.code) for item in catalog.failures()] == [
+        ("b", "encrypted"), ("c", "corrupt"), ("d", "corrupt"), ("e", "corrupt"),
+    ]  # fmt: skip
+    assert catalog.failures()[0] == failure("b", "encrypted")
+
+
+def test_files_and_failures_are_committed_together_or_not_at_all(catalog: Catalog) -> None:
+    catalog.commit([], "chunks", 3, [failure("a", stage="chunks")])
+    with pytest.raises(DatabaseError, match="bucket"):
+        catalog.commit([ROW, replace(ROW, bucket=None)], "chunks", 3)  # type: ignore[arg-type]
+    assert catalog.manifest_of("chunks", "k1") == {}
+    assert [item.doc_id for item in catalog.failures()] == ["a"]
+
+
+def test_what_is_the_same_is_not_written_again(catalog: Catalog, database: Database) -> None:
+    def write() -> list[tuple[str, ...]]:
+        catalog.commit([], "chunks", 3, [failure("a", stage="chunks")])
+        catalog.remember_source("handbook", "/docs", {"groups": []})
+        with database.connect() as connection:
+            return connection.execute(
+                "SELECT xmin::text FROM pincite.failures UNION ALL SELECT xmin::text FROM pincite.sources"
+            ).fetchall()
+
+    assert write() == write()
+
+
+# ---------------------------------------------------------------- generations
+
+
+def test_a_generation_has_its_own_empty_tables(catalog: Catalog, database: Database) -> None:
+    made = generation(catalog)
+    assert made.schema == "g0001"
+    assert (made.key, made.settings, made.embedder, made.dimension) == ("k", {"buckets": 4}, {"name": "m"}, 3)
+    assert (made.statistics, made.built_at, made.published_at) == ({"chunks": 1}, None, None)
+    with database.connect() as connection:
+        assert connection.execute("SELECT count(*) FROM g0001.chunks").fetchone() == (0,)
+    assert catalog.generation(made.generation) == made
+    assert catalog.generation(99) is None
+
+
+def test_the_newest_generation_of_a_key_is_found(catalog: Catalog) -> None:
+    first, second, other = generation(catalog), generation(catalog), generation(catalog, "other")
+    assert catalog.find_generation("k") == second
+    assert catalog.find_generation("nothing") is None
+    assert catalog.generations() == [first, second, other]
+
+
+def test_vectors_too_long_to_index_are_refused_and_leave_nothing(catalog: Catalog) -> None:
+    with pytest.raises(DatabaseError, match="4001 dimensions"):
+        catalog.create_generation("k", {}, {}, 4001, {})
+    assert catalog.generations() == []
+
+
+def test_statistics_are_added(catalog: Catalog) -> None:
+    made = generation(catalog)
+    assert catalog.add_statistics(made.generation, {"average_terms": 7.5}).statistics == {
+        "chunks": 1,
+        "average_terms": 7.5,
+    }
+    with pytest.raises(IndexStateError, match="no generation 99"):
+        catalog.add_statistics(99, {})
+
+
+def test_exactly_one_generation_is_live(catalog: Catalog, database: Database) -> None:
+    first, second = generation(catalog), generation(catalog)
+    assert catalog.live() is None
+    assert catalog.publish(first.generation)
+    assert catalog.publish(second.generation)
+    assert not catalog.publish(second.generation)
+    live = catalog.live()
+    assert live is not None
+    assert live.generation == second.generation and live.published_at is not None
+    with database.connect() as connection:
+        assert connection.execute("SELECT generation, previous FROM pincite.live").fetchall() == [(2, 1)]
+
+
+def test_what_a_generation_was_built_from(catalog: Catalog) -> None:
+    made = generation(catalog)
+    catalog.mark_built(made.generation, "listing")
+    built = catalog.generation(made.generation)
+    assert built is not None and built.built_from == "listing"
+    catalog.mark_built(made.generation, "listing")
+    assert catalog.generation(made.generation) == built
+
+
+# ---------------------------------------------------------------- costs and scores
+
+
+def test_costs_are_summed_and_scores_kept(catalog: Catalog) -> None:
+    made = generation(catalog)
+    catalog.add_cost("r1", "summaries", 2, 100, 0.5, made.generation)
+    catalog.add_cost("r2", "summaries", 3, 50, 0.25, made.generation)
+    assert catalog.costs() == [{"stage": "summaries", "generation": 1, "items": 5, "tokens": 150, "seconds": 0.75}]
+    catalog.add_scores(made.generation, "golden", {"mrr": 0.5})
+    (score,) = catalog.scores()
+    assert (score["generation"], score["name"], score["metrics"]) == (1, "golden", {"mrr": 0.5})

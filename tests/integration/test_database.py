@@ -1,0 +1,282 @@
+"""Opening a database: migrations, refusals, reconnection, the lock of a run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from pipelines.errors import DatabaseError, IndexStateError, SettingsError
+from resources import connection_address, sql_files
+from resources import database as module
+from resources.catalog import Catalog
+from resources.database import Database
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    pauses: list[float] = []
+    monkeypatch.setattr(module.time, "sleep", pauses.append)
+    return pauses
+
+
+@pytest.fixture(scope="module")
+def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    with Database("embedded", tmp_path_factory.mktemp("embedded")) as made:
+        made.migrate()
+        yield made
+
+
+def tables(url: str) -> set[str]:
+    with psycopg.connect(url) as connection:
+        rows = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'pincite'").fetchall()
+    return {row[0] for row in rows}
+
+
+# ---------------------------------------------------------------- migrations
+
+
+def test_an_empty_database_is_migrated_once(fresh_url: str, tmp_path: Path) -> None:
+    with Database(fresh_url, tmp_path) as database:
+        database.migrate()
+        made = tables(fresh_url)
+        assert {"sources", "manifest", "failures", "generations", "live", "costs", "scores", "migrations"} <= made
+        database.migrate()
+        with database.connect() as connection:
+            assert connection.execute("SELECT number, name FROM pincite.migrations").fetchall() == [(1, "catalog")]
+            assert connection.execute("SELECT '[1]'::vector").fetchone() == ("[1]",)
+
+
+def test_two_processes_migrate_at_once(fresh_url: str, tmp_path: Path) -> None:
+    errors: list[BaseException] = []
+    together = threading.Barrier(4)
+
+    def migrate() -> None:
+        try:
+            with Database(fresh_url, tmp_path) as database:
+                with database.connect():
+                    together.wait(30)
+                database.migrate()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=migrate) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    with psycopg.connect(fresh_url) as connection:
+        assert connection.execute("SELECT count(*) FROM pincite.migrations").fetchone() == (1,)
+
+
+def test_a_failing_migration_leaves_nothing(fresh_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = [*sql_files.migrations(), (2, "broken", "CREATE TABLE half (id int); SELECT nothing_there;")]
+    monkeypatch.setattr(module, "migrations", lambda: broken)
+    with Database(fresh_url, tmp_path) as database, pytest.raises(DatabaseError, match="nothing_there"):
+        database.migrate()
+    assert tables(fresh_url) == set()
+
+
+def test_a_newer_index_is_refused(database: Database) -> None:
+    with database.connect() as connection:
+        connection.execute("INSERT INTO pincite.migrations (number, name) VALUES (2, 'later')")
+    with pytest.raises(IndexStateError, match="newer pincite") as raised:
+        database.migrate()
+    assert raised.value.code == "newer_index"
+
+
+def test_pgvector_that_may_not_be_created(fresh_url: str, tmp_path: Path) -> None:
+    with psycopg.connect(fresh_url, autocommit=True) as connection:
+        connection.execute("DROP ROLE IF EXISTS plain")
+        connection.execute("CREATE ROLE plain LOGIN")
+        name = connection.info.dbname
+        connection.execute(f"GRANT CREATE ON DATABASE {name} TO plain")
+    try:
+        with (
+            Database(fresh_url.replace("pincite@", "plain@"), tmp_path) as database,
+            pytest.raises(DatabaseError, match="CREATE EXTENSION vector") as raised,
+        ):
+            database.migrate()
+        assert raised.value.code == "no_pgvector"
+        assert tables(fresh_url) == set()
+    finally:
+        with psycopg.connect(fresh_url, autocommit=True) as connection:
+            connection.execute("DROP OWNED BY plain")
+            connection.execute("DROP ROLE plain")
+
+
+def test_pgvector_too_old(fresh_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "VECTOR_VERSION", (99, 0))
+    with (
+        Database(fresh_url, tmp_path) as database,
+        pytest.raises(DatabaseError, match=r"pgvector 0.8.*ALTER EXTENSION") as raised,
+    ):
+        database.migrate()
+    assert raised.value.code == "old_pgvector"
+
+
+# ---------------------------------------------------------------- transactions
+
+
+def test_an_error_rolls_back_and_the_next_transaction_is_clean(database: Database) -> None:
+    with pytest.raises(RuntimeError), database.connect() as connection:
+        connection.execute("CREATE TABLE pincite.half (id int)")
+        raise RuntimeError
+    assert connection.closed
+    with pytest.raises(DatabaseError, match="nowhere"), database.connect() as connection:
+        connection.execute("SELECT FROM nowhere")
+    assert "half" not in tables(database.url)
+
+
+def test_a_connection_is_used_again_without_its_settings(database: Database) -> None:
+    def state() -> tuple[int, str]:
+        with database.connect() as connection:
+            row = connection.execute("SELECT pg_backend_pid(), current_setting('search_path')").fetchone()
+            connection.execute("SET search_path = nowhere")
+        assert row is not None
+        return row[0], row[1]
+
+    (first, before), (second, after) = state(), state()
+    assert first == second
+    assert before == after != "nowhere"
+
+
+def test_connections_within_connections_are_others(database: Database) -> None:
+    with database.connect() as outer, database.connect() as inner:
+        assert outer.info.backend_pid != inner.info.backend_pid
+
+
+# ---------------------------------------------------------------- refusals
+
+
+def test_an_unreachable_address_names_host_and_database_but_no_password(tmp_path: Path, no_pauses: list[float]) -> None:
+    database = Database("postgresql://me:s3cret@127.0.0.1:1/papers", tmp_path)
+    wanted = r"me@127\.0\.0\.1:1, database papers.*setting 'database'"
+    with pytest.raises(DatabaseError, match=wanted) as raised, database.connect():
+        pass
+    assert "s3cret" not in str(raised.value)
+    assert raised.value.code == "unreachable"
+    assert raised.value.__cause__ is None
+    assert len(no_pauses) == module.CONNECT_TRIES - 1
+    assert sum(no_pauses) < 10
+
+
+def test_what_no_pause_can_mend_is_refused_at_once(fresh_url: str, tmp_path: Path, no_pauses: list[float]) -> None:
+    url = fresh_url.replace("pincite@", "stranger:s3cret@")
+    with pytest.raises(DatabaseError, match="stranger") as raised, Database(url, tmp_path).connect():
+        pass
+    assert "s3cret" not in str(raised.value)
+    assert no_pauses == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mysql://me:s3cret@host/db",
+        "host=here password=s3cret",
+        "postgresql://me:s3c/ret@host/db",
+        "postgresql://me:s3c@ret@host/db",
+        "postgresql://me:s3c#ret@host/db?sslmode",
+        "postgresql://me:s3c%ret@host/db",
+        "embeded",
+    ],
+)
+def test_what_is_no_address_is_refused_without_repeating_it(url: str, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="percent-encoded") as raised:
+        Database(url, tmp_path)
+    assert "s3c" not in str(raised.value) and "ret@" not in str(raised.value)
+    assert raised.value.__cause__ is None
+
+
+def test_a_password_in_a_reason_is_masked() -> None:
+    address = connection_address.address_of("postgresql://me:s3cret@host/db")
+    assert address.reason(RuntimeError("login s3cret failed\nmore")) == "login *** failed"
+    assert "s3cret" not in address.shown
+
+
+# ---------------------------------------------------------------- a killed server
+
+
+def test_the_server_is_killed_and_the_next_transaction_finds_it_again(embedded: Database) -> None:
+    assert embedded.server is not None
+    Catalog(embedded).remember_source("kept", "/folder", {})
+    pid = embedded.server.status().pid
+    assert pid is not None
+    with pytest.raises(DatabaseError, match="failed"), embedded.connect() as connection:
+        os.kill(pid, signal.SIGKILL)
+        while True:
+            connection.execute("SELECT 1")
+    assert [row.name for row in Catalog(embedded).sources()] == ["kept"]
+    assert embedded.server.status().pid != pid
+
+
+def test_an_idle_connection_that_the_server_ended_is_not_used(database: Database) -> None:
+    with database.connect() as connection:
+        backend = connection.info.backend_pid
+    with psycopg.connect(database.url, autocommit=True) as other:
+        other.execute("SELECT pg_terminate_backend(%s, 10000)", [backend])
+    with database.connect() as connection:
+        assert connection.info.backend_pid != backend
+        connection.execute("SELECT 1")
+
+
+# ---------------------------------------------------------------- the lock of a run
+
+
+def test_a_second_run_is_refused_and_told_who_runs(database: Database, fresh_url: str, tmp_path: Path) -> None:
+    with Database(fresh_url, tmp_path) as other:
+        with database.exclusive("index") as lock:
+            lock.require()
+            wanted = f"another index run.*process {os.getpid()}"
+            with pytest.raises(IndexStateError, match=wanted) as raised, other.exclusive("index"):
+                pass
+            assert raised.value.code == "busy"
+            with other.exclusive("something else"):
+                pass
+        with other.exclusive("index"):
+            pass
+
+
+def test_a_run_that_waits_gets_its_turn(
+    database: Database, fresh_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    refused, free = threading.Event(), threading.Event()
+
+    def pause(seconds: float) -> None:
+        refused.set()
+        free.wait(60)
+
+    def second() -> None:
+        with Database(fresh_url, tmp_path) as other, other.exclusive("index", wait_seconds=600):
+            order.append("second")
+
+    monkeypatch.setattr(module.time, "sleep", pause)
+    waiter = threading.Thread(target=second, daemon=True)
+    with database.exclusive("index"):
+        waiter.start()
+        assert refused.wait(20)
+        order.append("first")
+    free.set()
+    waiter.join()
+    assert order == ["first", "second"]
+
+
+def test_a_lost_lock_is_noticed(database: Database) -> None:
+    with database.exclusive("index") as lock:
+        with psycopg.connect(database.url, autocommit=True) as other:
+            other.execute(
+                "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND application_name LIKE 'pincite index%'"
+            )
+        with pytest.raises(IndexStateError, match="run it again") as raised:
+            lock.require()
+    assert raised.value.code == "lock_lost"

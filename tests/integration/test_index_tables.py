@@ -1,0 +1,356 @@
+"""One generation's tables: what a reader finds after any sequence of replacements."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipelines.errors import IndexStateError, ModelError
+from pipelines.fingerprint import document_id, fingerprint
+from pipelines.indexing.indexed_documents import DocumentFacts
+from pipelines.records import Box, Chunk, ParsedDocument, Sentence, SentenceLink, Span
+from resources.catalog import Catalog
+from resources.database import Database
+from resources.index_tables import IndexedDocument, IndexTables
+from tests.builders import raw
+
+pytestmark = pytest.mark.integration
+
+DIMENSION = 4
+AVERAGE = 3.0
+
+
+def tables(database: Database, dimension: int = DIMENSION) -> IndexTables:
+    generation = Catalog(database).create_generation("k", {}, {}, dimension, {"average_terms": AVERAGE})
+    return IndexTables(database, generation)
+
+
+@pytest.fixture
+def index(module_database: Database) -> IndexTables:
+    return tables(module_database)
+
+
+def vector(seed: str, dimension: int = DIMENSION) -> np.ndarray:
+    found = np.random.default_rng(int(fingerprint(seed)[:8], 16)).standard_normal(dimension).astype(np.float32)
+    return found / np.linalg.norm(found)
+
+
+def _chunk(doc_id: str, number: int, text: str) -> Chunk:
+    return Chunk(
+        doc_id=doc_id, index=number, chunk_id=fingerprint("chunk", doc_id, number), section_id="s1",
+        header_chain=("Top", "Part"), block_types=("paragraph",), text=text, spans=(Span(0, 5), Span(9, 12)),
+        units=(number,), offsets=(0,), page_start=1, page_end=2, boxes=(Box(1, 0.5, 1.0, 2.0, 3.0),), tokens=7,
+        metadata={"kv.form": "W-4"}, has_overlap=False, overlap="before", overlap_spans=(),
+    )  # fmt: skip
+
+
+def _sentences(chunks: Sequence[Chunk]) -> list[Sentence]:
+    ids = [fingerprint("sentence", chunk.chunk_id) for chunk in chunks]
+    around = zip([None, *ids], ids, [*ids[1:], None], chunks, strict=False)
+    return [
+        Sentence(
+            doc_id=chunk.doc_id, index=number, sentence_id=own, text=chunk.text, source="parse", page=1, boxes=(),
+            confidence=0.5, chunk_id=chunk.chunk_id, start=0, length=len(chunk.text), paragraph_id="p",
+            paragraph=chunk.text, section_id="s1", section_path=("Top",), previous_id=previous, next_id=following,
+        )
+        for number, (previous, own, following, chunk) in enumerate(around)
+    ]  # fmt: skip
+
+
+def document(uri: str, *texts: str, dimension: int = DIMENSION, **changes: Any) -> IndexedDocument:
+    """A document with a chunk of one sentence for each text; its terms are the words."""
+    doc_id = document_id("s", uri)
+    chunks = [_chunk(doc_id, number, text) for number, text in enumerate(texts)]
+    sentences = _sentences(chunks)
+    values: dict[str, Any] = {
+        "raw": raw(uri, "s", content_hash=f"content of {uri}"),
+        "parsed": ParsedDocument(doc_id, "Title", False, "en", "body", 2, None, None, None, {}, ()),
+        "facts": DocumentFacts("Title", "title", date(2026, 1, 31), "2", ("hr",), {"owner": "me"}),
+        "summary": "about",
+        "stale": False,
+        "row_hash": fingerprint(uri, texts),
+        "chunks": chunks,
+        "contexts": {chunks[0].chunk_id: "context"} if chunks else {},
+        "terms": {chunk.chunk_id: Counter(chunk.text.split()) for chunk in chunks},
+        "vectors": {chunk.chunk_id: vector(chunk.text, dimension) for chunk in chunks},
+        "sentences": sentences,
+        "sentence_vectors": {item.sentence_id: vector(item.text, dimension) for item in sentences},
+    }
+    return IndexedDocument(**{**values, **changes})
+
+
+def rows(index: IndexTables, statement: str) -> list[tuple[Any, ...]]:
+    with index.database.connect() as connection:
+        return connection.execute(statement.replace("FROM ", f"FROM {index.schema}.", 1)).fetchall()
+
+
+def posted(index: IndexTables) -> dict[str, dict[str, float]]:
+    """Term to weight by text of the chunk, over all buckets."""
+    texts = dict(rows(index, "SELECT number, text FROM chunks"))
+    found: dict[str, dict[str, float]] = {}
+    for term, chunks, weights in rows(index, "SELECT term, chunks, weights FROM postings"):
+        assert chunks == sorted(set(chunks))
+        for number, weight in zip(chunks, weights, strict=True):
+            found.setdefault(term, {})[texts[number]] = weight
+    return found
+
+
+def weights_of(*texts: str) -> dict[str, dict[str, Any]]:
+    """The same by definition, chunk by chunk."""
+    found: dict[str, dict[str, Any]] = {}
+    for text in texts:
+        words = text.split()
+        for term, count in Counter(words).items():
+            weight = count * 2.2 / (count + 1.2 * (0.25 + 0.75 * len(words) / AVERAGE))
+            found.setdefault(term, {})[text] = pytest.approx(weight, rel=1e-6)
+    return found
+
+
+def codes(index: IndexTables) -> set[str]:
+    return {code for code, _ in index.audit()}
+
+
+def spoil(index: IndexTables, statement: str) -> None:
+    with index.database.connect() as connection:
+        connection.execute("SET LOCAL session_replication_role = replica")
+        connection.execute(f"SET LOCAL search_path = {index.schema}, public")
+        connection.execute(statement)
+
+
+# ---------------------------------------------------------------- documents
+
+
+def test_rows_come_back_as_they_went_in(index: IndexTables) -> None:
+    one = document("a.txt", "alpha beta", "gamma")
+    assert index.replace(2, [one]) == 0
+    assert rows(index, "SELECT bucket, source, uri, title, family, language, effective_date, version, groups, "
+                       "metadata, pages, summary, content_hash, stale FROM documents") == [
+        (2, "s", "a.txt", "Title", "title", "en", date(2026, 1, 31), "2", ["hr"], {"owner": "me"}, 2, "about",
+         "content of a.txt", False)
+    ]  # fmt: skip
+    first, second = one.chunks
+    assert rows(index, "SELECT chunk_id, ordinal, header_chain, block_types, text, overlap, context, page_start, "
+                       "page_end, boxes, spans::text, tokens, terms, metadata, previous_id, next_id, embedding::real[] "
+                       "FROM chunks ORDER BY number") == [
+        (first.chunk_id, 0, ["Top", "Part"], ["paragraph"], "alpha beta", "before", "context", 1, 2,
+         [{"page": 1, "x0": 0.5, "y0": 1.0, "x1": 2.0, "y1": 3.0}], '{"[0,5)","[9,12)"}', 7, 2, {"kv.form": "W-4"},
+         None, second.chunk_id, pytest.approx(vector("alpha beta").tolist())),
+        (second.chunk_id, 1, ["Top", "Part"], ["paragraph"], "gamma", "before", "", 1, 2,
+         [{"page": 1, "x0": 0.5, "y0": 1.0, "x1": 2.0, "y1": 3.0}], '{"[0,5)","[9,12)"}', 7, 1, {"kv.form": "W-4"},
+         first.chunk_id, None, pytest.approx(vector("gamma").tolist())),
+    ]  # fmt: skip
+    ids = [sentence.sentence_id for sentence in one.sentences]
+    alpha, gamma = (pytest.approx(vector(text).tolist()) for text in ("alpha beta", "gamma"))
+    assert rows(index, "SELECT sentence_id, chunk_id, ordinal, text, section_path, confidence, previous_id, next_id, "
+                       "embedding::real[] FROM sentences ORDER BY ordinal") == [
+        (ids[0], first.chunk_id, 0, "alpha beta", ["Top"], 0.5, None, ids[1], alpha),
+        (ids[1], second.chunk_id, 1, "gamma", ["Top"], 0.5, ids[0], None, gamma),
+    ]  # fmt: skip
+    assert index.counts() == {"documents": 1, "chunks": 2, "sentences": 2, "sentence_links": 0}
+    assert index.document_hashes(2) == {one.raw.doc_id: one.row_hash}
+    assert index.document_hashes(3) == {}
+    assert index.content_hashes() == {one.raw.doc_id: "content of a.txt"}
+    assert (index.chunk_count(2), index.chunk_count(3)) == (2, 0)
+
+
+def test_postings_after_adding_changing_and_removing(index: IndexTables) -> None:
+    stay = ["red stays", "red red stays too"]
+    index.replace(
+        0, [document("a", "red red green", "blue"), document("e", *stay), document("b", "red one two three four")]
+    )
+    index.replace(1, [document("c", "green")])
+    assert posted(index) == weights_of("red red green", "blue", *stay, "red one two three four", "green")
+    assert index.replace(0, [document("a", "red", "violet")], [document("b").raw.doc_id]) == 3
+    assert posted(index) == weights_of(*stay, "red", "violet", "green")
+    assert index.replace(0, [document("d", "red violet")]) == 0
+    assert posted(index) == weights_of(*stay, "red", "violet", "green", "red violet")
+    assert index.replace(0, [], [document(uri).raw.doc_id for uri in "ade"]) == 5
+    assert posted(index) == weights_of("green")
+    assert rows(index, "SELECT count(*) FROM postings") == [(1,)]
+    assert index.counts()["chunks"] == 1
+
+
+def test_terms_of_any_script_and_length(index: IndexTables) -> None:
+    terms = ["їжак", "x" * 3000, "naïve", "日本", "'", "\\", "%s"]
+    index.replace(0, [document("a", " ".join(terms))])
+    index.replace(0, [document("b", "їжак")])
+    assert posted(index) == weights_of(" ".join(terms), "їжак")
+
+
+def test_many_postings_cross_blocks(index: IndexTables) -> None:
+    texts = [" ".join(f"w{word}" for word in range(start, start + 4000)) for start in range(0, 12000, 3000)]
+    index.replace(0, [document("a", *texts)])
+    assert posted(index) == weights_of(*texts)
+
+
+def test_a_failing_replacement_changes_nothing(index: IndexTables) -> None:
+    index.replace(0, [document("a", "red", "green")])
+    before = (posted(index), index.document_hashes(0))
+    twice = document("b", "red")
+    with pytest.raises(Exception, match="duplicate key"):
+        index.replace(0, [document("a", "blue"), twice, replace(twice, raw=replace(twice.raw, doc_id="other"))])
+    assert (posted(index), index.document_hashes(0)) == before
+
+
+def test_a_reader_sees_the_old_rows_or_the_new(index: IndexTables) -> None:
+    index.replace(0, [document("a", "red", "green")])
+    with index.database.connect() as reader:
+        reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        statement = f"SELECT array_agg(text ORDER BY ordinal) FROM {index.schema}.chunks"
+        assert reader.execute(statement).fetchone() == (["red", "green"],)
+        index.replace(0, [document("a", "blue")])
+        assert reader.execute(statement).fetchone() == (["red", "green"],)
+    assert rows(index, "SELECT text FROM chunks") == [("blue",)]
+
+
+def test_statistics_must_be_frozen_first(module_database: Database) -> None:
+    bare = IndexTables(module_database, Catalog(module_database).create_generation("k", {}, {}, DIMENSION, {}))
+    with pytest.raises(IndexStateError, match="no frozen average_terms"):
+        bare.replace(0, [document("a", "red")])
+
+
+# ---------------------------------------------------------------- vectors
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (np.ones(3, np.float32), r"shape \(3,\).*dimension 4"),
+        (np.ones((1, 4), np.float32), r"shape \(1, 4\)"),
+        (np.array([1, np.nan, 0, 0], np.float32), "not finite"),
+        (np.array([1, np.inf, 0, 0], np.float32), "not finite"),
+        (np.zeros(4, np.float32), "is zero"),
+        (None, "has no vector"),
+    ],
+)
+@pytest.mark.parametrize("what", ["chunk", "sentence"])
+def test_a_bad_vector_is_refused_by_name(index: IndexTables, what: str, bad: Any, message: str) -> None:
+    good = document("a", "red", "green")
+    item = good.chunks[1].chunk_id if what == "chunk" else good.sentences[1].sentence_id
+    field = "vectors" if what == "chunk" else "sentence_vectors"
+    vectors: Mapping[str, Any] = {**getattr(good, field), item: bad}
+    with pytest.raises(ModelError, match=f"{what} {item} of s/a .*{message}") as raised:
+        index.replace(0, [document("b", "fine"), replace(good, **{field: vectors})])
+    assert raised.value.code == "bad_vector"
+    assert index.counts()["documents"] == 0
+
+
+def test_long_vectors_are_indexed_in_half_precision(module_database: Database) -> None:
+    index = tables(module_database, 2500)
+    index.replace(0, [document("a", "red", "green", dimension=2500)])
+    index.build_vector_indexes()
+    assert index.audit() == []
+    definitions = rows(index, f"SELECT indexdef FROM pg_indexes WHERE schemaname = '{index.schema}'".replace(
+        "FROM pg_indexes", "FROM chunks, pg_catalog.pg_indexes") + " AND indexname = 'chunks_embedding'")  # fmt: skip
+    assert "halfvec(2500)" in definitions[0][0]
+    large = document("b", "red", dimension=2500)
+    vectors = {large.chunks[0].chunk_id: np.full(2500, 70000, np.float32)}
+    with pytest.raises(ModelError, match="half precision"):
+        index.replace(0, [replace(large, vectors=vectors)])
+
+
+# ---------------------------------------------------------------- statistics and links
+
+
+def test_terms_are_frozen_whole(index: IndexTables) -> None:
+    index.freeze_terms({"red": 2, "їжак": 1})
+    index.freeze_terms({"red": 3})
+    assert rows(index, "SELECT term, documents FROM terms") == [("red", 3)]
+
+
+def test_links_are_replaced_by_their_difference(index: IndexTables) -> None:
+    one = document("a", "red", "green", "blue")
+    index.replace(0, [one])
+    a, b, c = (sentence.sentence_id for sentence in one.sentences)
+    assert index.replace_links([SentenceLink(a, b, 0.9), SentenceLink(b, c, 0.8)]) == (2, 0)
+    before = rows(index, "SELECT xmin::text FROM sentence_links WHERE similarity > 0.85")
+    assert index.replace_links([SentenceLink(a, b, 0.9), SentenceLink(c, a, 0.95)]) == (1, 1)
+    assert rows(index, "SELECT xmin::text FROM sentence_links WHERE similarity < 0.92") == before
+    assert index.replace_links([SentenceLink(a, b, 0.7), SentenceLink(c, a, 0.95)]) == (1, 0)
+    assert rows(index, "SELECT source_id, target_id, similarity FROM sentence_links ORDER BY 3") == [
+        (a, b, pytest.approx(0.7)), (c, a, pytest.approx(0.95)),
+    ]  # fmt: skip
+    assert index.replace_links([]) == (0, 2)
+
+
+# ---------------------------------------------------------------- vector indexes
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_vector_indexes_are_built_once_and_again_when_invalid(index: IndexTables, live: bool) -> None:
+    index.replace(0, [document("a", "red", "green")])
+    assert [message for code, message in index.audit() if code == "vector_index"] == [
+        f"the vector index of {index.schema}.{table} is missing" for table in ("chunks", "sentences")
+    ]
+    build = index.build_vector_indexes(live)
+    assert build.built == ("chunks", "sentences") and build.notices == () and build.fitted
+    assert index.build_vector_indexes(live).built == ()
+    assert index.audit() == []
+    spoil(index, "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'chunks_embedding'::regclass")
+    assert index.audit() == [("vector_index", f"the vector index of {index.schema}.chunks is invalid")]
+    assert index.build_vector_indexes(live).built == ("chunks",)
+    assert index.audit() == []
+
+
+def test_a_graph_that_does_not_fit_memory_is_reported(index: IndexTables, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [f"text {number}" for number in range(2000)]
+    index.replace(0, [document("a", *texts)])
+    plain = index._run
+
+    def little(connection: Any, name: str, **values: Any) -> Any:
+        if name == "more_memory":
+            connection.execute("SET maintenance_work_mem = '1MB'")
+            return []
+        return plain(connection, name, **values)
+
+    monkeypatch.setattr(index, "_run", little)
+    build = index.build_vector_indexes()
+    assert not build.fitted
+    assert "hnsw graph no longer fits into maintenance_work_mem" in build.notices[0]
+
+
+# ---------------------------------------------------------------- audit
+
+
+@pytest.mark.parametrize(
+    ("statement", "found"),
+    [
+        ("UPDATE sentences SET chunk_id = 'gone' WHERE ordinal = 0", {"orphan_sentence"}),
+        (
+            "UPDATE sentences SET chunk_id = (SELECT chunk_id FROM chunks WHERE text = 'other') WHERE text = 'red'",
+            {"orphan_sentence"},
+        ),
+        ("DELETE FROM chunks WHERE text = 'other'", {"orphan_sentence", "empty_document", "posting_without_chunk"}),
+        ("UPDATE chunks SET embedding = '[0,0,0,0]' WHERE text = 'red'", {"zero_vector"}),
+        ("UPDATE sentences SET embedding = '[0,0,0,0]' WHERE text = 'red'", {"zero_vector"}),
+        ("DELETE FROM postings WHERE term = 'green'", {"chunk_without_postings"}),
+        ("UPDATE postings SET weights = '{}' WHERE term = 'green'", {"uneven_postings"}),
+        ("UPDATE chunks SET next_id = NULL WHERE text = 'red'", {"chunk_next_not_mutual"}),
+        ("UPDATE chunks SET previous_id = NULL WHERE text = 'green'", {"chunk_next_not_mutual"}),
+        ("UPDATE sentences SET next_id = 'gone' WHERE text = 'green'", {"sentence_next_not_mutual"}),
+        ("UPDATE sentences SET previous_id = NULL WHERE text = 'green'", {"sentence_next_not_mutual"}),
+        ("INSERT INTO sentence_links VALUES ('gone', 'away', 1)", {"link_without_sentence"}),
+        (
+            "INSERT INTO sentence_links SELECT sentence_id, sentence_id, 1 FROM sentences LIMIT 1",
+            {"link_without_sentence"},
+        ),
+        (
+            "INSERT INTO sentence_links SELECT a.sentence_id, b.sentence_id, 1 FROM sentences a, sentences b "
+            "WHERE a.sentence_id <> b.sentence_id",
+            {"link_budget"},
+        ),
+        ("DROP INDEX sentences_embedding", {"vector_index"}),
+    ],
+)
+def test_what_does_not_hold_is_found(index: IndexTables, statement: str, found: set[str]) -> None:
+    index.replace(0, [document("a", "red", "green", "blue"), document("b", "other")])
+    index.build_vector_indexes()
+    assert index.audit() == []
+    spoil(index, statement)
+    assert codes(index) == found

@@ -1,0 +1,312 @@
+"""The life of the embedded server: shared, killed, left over, interrupted."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import select
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from pipelines.errors import DatabaseError
+from resources import postgres_account, postgres_setup
+from resources.postgres_server import PostgresServer
+
+pytestmark = pytest.mark.integration
+
+ROOT = Path(__file__).parents[2]
+USER = """
+import sys
+from pathlib import Path
+from resources.postgres_server import PostgresServer
+server = PostgresServer(Path(sys.argv[1]))
+print(server.acquire(), flush=True)
+sys.stdin.readline()
+"""
+
+
+@contextmanager
+def user(state: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process that uses the server; it leaves when its input ends."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", USER, str(state)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        yield process
+    finally:
+        process.communicate(timeout=60)
+
+
+def begun(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def answer(url: str) -> int:
+    with psycopg.connect(url) as connection:
+        row = connection.execute("SELECT 42").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def killed(pid: int) -> None:
+    """SIGKILL, and gone when this returns."""
+    descriptor = os.pidfd_open(pid)
+    os.kill(pid, signal.SIGKILL)
+    try:
+        select.select([descriptor], [], [], 60)
+    finally:
+        os.close(descriptor)
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A state whose server was made and stopped."""
+    state = tmp_path_factory.mktemp("template")
+    server = PostgresServer(state)
+    server.acquire()
+    server.release()
+    return state
+
+
+@pytest.fixture
+def state(tmp_path: Path, template: Path) -> Iterator[Path]:
+    """A copy of that state; what runs on it at the end is stopped."""
+    made = tmp_path / "state"
+    subprocess.run(["cp", "-a", str(template), str(made)], check=True)
+    yield made
+    PostgresServer(made).stop(force=True)
+
+
+def test_made_on_first_use_and_stopped_by_its_user(tmp_path: Path) -> None:
+    state = tmp_path / "new" / "state with 'quotes' and spaces, long enough to overflow a socket address" / ("x" * 60)
+    server = PostgresServer(state)
+    assert not server.is_running()
+    url = server.acquire()
+    status = server.status()
+    assert answer(url) == 42
+    assert status.running and not status.kept and status.folder == str(state / "postgres")
+    server.release()
+    assert not server.is_running()
+    assert PostgresServer(state).acquire() == url
+    assert answer(url) == 42
+    PostgresServer(state).stop(force=True)
+    assert not server.is_running()
+
+
+def test_only_this_user_and_no_network(state: Path) -> None:
+    server = PostgresServer(state)
+    with psycopg.connect(server.acquire()) as connection:
+        settings = connection.execute(
+            "SELECT current_setting('listen_addresses'), current_setting('fsync'), lower('ЇЖАК')"
+        ).fetchone()
+        sockets = Path(connection.info.host)
+    assert settings == ("", "on", "їжак")
+    assert stat.S_IMODE(sockets.stat().st_mode) == 0o700
+    assert stat.S_IMODE((state / "postgres").stat().st_mode) == 0o700
+    server.release()
+    assert not sockets.exists()
+
+
+def test_a_server_does_not_inherit_the_environment(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    monkeypatch.setenv("PGDATA", "/nowhere")
+    server = PostgresServer(state)
+    server.acquire()
+    pid = server.status().pid
+    assert b"sk-secret" not in Path(f"/proc/{pid}/environ").read_bytes()
+    assert os.getsid(pid or 0) != os.getsid(0)
+    server.release()
+
+
+def test_the_last_user_stops_it(state: Path) -> None:
+    server = PostgresServer(state)
+    with user(state) as other:
+        assert begun(other) == server.acquire()
+        server.release()
+        assert answer(server.url) == 42
+    assert not server.is_running()
+
+
+def test_a_killed_user_does_not_keep_it_running(state: Path) -> None:
+    server = PostgresServer(state)
+    with user(state) as other:
+        begun(other)
+        other.kill()
+        other.wait()
+        assert answer(server.acquire()) == 42
+        server.release()
+        assert not server.is_running()
+
+
+def test_a_server_left_by_a_killed_user_is_adopted(state: Path) -> None:
+    with user(state) as other:
+        begun(other)
+        pid = PostgresServer(state).status().pid
+        other.kill()
+    server = PostgresServer(state)
+    server.acquire()
+    assert server.status().pid == pid
+    server.release()
+    assert not server.is_running()
+
+
+def test_the_server_is_killed_and_used_again(state: Path) -> None:
+    server = PostgresServer(state)
+    server.acquire()
+    with psycopg.connect(server.url) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT 7 AS value")
+    first = server.status().pid
+    assert first is not None
+    killed(first)
+    assert not server.is_running()
+    assert (state / "postgres" / "postmaster.pid").exists()
+    with psycopg.connect(server.acquire()) as connection:
+        assert connection.execute("SELECT value FROM kept").fetchone() == (7,)
+    assert server.status().pid != first
+    server.release()
+
+
+def test_a_pid_file_that_names_a_living_stranger_is_not_believed(state: Path) -> None:
+    account = postgres_account.account_for(state / "postgres", postgres_setup.binaries())
+    stranger = account.start(["/bin/sleep", "600"], subprocess.DEVNULL)
+    try:
+        pid_file = state / "postgres" / "postmaster.pid"
+        pid_file.write_text(f"{stranger.pid}\n{state}/postgres\n1\n5432\n/tmp\n\n  0 0\nready\n")
+        server = PostgresServer(state)
+        assert answer(server.acquire()) == 42
+        assert server.status().pid != stranger.pid
+        server.release()
+        assert stranger.poll() is None
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_an_interrupted_making_is_done_again(tmp_path: Path) -> None:
+    half = tmp_path / "postgres.new-half"
+    half.mkdir()
+    (half / "PG_VERSION").write_text("18\n")
+    (tmp_path / "postgres").mkdir()
+    server = PostgresServer(tmp_path)
+    assert answer(server.acquire()) == 42
+    server.release()
+    assert not list(tmp_path.glob("postgres.new-*"))
+
+
+def waiting_for(lock: Path) -> int:
+    """Processes blocked on a file's lock, as the kernel lists them."""
+    inode = f":{lock.stat().st_ino} "
+    return sum("->" in line and inode in line for line in Path("/proc/locks").read_text().splitlines())
+
+
+def test_two_processes_start_at_once(state: Path) -> None:
+    lock = state / "postgres.lock"
+    with lock.open("w") as held, ExitStack() as stack:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        first, second = stack.enter_context(user(state)), stack.enter_context(user(state))
+        while waiting_for(lock) < 2:
+            assert not PostgresServer(state).is_running()
+            assert first.poll() is None and second.poll() is None
+        fcntl.flock(held, fcntl.LOCK_UN)
+        assert begun(first) == begun(second)
+        assert answer(PostgresServer(state).url) == 42
+        assert (state / "postgres.log").read_text().count("ready to accept connections") == 2  # the template's, and one
+    assert not PostgresServer(state).is_running()
+
+
+def test_kept_until_stopped(state: Path) -> None:
+    server = PostgresServer(state)
+    url = server.keep_running()
+    with user(state) as other:
+        assert begun(other) == url
+    assert answer(url) == 42
+    assert server.status().kept
+    assert server.stop()
+    assert not server.status().kept
+    assert not server.stop()
+
+
+def test_stop_refuses_while_others_use_it(state: Path) -> None:
+    server = PostgresServer(state)
+    with user(state) as other:
+        begun(other)
+        with pytest.raises(DatabaseError, match="in use by another process") as raised:
+            server.stop()
+        assert raised.value.code == "in_use"
+        assert answer(server.url) == 42
+        assert server.stop(force=True)
+        assert not server.is_running()
+
+
+def test_a_crashed_start_shows_the_log(state: Path) -> None:
+    shutil.move(state / "postgres" / "global" / "pg_control", state / "pg_control")
+    with pytest.raises(DatabaseError, match=r"did not start.*pg_control"):
+        PostgresServer(state).acquire()
+    shutil.move(state / "pg_control", state / "postgres" / "global" / "pg_control")
+    server = PostgresServer(state)
+    assert answer(server.acquire()) == 42
+    server.release()
+
+
+def test_data_of_another_version(state: Path) -> None:
+    (state / "postgres" / "PG_VERSION").write_text("17\n")
+    with pytest.raises(DatabaseError, match=r"made by PostgreSQL 17, but 18\.\d+ is installed") as raised:
+        PostgresServer(state).acquire()
+    assert raised.value.code == "server_version"
+
+
+def test_a_folder_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "postgres").mkdir()
+    (tmp_path / "postgres" / "thesis.txt").write_text("mine")
+    with pytest.raises(DatabaseError, match="not a data folder of Postgres"):
+        PostgresServer(tmp_path).acquire()
+    assert (tmp_path / "postgres" / "thesis.txt").read_text() == "mine"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root hands Postgres to another user")
+class TestAsRoot:
+    def test_a_closed_parent_folder_stays_closed(self, tmp_path: Path, template: Path) -> None:
+        closed = tmp_path / "closed"
+        closed.mkdir(mode=0o700)
+        subprocess.run(["cp", "-a", str(template), str(closed / "state")], check=True)
+        server = PostgresServer(closed / "state")
+        assert answer(server.acquire()) == 42
+        assert os.stat(f"/proc/{server.status().pid}").st_uid != 0
+        server.release()
+        assert stat.S_IMODE(closed.stat().st_mode) == 0o700
+
+    def test_without_setpriv_the_folder_and_the_remedies_are_named(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        closed = tmp_path / "closed"
+        closed.mkdir(mode=0o700)
+        monkeypatch.setattr(postgres_account.shutil, "which", lambda name: None)
+        with pytest.raises(DatabaseError, match=r"cannot enter .*setpriv.*--state.*postgresql://") as raised:
+            PostgresServer(closed / "state").acquire()
+        named = re.search(r"cannot enter (\S+),", str(raised.value))
+        assert named and Path(named.group(1)) in [closed, *closed.parents]
+
+    def test_no_capability_where_every_parent_is_open(self, template: Path) -> None:
+        with tempfile.TemporaryDirectory() as parent:
+            Path(parent).chmod(0o755)
+            if postgres_account.account_for(Path(parent) / "postgres", postgres_setup.binaries()).blocked:
+                pytest.skip("the temporary folder or the binaries are not open to others here")
+            state = Path(parent) / "state"
+            subprocess.run(["cp", "-a", str(template), str(state)], check=True)
+            state.chmod(0o755)
+            server = PostgresServer(state)
+            assert answer(server.acquire()) == 42
+            assert "CapEff:\t0000000000000000" in Path(f"/proc/{server.status().pid}/status").read_text()
+            server.release()
