@@ -1,0 +1,150 @@
+"""A document's body laid over its source: which page a stretch lies on, where a quote or a range
+of the decoded source stands in the body.
+
+Built from the parse alone (ParsedDocument.body and the places of the elements), so that gold and
+hits are judged by the same map whatever the chunks are.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+from pipelines.records import Element, ParsedDocument, Place, Span
+
+_DASHES = frozenset("-\u00ad\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d")
+_QUOTES = {**dict.fromkeys("’‘‚‛ʼ`´′", "'"), **dict.fromkeys("“”„‟«»″", '"')}
+_LEAST_LETTERS = 12
+"""Letters and digits a quote needs to be looked for without its signs."""
+_NUMBERED_PLACE = re.compile(r"(?:page|slide) (\d+)")
+
+
+def page_of(place: Place) -> int | None:
+    """Page of a place: of its box, or of a locator such as `slide 3`."""
+    if place.box is not None:
+        return place.box.page
+    numbered = _NUMBERED_PLACE.match(place.locator or "")
+    return int(numbered[1]) if numbered else None
+
+
+def _squeezed(text: str, letters_only: bool = False) -> tuple[str, list[int]]:
+    """Text without spaces and hyphens, its signs made alike, and the offset of every character."""
+    characters: list[str] = []
+    offsets: list[int] = []
+    for offset, raw in enumerate(text):
+        if raw.isspace() or raw in _DASHES or (letters_only and not raw.isalnum()):
+            continue
+        plain = _QUOTES.get(raw, raw)
+        for character in plain if plain.isascii() else unicodedata.normalize("NFKC", plain):
+            if not character.isspace():
+                characters.append(character)
+                offsets.append(offset)
+    return "".join(characters), offsets
+
+
+def merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Sorted disjoint spans that cover the same characters; empty spans go."""
+    result: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if start >= end:
+            continue
+        if result and start <= result[-1][1]:
+            result[-1] = (result[-1][0], max(end, result[-1][1]))
+        else:
+            result.append((start, end))
+    return result
+
+
+class DocumentMap:
+    """One document as evaluation sees it."""
+
+    def __init__(self, doc_id: str, source: str, uri: str, body: str, pages: int | None, places: Sequence[Place]):
+        self.doc_id = doc_id
+        self.source = source
+        self.uri = uri
+        self.body = body
+        self.pages = pages
+        self._places = sorted(places, key=lambda place: (place.start, place.end))
+        self._starts = [place.start for place in self._places]
+        self._longest = max((place.end - place.start for place in self._places), default=0)
+
+    @classmethod
+    def of(cls, source: str, uri: str, document: ParsedDocument, elements: Iterable[Element]) -> DocumentMap:
+        places = [place for element in elements if element.start < element.end for place in element.places]
+        return cls(document.doc_id, source, uri, document.body, document.pages, places)
+
+    def _places_in(self, start: int, end: int) -> list[Place]:
+        first = bisect_right(self._starts, start - self._longest - 1)
+        last = bisect_right(self._starts, end - 1)
+        return [place for place in self._places[first:last] if place.end > start]
+
+    def characters_by_page(self, spans: Iterable[tuple[int, int]]) -> dict[int, int]:
+        """{page: characters of the spans that lie on it}; empty where the format has no pages."""
+        counts: dict[int, int] = {}
+        for start, end in spans:
+            for place in self._places_in(start, end):
+                page = page_of(place)
+                if page is not None:
+                    shared = min(end, place.end) - max(start, place.start)
+                    counts[page] = counts.get(page, 0) + shared
+        return counts
+
+    @cached_property
+    def _plain(self) -> tuple[str, list[int]]:
+        return _squeezed(self.body)
+
+    @cached_property
+    def _letters(self) -> tuple[str, list[int]]:
+        return _squeezed(self.body, letters_only=True)
+
+    def quote_spans(self, quote: str) -> list[tuple[int, int]]:
+        """Every place of the body where a verbatim quote stands, in order.
+
+        Spaces and hyphens do not count. Only where that finds nothing, and the quote is long
+        enough, are all signs left out, since a quote may carry the source's markup."""
+        for letters_only in (False, True):
+            wanted, _ = _squeezed(quote, letters_only)
+            if not wanted or (letters_only and len(wanted) < _LEAST_LETTERS):
+                return []
+            text, offsets = self._letters if letters_only else self._plain
+            found = [
+                (offsets[match.start()], offsets[match.start() + len(wanted) - 1] + 1)
+                for match in re.finditer(re.escape(wanted), text)
+            ]
+            if found:
+                return found
+        return []
+
+    def source_spans(self, start: int, end: int) -> list[tuple[int, int]]:
+        """Spans of the body for characters [start, end) of the decoded source.
+
+        Exact where a place keeps its length from source to body, in proportion where cleaning
+        shortened it; spans with nothing but space between them are joined."""
+        found: list[tuple[int, int]] = []
+        for place in self._places:
+            if place.source_start is None or place.source_end is None:
+                continue
+            left, right = max(start, place.source_start), min(end, place.source_end)
+            if left >= right:
+                continue
+            scale = (place.end - place.start) / (place.source_end - place.source_start)
+            found.append(
+                (
+                    place.start + round((left - place.source_start) * scale),
+                    place.start + round((right - place.source_start) * scale),
+                )
+            )
+        joined: list[tuple[int, int]] = []
+        for begin, finish in merged(found):
+            if joined and not self.body[joined[-1][1] : begin].strip():
+                joined[-1] = (joined[-1][0], finish)
+            else:
+                joined.append((begin, finish))
+        return joined
+
+
+def as_pairs(spans: Iterable[Span]) -> list[tuple[int, int]]:
+    return [(span.start, span.end) for span in spans]

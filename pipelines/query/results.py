@@ -1,0 +1,78 @@
+"""What a query returns: hits, and their JSON.
+
+`scores` of a hit holds every stage that saw it: `dense` (cosine), `lexical` (BM25), `fused`, and
+each reranker with its factors (`weighted`, `weighted.recency`, ...). A stage that did not see the
+hit has no key. `score` is the last stage's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from pipelines.ports import Passage
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A passage at its rank, 1-based. `duplicates` are better-ranked passages' twins left out
+    of the list: the same text elsewhere, so that no place is lost."""
+
+    rank: int
+    score: float
+    scores: dict[str, float]
+    passage: Passage
+    duplicates: tuple[Passage, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A passage on its way through the stages."""
+
+    passage: Passage
+    score: float
+    scores: dict[str, float]
+
+
+def _twin_json(passage: Passage) -> dict[str, Any]:
+    return {
+        "chunk_id": passage.chunk_id,
+        "source": passage.source,
+        "uri": passage.uri,
+        "page_start": passage.page_start,
+        "page_end": passage.page_end,
+    }
+
+
+def hit_json(hit: Hit) -> dict[str, Any]:
+    """One element of `hits` in the JSON of `query`."""
+    passage = hit.passage
+    return {
+        "rank": hit.rank,
+        "score": hit.score,
+        "scores": dict(hit.scores),
+        "chunk_id": passage.chunk_id,
+        "doc_id": passage.doc_id,
+        "source": passage.source,
+        "uri": passage.uri,
+        "title": passage.title,
+        "page_start": passage.page_start,
+        "page_end": passage.page_end,
+        "header_chain": list(passage.header_chain),
+        "block_types": list(passage.block_types),
+        "text": passage.text,
+        "overlap": passage.overlap,
+        "context": passage.context,
+        "boxes": [asdict(box) for box in passage.boxes],
+        "duplicates": [_twin_json(twin) for twin in hit.duplicates],
+    }
+
+
+def query_json(question: str, generation: int, hits: list[Hit], seconds: float) -> dict[str, Any]:
+    """The JSON of `query`."""
+    return {
+        "query": question,
+        "generation": generation,
+        "hits": [hit_json(hit) for hit in hits],
+        "seconds": seconds,
+    }

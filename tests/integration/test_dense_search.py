@@ -1,0 +1,168 @@
+"""Dense search against brute force, on the real database.
+
+Chunks stand in documents of five; vectors cluster, as those of real texts do. The vector index is
+built, so that approximate search is what is tested.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from search_data import Document, clustered, load, near, nearest, opened, search_database
+
+from pipelines.errors import ModelError
+from pipelines.ports import Filters
+from resources import search_index as module
+from resources.catalog import GenerationRow
+from resources.database import Database
+from resources.search_index import PostgresSearchIndex
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def database(server_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    with search_database(server_url, tmp_path_factory.mktemp("search"), "dense_search") as made:
+        yield made
+
+
+COUNT, DIMENSION = 10_000, 24
+SHARES = {"half": 2, "tenth": 10, "hundredth": 100, "thousandth": 1000}
+"""Metadata key and the count of documents of which one has it."""
+
+
+@pytest.fixture(scope="module")
+def vectors() -> np.ndarray:
+    return clustered(COUNT, DIMENSION)
+
+
+@pytest.fixture(scope="module")
+def large(database: Database, vectors: np.ndarray) -> GenerationRow:
+    documents = [
+        Document(
+            f"d{number:04d}",
+            [f"word{number} common"] * 5,
+            {"metadata": {key: str(number % every) for key, every in SHARES.items()}},
+        )
+        for number in range(COUNT // 5)
+    ]
+    return load(database, documents, vectors)
+
+
+def allowed_by(key: str) -> np.ndarray:
+    return np.array([number // 5 % SHARES[key] == 0 for number in range(COUNT)])
+
+
+@pytest.mark.parametrize("key", SHARES)
+@pytest.mark.parametrize("exact_chunks", [module.EXACT_CHUNKS, 0], ids=["counted", "walked"])
+def test_filters_of_any_selectivity_return_k(
+    database: Database,
+    large: GenerationRow,
+    vectors: np.ndarray,
+    key: str,
+    exact_chunks: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`walked` sends every search through the vector index, whatever the planner would choose."""
+    monkeypatch.setattr(module, "EXACT_CHUNKS", exact_chunks)
+    allowed, recalls = allowed_by(key), []
+    with opened(database, large, *SHARES) as index:
+        if not exact_chunks:
+            index._connection.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off")
+        before = _index_scans(index, large)
+        for question in near(vectors, 10):
+            found = index.dense(question.tolist(), 10, Filters({key: ("0",)}))
+            expected = nearest(vectors, question, allowed, 10)
+            assert len(found) == len(expected) == 10
+            assert [item.score for item in found] == sorted((item.score for item in found), reverse=True)
+            recalls.append(len({item.chunk_id for item in found} & set(expected)) / 10)
+        walks = _index_scans(index, large) - before
+    if allowed.sum() <= max(10, exact_chunks):
+        assert (walks, np.mean(recalls)) == (0, 1.0)
+    elif not exact_chunks:
+        assert walks == 10
+    assert np.mean(recalls) >= 0.97
+
+
+def test_a_walk_that_ends_too_early_is_followed_by_an_exact_scan(
+    database: Database, large: GenerationRow, vectors: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "EXACT_CHUNKS", 0)
+    with opened(database, large, *SHARES) as index:
+        index._connection.execute("SET LOCAL enable_seqscan = off; SET LOCAL hnsw.max_scan_tuples = 1")
+        before = _index_scans(index, large)
+        found = index.dense(vectors[0].tolist(), 10, Filters({"hundredth": ("7",)}))
+        assert _index_scans(index, large) == before + 1
+    allowed = np.array([number // 5 % 100 == 7 for number in range(COUNT)])
+    assert [item.chunk_id for item in found] == nearest(vectors, vectors[0], allowed, 10)
+
+
+def test_the_exact_scan_gives_what_brute_force_gives(
+    database: Database, large: GenerationRow, vectors: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "EXACT_CHUNKS", COUNT)
+    (question,) = near(vectors, 1)
+    with opened(database, large) as index:
+        found = index.dense(question.tolist(), 300, Filters())
+    assert [item.chunk_id for item in found] == nearest(vectors, question, np.ones(COUNT, bool), 300)
+    assert found[0].score == pytest.approx(float((vectors @ question).max()), abs=1e-5)
+
+
+def test_more_hits_than_a_walk_of_the_index_holds_are_all_found(
+    database: Database, large: GenerationRow, vectors: np.ndarray
+) -> None:
+    with opened(database, large) as index:
+        assert len({item.chunk_id for item in index.dense(vectors[0].tolist(), 6_000, Filters())}) == 6_000
+        assert len(index.dense(vectors[0].tolist(), 20_000, Filters())) == COUNT
+
+
+def test_without_filters_the_vector_index_is_used(
+    database: Database, large: GenerationRow, vectors: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "EXACT_CHUNKS", 0)
+    walks: list[bool] = []
+    search = PostgresSearchIndex._nearest
+    monkeypatch.setattr(
+        PostgresSearchIndex,
+        "_nearest",
+        lambda self, values, indexed: walks.append(indexed) or search(self, values, indexed),
+    )
+    with opened(database, large) as index:
+        before = _index_scans(index, large)
+        assert len(index.dense(vectors[0].tolist(), 10, Filters())) == 10
+        assert walks == [True]
+        assert _index_scans(index, large) == before + 1
+
+
+def _index_scans(index: PostgresSearchIndex, generation: GenerationRow) -> int:
+    name = f"{generation.schema}.chunks_embedding_idx"
+    row = index._connection.execute("SELECT pg_stat_get_xact_numscans(%s::regclass)", [name]).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+@pytest.mark.parametrize(
+    ("vector", "message"),
+    [([1.0] * 3, "3 dimensions"), ([0.0] * DIMENSION, "zero"), ([math.nan] * DIMENSION, "finite")],
+)
+def test_a_vector_that_cannot_be_compared_is_refused(
+    database: Database, large: GenerationRow, vector: list[float], message: str
+) -> None:
+    with opened(database, large) as index, pytest.raises(ModelError, match=message):
+        index.dense(vector, 5, Filters())
+
+
+def test_long_vectors_are_compared_in_half_precision(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "EXACT_CHUNKS", 0)
+    long = clustered(40, 2_048)
+    generation = load(database, [Document("d", ["text"] * 40)], long, half=True, publish=False)
+    with opened(database, generation) as index:
+        index._connection.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off")
+        before = _index_scans(index, generation)
+        found = index.dense(long[7].tolist(), 5, Filters())
+        assert _index_scans(index, generation) == before + 1
+    assert [item.chunk_id for item in found] == nearest(long, long[7], np.ones(40, bool), 5)
+    assert found[0].score == pytest.approx(1.0, abs=1e-3)

@@ -1,0 +1,171 @@
+"""Golden questions are checked, and their gold is found in the body."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipelines.errors import UsageError
+from pipelines.query.document_map import DocumentMap, merged
+from pipelines.query.golden import Gold, GoldenQuestion, golden_questions, map_questions
+from pipelines.records import Box, Place
+
+BODY = "Leave policy\nEmployees have twenty-five days of “paid leave” a year.\nUnused days lapse in March."
+FIRST, SECOND, THIRD = (0, 12), (13, 68), (69, 96)
+
+
+def question(**values: Any) -> dict[str, Any]:
+    return {"id": "1", "question": "How long?", "gold": [{"uri": "a.pdf"}], **values}
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ([], "line 7: expected an object"),
+        (question(id=None), "line 7: key 'id' is missing"),
+        (question(question=" "), "line 7: key 'question' is empty"),
+        (question(question=3), "line 7: key 'question' must be text, not int"),
+        ({"id": "1", "question": "?"}, "line 7: key 'gold' is missing"),
+        (question(gold={}), "line 7: key 'gold' must be a list"),
+        (question(gold=[3]), r"line 7: key 'gold\[0\]' must be an object"),
+        (question(gold=[{"uri": "a"}, {}]), r"line 7: key 'gold\[1\].uri' is missing"),
+        (question(gold=[{"uri": "a", "pag": 1}]), r"unknown key 'gold\[0\].pag'; did you mean 'page'"),
+        (question(gold=[{"uri": "a", "page": "1"}]), r"'gold\[0\].page' must be a whole number, not str"),
+        (question(gold=[{"uri": "a", "page": True}]), r"'gold\[0\].page' must be a whole number"),
+        (question(gold=[{"uri": "a", "page": 0}]), r"'gold\[0\].page' must be 1 or more"),
+        (question(gold=[{"uri": "a", "page": 3, "page_end": 2}]), r"'gold\[0\].page_end'"),
+        (question(gold=[{"uri": "a", "start": 3}]), "go together"),
+        (question(gold=[{"uri": "a", "start": 3, "end": 3}]), r"'gold\[0\].end' must be after"),
+        (question(gold=[{"uri": "a", "quote": " "}]), r"'gold\[0\].quote' is empty"),
+        (question(options={"A": 1}), "'options.A' must be text"),
+    ],
+)
+def test_errors_name_line_and_key(value: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        golden_questions([(7, value)], "golden.jsonl")
+
+
+def test_a_repeated_id_is_an_error_that_names_both_lines() -> None:
+    with pytest.raises(UsageError, match="line 2: key 'id' repeats '1' of line 1"):
+        golden_questions([(1, question()), (2, question())])
+    with pytest.raises(UsageError, match="no questions"):
+        golden_questions([])
+
+
+def test_a_whole_question_is_read() -> None:
+    value = question(id=5, options={"A": "ten"}, answer="A", gold=[{"uri": "a", "page": 2, "page_end": 3}], domain="x")
+    assert golden_questions([(1, value)]) == [
+        GoldenQuestion("5", "How long?", (Gold("a", page=2, page_end=3),), {"A": "ten"}, "A")
+    ]
+
+
+# ---------------------------------------------------------------- maps
+
+
+def paged(doc_id: str = "d", source: str = "s") -> DocumentMap:
+    places = [
+        Place(*FIRST, Box(1, 0, 0, 9, 9)),
+        Place(*SECOND, Box(2, 0, 0, 9, 9)),
+        Place(*THIRD, Box(3, 0, 0, 9, 9)),
+    ]
+    return DocumentMap(doc_id, source, "a.pdf", BODY, 4, places)
+
+
+def plain() -> DocumentMap:
+    """A text file whose second block was shortened from 110 to 55 characters by cleaning."""
+    places = [
+        Place(*FIRST, source_start=2, source_end=14),
+        Place(*SECOND, source_start=20, source_end=130),
+        Place(*THIRD, source_start=140, source_end=167),
+    ]
+    return DocumentMap("t", "s", "a.md", BODY, None, places)
+
+
+def test_characters_by_page() -> None:
+    assert paged().characters_by_page([(8, 20)]) == {1: 4, 2: 7}
+    assert paged().characters_by_page([(0, 96)]) == {1: 12, 2: 55, 3: 27}
+    assert plain().characters_by_page([(0, 96)]) == {}
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "twenty-five days of “paid leave”",
+        'twenty-five days of "paid leave"',
+        "twenty-\nfive  days of “paid leave”",
+        "twenty\u00adfive days of “paid\u00a0leave”",
+        "**twenty-five** days of _paid leave_”",
+    ],
+)
+def test_a_quote_is_found_whatever_its_spaces_hyphens_and_marks(quote: str) -> None:
+    ((start, end),) = paged().quote_spans(quote)
+    assert BODY[start:end].rstrip("”") == "twenty-five days of “paid leave"
+
+
+def test_hyphens_do_not_count_in_a_short_quote_either() -> None:
+    assert paged().quote_spans("twentyfive") == paged().quote_spans("twenty-five") == [(28, 39)]
+
+
+def test_a_quote_that_is_not_there_is_not_found() -> None:
+    assert paged().quote_spans("thirty days of paid leave") == []
+    assert paged().quote_spans("-- ") == []
+    assert paged().quote_spans("(days)") == []
+
+
+def test_offsets_of_the_source_map_exactly_and_in_proportion() -> None:
+    assert plain().source_spans(8, 14) == [(6, 12)]
+    assert BODY[6:12] == "policy"
+    assert plain().source_spans(20, 76) == [(13, 41)]
+    assert plain().source_spans(76, 130) == [(41, 68)]
+    assert plain().source_spans(15, 19) == []
+
+
+def test_stretches_with_only_space_between_them_are_one() -> None:
+    assert plain().source_spans(0, 200) == [(0, 96)]
+
+
+def test_merged_spans_are_disjoint() -> None:
+    assert merged([(5, 9), (0, 3), (3, 4), (8, 12), (2, 2)]) == [(0, 4), (5, 12)]
+
+
+# ---------------------------------------------------------------- mapping
+
+
+def mapped(gold: dict[str, Any], *documents: DocumentMap) -> Any:
+    questions, unmapped = map_questions(golden_questions([(1, question(gold=[gold]))]), documents or (paged(), plain()))
+    return questions[0].places[0], unmapped
+
+
+def test_a_page_is_kept_as_it_stands() -> None:
+    place, unmapped = mapped({"uri": "a.pdf", "page": 2, "page_end": 3})
+    assert (place.doc_id, place.pages, place.spans, place.named_page) == ("d", (2, 3), (), True)
+    assert unmapped == []
+
+
+def test_a_quote_gets_its_page_from_the_map() -> None:
+    place, unmapped = mapped({"uri": "a.pdf", "quote": "Unused days lapse"})
+    assert (place.pages, place.spans, place.named_page, place.lost) == ((3, 3), ((69, 86),), False, 0)
+    assert unmapped == []
+
+
+def test_a_quote_that_stands_twice_is_taken_where_the_page_or_the_offsets_say() -> None:
+    assert mapped({"uri": "a.pdf", "quote": "days"})[0].spans == ((40, 44),)
+    assert mapped({"uri": "a.pdf", "quote": "days", "page": 3})[0].spans == ((76, 80),)
+    assert mapped({"uri": "a.md", "quote": "days", "start": 147, "end": 151})[0].spans == ((76, 80),)
+
+
+def test_what_cannot_be_mapped_is_listed_and_stays_as_lost() -> None:
+    place, unmapped = mapped({"uri": "a.pdf", "quote": "not there at all"})
+    assert (place.spans, place.lost) == ((), 16)
+    assert unmapped == [{"id": "1", "gold": 0, "uri": "a.pdf", "problem": "the text is not in the document's body"}]
+    assert mapped({"uri": "b.pdf", "page": 1})[1][0]["problem"] == "no such document in the index"
+    assert mapped({"uri": "a.pdf", "page": 9})[1][0]["problem"] == "the document has 4 pages"
+    assert mapped({"uri": "a.md", "page": 1})[1][0]["problem"] == "the document has no pages"
+
+
+def test_a_source_is_respected_when_named() -> None:
+    one, two = paged("d1", "one"), paged("d2", "two")
+    assert mapped({"uri": "a.pdf", "source": "two", "page": 1}, one, two)[0].doc_id == "d2"
+    assert mapped({"uri": "a.pdf", "source": "three", "page": 1}, one, two)[0].doc_id is None
+    assert mapped({"uri": "./a.pdf"}, one, two)[0].doc_id == "d1"
