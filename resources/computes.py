@@ -1,0 +1,194 @@
+"""The computes of stages that need more than the documents themselves: parsers, models, vectors.
+
+Each is a function from works to outcomes, as resources/stage_runner.py runs them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import DocumentError
+from pipelines.fingerprint import text_hash
+from pipelines.indexing.contexts import chunk_contexts
+from pipelines.indexing.embeddings import embedded_text
+from pipelines.indexing.overlap import with_overlap
+from pipelines.indexing.sentences import NoiseRules, sentences
+from pipelines.indexing.summaries import document_summary
+from pipelines.records import ChunkContext, DocumentSummary, Embedding, Failure
+from pipelines.settings import Settings
+from pipelines.stages import Resolved
+from resources.generations import floor_for
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipelines.ports import Progress, TextEmbedder
+    from pipelines.records import RawDocument
+    from resources.parser_pool import ParserPool
+    from resources.sentence_splitter import SpacySplitter
+    from resources.stage_runner import Outcome, Work
+    from resources.vectors import KnownVectors
+
+OFF = "off"
+
+
+def parse(
+    pool: ParserPool, path_of: Callable[[RawDocument], Path], progress: Progress
+) -> Callable[[Iterator[Work]], Iterator[Outcome]]:
+    """All works' documents go to the pool at once, so that few documents in many buckets keep every
+    worker busy; results are handed back bucket by bucket."""
+
+    def run(works: Iterator[Work]) -> Iterator[Outcome]:
+        pending = list(works)
+        raws = [work.one("raw_documents", doc_id) for work in pending for doc_id in work.doc_ids]
+        results = pool.parse([(raw, path_of(raw)) for raw in raws], progress)
+        waiting: dict[str, Any] = {}
+        for work in pending:
+            missing = [doc_id for doc_id in work.doc_ids if doc_id not in waiting]
+            while missing:
+                raw, result = next(results)
+                waiting[raw.doc_id] = result
+                missing = [doc_id for doc_id in work.doc_ids if doc_id not in waiting]
+            yield {doc_id: _parsed(waiting.pop(doc_id)) for doc_id in work.doc_ids}
+
+    return run
+
+
+def _parsed(result: Any) -> dict[str, Sequence[Any]] | Failure:
+    if isinstance(result, Failure):
+        return result
+    document, elements = result
+    return {"parsed_documents": [document], "parsed_elements": elements}
+
+
+def overlap(
+    static: TextEmbedder, settings: Settings, resolved: Callable[[], Resolved]
+) -> Callable[[Iterator[Work]], Iterator[Outcome]]:
+    def run(works: Iterator[Work]) -> Iterator[Outcome]:
+        for work in works:
+            made: dict[str, Any] = {}
+            for doc_id in work.doc_ids:
+                document, packed = work.one("parsed_documents", doc_id), work.all("packed_chunks", doc_id)
+                vectors = static.passages([chunk.text for chunk in packed])
+                floor = floor_for(resolved(), document.language)
+                tokens = settings.chunking.overlap_tokens
+                made[doc_id] = {"chunks": with_overlap(packed, vectors, {doc_id: document.body}, floor, tokens)}
+            yield made
+
+    return run
+
+
+def split_sentences(
+    splitter: SpacySplitter, settings: Settings, dropped: Counter[str]
+) -> Callable[[Iterator[Work]], Iterator[Outcome]]:
+    """Texts of all works go to the splitter ahead of the bookkeeping of the first."""
+    rules = NoiseRules(settings.sentences.min_characters, settings.sentences.min_words)
+
+    def run(works: Iterator[Work]) -> Iterator[Outcome]:
+        splitter.start()
+        for work in works:
+            made: dict[str, Any] = {}
+            for doc_id in work.doc_ids:
+                found, noise = sentences(
+                    work.one("parsed_documents", doc_id),
+                    work.all("parsed_elements", doc_id),
+                    work.all("structural_chunks", doc_id),
+                    work.all("chunks", doc_id),
+                    splitter,
+                    rules,
+                )
+                dropped.update(noise)
+                made[doc_id] = {"sentences": found}
+            yield made
+
+    return run
+
+
+def summarise(settings: Settings) -> Callable[[Work, str], Sequence[Any]]:
+    enrichment = settings.enrichment
+
+    def compute(work: Work, doc_id: str) -> Sequence[Any]:
+        if enrichment.summary == OFF:
+            return [DocumentSummary(doc_id, "", OFF)]
+        order = [chunk.chunk_id for chunk in work.all("chunks", doc_id)]
+        return [document_summary(doc_id, work.all("sentences", doc_id), order, enrichment.summary_characters)]
+
+    return compute
+
+
+def contextualise(settings: Settings) -> Callable[[Work, str], Sequence[Any]]:
+    enrichment = settings.enrichment
+
+    def compute(work: Work, doc_id: str) -> Sequence[Any]:
+        chunks = work.all("chunks", doc_id)
+        if enrichment.context == OFF:
+            return [ChunkContext(doc_id, chunk.index, chunk.chunk_id, "", OFF) for chunk in chunks]
+        document, found = work.one("parsed_documents", doc_id), work.all("sentences", doc_id)
+        return chunk_contexts(document, chunks, found, enrichment.context_characters)
+
+    return compute
+
+
+Items = list[tuple[str, int, str, str]]
+"""(doc_id, index, item id, text to embed) of everything a work embeds."""
+
+
+def chunk_items(work: Work) -> Items:
+    items: Items = []
+    for doc_id in work.doc_ids:
+        (summary,) = work.all("document_summaries", doc_id)
+        contexts = {context.chunk_id: context.text for context in work.all("chunk_contexts", doc_id)}
+        for chunk in work.all("chunks", doc_id):
+            text = embedded_text(chunk, summary.text, contexts[chunk.chunk_id])
+            items.append((doc_id, chunk.index, chunk.chunk_id, text))
+    return items
+
+
+def sentence_items(work: Work) -> Items:
+    return [
+        (doc_id, sentence.index, sentence.sentence_id, sentence.text)
+        for doc_id in work.doc_ids
+        for sentence in work.all("sentences", doc_id)
+    ]
+
+
+def embed(
+    table: str,
+    items_of: Callable[[Work], Items],
+    embedder: Callable[[], TextEmbedder],
+    known: KnownVectors,
+    progress: Progress,
+) -> Callable[[Iterator[Work]], Iterable[Outcome]]:
+    """Embeds every distinct text once; a text that any committed table of the same model holds is
+    taken from there. Raises DocumentError naming the item of a vector that cannot be used."""
+
+    def run(works: Iterator[Work]) -> Iterator[Outcome]:
+        pending = list(works)
+        listed = [items_of(work) for work in pending]
+        total = len({item[3] for items in listed for item in items})
+        done = 0
+        for work, items in zip(pending, listed, strict=True):
+            fresh = known.missing(list(dict.fromkeys(item[3] for item in items)))
+            if fresh:
+                known.add(fresh, embedder().passages(fresh, _share(progress, done, len(fresh), total)))
+            done += len(fresh)
+            made: dict[str, Any] = {doc_id: {table: []} for doc_id in work.doc_ids}
+            for doc_id, index, item_id, text in items:
+                vector = known.vector(text)
+                if not (abs(float(vector @ vector) - 1.0) < 0.01):
+                    raise DocumentError(f"{table}: the model gave no unit vector for {item_id} of {doc_id}", "vector")
+                made[doc_id][table].append(Embedding(doc_id, index, item_id, text_hash(text), vector))
+            yield made
+
+    return run
+
+
+def _share(progress: Progress, done: int, part: int, total: int) -> Progress:
+    """Progress of a part, as progress of the whole."""
+
+    def report(at: int, of: int) -> None:
+        progress(done + part * at // max(1, of), total)
+
+    return report

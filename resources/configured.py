@@ -1,0 +1,24 @@
+"""Thin Dagster shells over the plain resources. Keep all logic out of this module."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import dagster as dg
+
+from resources.settings_file import locate
+from resources.workspace import Workspace
+
+
+class WorkspaceResource(dg.ConfigurableResource):  # type: ignore[type-arg]
+    """One state, opened for a run. Empty values mean PINCITE_CONFIG and PINCITE_STATE, else the defaults."""
+
+    config: str = ""
+    state: str = ""
+
+    @contextmanager
+    def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[Workspace]:
+        workspace = Workspace(locate(self.config or None, self.state or None), run_id=context.run_id or "")
+        try:
+            yield workspace
+        finally:
+            workspace.close()

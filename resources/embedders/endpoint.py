@@ -1,0 +1,88 @@
+"""Embeddings from any OpenAI-compatible endpoint."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import ModelError
+from pipelines.indexing.embeddings import averaged, windows
+from pipelines.tokens import TokenIndex
+from resources.embedders.specs import EmbedderSpec
+
+if TYPE_CHECKING:
+    from pipelines.ports import Progress, Vectors
+
+_BATCH = 64
+_RETRIES = 6
+_TIMEOUT_SECONDS = 120.0
+
+
+class EndpointEmbedder:
+    """Implements ports.TextEmbedder. Retries with back-off are the client's own.
+
+    Texts longer than `max_tokens`, as the chunking tokenizer counts, go in averaged windows."""
+
+    def __init__(self, spec: EmbedderSpec) -> None:
+        self.spec, self.identity = spec, spec.identity
+        self.tokens = 0
+
+    @cached_property
+    def dimension(self) -> int:
+        return self.spec.dimension or int(self.queries(["dimension"]).shape[1])
+
+    @cached_property
+    def _client(self) -> Any:
+        import openai
+
+        key = os.environ.get(self.spec.api_key_env) or "none"
+        return openai.OpenAI(base_url=self.spec.endpoint, api_key=key, max_retries=_RETRIES, timeout=_TIMEOUT_SECONDS)
+
+    def load(self) -> None:
+        _ = self._client
+
+    def passages(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+        return self._embed(texts, self.spec.passage_prefix or "", progress)
+
+    def queries(self, texts: Sequence[str]) -> Vectors:
+        return self._embed(texts, self.spec.query_prefix or "", None)
+
+    def _embed(self, texts: Sequence[str], prefix: str, progress: Progress | None) -> Vectors:
+        import numpy as np
+
+        if not texts:
+            return np.zeros((0, self.dimension), dtype=np.float32)
+        pieces, owners, weights = [], [], []
+        for owner, text in enumerate(texts):
+            starts = [*TokenIndex(text).starts, len(text)]
+            for left, right in windows(max(1, len(starts) - 1), self.spec.max_tokens):
+                piece = text[starts[left] : starts[min(right, len(starts) - 1)]] or text
+                pieces.append(prefix + piece)
+                owners.append(owner)
+                weights.append(max(1, right - left))
+        made = []
+        for start in range(0, len(pieces), _BATCH):
+            made.extend(self._request(pieces[start : start + _BATCH]))
+            if progress:
+                progress(min(start + _BATCH, len(pieces)), len(pieces))
+        return averaged(np.asarray(made, dtype=np.float32), owners, weights, len(texts))
+
+    def _request(self, texts: Sequence[str]) -> list[list[float]]:
+        import openai
+
+        where = f"embeddings endpoint {self.spec.endpoint} (model {self.spec.name!r})"
+        try:
+            reply = self._client.embeddings.create(model=self.spec.name, input=list(texts), encoding_format="float")
+        except openai.APIStatusError as error:
+            raise ModelError(f"{where} answered {error.status_code}; check the address, model and key") from None
+        except openai.APIError as error:
+            raise ModelError(f"{where} did not answer: {type(error).__name__}; check that it runs") from None
+        vectors = {item.index: item.embedding for item in reply.data}
+        if sorted(vectors) != list(range(len(texts))):
+            raise ModelError(f"{where} gave {len(reply.data)} vectors for {len(texts)} texts")
+        if len({len(vector) for vector in vectors.values()}) != 1:
+            raise ModelError(f"{where} gave vectors of different dimensions")
+        self.tokens += reply.usage.total_tokens if reply.usage else 0
+        return [vectors[item] for item in range(len(texts))]

@@ -1,0 +1,22 @@
+"""From a spec to an embedder that works; imports lazily."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipelines.settings import EmbedderSettings
+from resources.embedders.specs import EmbedderSpec
+
+if TYPE_CHECKING:
+    from resources.embedders.endpoint import EndpointEmbedder
+    from resources.embedders.transformer import TransformerEmbedder
+
+
+def make_embedder(spec: EmbedderSpec, settings: EmbedderSettings) -> TransformerEmbedder | EndpointEmbedder:
+    if spec.kind == "endpoint":
+        from resources.embedders.endpoint import EndpointEmbedder
+
+        return EndpointEmbedder(spec)
+    from resources.embedders.transformer import TransformerEmbedder
+
+    return TransformerEmbedder(spec, settings.dtype, settings.batch_tokens)

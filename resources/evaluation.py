@@ -1,0 +1,101 @@
+"""Golden questions put to the live generation."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import IndexStateError, UsageError
+from pipelines.ports import Filters
+from pipelines.query.document_map import DocumentMap
+from pipelines.query.evaluate import Corpus, OptionsUse, ask_all, run_json
+from pipelines.query.golden import golden_questions, map_questions
+from pipelines.records import Element, ParsedDocument, RawDocument
+from pipelines.schemas import from_table
+from resources import generations
+from resources.searching import Searcher, rerankers_from
+
+if TYPE_CHECKING:
+    from resources.workspace import Workspace
+
+
+def read_questions(file: Path) -> Iterator[tuple[int, Any]]:
+    """(line number, value) of a JSON-lines file; raises UsageError naming the line."""
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"golden questions {file} cannot be read: {getattr(error, 'strerror', None) or error}"
+        ) from None
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            yield number, json.loads(line)
+        except ValueError as error:
+            raise UsageError(f"{file}, line {number}: not valid JSON: {error}") from None
+
+
+def corpus_of(workspace: Workspace) -> tuple[list[DocumentMap], Corpus]:
+    """Maps of all documents, and the spans of all chunks, of the live generation's tables."""
+    found = generations.find_generation(workspace.catalog, workspace.settings)
+    if found is None:
+        raise IndexStateError("there is no index with these settings; run `pincite index`", "no_index")
+    workspace.runner.resolved = generations.resolved_of(found)
+    raws = {raw.doc_id: raw for raw in workspace.raw_documents()}
+    maps = [made for bucket in range(workspace.settings.buckets) for made in _maps(workspace, bucket, raws)]
+    spans: dict[str, list[list[tuple[int, int]]]] = {}
+    for row in workspace.runner.manifest("chunks").values():
+        read = workspace.tables.read(row.file, ["doc_id", "spans"])
+        for doc_id, chunk in zip(read["doc_id"].to_pylist(), read["spans"].to_pylist(), strict=True):
+            spans.setdefault(doc_id, []).append([(span["start"], span["end"]) for span in chunk])
+    return maps, Corpus({made.doc_id: made for made in maps}, spans)
+
+
+def _maps(workspace: Workspace, bucket: int, raws: dict[str, RawDocument]) -> Iterator[DocumentMap]:
+    elements: dict[str, list[Element]] = {}
+    for element in from_table(Element, workspace.tables.read(workspace.manifest_file("parsed_elements", bucket))):
+        elements.setdefault(element.doc_id, []).append(element)
+    parsed = workspace.tables.read(workspace.manifest_file("parsed_documents", bucket))
+    for document in from_table(ParsedDocument, parsed):
+        raw = raws[document.doc_id]
+        yield DocumentMap.of(raw.source, raw.uri, document, elements.get(document.doc_id, []))
+
+
+def evaluate(
+    workspace: Workspace,
+    file: Path,
+    *,
+    k: int = 5,
+    strategy: str | None = None,
+    rerank: str | Sequence[str] | None = None,
+    groups: Sequence[str] = (),
+    with_options: OptionsUse | None = None,
+) -> dict[str, Any]:
+    """One run: an element of `runs` in the JSON of `eval`."""
+    questions = golden_questions(read_questions(file), str(file))
+    maps, corpus = corpus_of(workspace)
+    mapped, unmapped = map_questions(questions, maps)
+    searcher, filters = Searcher(workspace), Filters(groups=tuple(groups))
+    settings = workspace.settings.query
+    chosen = rerankers_from(rerank) or settings.rerank
+    done = 0
+
+    def search(question: Any, most: int) -> Sequence[Any]:
+        nonlocal done
+        _, hits = searcher.hits(question, most, strategy, chosen, filters)
+        done += 1
+        workspace.progress("questions", done, len(mapped))
+        return hits
+
+    outcomes = ask_all(mapped, search, corpus, time.perf_counter, k=k, options=with_options or "none")
+    return run_json(
+        outcomes,
+        unmapped,
+        name=file.stem,
+        strategy=strategy or settings.strategy,
+        rerank=[name for name in chosen if name != "none"],
+    )

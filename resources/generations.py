@@ -1,0 +1,107 @@
+"""The generation that the settings ask for: found, or made with its statistics frozen.
+
+A generation freezes what is decided from the corpus: the preset where the settings say `auto`, and
+the overlap floors. Generations that chunk alike share their floors, so that a change of embedder
+moves no chunk.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from pipelines.indexing.overlap import FALLBACK_FLOOR, adjacent_and_random, calibrate
+from pipelines.records import PackedChunk
+from pipelines.schemas import from_table
+from pipelines.settings import Settings
+from pipelines.stages import Resolved, chunking_key, generation_key
+from resources.embedders.factory import make_embedder
+from resources.embedders.specs import EmbedderSpec, choose_preset, resolve, unresolved_identity
+
+if TYPE_CHECKING:
+    from resources.catalog import Catalog, GenerationRow
+    from resources.embedders.static import StaticEmbedder
+    from resources.stage_runner import StageRunner
+
+_SAMPLE = 2000
+
+
+def find_generation(catalog: Catalog, settings: Settings) -> GenerationRow | None:
+    """The newest generation made with these settings, weights and stage versions."""
+    return catalog.find_generation(generation_key(settings, unresolved_identity(settings.embedder)))
+
+
+def spec_of(generation: GenerationRow) -> EmbedderSpec:
+    return EmbedderSpec(**generation.embedder)
+
+
+def resolved_of(generation: GenerationRow) -> Resolved:
+    floors = {name: values["floor"] for name, values in generation.statistics["overlap"].items()}
+    return Resolved(floors, generation.embedder["identity"])
+
+
+def ensure_generation(
+    catalog: Catalog, settings: Settings, runner: StageRunner, static: StaticEmbedder
+) -> GenerationRow:
+    """The generation of these settings; made from what has been parsed and packed where there is none."""
+    found = find_generation(catalog, settings)
+    if found:
+        return found
+    languages = corpus_languages(runner)
+    spec = resolve(settings.embedder, choose_preset(languages))
+    dimension = spec.dimension or make_embedder(spec, settings.embedder).dimension
+    statistics = {
+        "languages": languages,
+        "chunking": chunking_key(settings),
+        "overlap": _floors(catalog, settings, runner, static),
+    }
+    key = generation_key(settings, unresolved_identity(settings.embedder))
+    return catalog.create_generation(key, settings.model_dump(mode="json"), spec.as_json(), dimension, statistics)
+
+
+def corpus_languages(runner: StageRunner) -> dict[str, int]:
+    """Documents by language, over all buckets."""
+    counts: Counter[str] = Counter()
+    for row in runner.manifest("parsed_documents").values():
+        counts.update(runner.tables.read(row.file, ["language"])["language"].to_pylist())
+    return dict(sorted(counts.items()))
+
+
+def _floors(
+    catalog: Catalog, settings: Settings, runner: StageRunner, static: StaticEmbedder
+) -> Mapping[str, dict[str, Any]]:
+    """Calibrations by language: inherited from a generation that chunks alike, else made."""
+    for generation in reversed(catalog.generations()):
+        if generation.statistics.get("chunking") == chunking_key(settings):
+            return dict(generation.statistics["overlap"])
+    if not settings.chunking.overlap_tokens:
+        return {}
+    wanted = settings.chunking.overlap_floor
+    if wanted != "auto":
+        return {"*": {"floor": wanted, "pairs": 0, "share": 0.0, "calibrated": False}}
+    made = {}
+    for language, chunks in _chunks_by_language(runner).items():
+        adjacent, random = adjacent_and_random(static.passages([chunk.text for chunk in chunks]), chunks)
+        made[language] = asdict(calibrate(adjacent, random))
+    return made
+
+
+def _chunks_by_language(runner: StageRunner) -> dict[str, list[PackedChunk]]:
+    """Packed chunks in reading order, from documents in order of id, up to a sample a language."""
+    languages: dict[str, str] = {}
+    for row in runner.manifest("parsed_documents").values():
+        read = runner.tables.read(row.file, ["doc_id", "language"])
+        languages.update(zip(read["doc_id"].to_pylist(), read["language"].to_pylist(), strict=True))
+    grouped: dict[str, list[PackedChunk]] = {}
+    for _, row in sorted(runner.manifest("packed_chunks").items()):
+        for chunk in from_table(PackedChunk, runner.tables.read(row.file)):
+            sample = grouped.setdefault(languages.get(chunk.doc_id, "und"), [])
+            if len(sample) < _SAMPLE:
+                sample.append(chunk)
+    return dict(sorted(grouped.items()))
+
+
+def floor_for(resolved: Resolved, language: str) -> float:
+    return resolved.floors.get(language, resolved.floors.get("*", FALLBACK_FLOOR))

@@ -1,0 +1,108 @@
+"""The sources a state knows, listed together; and the guard against mass deletion."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipelines.errors import SourceError, UsageError
+from pipelines.records import Failure, RawDocument
+from pipelines.settings import SourceSettings
+from resources.settings_file import Located
+from resources.sources import Skipped, list_source
+
+if TYPE_CHECKING:
+    from resources.catalog import Catalog
+
+GUARD_SHARE = 0.2
+GUARD_DOCUMENTS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The listing of some sources, each complete."""
+
+    sources: tuple[str, ...]
+    documents: list[RawDocument]
+    skipped: list[Skipped]
+    failures: list[Failure]
+
+
+class SourceBook:
+    """Sources of the settings file and those remembered from earlier commands."""
+
+    def __init__(self, located: Located, catalog: Catalog) -> None:
+        self._located, self._catalog = located, catalog
+        self._selected: dict[str, SourceSettings] = {}
+        self._roots: dict[str, Path] = {}
+
+    def select(self, source: SourceSettings) -> None:
+        """Restricts the listing to the sources selected; a new one becomes known when it is listed."""
+        self._selected[source.name] = source
+
+    def known(self) -> list[SourceSettings]:
+        """Remembered sources, then those of the settings that were never indexed; by name.
+
+        The settings' filters and groups win over remembered ones."""
+        declared = {item.name: item for item in self._located.settings.sources}
+        found: dict[str, SourceSettings] = {}
+        for row in self._catalog.sources():
+            remembered = SourceSettings.model_validate({**row.settings, "name": row.name, "path": row.root})
+            found[row.name] = remembered
+        for name, item in declared.items():
+            found[name] = item.model_copy(update={"path": str(self._located.resolve(item.path))})
+        found.update(self._selected)
+        return [found[name] for name in sorted(found)]
+
+    def remember(self, source: SourceSettings) -> None:
+        """Keeps a source for later commands; raises SourceError where its name has another root."""
+        settings = source.model_dump(mode="json", exclude={"name", "path"})
+        self._catalog.remember_source(source.name, source.path, settings)
+
+    def root(self, name: str) -> Path:
+        if name not in self._roots:
+            self._roots = {source.name: Path(source.path) for source in self.known()}
+        if name not in self._roots:
+            raise SourceError(f"no source named {name!r}; known: {', '.join(self._roots) or 'none'}")
+        return self._roots[name]
+
+    def list_all(self, names: Sequence[str] = ()) -> Listed:
+        """Every file of the named sources, else of the selected ones, else of all.
+
+        Raises UsageError where there is no source at all, SourceError where one cannot be listed."""
+        wanted = tuple(names) or tuple(self._selected)
+        sources = [source for source in self.known() if not wanted or source.name in wanted]
+        if not sources:
+            raise UsageError(
+                "no source to index; give a folder with --source [NAME=]PATH, or list sources in the settings"
+            )
+        for source in sources:
+            self.remember(source)
+        listings = [list_source(source, Path(source.path)) for source in sources]
+        return Listed(
+            tuple(source.name for source in sources),
+            [document for listing in listings for document in listing.documents],
+            [item for listing in listings for item in listing.skipped],
+            [failure for listing in listings for failure in listing.failures],
+        )
+
+    def guard(self, listed: Listed, before: Sequence[RawDocument], allow_deletions: bool) -> None:
+        """Refuses a listing that would delete most of a source: it may be unmounted, not emptied.
+
+        Raises SourceError with code deletion_guard."""
+        if allow_deletions:
+            return
+        now = {document.doc_id for document in listed.documents} | {item.doc_id for item in listed.failures}
+        known = Counter(document.source for document in before if document.source in listed.sources)
+        gone = Counter(item.source for item in before if item.source in listed.sources and item.doc_id not in now)
+        for source, count in gone.items():
+            emptied = count == known[source]
+            if emptied or (count > GUARD_DOCUMENTS and count > GUARD_SHARE * known[source]):
+                raise SourceError(
+                    f"source {source!r}: {count} of {known[source]} documents are gone from {self.root(source)}; "
+                    "nothing was changed. If they were meant to go, run again with --allow-deletions",
+                    "deletion_guard",
+                )

@@ -1,0 +1,125 @@
+"""Tables as Parquet: one immutable, content-named file for a bucket under a key.
+
+A file carries, in its footer, the state of every document in it, those without rows included, so
+that it says by itself what it was made from. It does not count until the manifest names it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import IndexStateError
+from pipelines.increments import DocumentState
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FOOTER = b"pincite"
+
+
+class ParquetTables:
+    """All tables under one root: a folder, or any URI that pyarrow's file systems know."""
+
+    def __init__(self, root: str) -> None:
+        from pyarrow import fs
+
+        if "://" in root:
+            self._files, self._root = fs.FileSystem.from_uri(root)
+        else:
+            self._files, self._root = fs.LocalFileSystem(), os.path.abspath(root)
+
+    def path(self, table: str, key: str, bucket: int, content: str) -> str:
+        part = "all" if bucket < 0 else f"{bucket:02d}"
+        return f"{table}/{key}/{part}-{content}.parquet"
+
+    def write(
+        self, table: str, key: str, bucket: int, rows: pa.Table, documents: Mapping[str, DocumentState], note: str = ""
+    ) -> str:
+        """Writes rows with their documents' states; returns the file's name under the root.
+
+        `note` is kept in the footer (the model of a table of vectors). The file appears whole or not at all."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        states = {doc_id: asdict(documents[doc_id]) for doc_id in sorted(documents)}
+        footer = json.dumps({"table": table, "key": key, "bucket": bucket, "note": note, "documents": states})
+        rows = rows.replace_schema_metadata({FOOTER: footer.encode()})
+        sink = pa.BufferOutputStream()
+        dictionary = [field.name for field in rows.schema if field.type == pa.string()]
+        pq.write_table(rows, sink, compression="zstd", use_dictionary=dictionary, write_statistics=False)
+        data = sink.getvalue()
+        content = hashlib.blake2b(data, digest_size=16).hexdigest()
+        name = self.path(table, key, bucket, content)
+        self._put(name, data)
+        return name
+
+    def _put(self, name: str, data: Any) -> None:
+        from pyarrow import fs
+
+        target = f"{self._root}/{name}"
+        if self._files.get_file_info(target).type == fs.FileType.File:
+            return
+        self._files.create_dir(os.path.dirname(target), recursive=True)
+        if not isinstance(self._files, fs.LocalFileSystem):
+            with self._files.open_output_stream(target) as stream:
+                stream.write(data)
+            return
+        partial = f"{target}.{os.getpid()}.partial"
+        try:
+            with open(partial, "wb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(partial, target)
+        except BaseException:
+            if os.path.exists(partial):
+                os.unlink(partial)
+            raise
+
+    def _open(self, name: str) -> Any:
+        import pyarrow.parquet as pq
+
+        try:
+            return pq.ParquetFile(self._files.open_input_file(f"{self._root}/{name}"))
+        except FileNotFoundError:
+            raise IndexStateError(
+                f"the state is damaged: {name} is in the manifest but not under {self._root}; "
+                "run `pincite index` again after removing the state folder, or restore the file",
+                "missing_file",
+            ) from None
+
+    def read(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+        return self._open(name).read(columns=list(columns) if columns else None)
+
+    def documents(self, name: str) -> dict[str, DocumentState]:
+        """The state of every document of a file."""
+        return {doc_id: DocumentState(**state) for doc_id, state in self._footer(name)["documents"].items()}
+
+    def note(self, name: str) -> str:
+        return str(self._footer(name)["note"])
+
+    def _footer(self, name: str) -> Any:
+        return json.loads(self._open(name).schema_arrow.metadata[FOOTER])
+
+    def exists(self, name: str) -> bool:
+        from pyarrow import fs
+
+        return bool(self._files.get_file_info(f"{self._root}/{name}").type == fs.FileType.File)
+
+    def unreferenced(self, referenced: Iterable[str]) -> list[str]:
+        """Names of files that no manifest row names."""
+        from pyarrow import fs
+
+        known = set(referenced)
+        selector = fs.FileSelector(self._root, allow_not_found=True, recursive=True)
+        infos = [info for info in self._files.get_file_info(selector) if info.type == fs.FileType.File]
+        return sorted(name for info in infos if (name := info.path[len(self._root) + 1 :]) not in known)
+
+    def delete(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._files.delete_file(f"{self._root}/{name}")

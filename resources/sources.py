@@ -1,0 +1,201 @@
+"""Sources: named folders, listed and hashed, with side-car metadata.
+
+Nothing outside a source's folder is read: symbolic links that lead out are skipped and named, as
+are devices, pipes and names that cannot be told apart in text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pipelines.errors import SourceError, UsageError
+from pipelines.fingerprint import DIGEST_BYTES, document_id
+from pipelines.indexing.dates import iso_date
+from pipelines.records import Failure, RawDocument
+from pipelines.settings import SourceSettings
+
+SIDE_CAR = ".meta.yaml"
+_BLOCK = 1 << 20
+_OWN_KEYS = ("title", "effective_date", "version", "groups", "metadata")
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A file that is no document, and why: `unsupported`, `symlink`, `not_a_file`, `name`."""
+
+    source: str
+    uri: str
+    code: str
+    message: str
+
+
+@dataclass
+class Listing:
+    """What a source holds. Documents that could not be read or have a wrong side-car are failures."""
+
+    documents: list[RawDocument] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+
+
+def source_from(argument: str, known: Sequence[SourceSettings] = ()) -> SourceSettings:
+    """`NAME=PATH` or PATH of the command; settings of a source of that name are kept.
+
+    Raises UsageError where the folder does not exist."""
+    name, _, path = argument.partition("=") if "=" in argument else ("", "", argument)
+    folder = Path(path).expanduser().resolve()
+    if not folder.is_dir():
+        what = "is not a folder" if folder.exists() else "no such folder"
+        raise UsageError(f"--source {argument}: {what}: {folder}")
+    name = name or folder.name
+    if not name:
+        raise UsageError(f"--source {argument}: give the source a name: NAME={path}")
+    for source in known:
+        if source.name == name:
+            return source.model_copy(update={"path": str(folder)})
+    return SourceSettings(name=name, path=str(folder))
+
+
+def list_source(source: SourceSettings, root: Path) -> Listing:
+    """Every file of a source, hashed, in order of its uri.
+
+    Raises SourceError where the folder itself cannot be listed: an incomplete listing deletes nothing."""
+    listing = Listing()
+    for uri, entry in sorted(_walk(root, root, source, listing)):
+        if uri.endswith(SIDE_CAR) or not _taken(uri, source):
+            continue
+        _add(source, root, uri, entry, listing)
+    return listing
+
+
+def _walk(root: Path, folder: Path, source: SourceSettings, listing: Listing) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    try:
+        entries = list(os.scandir(folder))
+    except OSError as error:
+        if folder == root:
+            raise SourceError(f"source {source.name!r}: cannot list {root}: {error.strerror}") from None
+        raise SourceError(
+            f"source {source.name!r}: cannot list {folder}: {error.strerror}; "
+            "nothing was changed, since files there would count as deleted"
+        ) from None
+    for entry in entries:
+        uri = os.path.relpath(entry.path, root)
+        if entry.name.startswith("."):
+            continue
+        problem = _problem(root, uri, entry)
+        if problem:
+            shown = uri.encode("utf-8", "backslashreplace").decode()
+            listing.skipped.append(Skipped(source.name, shown, *problem))
+        elif entry.is_dir():
+            yield from _walk(root, Path(entry.path), source, listing)
+        else:
+            yield uri, entry
+
+
+def _problem(root: Path, uri: str, entry: os.DirEntry[str]) -> tuple[str, str] | None:
+    if any(ord(character) < 32 or 0xD800 <= ord(character) <= 0xDFFF for character in uri):
+        return "name", "the name has control characters or is not UTF-8; rename it"
+    if entry.is_symlink():
+        target = Path(os.path.realpath(entry.path))
+        if entry.is_dir() or not target.is_relative_to(root.resolve()):
+            return "symlink", "a link to a folder or out of the source is not followed"
+    try:
+        mode = entry.stat().st_mode
+    except OSError as error:
+        return "not_a_file", f"{error.strerror}"
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        return "not_a_file", "a pipe, socket or device is not read"
+    return None
+
+
+@cache
+def _pattern(glob: str) -> re.Pattern[str]:
+    """A glob over relative paths: ** is any folders, * and ? stay within a name."""
+    pattern = ""
+    for token in re.findall(r"\*\*/|\*\*|\*|\?|[^*?]+", glob):
+        pattern += {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}.get(token, re.escape(token))
+    return re.compile(pattern + r"\Z", re.DOTALL)
+
+
+def _taken(uri: str, source: SourceSettings) -> bool:
+    included = any(_pattern(glob).match(uri) for glob in source.include)
+    return included and not any(_pattern(glob).match(uri) for glob in source.exclude)
+
+
+def _add(source: SourceSettings, root: Path, uri: str, entry: os.DirEntry[str], listing: Listing) -> None:
+    from resources.parsers.registry import media_type_of
+
+    media_type = media_type_of(Path(uri))
+    if media_type is None:
+        listing.skipped.append(Skipped(source.name, uri, "unsupported", "no parser for this kind of file"))
+        return
+    try:
+        side_car = read_side_car(root / (uri + SIDE_CAR))
+        content = file_hash(root / uri)
+        size = entry.stat().st_size
+    except (OSError, ValueError) as error:
+        code, reason = ("unreadable", error.strerror) if isinstance(error, OSError) else ("side_car", str(error))
+        doc_id = document_id(source.name, uri)
+        listing.failures.append(Failure(doc_id, source.name, uri, "raw_documents", code, f"{reason}: {root / uri}"))
+        return
+    listing.documents.append(
+        RawDocument(
+            doc_id=document_id(source.name, uri),
+            source=source.name,
+            uri=uri,
+            content_hash=content,
+            size=size,
+            media_type=media_type,
+            title=side_car.get("title"),
+            effective_date=side_car.get("effective_date"),
+            version=side_car.get("version"),
+            groups=side_car.get("groups"),
+            source_groups=source.groups,
+            metadata=side_car.get("metadata", {}),
+        )
+    )
+
+
+def file_hash(path: Path) -> str:
+    """BLAKE2b of the bytes of a file, 32 hex digits."""
+    digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    with open(path, "rb") as stream:
+        while block := stream.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def read_side_car(path: Path) -> dict[str, Any]:
+    """The values of `NAME.meta.yaml`; empty where there is none.
+
+    Raises ValueError naming the file and what is wrong with it."""
+    import yaml
+
+    if not path.is_file():
+        return {}
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path.name} is not valid YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(values, dict):
+        raise ValueError(f"{path.name} must be a mapping")
+    unknown = [str(key) for key in values if key not in _OWN_KEYS]
+    if unknown:
+        raise ValueError(f"{path.name}: unknown key {unknown[0]!r}; put free keys under metadata; known: {_OWN_KEYS}")
+    dated = values.get("effective_date")
+    if dated is not None and iso_date(str(dated)) is None:
+        raise ValueError(f"{path.name}: effective_date {str(dated)!r} is not a date; write YYYY-MM-DD")
+    groups = values.get("groups")
+    if groups is not None:
+        groups = tuple(str(group) for group in (groups if isinstance(groups, list) else str(groups).split(",")))
+    texts = {key: str(values[key]) for key in ("title", "effective_date", "version") if values.get(key) is not None}
+    metadata = {str(key): str(value) for key, value in (values.get("metadata") or {}).items()}
+    return {**texts, "groups": groups, "metadata": metadata}

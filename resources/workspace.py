@@ -1,0 +1,286 @@
+"""One state, opened: settings, tables, catalog, parsers, models; and what the assets ask of it.
+
+Works without Dagster. Everything heavy is made when first used; `warm` starts early what a run is
+known to need, while it does other things.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import IndexStateError
+from pipelines.records import RawDocument
+from pipelines.schemas import from_table
+from pipelines.settings import SourceSettings
+from pipelines.stages import MAKER
+from resources import computes, generations
+from resources.listing import Listed, SourceBook
+from resources.settings_file import Located
+from resources.sources import Skipped
+from resources.stage_runner import Compute, StageReport, StageRunner, per_document
+from resources.vectors import KnownVectors
+
+if TYPE_CHECKING:
+    from pipelines.ports import TextEmbedder
+    from resources.catalog import Catalog, GenerationRow
+    from resources.database import Database
+    from resources.embedders.static import StaticEmbedder
+    from resources.index_build import Built, IndexBuild
+    from resources.parquet_tables import ParquetTables
+    from resources.parser_pool import ParserPool
+    from resources.sentence_splitter import SpacySplitter
+
+StageProgress = Callable[[str, int, int], None]
+
+
+def _silent(stage: str, done: int, total: int) -> None:
+    """Progress that nobody watches."""
+
+
+class Workspace:
+    """`progress` is called with (stage, done, total); `reports` collects what each stage did."""
+
+    def __init__(self, located: Located, run_id: str = "", progress: StageProgress = _silent) -> None:
+        self.located, self.settings, self.run_id = located, located.settings, run_id
+        self.progress = progress
+        self.reports: dict[str, StageReport] = {}
+        self.dropped: Counter[str] = Counter()
+        self._generation: GenerationRow | None = None
+        self._listed: Listed | None = None
+        self._warming: list[threading.Thread] = []
+        self.built: Built | None = None
+        self.quality: dict[str, Any] | None = None
+
+    # ------------------------------------------------------------ parts
+
+    @cached_property
+    def database(self) -> Database:
+        from resources.database import Database
+
+        return Database(self.settings.database, self.located.state)
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        from resources.catalog import Catalog
+
+        self.database.migrate()
+        return Catalog(self.database)
+
+    @cached_property
+    def tables(self) -> ParquetTables:
+        from resources.parquet_tables import ParquetTables
+
+        return ParquetTables(str(self.located.state / "parquet"))
+
+    @cached_property
+    def runner(self) -> StageRunner:
+        return StageRunner(self.settings, self.tables, self.catalog, self.run_id)
+
+    @cached_property
+    def sources(self) -> SourceBook:
+        return SourceBook(self.located, self.catalog)
+
+    @cached_property
+    def _pool(self) -> ParserPool:
+        from resources.parser_pool import ParserPool
+
+        return ParserPool(self.settings.parsing)
+
+    @cached_property
+    def _splitter(self) -> SpacySplitter:
+        from resources.sentence_splitter import SpacySplitter
+
+        return SpacySplitter()
+
+    @cached_property
+    def _static(self) -> StaticEmbedder:
+        from resources.embedders.static import StaticEmbedder
+
+        return StaticEmbedder()
+
+    @cached_property
+    def _embedder(self) -> TextEmbedder:
+        from resources.embedders.factory import make_embedder
+
+        assert self._generation is not None
+        return make_embedder(generations.spec_of(self._generation), self.settings.embedder)
+
+    @cached_property
+    def _build(self) -> IndexBuild:
+        from resources.index_build import IndexBuild
+
+        return IndexBuild(self)
+
+    def warm(self) -> None:
+        """Starts the sentence worker and the imports of the models beside what comes next."""
+        self._splitter.start()
+        if self.settings.embedder.endpoint is None:
+            thread = threading.Thread(target=_import_models, daemon=True, name="warm")
+            thread.start()
+            self._warming.append(thread)
+
+    def close(self) -> None:
+        for name in ("_pool", "_splitter", "database"):
+            if name in self.__dict__:
+                self.__dict__[name].close()
+
+    # ------------------------------------------------------------ documents
+
+    def listed(self) -> Listed:
+        """The files of the selected sources as they are now; read once a run."""
+        if self._listed is None:
+            self._listed = self.sources.list_all()
+        return self._listed
+
+    @property
+    def skipped(self) -> list[Skipped]:
+        return self._listed.skipped if self._listed else []
+
+    def list_documents(self, buckets: Sequence[int], sources: Sequence[str], allow_deletions: bool) -> StageReport:
+        """Commits the listing of the named sources, of all known ones when none is named."""
+        if self._listed is None:
+            self._listed = self.sources.list_all(sources)
+        listed = self._listed
+        self.sources.guard(listed, self.raw_documents(), allow_deletions)
+        report = self.runner.commit_listing(listed.documents, listed.sources, listed.failures, buckets)
+        self.reports[report.stage] = report
+        return report
+
+    def raw_documents(self) -> list[RawDocument]:
+        """All documents of the last committed listing."""
+        rows = self.runner.manifest("raw_documents").values()
+        return [raw for row in rows for raw in from_table(RawDocument, self.tables.read(row.file))]
+
+    def path_of(self, raw: RawDocument) -> Path:
+        return self.sources.root(raw.source) / raw.uri
+
+    def source_settings(self) -> list[SourceSettings]:
+        return self.sources.known()
+
+    # ------------------------------------------------------------ stages
+
+    def run(self, stage: str, buckets: Sequence[int], compute: Compute, note: str = "") -> StageReport:
+        report = self.runner.run(stage, buckets, compute, note)
+        self.reports[stage] = report
+        return report
+
+    def column(self, table: str, name: str) -> list[Any]:
+        """One column of a whole table under the present settings."""
+        rows = self.runner.manifest(table).values()
+        return [value for row in rows for value in self.tables.read(row.file, [name])[name].to_pylist()]
+
+    def ensure_generation(self) -> GenerationRow:
+        """The generation of the settings, made with frozen statistics where there is none yet."""
+        if self._generation is None:
+            made = generations.ensure_generation(self.catalog, self.settings, self.runner, self._static)
+            self._generation = made
+            self.runner.resolved = generations.resolved_of(made)
+        return self._generation
+
+    @property
+    def parse(self) -> Compute:
+        return computes.parse(self._pool, self.path_of, self._progress_of("parsed_elements"))
+
+    @property
+    def overlap(self) -> Compute:
+        return computes.overlap(self._static, self.settings, lambda: self.runner.resolved)
+
+    @property
+    def split_sentences(self) -> Compute:
+        return computes.split_sentences(self._splitter, self.settings, self.dropped)
+
+    @property
+    def summarise(self) -> Compute:
+        return per_document(computes.summarise(self.settings))
+
+    @property
+    def contextualise(self) -> Compute:
+        return per_document(computes.contextualise(self.settings))
+
+    def embed_chunks(self, buckets: Sequence[int]) -> StageReport:
+        return self._embed("chunk_embeddings", buckets, computes.chunk_items)
+
+    def embed_sentences(self, buckets: Sequence[int]) -> StageReport:
+        return self._embed("sentence_embeddings", buckets, computes.sentence_items)
+
+    def _embed(self, table: str, buckets: Sequence[int], items_of: Callable[..., computes.Items]) -> StageReport:
+        model = self.ensure_generation().embedder["identity"]
+        known = KnownVectors(self.tables, self.catalog, table, model)
+        compute = computes.embed(table, items_of, self._ready_embedder, known, self._progress_of(table))
+        report = self.run(table, buckets, compute, note=model)
+        report.notes.update({"texts embedded": known.embedded, "texts reused": known.reused})
+        return report
+
+    def _ready_embedder(self) -> TextEmbedder:
+        for thread in self._warming:
+            thread.join()
+        return self._embedder
+
+    def _progress_of(self, stage: str) -> Callable[[int, int], None]:
+        return lambda done, total: self.progress(stage, done, total)
+
+    # ------------------------------------------------------------ the index
+
+    def link_sentences(self) -> StageReport:
+        report = self._build.link_sentences()
+        self.reports["sentence_links"] = report
+        return report
+
+    def write_index(self, buckets: Sequence[int]) -> StageReport:
+        report = self._build.write(buckets)
+        self.reports["indexed_documents"] = report
+        return report
+
+    def publish(self) -> Built:
+        self.built = self._build.publish()
+        return self.built
+
+    def score_golden(self) -> dict[str, Any] | None:
+        """Scores of the settings' golden questions on the live generation; None where there are none."""
+        from resources.evaluation import evaluate
+
+        if not self.settings.publish.golden:
+            return None
+        run = evaluate(self, self.located.resolve(self.settings.publish.golden))
+        live = self.catalog.live()
+        if live:
+            self.catalog.add_scores(live.generation, run["name"], run["metrics"])
+        self.quality = run
+        return run
+
+    def empty_documents(self) -> list[tuple[str, str]]:
+        chunked = set(self.column("chunks", "doc_id"))
+        bare = sorted(set(self.column("parsed_documents", "doc_id")) - chunked)
+        return [("empty_document", f"{doc_id} has text but no chunk") for doc_id in bare]
+
+    def disagreements(self) -> list[tuple[str, str]]:
+        return self._build.disagreements()
+
+    def link_problems(self) -> list[tuple[str, str]]:
+        return self._build.link_problems()
+
+    # ------------------------------------------------------------ the run as a whole
+
+    def forget_source(self, name: str) -> int:
+        """Takes a source's documents out of the listing; the next run takes them out of the index."""
+        count = sum(raw.source == name for raw in self.raw_documents())
+        self.sources.root(name)
+        self.runner.commit_listing([], [name])
+        self.catalog.remove_source(name)
+        return count
+
+    def manifest_file(self, table: str, bucket: int) -> str:
+        rows = self.runner.manifest(table)
+        if bucket not in rows:
+            raise IndexStateError(f"bucket {bucket:02d} of {table} has not been made; run {MAKER[table].name} first")
+        return rows[bucket].file
+
+
+def _import_models() -> None:
+    """The slow imports, so that the interpreter does them while worker processes parse."""
+    import sentence_transformers  # noqa: F401
