@@ -1,0 +1,59 @@
+"""The code location: build_defs and defs, nothing else."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+
+from assets.checks import CHECKS
+from assets.chunk_contexts import chunk_contexts
+from assets.chunk_embeddings import chunk_embeddings
+from assets.chunks import chunks
+from assets.document_summaries import document_summaries
+from assets.indexed_documents import indexed_documents
+from assets.jobs import index_job
+from assets.packed_chunks import packed_chunks
+from assets.parsed_elements import parsed_elements
+from assets.partitions import bucket_partitions
+from assets.raw_documents import raw_documents
+from assets.retrieval_quality import retrieval_quality
+from assets.search_index import search_index
+from assets.sentence_embeddings import sentence_embeddings
+from assets.sentence_links import sentence_links
+from assets.sentences import sentences
+from assets.structural_chunks import structural_chunks
+from resources.configured import WorkspaceResource
+from resources.settings_file import locate
+
+_BUCKETED = (
+    raw_documents,
+    parsed_elements,
+    structural_chunks,
+    packed_chunks,
+    chunks,
+    sentences,
+    document_summaries,
+    chunk_contexts,
+    chunk_embeddings,
+    sentence_embeddings,
+    indexed_documents,
+)
+_WHOLE = (sentence_links, search_index, retrieval_quality)
+
+
+def build_defs(overrides: Mapping[str, Any] | None = None, buckets: int | None = None) -> dg.Definitions:
+    """A fresh graph. `overrides` replaces resources by name (`workspace`); `buckets` defaults to the
+    settings' that PINCITE_CONFIG names."""
+    partitions = bucket_partitions(buckets or locate().settings.buckets)
+    return dg.Definitions(
+        assets=[*(build(partitions) for build in _BUCKETED), *_WHOLE],
+        asset_checks=CHECKS,
+        jobs=[index_job],
+        executor=dg.in_process_executor,
+        resources={"workspace": WorkspaceResource(), **(overrides or {})},
+    )
+
+
+@dg.definitions
+def defs() -> dg.Definitions:
+    return build_defs()

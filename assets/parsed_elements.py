@@ -1,0 +1,14 @@
+"""Raw documents to elements with pages and boxes."""
+
+import dagster as dg
+
+from assets.metadata import attach
+from assets.partitions import bucketed, buckets_of
+from resources.workspace import Workspace
+
+
+@bucketed("structure", deps=["raw_documents"], kinds={"parquet", "python"})
+def parsed_elements(context: dg.AssetExecutionContext, workspace: dg.ResourceParam[Workspace]) -> None:
+    """Blocks in reading order (headings, paragraphs, lists, tables, ...), parsed in worker processes
+    under time and memory limits. A document that fails is named; the others go on."""
+    attach(context, workspace.run("parsed_elements", buckets_of(context), workspace.parse))

@@ -1,0 +1,69 @@
+"""Buckets as Dagster partitions, and the one way an asset of buckets is declared.
+
+The number of buckets is a setting, so an asset is a factory over the partitions; build_defs calls
+it. Every partitioned asset takes any set of buckets in one step.
+"""
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import dagster as dg
+
+from pipelines.stages import STAGES
+
+warnings.filterwarnings("ignore", category=dg.BetaWarning)
+warnings.filterwarnings("ignore", category=dg.PreviewWarning)
+
+AssetFactory = Callable[[dg.PartitionsDefinition], dg.AssetsDefinition]
+
+
+def bucket_partitions(count: int) -> dg.StaticPartitionsDefinition:
+    return dg.StaticPartitionsDefinition([f"{number:02d}" for number in range(count)])
+
+
+def buckets_of(context: dg.AssetExecutionContext) -> list[int]:
+    return [int(key) for key in context.partition_keys]
+
+
+def bucketed(group: str, deps: Sequence[str], kinds: set[str]) -> Callable[[Callable[..., Any]], AssetFactory]:
+    """Declares an asset of buckets; its name, description and code version are the function's own."""
+
+    def declare(body: Callable[..., Any]) -> AssetFactory:
+        def build(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
+            return dg.asset(
+                name=body.__name__,
+                description=body.__doc__,
+                partitions_def=partitions,
+                backfill_policy=dg.BackfillPolicy.single_run(),
+                group_name=group,
+                deps=list(deps),
+                kinds=kinds,
+                code_version=code_version(body.__name__),
+            )(body)
+
+        build.__name__ = body.__name__
+        return build
+
+    return declare
+
+
+def whole(group: str, deps: Sequence[str], kinds: set[str]) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
+    """Declares an asset that is not partitioned."""
+
+    def declare(body: Callable[..., Any]) -> dg.AssetsDefinition:
+        return dg.asset(
+            name=body.__name__,
+            description=body.__doc__,
+            backfill_policy=dg.BackfillPolicy.single_run(),
+            group_name=group,
+            deps=list(deps),
+            kinds=kinds,
+            code_version=code_version(body.__name__),
+        )(body)
+
+    return declare
+
+
+def code_version(name: str) -> str:
+    return str(STAGES[name].version) if name in STAGES else "1"

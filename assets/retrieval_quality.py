@@ -1,0 +1,26 @@
+"""Scores of the golden questions on the live generation."""
+
+import dagster as dg
+
+from assets.metadata import table
+from assets.partitions import whole
+from resources.workspace import Workspace
+
+
+@whole("quality", deps=["search_index"], kinds={"postgres", "python"})
+def retrieval_quality(context: dg.AssetExecutionContext, workspace: dg.ResourceParam[Workspace]) -> None:
+    """The settings' golden questions asked with the shipped strategy. Without golden questions there
+    is nothing to score, and the metadata says how to give some."""
+    run = workspace.score_golden()
+    if run is None:
+        context.add_output_metadata({"questions": 0, "remedy": "name a file of golden questions in publish.golden"})
+        return
+    scores = {name: value for name, value in run["metrics"].items() if value is not None}
+    context.add_output_metadata(
+        {
+            "questions": run["n"],
+            "strategy": run["strategy"],
+            **{name: float(value) for name, value in scores.items()},
+            "scores": table([{"metric": name, "value": round(value, 4)} for name, value in scores.items()]),
+        }
+    )

@@ -1,0 +1,15 @@
+"""Vectors of the sentences under the generation's embedder."""
+
+import dagster as dg
+
+from assets.metadata import attach
+from assets.partitions import bucketed, buckets_of
+from resources.workspace import Workspace
+
+
+@bucketed("embeddings", deps=["sentences"], kinds={"parquet", "pytorch"})
+def sentence_embeddings(context: dg.AssetExecutionContext, workspace: dg.ResourceParam[Workspace]) -> None:
+    """One unit vector a sentence, of its bare text; a sentence repeated anywhere is embedded once."""
+    generation = workspace.ensure_generation()
+    report = workspace.embed_sentences(buckets_of(context))
+    attach(context, report, embedder=generation.embedder["name"], dimension=generation.dimension)

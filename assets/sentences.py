@@ -1,0 +1,14 @@
+"""Chunks to the sentence skeleton."""
+
+import dagster as dg
+
+from assets.metadata import attach
+from assets.partitions import bucketed, buckets_of
+from resources.workspace import Workspace
+
+
+@bucketed("sentences", deps=["chunks", "structural_chunks", "parsed_elements"], kinds={"parquet", "spacy"})
+def sentences(context: dg.AssetExecutionContext, workspace: dg.ResourceParam[Workspace]) -> None:
+    """Sentences with NEXT and PREVIOUS, and PART_OF (paragraph, section, chunk, document) as columns."""
+    workspace.ensure_generation()
+    attach(context, workspace.run("sentences", buckets_of(context), workspace.split_sentences))

@@ -1,0 +1,139 @@
+"""Indexing against bare embedding of the same texts, in the same run.
+
+    python benchmarks/indexing.py [FOLDER]
+
+Prints, for a folder of documents (the shared policies by default): the seconds of `pincite index` from
+nothing, as a ratio to what embedding the same chunk and sentence texts takes in a bare loop with the
+same model; of a second run with nothing changed; and the peak memory of the process and of all its
+processes together.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+POLICIES = ROOT.parent / "shared" / "data" / "policies"
+
+BARE = """
+import json, sys, time
+started = time.perf_counter()
+from pipelines.settings import EmbedderSettings
+from resources.embedders.factory import make_embedder
+from resources.embedders.specs import resolve
+texts, preset = json.load(open(sys.argv[1])), sys.argv[2]
+settings = EmbedderSettings()
+model = make_embedder(resolve(settings, preset), settings)
+model.load()
+loaded = time.perf_counter()
+model.passages(texts)
+print(json.dumps({"load": loaded - started, "embed": time.perf_counter() - loaded, "tokens": model.tokens}))
+"""
+
+
+def tree_memory(pid: int) -> int:
+    """Bytes of private and proportional memory of a process and all under it."""
+    total, waiting = 0, [pid]
+    while waiting:
+        process = waiting.pop()
+        try:
+            for line in Path(f"/proc/{process}/smaps_rollup").read_text().splitlines():
+                if line.startswith("Pss:"):
+                    total += int(line.split()[1]) * 1024
+            for task in Path(f"/proc/{process}/task").iterdir():
+                waiting += [int(child) for child in (task / "children").read_text().split()]
+        except (OSError, ValueError):
+            continue
+    return total
+
+
+def measured(command: list[str]) -> tuple[float, float, float, str]:
+    """(seconds, peak MB of the process, peak MB of all its processes, standard output)."""
+    started = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT)
+    peak, over = 0, threading.Event()
+
+    def watch() -> None:
+        nonlocal peak
+        while not over.wait(0.2):
+            peak = max(peak, tree_memory(process.pid))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    out, _ = process.communicate()
+    over.set()
+    watcher.join()
+    seconds = time.perf_counter() - started
+    if process.returncode not in (0, 3):
+        raise SystemExit(f"{' '.join(command)} exited with {process.returncode}")
+    largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    return seconds, largest, peak / 1e6, out
+
+
+def embedded_texts(state: Path, folder: Path) -> list[str]:
+    """Every distinct chunk and sentence text that the index was made of."""
+    sys.path.insert(0, str(ROOT))
+    from pipelines.indexing.embeddings import embedded_text
+    from pipelines.records import Chunk, ChunkContext, DocumentSummary, Sentence
+    from pipelines.schemas import from_table
+    from resources.parquet_tables import ParquetTables
+
+    tables = ParquetTables(str(state / "parquet"))
+
+    def rows(name: str, record: Any) -> list[Any]:
+        files = sorted((state / "parquet" / name).rglob("*.parquet"))
+        return [
+            row for file in files for row in from_table(record, tables.read(str(file.relative_to(state / "parquet"))))
+        ]
+
+    summaries = {row.doc_id: row.text for row in rows("document_summaries", DocumentSummary)}
+    contexts = {row.chunk_id: row.text for row in rows("chunk_contexts", ChunkContext)}
+    texts = {embedded_text(row, summaries[row.doc_id], contexts[row.chunk_id]) for row in rows("chunks", Chunk)}
+    return sorted(texts | {row.text for row in rows("sentences", Sentence)})
+
+
+def main() -> None:
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else POLICIES
+    if not folder.is_dir():
+        raise SystemExit(f"no folder {folder}; name one: python benchmarks/indexing.py FOLDER")
+    pincite = [sys.executable, "-m", "pincite.cli"]
+    with tempfile.TemporaryDirectory(prefix="pincite-bench-") as place:
+        state = Path(place) / "state"
+        index = [*pincite, "index", "--source", str(folder.resolve()), "--state", str(state), "--json"]
+        cold, largest, together, out = measured(index)
+        result = json.loads(out)
+        again, _, _, out = measured(index)
+        second = json.loads(out)
+        texts = embedded_texts(state, folder)
+        file = Path(place) / "texts.json"
+        file.write_text(json.dumps(texts))
+        bare = subprocess.run(
+            [sys.executable, "-c", BARE, str(file), result["embedder"]],
+            cwd=ROOT, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+        loop = json.loads(bare.stdout.splitlines()[-1])
+    documents = result["documents"]
+    print(f"{folder.name}: {documents['listed']} documents, {result['chunks']['total']} chunks, {len(texts)} texts, "
+          f"{loop['tokens']} tokens, {result['embedder']}")  # fmt: skip
+    print(f"bare embedding of the same texts   {loop['embed']:6.1f} s   (and {loop['load']:.1f} s to import and load)")
+    print(f"index from nothing                 {cold:6.1f} s   {cold / loop['embed']:.2f} x bare embedding (at most 2)")
+    print(f"index with nothing changed         {again:6.2f} s   {second['chunks']['written']} chunks written, "
+          f"{second['embedded']['chunks'] + second['embedded']['sentences']} texts embedded (under 2 s)")  # fmt: skip
+    print(f"peak memory                        {largest:6.0f} MB largest process, {together:.0f} MB all together")
+    print(
+        "seconds by stage                   "
+        + ", ".join(f"{k} {v:.1f}" for k, v in result["seconds"].items() if v >= 0.05)
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,227 @@
+"""The `pincite` command. Wires the layers; heavy imports happen inside the commands."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pincite import __version__
+from pincite.console import Progress, emit, guarded, rows
+
+if TYPE_CHECKING:
+    from resources.settings_file import Located
+
+STRATEGIES = ("dense", "lexical", "hybrid")
+RERANKERS = ("none", "weighted")
+
+Command = Callable[..., Any]
+
+
+class Place:
+    """The options that every command takes."""
+
+    def __init__(self, config: str | None, state: str | None, as_json: bool) -> None:
+        self.config, self.state, self.as_json = config, state, as_json
+
+    def located(self) -> Located:
+        from resources.settings_file import locate
+
+        return locate(self.config, self.state)
+
+
+def placed(command: Command) -> Command:
+    """Adds --config, --state and --json, and hands them over as one `place`."""
+
+    def run(config: str | None, state: str | None, as_json: bool, **options: Any) -> None:
+        place = Place(config, state, as_json)
+        guarded(as_json, lambda: command(place, **options))
+
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output."),
+        click.option("--state", metavar="DIR", help="State folder (default: .pincite, or PINCITE_STATE)."),
+        click.option("--config", metavar="FILE", help="Settings file (default: pincite.yaml, or PINCITE_CONFIG)."),
+    ):
+        run = option(run)
+    return run
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="pincite")
+def cli() -> None:
+    """Index folders of real documents; get passages pinned to document, page and box.
+
+    \b
+    pincite index --source docs/handbook     index a folder (again: only what changed)
+    pincite query "how long are logs kept?"  ranked passages with page and box
+    pincite eval questions.jsonl             score retrieval on golden questions
+    pincite ui                               lineage and past runs in the browser
+    """
+
+
+@cli.command()
+@click.option("--source", "sources", multiple=True, metavar="[NAME=]PATH", help="Folder to index; may be repeated.")
+@click.option("--allow-deletions", is_flag=True, help="Take it as meant when most documents of a source are gone.")
+@click.option("--retry-failed", is_flag=True, help="Try documents again that failed before and have not changed.")
+@placed
+def index(place: Place, sources: tuple[str, ...], allow_deletions: bool, retry_failed: bool) -> int:
+    """Index new and changed documents of every known source, or of those named."""
+    from pincite.index_run import run_index
+    from pincite.report import index_summary
+
+    progress = Progress()
+    try:
+        result = run_index(place.located(), sources, allow_deletions, retry_failed, progress)
+    finally:
+        progress.close()
+    emit(result) if place.as_json else click.echo(index_summary(result))
+    return 3 if result["documents"]["failed"] else 0
+
+
+@cli.command()
+@click.argument("text")
+@click.option("-k", default=10, show_default=True, type=int, help="Hits to show.")
+@click.option("--strategy", type=click.Choice(STRATEGIES), help="How candidates are found.")
+@click.option("--rerank", metavar="NAMES", help=f"Of {', '.join(RERANKERS)}; several by commas, in sequence.")
+@click.option("--filter", "filters", multiple=True, metavar="KEY=VALUE", help="Restrict hits; may be repeated.")
+@click.option("--group", "groups", multiple=True, metavar="G", help="A group of the asker; may be repeated.")
+@click.option("--generation", type=int, metavar="G", help="Ask another generation than the live one.")
+@click.option("--explain", is_flag=True, help="Show the scores of every stage.")
+@placed
+def query(place: Place, text: str, explain: bool, **options: Any) -> int:
+    """Find passages; each with document, page, box and the headings above it."""
+    from pincite.index import open_index
+    from pincite.report import hits_shown
+
+    with open_index(place.located()) as opened:
+        result = opened.query(text, **options)
+    emit(result) if place.as_json else click.echo(hits_shown(result, explain))
+    return 0
+
+
+@cli.command("eval")
+@click.argument("questions", type=click.Path(path_type=Path))
+@click.option("-k", default=5, show_default=True, type=int, help="Hits that the span metrics look at.")
+@click.option("--strategy", type=click.Choice(STRATEGIES), help="How candidates are found.")
+@click.option("--rerank", metavar="NAMES", help=f"Of {', '.join(RERANKERS)}; several by commas, in sequence.")
+@click.option("--group", "groups", multiple=True, metavar="G", help="A group of the asker; may be repeated.")
+@click.option(
+    "--with-options", is_flag=False, flag_value="lexical", default=None, type=click.Choice(["lexical", "all"]),
+    help="Join a question's options to the lexical query, or with =all everywhere.",
+)  # fmt: skip
+@placed
+def evaluate(place: Place, questions: Path, **options: Any) -> int:
+    """Score retrieval on golden questions (JSON lines)."""
+    from pincite.index import open_index
+    from pincite.report import scores_shown
+
+    progress = Progress()
+    with open_index(place.located(), progress) as opened:
+        result = opened.evaluate(questions, **options)
+    progress.close()
+    emit(result) if place.as_json else click.echo(scores_shown(result))
+    return 0
+
+
+@cli.command()
+@placed
+def status(place: Place) -> int:
+    """Generations, sources, counts, failures and costs."""
+    from pincite.index import open_index
+    from pincite.report import status_shown
+
+    with open_index(place.located()) as opened:
+        result = opened.status()
+    emit(result) if place.as_json else click.echo(status_shown(result))
+    return 0
+
+
+@cli.group()
+def sources() -> None:
+    """The folders that `pincite index` re-indexes."""
+
+
+@sources.command("list")
+@placed
+def sources_list(place: Place) -> int:
+    """Every known source with its folder."""
+    from pincite.index import open_index
+
+    with open_index(place.located()) as opened:
+        known = opened.sources()
+    if place.as_json:
+        emit({"sources": known})
+    else:
+        click.echo(
+            rows([(item["name"], item["root"], item["documents"]) for item in known], ("source", "folder", "documents"))
+        )
+    return 0
+
+
+@sources.command("remove")
+@click.argument("name")
+@placed
+def sources_remove(place: Place, name: str) -> int:
+    """Forget a source; the next `pincite index` removes its documents from the index."""
+    from pincite.index import open_index
+
+    with open_index(place.located()) as opened:
+        count = opened.remove_source(name)
+    if place.as_json:
+        emit({"removed": name, "documents": count})
+    else:
+        click.echo(f"source {name!r} is forgotten; its {count} documents leave the index with the next `pincite index`")
+    return 0
+
+
+@cli.command()
+@click.argument("action", type=click.Choice(["start", "stop", "status", "url"]))
+@click.option("--force", is_flag=True, help="Stop the server even while others use it.")
+@placed
+def db(place: Place, action: str, force: bool) -> int:
+    """Start, stop or look at the state's Postgres server; print its address."""
+    from pincite.database_command import database_command
+
+    result = database_command(place.located(), action, force)
+    emit(result) if place.as_json else click.echo(result["shown"])
+    return 0
+
+
+@cli.command()
+@click.option("--port", default=3000, show_default=True, type=int)
+@click.option("--host", default="127.0.0.1", show_default=True, help="The UI has no log-in: keep it on loopback.")
+@placed
+def ui(place: Place, port: int, host: str) -> int:
+    """Dagster's webserver and daemon on this state: lineage, runs, metadata, backfills."""
+    from pincite.ui import run_ui
+
+    return run_ui(place.located(), host, port)
+
+
+def main() -> None:
+    # A closed pipe (`pincite query ... | head`) is no error of ours.
+    try:
+        cli(standalone_mode=False)
+    except click.ClickException as error:
+        _usage(error)
+    except click.exceptions.Abort:
+        sys.exit(1)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+
+
+def _usage(error: click.ClickException) -> None:
+    if "--json" in sys.argv:
+        emit({"error": {"code": "usage", "message": error.format_message()}})
+    error.show()
+    sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""How the command speaks: progress, tables, errors, JSON."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from pipelines.errors import PinciteError
+
+_LOG_EVERY_SECONDS = 10.0
+
+
+class Progress:
+    """A bar on a terminal, a line now and then elsewhere; always on standard error."""
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+        self._stage = ""
+        self._logged = 0.0
+        self._terminal = sys.stderr.isatty()
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        if self._terminal:
+            self._draw(stage, done, total)
+        elif stage != self._stage or done == total or time.monotonic() - self._logged > _LOG_EVERY_SECONDS:
+            self._stage, self._logged = stage, time.monotonic()
+            click.echo(f"{stage}: {done} of {total}", err=True)
+
+    def _draw(self, stage: str, done: int, total: int) -> None:
+        from tqdm import tqdm
+
+        if stage != self._stage:
+            self.close()
+            self._stage = stage
+            self._bar = tqdm(total=total, desc=stage, file=sys.stderr, leave=False, mininterval=0.1)
+        self._bar.total = total
+        self._bar.update(done - self._bar.n)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+        self._bar, self._stage = None, ""
+
+
+def say(text: str) -> None:
+    click.echo(text, err=True)
+
+
+def emit(value: Any) -> None:
+    """One JSON document on standard output."""
+    click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+
+
+def rows(table: Sequence[Sequence[Any]], header: Sequence[str]) -> str:
+    """A plain table with aligned columns."""
+    texts = [[str(cell) for cell in line] for line in [header, *table]]
+    widths = [max(len(line[column]) for line in texts) for column in range(len(header))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in texts
+    )
+
+
+def guarded(as_json: bool, work: Callable[[], int | None]) -> None:
+    """Runs a command and exits with its code; an error is one clear line, or one JSON document."""
+    logging.captureWarnings(True)
+    logging.getLogger("py.warnings").setLevel(logging.ERROR)
+    try:
+        code = work() or 0
+    except PinciteError as error:
+        if as_json:
+            emit({"error": {"code": error.code, "message": str(error)}})
+        say(f"pincite: {error}")
+        code = error.exit_code
+    except KeyboardInterrupt:
+        if as_json:
+            emit({"error": {"code": "interrupted", "message": "interrupted"}})
+        say("pincite: interrupted")
+        code = 1
+    sys.exit(code)

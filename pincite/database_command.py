@@ -1,0 +1,29 @@
+"""`pincite db`: the life of the state's server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipelines.errors import UsageError
+from resources.postgres_server import PostgresServer
+from resources.settings_file import Located
+
+
+def database_command(located: Located, action: str, force: bool) -> dict[str, Any]:
+    """Does the action; `shown` is what a person reads."""
+    if located.settings.database != "embedded":
+        if action == "url":
+            return {"url": located.settings.database, "shown": located.settings.database}
+        raise UsageError(f"the settings name another database; `pincite db {action}` manages only the embedded one")
+    server = PostgresServer(located.state)
+    if action == "start":
+        url = server.keep_running()
+        return {"running": True, "url": url, "shown": f"running until `pincite db stop`: {url}"}
+    if action == "stop":
+        return {"running": False, "shown": "stopped" if server.stop(force=force) else "was not running"}
+    running = server.is_running()
+    if action == "url":
+        shown = server.url if running else f"{server.url}\n(not running; `pincite db start` keeps it up)"
+        return {"running": running, "url": server.url, "shown": shown}
+    shown = f"running: {server.url}" if running else "not running (it starts when needed)"
+    return {"running": running, "url": server.url, "shown": shown}

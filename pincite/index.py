@@ -1,0 +1,86 @@
+"""The index as Python sees it: open_index() gives one with query, evaluate and status."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from pipelines.errors import IndexStateError
+from resources.settings_file import Located, locate
+from resources.workspace import Workspace
+
+Progress = Callable[[str, int, int], None]
+
+
+def open_index(place: Located | str | Path | None = None, progress: Progress | None = None) -> Index:
+    """An index to ask: of a settings file, of a state folder, or of what `pincite` would find here.
+
+    Use it as a context manager, or call close(). Raises IndexStateError where there is none."""
+    if isinstance(place, Located):
+        located = place
+    elif place is not None and Path(place).is_dir():
+        located = locate(state=str(place))
+    else:
+        located = locate(config=str(place) if place is not None else None)
+    if not located.state.is_dir():
+        raise IndexStateError(
+            f"there is no index yet: {located.state} does not exist; run `pincite index --source FOLDER`", "no_index"
+        )
+    return Index(located, progress)
+
+
+class Index:
+    """Wires a workspace to the query side."""
+
+    def __init__(self, located: Located, progress: Progress | None = None) -> None:
+        from resources.searching import Searcher
+
+        self._workspace = Workspace(located, **({"progress": progress} if progress else {}))
+        self._searcher = Searcher(self._workspace)
+
+    def __enter__(self) -> Index:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._workspace.close()
+
+    def query(
+        self,
+        text: str,
+        k: int = 10,
+        strategy: str | None = None,
+        rerank: str | Sequence[str] | None = None,
+        filters: Sequence[str] = (),
+        groups: Sequence[str] = (),
+        generation: int | None = None,
+    ) -> dict[str, Any]:
+        """The JSON of `pincite query`: the best k passages, each with document, page and boxes."""
+        return self._searcher.query(text, k, strategy, rerank, filters, groups, generation)
+
+    def evaluate(self, questions: str | Path, **options: Any) -> dict[str, Any]:
+        """The JSON of `pincite eval`."""
+        from resources.evaluation import evaluate
+
+        return {"runs": [evaluate(self._workspace, Path(questions), **options)]}
+
+    def status(self) -> dict[str, Any]:
+        """The JSON of `pincite status`."""
+        from resources.status import status
+
+        return status(self._workspace)
+
+    def sources(self) -> list[dict[str, Any]]:
+        from resources.status import sources
+
+        return sources(self._workspace)
+
+    def remove_source(self, name: str) -> int:
+        """Forgets a source; returns how many documents the next index run takes out."""
+        return self._workspace.forget_source(name)

@@ -1,0 +1,116 @@
+"""Results as people read them."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+from pincite.console import rows
+
+
+def index_summary(result: dict[str, Any]) -> str:
+    documents, chunks, embedded = result["documents"], result["chunks"], result["embedded"]
+    lines = [
+        f"{documents['listed']} documents: {documents['added']} added, {documents['changed']} changed, "
+        f"{documents['unchanged']} unchanged, {documents['removed']} removed, {len(documents['failed'])} failed",
+        f"{chunks['total']} chunks: {chunks['written']} written, {chunks['deleted']} deleted; "
+        f"embedded {embedded['chunks']} chunk and {embedded['sentences']} sentence texts",
+        f"generation {result['generation']} ({result['embedder']}) is "
+        f"{'live' if result['published'] else 'built but not published'}; {result['seconds']['total']:.1f} s",
+    ]
+    for item in documents["failed"]:
+        lines.append(f"failed: {item['source']}/{item['uri']}: {item['stage']}: {item['code']}: {item['message']}")
+    skipped = documents["skipped"]
+    for item in skipped[:10]:
+        lines.append(f"skipped: {item['source']}/{item['uri']}: {item['code']}: {item['message']}")
+    if len(skipped) > 10:
+        lines.append(f"skipped: {len(skipped) - 10} more, all in --json")
+    lines.extend(f"note: {note}" for note in result["notes"])
+    return "\n".join(lines)
+
+
+def pin(hit: dict[str, Any]) -> str:
+    """A hit's document and page, as one would cite it."""
+    first, last = hit["page_start"], hit["page_end"]
+    if first is None:
+        return str(hit["uri"])
+    return f"{hit['uri']}, p. {first}" if first == last else f"{hit['uri']}, pp. {first}–{last}"
+
+
+def hits_shown(result: dict[str, Any], explain: bool) -> str:
+    if not result["hits"]:
+        return "no passage found"
+    lines = []
+    for hit in result["hits"]:
+        lines.append(f"{hit['rank']}. {pin(hit)}  [{hit['source']}]  {hit['score']:.4f}")
+        if hit["header_chain"]:
+            lines.append("   " + " › ".join(hit["header_chain"]))
+        lines.extend(textwrap.wrap(_short(hit["text"]), 96, initial_indent="   ", subsequent_indent="   "))
+        if explain:
+            scores = {name: value for name, value in hit["scores"].items() if value is not None}
+            lines.append("   scores: " + ", ".join(f"{name} {_number(value)}" for name, value in scores.items()))
+            for box in hit["boxes"]:
+                lines.append(
+                    f"   box: page {box['page']}, {box['x0']:.0f} {box['y0']:.0f} {box['x1']:.0f} {box['y1']:.0f}"
+                )
+        lines.append("")
+    lines.append(f"generation {result['generation']}, {result['seconds']:.3f} s")
+    return "\n".join(lines)
+
+
+def _short(text: str, characters: int = 420) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= characters else flat[: characters - 1].rsplit(" ", 1)[0] + " …"
+
+
+def _number(value: Any) -> str:
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
+def scores_shown(result: dict[str, Any]) -> str:
+    parts = []
+    for run in result["runs"]:
+        table = []
+        for name, value in run["metrics"].items():
+            bounds = run["ci95"].get(name)
+            shown = "–" if value is None else f"{100 * value:.1f} %"
+            table.append((name, shown, f"{100 * bounds[0]:.1f}–{100 * bounds[1]:.1f}" if bounds else ""))
+        rerank = ", ".join(run["rerank"]) or "none"
+        parts.append(f"{run['name']}: {run['n']} questions, {run['strategy']}, rerank {rerank}")
+        parts.append(rows(table, ("metric", "score", "95 %")))
+        for gold in run["unmapped_gold"]:
+            parts.append(f"gold not mapped: {gold['id']}: {gold['uri']}: {gold['problem']}")
+        why = ", ".join(f"{kind} {count}" for kind, count in run["diagnosis"].items())
+        parts.append(f"diagnosis: {why}; {run['seconds_per_query']:.3f} s a question")
+    return "\n".join(parts)
+
+
+def status_shown(result: dict[str, Any]) -> str:
+    parts = [f"state {result['state']}", ""]
+    parts.append(
+        rows(
+            [(item["name"], item["root"], item["documents"]) for item in result["sources"]],
+            ("source", "folder", "documents"),
+        )
+    )
+    parts.append("")
+    parts.append(
+        rows(
+            [
+                (item["generation"], "live" if item["live"] else "", item["embedder"], item["documents"],
+                 item["chunks"], item["sentences"], item["sentence_links"])
+                for item in result["generations"]
+            ],
+            ("generation", "", "embedder", "documents", "chunks", "sentences", "links"),
+        )
+    )  # fmt: skip
+    for generation in result["generations"]:
+        for language, values in generation["overlap"].items():
+            how = "calibrated" if values["calibrated"] else "fixed"
+            parts.append(
+                f"overlap floor {values['floor']} for {language} ({how}, {values['pairs']} neighbours, "
+                f"{100 * values['share']:.0f} % reach it; generation {generation['generation']})"
+            )
+    for item in result["failures"]:
+        parts.append(f"failed: {item['source']}/{item['uri']}: {item['stage']}: {item['code']}: {item['message']}")
+    return "\n".join(parts)
