@@ -17,24 +17,19 @@ from pipelines.indexing.sentence_links import sentence_links
 from pipelines.records import Chunk, ParsedDocument, RawDocument, SentenceLink
 from pipelines.schemas import from_table, to_table
 from pipelines.stages import WHOLE
+from resources import generations
 from resources.catalog import ManifestRow
 from resources.index_tables import IndexedDocument, IndexTables
 from resources.outcome import listing_output
 from resources.stage_runner import StageReport, rows_by_document
+from resources.vectors import matrix, vectors_of
 
 if TYPE_CHECKING:
     from resources.workspace import Workspace
 
-INPUTS = (
-    "raw_documents",
-    "parsed_documents",
-    "chunks",
-    "sentences",
-    "document_summaries",
-    "chunk_contexts",
-    "chunk_embeddings",
-    "sentence_embeddings",
-)
+TEXTS = ("chunks", "sentences", "document_summaries", "chunk_contexts")
+VECTORS = ("chunk_embeddings", "sentence_embeddings")
+INPUTS = ("raw_documents", "parsed_documents", *TEXTS, *VECTORS)
 """The tables that a document's rows are made of."""
 
 
@@ -138,23 +133,25 @@ class IndexBuild:
 
     def _documents(self, bucket: _Bucket, doc_ids: Sequence[str]) -> list[IndexedDocument]:
         wanted = set(doc_ids)
-        rows = {
-            table: rows_by_document(self._tables, bucket.files[table], table, wanted) if wanted else {}
-            for table in INPUTS[2:]
-        }
+        if not wanted:
+            return []
+        rows = {table: rows_by_document(self._tables, bucket.files[table], table, wanted) for table in TEXTS}
+        vectors = {table: vectors_of(self._tables, bucket.files[table], wanted) for table in VECTORS}
         return [
-            self._document(bucket, doc_id, {table: found.get(doc_id, []) for table, found in rows.items()})
+            self._document(
+                bucket,
+                doc_id,
+                {table: found.get(doc_id, []) for table, found in rows.items()},
+                {table: found[doc_id] for table, found in vectors.items()},
+            )
             for doc_id in doc_ids
         ]
 
-    def _document(self, bucket: _Bucket, doc_id: str, rows: Mapping[str, Sequence[Any]]) -> IndexedDocument:
+    def _document(
+        self, bucket: _Bucket, doc_id: str, rows: Mapping[str, Sequence[Any]], vectors: Mapping[str, Mapping[str, Any]]
+    ) -> IndexedDocument:
         raw, parsed = bucket.raws[doc_id], bucket.parsed[doc_id]
         facts = document_facts(raw, parsed)
-        vectors = {item.item_id: np.asarray(item.vector, dtype=np.float32) for item in rows["chunk_embeddings"]}
-        sentence_vectors = {
-            item.item_id: np.asarray(item.vector, dtype=np.float32) for item in rows["sentence_embeddings"]
-        }
-        contexts = {item.chunk_id: item.text for item in rows["chunk_contexts"]}
         return IndexedDocument(
             raw=raw,
             parsed=parsed,
@@ -163,17 +160,18 @@ class IndexBuild:
             stale=bucket.stale(doc_id),
             row_hash=bucket.hashes[doc_id],
             chunks=rows["chunks"],
-            contexts=contexts,
+            contexts={item.chunk_id: item.text for item in rows["chunk_contexts"]},
             terms={chunk.chunk_id: Counter(chunk_terms(chunk, facts.title)) for chunk in rows["chunks"]},
-            vectors=vectors,
+            vectors=vectors["chunk_embeddings"],
             sentences=rows["sentences"],
-            sentence_vectors=sentence_vectors,
+            sentence_vectors=vectors["sentence_embeddings"],
         )
 
     def _freeze_statistics(self) -> None:
         """Document frequencies and mean length of the lexical index, once for a generation."""
         if "average_terms" in self.generation.statistics:
             return
+        generations.require_whole(self._workspace.runner, "chunks")
         frequency: Counter[str] = Counter()
         chunks = total = 0
         for _, row in sorted(self._workspace.runner.manifest("chunks").items()):
@@ -226,10 +224,9 @@ class IndexBuild:
             embedded = self._tables.read(made["sentence_embeddings"][bucket].file, ["item_id", "vector"])
             if not read.num_rows:
                 continue
-            flat = embedded["vector"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
             rows = {item: number for number, item in enumerate(embedded["item_id"].to_pylist())}
             names = read["sentence_id"].to_pylist()
-            blocks.append(flat.reshape(len(rows), -1)[[rows[name] for name in names]])
+            blocks.append(matrix(embedded["vector"])[[rows[name] for name in names]])
             ids.extend(names)
             chunk_ids.extend(read["chunk_id"].to_pylist())
         empty = np.zeros((0, self.generation.dimension), dtype=np.float32)
@@ -249,7 +246,7 @@ class IndexBuild:
             )
             self._catalog.commit([row], "loaded_links", WHOLE, [], keep_failures_of=set())
         self.index.build_vector_indexes()
-        problems = self.index.audit()
+        problems = [*self._missing_buckets(), *self.index.audit()]
         number = self.generation.generation
         if not problems:
             self._catalog.mark_built(number, listing_output(self._workspace))
@@ -258,10 +255,18 @@ class IndexBuild:
         published = live is not None and live.generation == number and not problems
         return Built(number, published, problems, self.index.counts(), time.perf_counter() - started)
 
+    def _missing_buckets(self) -> list[tuple[str, str]]:
+        """A generation that a backfill has not filled yet is no whole index."""
+        written = self._catalog.manifest_of("indexed_documents", self._key)
+        missing = [f"{bucket:02d}" for bucket in range(self._workspace.settings.buckets) if bucket not in written]
+        if not missing:
+            return []
+        return [("missing_bucket", f"indexed_documents has not been made for buckets {', '.join(missing)}")]
+
     def disagreements(self) -> list[tuple[str, str]]:
         """Where the rows in Postgres are not those that Parquet says they should be."""
-        problems = []
-        for bucket in range(self._workspace.settings.buckets):
+        problems = self._missing_buckets()
+        for bucket in self._catalog.manifest_of("indexed_documents", self._key):
             known, wanted = self.index.document_hashes(bucket), self._read(bucket).hashes
             for doc_id in sorted(known.keys() | wanted.keys()):
                 if known.get(doc_id) != wanted.get(doc_id):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any
 
 from pipelines.fingerprint import text_hash
 
@@ -13,6 +13,26 @@ if TYPE_CHECKING:
 
     from resources.catalog import Catalog
     from resources.parquet_tables import ParquetTables
+
+
+def matrix(column: Any) -> NDArray[np.float32]:
+    """An Arrow column of vectors as shape (rows, dimension), without a Python float."""
+    import numpy as np
+
+    rows = len(column)
+    flat = column.combine_chunks().flatten().to_numpy(zero_copy_only=False)
+    return flat.reshape(rows, -1) if rows else np.zeros((0, 0), dtype=np.float32)
+
+
+def vectors_of(tables: ParquetTables, file: str, doc_ids: Collection[str]) -> dict[str, dict[str, NDArray[np.float32]]]:
+    """Vectors of some documents of one file: doc_id to item id to shape (dimension,)."""
+    read = tables.read(file, ["doc_id", "item_id", "vector"])
+    values = matrix(read["vector"])
+    found: dict[str, dict[str, NDArray[np.float32]]] = {doc_id: {} for doc_id in doc_ids}
+    for row, (doc_id, item) in enumerate(zip(read["doc_id"].to_pylist(), read["item_id"].to_pylist(), strict=True)):
+        if doc_id in found:
+            found[doc_id][item] = values[row]
+    return found
 
 
 class KnownVectors:
@@ -47,8 +67,7 @@ class KnownVectors:
             rows = [row for row, value in enumerate(hashes) if value in wanted]
             if not rows:
                 continue
-            vectors = self._tables.read(file, ["vector"])["vector"].combine_chunks()
-            values = vectors.flatten().to_numpy(zero_copy_only=False).reshape(len(hashes), -1)
+            values = matrix(self._tables.read(file, ["vector"])["vector"])
             for row in rows:
                 self._found[hashes[row]] = np.array(values[row], dtype=np.float32)
                 wanted.discard(hashes[row])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from resources.parser_pool import ParserPool
     from resources.sentence_splitter import SpacySplitter
 
+_LAST_USE = {"parsed_elements": "_pool", "chunks": "_static", "sentences": "_splitter"}
+"""Parts that hold processes or much memory, and the stage after which a run lets go of them."""
+
 StageProgress = Callable[[str, int, int], None]
 
 
@@ -52,6 +56,7 @@ class Workspace:
         self.dropped: Counter[str] = Counter()
         self._generation: GenerationRow | None = None
         self._listed: Listed | None = None
+        self._warm = False
         self._warming: list[threading.Thread] = []
         self.built: Built | None = None
         self.quality: dict[str, Any] | None = None
@@ -108,7 +113,8 @@ class Workspace:
         from resources.embedders.factory import make_embedder
 
         assert self._generation is not None
-        return make_embedder(generations.spec_of(self._generation), self.settings.embedder)
+        spec = replace(generations.spec_of(self._generation), dimension=self._generation.dimension)
+        return make_embedder(spec, self.settings.embedder)
 
     @cached_property
     def _build(self) -> IndexBuild:
@@ -117,17 +123,23 @@ class Workspace:
         return IndexBuild(self)
 
     def warm(self) -> None:
-        """Starts the sentence worker and the imports of the models beside what comes next."""
+        """Starts the sentence worker now, and lets the models be imported while documents parse."""
         self._splitter.start()
-        if self.settings.embedder.endpoint is None:
-            thread = threading.Thread(target=_import_models, daemon=True, name="warm")
-            thread.start()
-            self._warming.append(thread)
+        self._warm = True
+
+    def _import_beside(self) -> None:
+        if self._warm and not self._warming:
+            self._warming.append(threading.Thread(target=_import_models, daemon=True, name="warm"))
+            self._warming[0].start()
+
+    def _release(self, name: str) -> None:
+        part = self.__dict__.pop(name, None)
+        if hasattr(part, "close"):
+            part.close()
 
     def close(self) -> None:
-        for name in ("_pool", "_splitter", "database"):
-            if name in self.__dict__:
-                self.__dict__[name].close()
+        for name in (*_LAST_USE.values(), "database"):
+            self._release(name)
 
     # ------------------------------------------------------------ documents
 
@@ -167,6 +179,8 @@ class Workspace:
     def run(self, stage: str, buckets: Sequence[int], compute: Compute, note: str = "") -> StageReport:
         report = self.runner.run(stage, buckets, compute, note)
         self.reports[stage] = report
+        if stage in _LAST_USE:
+            self._release(_LAST_USE[stage])
         return report
 
     def column(self, table: str, name: str) -> list[Any]:
@@ -184,6 +198,7 @@ class Workspace:
 
     @property
     def parse(self) -> Compute:
+        self._import_beside()
         return computes.parse(self._pool, self.path_of, self._progress_of("parsed_elements"))
 
     @property
@@ -254,6 +269,7 @@ class Workspace:
         return run
 
     def empty_documents(self) -> list[tuple[str, str]]:
+        self.ensure_generation()
         chunked = set(self.column("chunks", "doc_id"))
         bare = sorted(set(self.column("parsed_documents", "doc_id")) - chunked)
         return [("empty_document", f"{doc_id} has text but no chunk") for doc_id in bare]

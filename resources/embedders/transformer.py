@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from pipelines.ports import Progress, Vectors
 
 
+WIDTH_STEP = 16
+"""Batches are padded to multiples of this: the processor's kernels are prepared anew, and kept in
+memory, for every shape."""
+
+
 def model_location(spec: EmbedderSpec) -> str:
     if spec.kind != "preset":
         return str(Path(spec.name).expanduser()) if Path(spec.name).expanduser().is_dir() else spec.name
@@ -51,6 +56,7 @@ class TransformerEmbedder:
         if self.spec.kind == "preset":
             os.environ.setdefault("HF_HUB_OFFLINE", "1")
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+        os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
         import torch
         import transformers
         from sentence_transformers import SentenceTransformer
@@ -145,7 +151,7 @@ class TransformerEmbedder:
         """Vectors of a batch, shape (len(rows), dimension), through all modules of the model."""
         import torch
 
-        width = max(len(row) for row in rows)
+        width = -(-max(len(row) for row in rows) // WIDTH_STEP) * WIDTH_STEP
         pad = self._model.tokenizer.pad_token_id or 0
         ids = torch.tensor([[*row, *[pad] * (width - len(row))] for row in rows])
         mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows])
