@@ -69,7 +69,7 @@ class TransformerEmbedder:
                 device="cpu" if not torch.cuda.is_available() else "cuda",
                 revision=self.spec.revision,
                 trust_remote_code=False,
-                model_kwargs={"use_safetensors": True},
+                model_kwargs={"use_safetensors": True, "dtype": torch.float32},
             )
         except Exception as error:
             raise ModelError(
