@@ -12,11 +12,12 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from pipelines.errors import IndexStateError
 from pipelines.indexing.overlap import FALLBACK_FLOOR, adjacent_and_random, calibrate
 from pipelines.records import PackedChunk
 from pipelines.schemas import from_table
 from pipelines.settings import Settings
-from pipelines.stages import Resolved, chunking_key, generation_key
+from pipelines.stages import MAKER, Resolved, chunking_key, generation_key
 from resources.embedders.factory import make_embedder
 from resources.embedders.specs import EmbedderSpec, choose_preset, resolve, unresolved_identity
 
@@ -49,6 +50,7 @@ def ensure_generation(
     found = find_generation(catalog, settings)
     if found:
         return found
+    require_whole(runner, "packed_chunks")
     languages = corpus_languages(runner)
     spec = resolve(settings.embedder, choose_preset(languages))
     dimension = spec.dimension or make_embedder(spec, settings.embedder).dimension
@@ -59,6 +61,20 @@ def ensure_generation(
     }
     key = generation_key(settings, unresolved_identity(settings.embedder))
     return catalog.create_generation(key, settings.model_dump(mode="json"), spec.as_json(), dimension, statistics)
+
+
+def require_whole(runner: StageRunner, table: str) -> None:
+    """Statistics are frozen from the whole corpus, whatever buckets a backfill begins with.
+
+    Raises IndexStateError where a bucket was never made."""
+    made = runner.manifest(table)
+    missing = [f"{bucket:02d}" for bucket in range(runner.settings.buckets) if bucket not in made]
+    if missing:
+        raise IndexStateError(
+            f"a generation takes its statistics from all buckets, but {table} has not been made for {missing[0]}"
+            f"{' and others' if len(missing) > 1 else ''}; materialise {MAKER[table].name} for all buckets first",
+            "missing_input",
+        )
 
 
 def corpus_languages(runner: StageRunner) -> dict[str, int]:

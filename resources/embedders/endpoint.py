@@ -28,6 +28,7 @@ class EndpointEmbedder:
     def __init__(self, spec: EmbedderSpec) -> None:
         self.spec, self.identity = spec, spec.identity
         self.tokens = 0
+        self._size = spec.dimension
 
     @cached_property
     def dimension(self) -> int:
@@ -82,7 +83,11 @@ class EndpointEmbedder:
         vectors = {item.index: item.embedding for item in reply.data}
         if sorted(vectors) != list(range(len(texts))):
             raise ModelError(f"{where} gave {len(reply.data)} vectors for {len(texts)} texts")
-        if len({len(vector) for vector in vectors.values()}) != 1:
+        sizes = {len(vector) for vector in vectors.values()}
+        if len(sizes) != 1:
             raise ModelError(f"{where} gave vectors of different dimensions")
+        if self._size not in (None, *sizes):
+            raise ModelError(f"{where} gave vectors of {sizes.pop()} dimensions, not {self._size} as before")
+        (self._size,) = sizes
         self.tokens += reply.usage.total_tokens if reply.usage else 0
         return [vectors[item] for item in range(len(texts))]
