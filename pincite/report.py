@@ -111,6 +111,11 @@ def status_shown(result: dict[str, Any]) -> str:
                 f"overlap floor {values['floor']} for {language} ({how}, {values['pairs']} neighbours, "
                 f"{100 * values['share']:.0f} % reach it; generation {generation['generation']})"
             )
+    for cost in result["costs"]:
+        parts.append(
+            f"{cost['stage']} of generation {cost['generation']}: {cost['items']} texts, {cost['tokens']} tokens, "
+            f"{cost['seconds']:.1f} s"
+        )
     for item in result["failures"]:
         parts.append(f"failed: {item['source']}/{item['uri']}: {item['stage']}: {item['code']}: {item['message']}")
     return "\n".join(parts)

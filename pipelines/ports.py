@@ -34,6 +34,13 @@ class TextEmbedder(Protocol):
     def queries(self, texts: Sequence[str]) -> Vectors: ...
 
 
+class CountingEmbedder(TextEmbedder, Protocol):
+    """An embedder of a generation: it says what it has embedded so far."""
+
+    @property
+    def tokens(self) -> int: ...
+
+
 class SentenceSplitter(Protocol):
     """Sentence spans of each text, in its language; spans are trimmed and never empty."""
 

@@ -6,18 +6,15 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pipelines.errors import UsageError
-from pipelines.ports import Filters, TextEmbedder, Vectors
+from pipelines.errors import IndexStateError, UsageError
+from pipelines.ports import Filters, Vectors
 from pipelines.query.results import Hit, query_json
 from pipelines.query.retrieve import Question, retrieve
-from resources.embedders.factory import make_embedder
 from resources.embedders.specs import EmbedderSpec, resolve
 from resources.search_index import search_index
 
 if TYPE_CHECKING:
     from resources.workspace import Workspace
-
-NO_RERANK = "none"
 
 
 def filters_from(filters: Sequence[str], groups: Sequence[str]) -> Filters:
@@ -51,20 +48,14 @@ class Searcher:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._embedders: dict[str, TextEmbedder] = {}
 
     def _embed(self, embedder: Mapping[str, Any], texts: Sequence[str]) -> Vectors:
-        identity = embedder["identity"]
-        if identity not in self._embedders:
-            spec = EmbedderSpec(**embedder)
-            self._check(spec)
-            self._embedders[identity] = make_embedder(spec, self._workspace.settings.embedder)
-        return self._embedders[identity].queries(texts)
+        spec = EmbedderSpec(**embedder)
+        self._check(spec)
+        return self._workspace.embedder(spec).queries(texts)
 
     def _check(self, spec: EmbedderSpec) -> None:
         """The weights installed now must be those that the generation was made with."""
-        from pipelines.errors import IndexStateError
-
         if spec.kind != "preset":
             return
         installed = resolve(

@@ -27,9 +27,10 @@ from resources.stage_runner import Compute, StageReport, StageRunner, per_docume
 from resources.vectors import KnownVectors
 
 if TYPE_CHECKING:
-    from pipelines.ports import TextEmbedder
+    from pipelines.ports import CountingEmbedder
     from resources.catalog import Catalog, GenerationRow
     from resources.database import Database
+    from resources.embedders.specs import EmbedderSpec
     from resources.embedders.static import StaticEmbedder
     from resources.index_build import Built, IndexBuild
     from resources.parquet_tables import ParquetTables
@@ -56,7 +57,9 @@ class Workspace:
         self.dropped: Counter[str] = Counter()
         self._generation: GenerationRow | None = None
         self._listed: Listed | None = None
+        self._embedders: dict[str, CountingEmbedder] = {}
         self._warm = False
+        self._counted = 0
         self._warming: list[threading.Thread] = []
         self.built: Built | None = None
         self.quality: dict[str, Any] | None = None
@@ -108,13 +111,13 @@ class Workspace:
 
         return StaticEmbedder()
 
-    @cached_property
-    def _embedder(self) -> TextEmbedder:
-        from resources.embedders.factory import make_embedder
+    def embedder(self, spec: EmbedderSpec) -> CountingEmbedder:
+        """The embedder of a spec, loaded once whoever asks."""
+        if spec.identity not in self._embedders:
+            from resources.embedders.factory import make_embedder
 
-        assert self._generation is not None
-        spec = replace(generations.spec_of(self._generation), dimension=self._generation.dimension)
-        return make_embedder(spec, self.settings.embedder)
+            self._embedders[spec.identity] = make_embedder(spec, self.settings.embedder)
+        return self._embedders[spec.identity]
 
     @cached_property
     def _build(self) -> IndexBuild:
@@ -228,13 +231,18 @@ class Workspace:
         known = KnownVectors(self.tables, self.catalog, table, model)
         compute = computes.embed(table, items_of, self._ready_embedder, known, self._progress_of(table))
         report = self.run(table, buckets, compute, note=model)
-        report.notes.update({"texts embedded": known.embedded, "texts reused": known.reused})
+        tokens = self._ready_embedder().tokens - self._counted if known.embedded else 0
+        self._counted += tokens
+        report.notes.update({"texts embedded": known.embedded, "texts reused": known.reused, "tokens": tokens})
+        if known.embedded:
+            generation = self.ensure_generation().generation
+            self.catalog.add_cost(self.run_id, table, known.embedded, tokens, report.seconds, generation)
         return report
 
-    def _ready_embedder(self) -> TextEmbedder:
+    def _ready_embedder(self) -> CountingEmbedder:
         for thread in self._warming:
             thread.join()
-        return self._embedder
+        return self.embedder(generations.spec_of(self.ensure_generation()))
 
     def _progress_of(self, stage: str) -> Callable[[int, int], None]:
         return lambda done, total: self.progress(stage, done, total)
