@@ -9,7 +9,7 @@ import sys
 import textwrap
 
 from pincite import open_index
-from pincite.report import pin
+from pincite.report import excerpt, pin
 
 QUESTIONS = (
     "What is the recovery time objective of the records service?",
@@ -27,7 +27,7 @@ def main(config: str) -> None:
             for hit in best:
                 chain = " › ".join(hit["header_chain"])
                 print(f"  {pin(hit)}" + (f"  ({chain})" if chain else ""))
-                print(textwrap.indent(textwrap.shorten(hit["text"], 300, placeholder=" …"), "  | "))
+                print(textwrap.indent(excerpt(hit["text"], question, 300), "  | "))
 
 
 if __name__ == "__main__":

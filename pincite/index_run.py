@@ -27,6 +27,11 @@ run_monitoring:
 concurrency:
   runs:
     max_concurrent_runs: 2
+# Nothing is written to standard output by the stages; capturing it would put helper processes
+# between the progress of a run and the terminal.
+compute_logs:
+  module: dagster._core.storage.noop_compute_log_manager
+  class: NoOpComputeLogManager
 """
 
 

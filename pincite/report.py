@@ -6,6 +6,7 @@ import textwrap
 from typing import Any
 
 from pincite.console import rows
+from pipelines.terms import terms_of
 
 
 def index_summary(result: dict[str, Any]) -> str:
@@ -37,6 +38,18 @@ def pin(hit: dict[str, Any]) -> str:
     return f"{hit['uri']}, p. {first}" if first == last else f"{hit['uri']}, pp. {first}–{last}"
 
 
+def excerpt(text: str, question: str, characters: int = 420) -> str:
+    """The text, or the stretch of whole lines from the one that says most of what was asked."""
+    if len(text) <= characters:
+        return text
+    wanted = set(terms_of(question))
+    lines = [line for line in text.splitlines() if line.strip()]
+    best = max(range(len(lines)), key=lambda at: (len(wanted & set(terms_of(lines[at]))), -at))
+    kept = "\n".join(lines[best:])
+    shown = kept if len(kept) <= characters else kept[: characters - 1].rsplit(" ", 1)[0] + " …"
+    return f"… {shown}" if best else shown
+
+
 def hits_shown(result: dict[str, Any], explain: bool) -> str:
     if not result["hits"]:
         return "no passage found"
@@ -45,7 +58,8 @@ def hits_shown(result: dict[str, Any], explain: bool) -> str:
         lines.append(f"{hit['rank']}. {pin(hit)}  [{hit['source']}]  {hit['score']:.4f}")
         if hit["header_chain"]:
             lines.append("   " + " › ".join(hit["header_chain"]))
-        lines.extend(textwrap.wrap(_short(hit["text"]), 96, initial_indent="   ", subsequent_indent="   "))
+        for line in excerpt(hit["text"], result["query"]).splitlines():
+            lines.extend(textwrap.wrap(line, 96, initial_indent="   ", subsequent_indent="   "))
         if explain:
             scores = {name: value for name, value in hit["scores"].items() if value is not None}
             lines.append("   scores: " + ", ".join(f"{name} {_number(value)}" for name, value in scores.items()))
@@ -56,11 +70,6 @@ def hits_shown(result: dict[str, Any], explain: bool) -> str:
         lines.append("")
     lines.append(f"generation {result['generation']}, {result['seconds']:.3f} s")
     return "\n".join(lines)
-
-
-def _short(text: str, characters: int = 420) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= characters else flat[: characters - 1].rsplit(" ", 1)[0] + " …"
 
 
 def _number(value: Any) -> str:
