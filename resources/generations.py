@@ -35,7 +35,7 @@ def find_generation(catalog: Catalog, settings: Settings) -> GenerationRow | Non
 
 
 def spec_of(generation: GenerationRow) -> EmbedderSpec:
-    return EmbedderSpec(**generation.embedder)
+    return EmbedderSpec(**{**generation.embedder, "dimension": generation.dimension})
 
 
 def resolved_of(generation: GenerationRow) -> Resolved:

@@ -72,10 +72,11 @@ class SourceBook:
     def list_all(self, names: Sequence[str] = ()) -> Listed:
         """Every file of the named sources, else of the selected ones, else of all.
 
-        Raises UsageError where there is no source at all, SourceError where one cannot be listed."""
+        Where the last source was removed from an index the listing is empty; where there never was
+        one, UsageError. Raises SourceError where one cannot be listed."""
         wanted = tuple(names) or tuple(self._selected)
         sources = [source for source in self.known() if not wanted or source.name in wanted]
-        if not sources:
+        if not sources and (wanted or self._catalog.live() is None):
             raise UsageError(
                 "no source to index; give a folder with --source [NAME=]PATH, or list sources in the settings"
             )

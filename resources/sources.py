@@ -197,5 +197,8 @@ def read_side_car(path: Path) -> dict[str, Any]:
     if groups is not None:
         groups = tuple(str(group) for group in (groups if isinstance(groups, list) else str(groups).split(",")))
     texts = {key: str(values[key]) for key in ("title", "effective_date", "version") if values.get(key) is not None}
-    metadata = {str(key): str(value) for key, value in (values.get("metadata") or {}).items()}
+    free = values.get("metadata") or {}
+    if not isinstance(free, dict):
+        raise ValueError(f"{path.name}: metadata must be a mapping of keys to values")
+    metadata = {str(key): str(value) for key, value in free.items()}
     return {**texts, "groups": groups, "metadata": metadata}

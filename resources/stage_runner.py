@@ -259,6 +259,7 @@ class StageRunner:
         report, started = StageReport("raw_documents", failures=list(failures)), time.perf_counter()
         previous, failed = self.manifest("raw_documents"), by_bucket(failures, self.settings.buckets)
         merged = self.merged_listing(documents, sources, {failure.doc_id for failure in failures})
+        others = {item.doc_id for item in self.catalog.failures() if item.source not in sources}
         for bucket in merged if buckets is None else buckets:
             old, rows = merged[bucket]
             known = {row.doc_id: row for row in old}
@@ -266,7 +267,7 @@ class StageRunner:
             report.computed += sum(known.get(row.doc_id) != row for row in rows)
             report.gone += len(set(known) - {row.doc_id for row in rows})
             report.buckets[bucket] = {"rows": len(rows)}
-            self._commit_listed(bucket, rows, previous.get(bucket), failed.get(bucket, []))
+            self._commit_listed(bucket, rows, previous.get(bucket), failed.get(bucket, []), others)
         report.kept = report.total - report.computed
         report.seconds = time.perf_counter() - started
         return report
@@ -285,7 +286,12 @@ class StageRunner:
         return merged
 
     def _commit_listed(
-        self, bucket: int, rows: Sequence[RawDocument], before: ManifestRow | None, failures: Sequence[Failure]
+        self,
+        bucket: int,
+        rows: Sequence[RawDocument],
+        before: ManifestRow | None,
+        failures: Sequence[Failure],
+        others: Collection[str],
     ) -> None:
         from resources.catalog import ManifestRow
 
@@ -295,7 +301,7 @@ class StageRunner:
             file = self.tables.write("raw_documents", key, bucket, to_table(RawDocument, rows), states)
             count = len(rows)
             committed = [ManifestRow("raw_documents", key, bucket, file, output, output, count, count, self.run_id)]
-        self.catalog.commit(committed, "raw_documents", bucket, failures, keep_failures_of=set())
+        self.catalog.commit(committed, "raw_documents", bucket, failures, keep_failures_of=others)
 
 
 def parse_input(raw: RawDocument) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -131,7 +130,7 @@ class Workspace:
         self._warm = True
 
     def _import_beside(self) -> None:
-        if self._warm and not self._warming:
+        if self._warm and not self._warming and self.settings.embedder.endpoint is None:
             self._warming.append(threading.Thread(target=_import_models, daemon=True, name="warm"))
             self._warming[0].start()
 

@@ -49,7 +49,7 @@ class TransformerEmbedder:
 
     @property
     def dimension(self) -> int:
-        return self.spec.dimension or int(self._model.get_sentence_embedding_dimension())
+        return self.spec.dimension or int(self._model.get_embedding_dimension())
 
     @cached_property
     def _model(self) -> Any:
