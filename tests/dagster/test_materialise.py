@@ -1,0 +1,218 @@
+"""The index made through plain Dagster: whole, in ranges of buckets, bucket by bucket; and its checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from assets.checks import CHECKS
+from assets.definitions import build_defs
+from pipelines.errors import IndexStateError
+from resources.settings_file import locate
+from resources.workspace import Workspace
+from tests.dagster.test_definitions import BUCKETED, WHOLE
+from tests.fakes import EmbeddingServer, Project, content, make_project, new_database
+
+pytestmark = [pytest.mark.integration, pytest.mark.dagster]
+
+QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+BEFORE_STATISTICS = ("raw_documents", "parsed_elements", "structural_chunks", "packed_chunks")
+BEFORE_INDEX = tuple(name for name in BUCKETED if name not in (*BEFORE_STATISTICS, "indexed_documents"))
+KEYS = ("00", "01", "02", "03")
+
+
+def span(first: str, last: str) -> dict[str, str]:
+    return {"dagster/asset_partition_range_start": first, "dagster/asset_partition_range_end": last}
+
+
+@contextmanager
+def opened(project: Project) -> Iterator[Workspace]:
+    workspace = Workspace(locate(str(project.config)))
+    try:
+        yield workspace
+    finally:
+        workspace.close()
+
+
+def materialise(project: Project, names: Sequence[str], keys: Sequence[str] = KEYS) -> dg.ExecuteInProcessResult:
+    """One run of some assets over a range of buckets, as a backfill makes it."""
+    with opened(project) as workspace:
+        return dg.materialize(
+            list(build_defs(buckets=4).assets or []),
+            selection=list(names),
+            instance=dg.DagsterInstance.ephemeral(),
+            resources={"workspace": workspace},
+            run_config=QUIET,
+            tags=span(keys[0], keys[-1]) if set(names) <= BUCKETED.keys() else None,
+        )
+
+
+def check(project: Project) -> dict[str, dg.AssetCheckEvaluation]:
+    """The asset checks by themselves."""
+    with opened(project) as workspace:
+        result = dg.materialize(
+            [*(build_defs(buckets=4).assets or []), *CHECKS],
+            selection=dg.AssetSelection.all_asset_checks(),
+            instance=dg.DagsterInstance.ephemeral(),
+            resources={"workspace": workspace},
+            run_config=QUIET,
+        )
+    return {evaluation.check_name: evaluation for evaluation in result.get_asset_check_evaluations()}
+
+
+@pytest.fixture(scope="module")
+def run(
+    server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Project, dg.ExecuteInProcessResult]]:
+    """The whole index by the job `index`, with settings and state as the environment names them."""
+    folder = tmp_path_factory.mktemp("whole")
+    with new_database(server_url) as url:
+        project = make_project(folder / "project", database=url, embedder={"endpoint": endpoint.url, "model": "fake"})
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PINCITE_CONFIG", str(project.config))
+            patch.setenv("PINCITE_STATE", str(folder / "elsewhere"))
+            job = build_defs().resolve_job_def("index")
+            instance = dg.DagsterInstance.ephemeral()
+            result = job.execute_in_process(instance=instance, run_config=QUIET, tags=span(KEYS[0], KEYS[-1]))
+        assert not project.state.exists()
+        project.configure(state=str(folder / "elsewhere"))
+        yield project, result
+
+
+Run = tuple[Project, dg.ExecuteInProcessResult]
+
+
+def metadata(result: dg.ExecuteInProcessResult, name: str) -> list[tuple[str | None, dict[str, Any]]]:
+    """(partition, metadata) of every materialisation of an asset, by partition."""
+    made = [event for event in result.get_asset_materialization_events() if event.asset_key == dg.AssetKey(name)]
+    return [
+        (event.partition, {key: value.value for key, value in event.materialization.metadata.items()})
+        for event in sorted(made, key=lambda event: event.partition or "")
+    ]
+
+
+def test_the_job_makes_every_asset_in_every_bucket(run: Run) -> None:
+    _, result = run
+    assert result.success
+    for name in BUCKETED:
+        assert [partition for partition, _ in metadata(result, name)] == list(KEYS), name
+    for name in WHOLE:
+        assert [partition for partition, _ in metadata(result, name)] == [None], name
+
+
+def test_a_partition_carries_its_own_counts(run: Run) -> None:
+    _, result = run
+    for name in ("parsed_elements", "chunks", "sentences", "chunk_embeddings"):
+        found = metadata(result, name)
+        assert sum(values["rows"] for _, values in found) == found[0][1]["dagster/row_count"] > 0, name
+        assert sum(values["computed"] for _, values in found) == found[0][1]["documents computed"], name
+        assert len({values["rows"] for _, values in found}) > 1, name
+
+
+def test_what_a_person_would_look_for_is_attached(run: Run) -> None:
+    _, result = run
+    (_, packed), *_ = metadata(result, "packed_chunks")
+    assert "█" in packed["tokens"]
+    (_, embedded), *_ = metadata(result, "chunk_embeddings")
+    assert (embedded["embedder"], embedded["dimension"]) == ("fake", 16)
+    assert embedded["texts embedded"] == embedded["dagster/row_count"]
+    ((_, index),) = metadata(result, "search_index")
+    assert (index["generation"], index["published"], index["documents rows"]) == (1, True, 6)
+    ((_, quality),) = metadata(result, "retrieval_quality")
+    assert "publish.golden" in quality["remedy"]
+
+
+def test_the_checks_of_the_job_pass(run: Run) -> None:
+    _, result = run
+    passed = {evaluation.check_name: evaluation.passed for evaluation in result.get_asset_check_evaluations()}
+    assert passed == {"no_empty_documents": True, "parquet_and_postgres_agree": True, "links_in_budget": True}
+
+
+# ---------------------------------------------------------------- parts of the whole
+
+
+def test_backfills_in_parts_make_the_same_rows(
+    run: Run, project: Project, server_url: str, endpoint: EmbeddingServer, tmp_path: Path
+) -> None:
+    whole, _ = run
+    wanted = content(whole)
+    assert all(wanted[table] for table in ("documents", "chunks", "sentences", "terms", "postings"))
+    with new_database(server_url) as url:
+        settings = {"database": url, "embedder": project.settings["embedder"]}
+        halves = make_project(tmp_path / "halves", **settings)
+        for names in (BEFORE_STATISTICS, BEFORE_INDEX, ("indexed_documents",)):
+            for keys in (KEYS[:2], KEYS[2:]):
+                assert materialise(halves, names, keys).success
+        assert materialise(halves, list(WHOLE)).success
+        assert content(halves) == wanted
+
+    for names in (BEFORE_STATISTICS, BEFORE_INDEX, ("indexed_documents",)):
+        for key in reversed(KEYS):
+            assert materialise(project, names, (key,)).success
+    assert materialise(project, list(WHOLE)).success
+    assert content(project) == wanted
+
+
+def test_a_bucket_by_itself_touches_no_other(run: Run) -> None:
+    whole, _ = run
+    result = materialise(whole, list(BUCKETED), KEYS[1:2])
+    assert [partition for partition, _ in metadata(result, "chunks")] == ["01"]
+    assert metadata(result, "chunk_embeddings")[0][1]["documents computed"] == 0
+
+
+def test_half_a_generation_is_not_published(project: Project) -> None:
+    for names in (BEFORE_STATISTICS, BEFORE_INDEX):
+        assert materialise(project, names).success
+    assert materialise(project, ["indexed_documents"], KEYS[:2]).success
+    result = materialise(project, ["sentence_links", "search_index"])
+    ((_, index),) = metadata(result, "search_index")
+    assert index["published"] is False
+    assert "missing_bucket" in index["problems"]
+    assert "02, 03" in index["problems"]
+    assert project.rows("SELECT * FROM pincite.live") == []
+    assert not check(project)["parquet_and_postgres_agree"].passed
+
+    assert materialise(project, ["indexed_documents"], KEYS[2:]).success
+    ((_, index),) = metadata(materialise(project, ["sentence_links", "search_index"]), "search_index")
+    assert index["published"] is True
+
+
+def test_what_was_never_made_is_named_with_its_remedy(project: Project) -> None:
+    with pytest.raises(IndexStateError, match=r"bucket 02 of raw_documents.*materialise raw_documents first"):
+        materialise(project, ["parsed_elements"], ("02",))
+    materialise(project, BEFORE_STATISTICS, ("02",))
+    with pytest.raises(IndexStateError, match=r"packed_chunks has not been made for 00.*for all buckets first"):
+        materialise(project, ["chunks"], ("02",))
+
+
+# ---------------------------------------------------------------- checks that fail
+
+
+def shown(evaluation: dg.AssetCheckEvaluation) -> str:
+    return str(evaluation.metadata["problems"].value)
+
+
+def test_checks_see_what_was_done_behind_their_back(run: Run) -> None:
+    whole, _ = run
+    assert all(evaluation.passed for evaluation in check(whole).values())
+
+    whole.rows("INSERT INTO g0001.sentence_links VALUES ('nowhere', 'nobody', 0.99)")
+    made = check(whole)
+    assert not made["links_in_budget"].passed
+    assert "nowhere" in shown(made["links_in_budget"])
+
+    whole.rows("DELETE FROM g0001.sentences WHERE ordinal = 0")
+    made = check(whole)
+    assert not made["parquet_and_postgres_agree"].passed
+    assert "sentences in Postgres" in shown(made["parquet_and_postgres_agree"])
+
+    whole.rows("DELETE FROM g0001.documents WHERE uri = 'boilers.txt'")
+    made = check(whole)
+    assert not made["parquet_and_postgres_agree"].passed
+    assert "differs between Parquet and Postgres" in shown(made["parquet_and_postgres_agree"])
+    assert made["no_empty_documents"].passed

