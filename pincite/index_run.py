@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -62,6 +64,9 @@ def run_index(
     started = time.perf_counter()
     for argument in sources:
         source_from(argument)
+    if not (located.state / "dagster").exists():
+        # A first run starts a database, which is waiting; the imports that come next need no waiting.
+        threading.Thread(target=importlib.import_module, args=("assets.definitions",), daemon=True).start()
     located.state.mkdir(parents=True, exist_ok=True)
     workspace = Workspace(located, progress=progress)
     try:

@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pipelines.errors import DocumentError
 from pipelines.fingerprint import text_hash
 from pipelines.indexing.contexts import chunk_contexts
@@ -19,15 +21,14 @@ from pipelines.indexing.summaries import document_summary
 from pipelines.records import ChunkContext, DocumentSummary, Embedding, Failure
 from pipelines.settings import Settings
 from pipelines.stages import Resolved
-from resources.generations import floor_for
+from resources.generations import StaticVectors, floor_for
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipelines.ports import Progress, TextEmbedder
+    from pipelines.ports import Progress, SentenceSplitter, TextEmbedder
     from pipelines.records import RawDocument
     from resources.parser_pool import ParserPool
-    from resources.sentence_splitter import SpacySplitter
     from resources.stage_runner import Outcome, Work
     from resources.vectors import KnownVectors
 
@@ -64,7 +65,7 @@ def _parsed(result: Any) -> dict[str, Sequence[Any]] | Failure:
 
 
 def overlap(
-    static: TextEmbedder, settings: Settings, resolved: Callable[[], Resolved]
+    static: StaticVectors, settings: Settings, resolved: Callable[[], Resolved]
 ) -> Callable[[Iterator[Work]], Iterator[Outcome]]:
     def run(works: Iterator[Work]) -> Iterator[Outcome]:
         for work in works:
@@ -72,7 +73,7 @@ def overlap(
             for doc_id in work.doc_ids:
                 document, packed = work.one("parsed_documents", doc_id), work.all("packed_chunks", doc_id)
                 tokens = settings.chunking.overlap_tokens
-                vectors = static.passages([chunk.text for chunk in packed] if tokens else [])
+                vectors = static([chunk.text for chunk in packed]) if tokens else np.zeros((0, 0), np.float32)
                 floor = floor_for(resolved(), document.language)
                 made[doc_id] = {"chunks": with_overlap(packed, vectors, {doc_id: document.body}, floor, tokens)}
             yield made
@@ -81,13 +82,11 @@ def overlap(
 
 
 def split_sentences(
-    splitter: SpacySplitter, settings: Settings, dropped: Counter[str]
+    split: SentenceSplitter, settings: Settings, dropped: Counter[str]
 ) -> Callable[[Iterator[Work]], Iterator[Outcome]]:
-    """Texts of all works go to the splitter ahead of the bookkeeping of the first."""
     rules = NoiseRules(settings.sentences.min_characters, settings.sentences.min_words)
 
     def run(works: Iterator[Work]) -> Iterator[Outcome]:
-        splitter.start()
         for work in works:
             made: dict[str, Any] = {}
             for doc_id in work.doc_ids:
@@ -96,7 +95,7 @@ def split_sentences(
                     work.all("parsed_elements", doc_id),
                     work.all("structural_chunks", doc_id),
                     work.all("chunks", doc_id),
-                    splitter,
+                    split,
                     rules,
                 )
                 dropped.update(noise)

@@ -8,12 +8,13 @@ moves no chunk.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError
 from pipelines.indexing.overlap import FALLBACK_FLOOR, adjacent_and_random, calibrate
+from pipelines.ports import Vectors
 from pipelines.records import PackedChunk
 from pipelines.schemas import from_table
 from pipelines.settings import Settings
@@ -23,10 +24,12 @@ from resources.embedders.specs import EmbedderSpec, choose_preset, resolve, unre
 
 if TYPE_CHECKING:
     from resources.catalog import Catalog, GenerationRow
-    from resources.embedders.static import StaticEmbedder
     from resources.stage_runner import StageRunner
 
 _SAMPLE = 2000
+
+StaticVectors = Callable[[Sequence[str]], Vectors]
+"""Texts to unit vectors of the chunking settings' own fast embedder."""
 
 
 def find_generation(catalog: Catalog, settings: Settings) -> GenerationRow | None:
@@ -44,7 +47,7 @@ def resolved_of(generation: GenerationRow) -> Resolved:
 
 
 def ensure_generation(
-    catalog: Catalog, settings: Settings, runner: StageRunner, static: StaticEmbedder
+    catalog: Catalog, settings: Settings, runner: StageRunner, static: StaticVectors
 ) -> GenerationRow:
     """The generation of these settings; made from what has been parsed and packed where there is none."""
     found = find_generation(catalog, settings)
@@ -86,7 +89,7 @@ def corpus_languages(runner: StageRunner) -> dict[str, int]:
 
 
 def _floors(
-    catalog: Catalog, settings: Settings, runner: StageRunner, static: StaticEmbedder
+    catalog: Catalog, settings: Settings, runner: StageRunner, static: StaticVectors
 ) -> Mapping[str, dict[str, Any]]:
     """Calibrations by language: inherited from a generation that chunks alike, else made."""
     for generation in reversed(catalog.generations()):
@@ -99,7 +102,7 @@ def _floors(
         return {"*": {"floor": wanted, "pairs": 0, "share": 0.0, "calibrated": False}}
     made = {}
     for language, chunks in _chunks_by_language(runner).items():
-        adjacent, random = adjacent_and_random(static.passages([chunk.text for chunk in chunks]), chunks)
+        adjacent, random = adjacent_and_random(static([chunk.text for chunk in chunks]), chunks)
         made[language] = asdict(calibrate(adjacent, random))
     return made
 

@@ -30,14 +30,13 @@ if TYPE_CHECKING:
     from resources.catalog import Catalog, GenerationRow
     from resources.database import Database
     from resources.embedders.specs import EmbedderSpec
-    from resources.embedders.static import StaticEmbedder
     from resources.index_build import Built, IndexBuild
     from resources.parquet_tables import ParquetTables
     from resources.parser_pool import ParserPool
-    from resources.sentence_splitter import SpacySplitter
+    from resources.text_worker import TextWorker
 
-_LAST_USE = {"parsed_elements": "_pool", "chunks": "_static", "sentences": "_splitter"}
-"""Parts that hold processes or much memory, and the stage after which a run lets go of them."""
+_LAST_USE = {"parsed_elements": "_pool", "sentences": "_worker"}
+"""Parts that hold processes, and the stage after which a run lets go of them."""
 
 StageProgress = Callable[[str, int, int], None]
 
@@ -99,16 +98,10 @@ class Workspace:
         return ParserPool(self.settings.parsing)
 
     @cached_property
-    def _splitter(self) -> SpacySplitter:
-        from resources.sentence_splitter import SpacySplitter
+    def _worker(self) -> TextWorker:
+        from resources.text_worker import TextWorker
 
-        return SpacySplitter()
-
-    @cached_property
-    def _static(self) -> StaticEmbedder:
-        from resources.embedders.static import StaticEmbedder
-
-        return StaticEmbedder()
+        return TextWorker()
 
     def embedder(self, spec: EmbedderSpec) -> CountingEmbedder:
         """The embedder of a spec, loaded once whoever asks."""
@@ -125,8 +118,8 @@ class Workspace:
         return IndexBuild(self)
 
     def warm(self) -> None:
-        """Starts the sentence worker now, and lets the models be imported while documents parse."""
-        self._splitter.start()
+        """Starts the text worker now, and lets the models be imported while documents parse."""
+        self._worker.start()
         self._warm = True
 
     def _import_beside(self) -> None:
@@ -183,6 +176,10 @@ class Workspace:
         self.reports[stage] = report
         if stage in _LAST_USE:
             self._release(_LAST_USE[stage])
+        # Importing goes on only while this process waits for others: two threads that both want the
+        # interpreter are slower than one after the other.
+        for thread in self._warming:
+            thread.join()
         return report
 
     def column(self, table: str, name: str) -> list[Any]:
@@ -193,7 +190,7 @@ class Workspace:
     def ensure_generation(self) -> GenerationRow:
         """The generation of the settings, made with frozen statistics where there is none yet."""
         if self._generation is None:
-            made = generations.ensure_generation(self.catalog, self.settings, self.runner, self._static)
+            made = generations.ensure_generation(self.catalog, self.settings, self.runner, self._worker.passages)
             self._generation = made
             self.runner.resolved = generations.resolved_of(made)
         return self._generation
@@ -205,11 +202,11 @@ class Workspace:
 
     @property
     def overlap(self) -> Compute:
-        return computes.overlap(self._static, self.settings, lambda: self.runner.resolved)
+        return computes.overlap(self._worker.passages, self.settings, lambda: self.runner.resolved)
 
     @property
     def split_sentences(self) -> Compute:
-        return computes.split_sentences(self._splitter, self.settings, self.dropped)
+        return computes.split_sentences(self._worker.split, self.settings, self.dropped)
 
     @property
     def summarise(self) -> Compute:
@@ -239,8 +236,6 @@ class Workspace:
         return report
 
     def _ready_embedder(self) -> CountingEmbedder:
-        for thread in self._warming:
-            thread.join()
         return self.embedder(generations.spec_of(self.ensure_generation()))
 
     def _progress_of(self, stage: str) -> Callable[[int, int], None]:

@@ -435,25 +435,23 @@ def project_copy(project: Project, server_url: str, folder: Path, **settings: An
 
 @contextmanager
 def kept_workers() -> Iterator[None]:
-    """Runs in this process share one parser pool, one sentence worker and one static model, which
-    else each run starts for itself in seconds of imports."""
+    """Runs in this process share one parser pool and one text worker, which else each run starts
+    for itself in seconds of imports."""
     from pipelines.settings import ParsingSettings
-    from resources.embedders import static
     from resources.parser_pool import ParserPool
-    from resources.sentence_splitter import SpacySplitter
+    from resources.text_worker import TextWorker
 
-    pool, splitter, model = ParserPool(ParsingSettings(workers=1)), SpacySplitter(), static.StaticEmbedder()
-    close_pool, close_splitter = pool.close, splitter.close
+    pool, worker = ParserPool(ParsingSettings(workers=1)), TextWorker()
+    close_pool, close_worker = pool.close, worker.close
     with (
         mock.patch.object(pool, "close"),
-        mock.patch.object(splitter, "close"),
+        mock.patch.object(worker, "close"),
         mock.patch("resources.parser_pool.ParserPool", lambda settings: pool),
-        mock.patch("resources.sentence_splitter.SpacySplitter", lambda: splitter),
-        mock.patch("resources.embedders.static.StaticEmbedder", lambda: model),
+        mock.patch("resources.text_worker.TextWorker", lambda: worker),
     ):
         yield
     close_pool()
-    close_splitter()
+    close_worker()
 
 
 CONTENT = {

