@@ -13,7 +13,8 @@ help:  ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 $(STAMP): pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+		echo 'python3 cannot make a virtual environment here: apt-get install python3-venv, then again'; exit 1; }
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@if $(BIN)/pip list 2>/dev/null | grep -qi '^nvidia-'; then \
@@ -23,11 +24,11 @@ $(STAMP): pyproject.toml constraints.txt
 install: $(STAMP)  ## Prepare .venv with the pincite command
 
 index: $(STAMP)  ## Index SOURCE (the project's own library by default) and ask it a few questions
-ifeq ($(SOURCE),$(LIBRARY))
+ifeq ($(patsubst %/,%,$(SOURCE)),$(LIBRARY))
 	$(BIN)/pincite index --config tests/data/pincite.yaml
 	@$(BIN)/python examples/ask_library.py tests/data/pincite.yaml
 else
-	$(BIN)/pincite index --source $(SOURCE)
+	$(BIN)/pincite index --source "$(SOURCE)"
 	@$(BIN)/pincite status
 	@echo 'Ask it something: $(BIN)/pincite query "..."'
 endif

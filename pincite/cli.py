@@ -80,6 +80,8 @@ def index(place: Place, sources: tuple[str, ...], allow_deletions: bool, retry_f
     finally:
         progress.close()
     emit(result) if place.as_json else click.echo(index_summary(result))
+    if not result["published"]:
+        return 1
     return 3 if result["documents"]["failed"] else 0
 
 

@@ -64,6 +64,12 @@ def run_index(
     started = time.perf_counter()
     for argument in sources:
         source_from(argument)
+    if located.settings.publish.golden:
+        from pipelines.query.golden import golden_questions
+        from resources.evaluation import read_questions
+
+        golden = located.resolve(located.settings.publish.golden)
+        golden_questions(read_questions(golden), str(golden))
     if not (located.state / "dagster").exists():
         # A first run starts a database, which is waiting; the imports that come next need no waiting.
         threading.Thread(target=importlib.import_module, args=("assets.definitions",), daemon=True).start()

@@ -46,6 +46,10 @@ class DocumentError(PinciteError):
     default_code = "document"
 
 
+PASSING = frozenset({"timeout", "crashed", "changed", "unreadable", "limit_exceeded"})
+"""Codes of failures that another run, or other limits, may not meet: they are tried again."""
+
+
 class DatabaseError(PinciteError):
     default_code = "database"
 

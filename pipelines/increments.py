@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,24 +34,23 @@ def input_fingerprint(inputs: Sequence[Mapping[str, DocumentState]], doc_id: str
 
 
 def plan(
-    inputs: Sequence[Mapping[str, DocumentState]], previous: Mapping[str, DocumentState], retry_failed: bool = False
+    inputs: Sequence[Mapping[str, DocumentState]],
+    previous: Mapping[str, DocumentState],
+    retried: Collection[str] = (),
 ) -> Plan:
     """The first input decides which documents exist; all of them decide what is computed again.
 
-    A document that failed under the same fingerprint is not tried again, unless asked."""
+    A document that failed under the same fingerprint is tried again only if it is among `retried`."""
     compute: dict[str, str] = {}
     keep: dict[str, DocumentState] = {}
     for doc_id in inputs[0]:
         wanted = input_fingerprint(inputs, doc_id)
         state = previous.get(doc_id)
-        if state and (wanted == state.failed or (state.failed is None and wanted == state.fingerprint)):
+        same_failure = state is not None and wanted == state.failed and doc_id not in retried
+        if state and (same_failure or (state.failed is None and wanted == state.fingerprint)):
             keep[doc_id] = state
         else:
             compute[doc_id] = wanted
-    if retry_failed:
-        for doc_id in [doc_id for doc_id, state in keep.items() if state.failed]:
-            compute[doc_id] = input_fingerprint(inputs, doc_id)
-            del keep[doc_id]
     return Plan(compute, keep, tuple(doc_id for doc_id in previous if doc_id not in inputs[0]))
 
 
@@ -68,5 +67,5 @@ def _without_vector(row: Any) -> Any:
 
 
 def bucket_output(documents: Mapping[str, DocumentState]) -> str:
-    """Hash of a whole bucket's documents, in a fixed order."""
-    return combined(f"{doc_id} {documents[doc_id].output}" for doc_id in sorted(documents))
+    """Hash of a whole bucket's documents and of which are stale, in a fixed order."""
+    return combined(f"{doc_id} {documents[doc_id].output} {documents[doc_id].failed}" for doc_id in sorted(documents))

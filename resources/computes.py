@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipelines.errors import DocumentError
+from pipelines.errors import ModelError
 from pipelines.fingerprint import text_hash
 from pipelines.indexing.contexts import chunk_contexts
 from pipelines.indexing.embeddings import embedded_text
@@ -161,7 +161,7 @@ def embed(
     progress: Progress,
 ) -> Callable[[Iterator[Work]], Iterable[Outcome]]:
     """Embeds every distinct text once; a text that any committed table of the same model holds is
-    taken from there. Raises DocumentError naming the item of a vector that cannot be used."""
+    taken from there. Raises ModelError naming the item of a vector that cannot be used."""
 
     def run(works: Iterator[Work]) -> Iterator[Outcome]:
         pending = list(works)
@@ -177,7 +177,7 @@ def embed(
             for doc_id, index, item_id, text in items:
                 vector = known.vector(text)
                 if not (abs(float(vector @ vector) - 1.0) < 0.01):
-                    raise DocumentError(f"{table}: the model gave no unit vector for {item_id} of {doc_id}", "vector")
+                    raise ModelError(f"{table}: the model gave no unit vector for {item_id} of {doc_id}", "vector")
                 made[doc_id][table].append(Embedding(doc_id, index, item_id, text_hash(text), vector))
             yield made
 

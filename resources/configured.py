@@ -8,6 +8,9 @@ import dagster as dg
 from resources.settings_file import locate
 from resources.workspace import Workspace
 
+LONGEST_WAIT = 6 * 3600.0
+"""Seconds that a run waits for another on the same state."""
+
 
 class WorkspaceResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     """One state, opened for a run. Empty values mean PINCITE_CONFIG and PINCITE_STATE, else the defaults."""
@@ -19,6 +22,7 @@ class WorkspaceResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[Workspace]:
         workspace = Workspace(locate(self.config or None, self.state or None), run_id=context.run_id or "")
         try:
-            yield workspace
+            with workspace.database.exclusive("index", wait_seconds=LONGEST_WAIT):
+                yield workspace
         finally:
             workspace.close()

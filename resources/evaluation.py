@@ -42,8 +42,9 @@ def read_questions(file: Path) -> Iterator[tuple[int, Any]]:
 def corpus_of(workspace: Workspace) -> tuple[list[DocumentMap], Corpus]:
     """Maps of all documents, and the spans of all chunks, of the live generation's tables."""
     found = generations.find_generation(workspace.catalog, workspace.settings)
-    if found is None:
-        raise IndexStateError("there is no index with these settings; run `pincite index`", "no_index")
+    live = workspace.catalog.live()
+    if found is None or live is None or found.generation != live.generation:
+        raise IndexStateError("the live index was not made with these settings; run `pincite index`", "no_index")
     workspace.runner.resolved = generations.resolved_of(found)
     raws = {raw.doc_id: raw for raw in workspace.raw_documents()}
     maps = [made for bucket in range(workspace.settings.buckets) for made in _maps(workspace, bucket, raws)]

@@ -54,6 +54,13 @@ def ensure_generation(
     if found:
         return found
     require_whole(runner, "packed_chunks")
+    if not sum(row.rows for row in runner.manifest("packed_chunks").values()):
+        failed = "; ".join(f"{item.uri}: {item.message}" for item in catalog.failures()[:5])
+        raise IndexStateError(
+            "no document gave any text, so there is nothing to make an index of"
+            + (f" ({failed})" if failed else "; check the source's folder and its include and exclude patterns"),
+            "no_text",
+        )
     languages = corpus_languages(runner)
     spec = resolve(settings.embedder, choose_preset(languages))
     dimension = spec.dimension or make_embedder(spec, settings.embedder).dimension

@@ -111,7 +111,9 @@ class IndexBuild:
         for doc_id, document in found.parsed.items():
             facts = document_facts(raws[doc_id], document)
             outputs = [states[table][doc_id].output for table in INPUTS[1:]]
-            found.hashes[doc_id] = row_hash(facts, raws[doc_id].uri, found.stale(doc_id), outputs)
+            found.hashes[doc_id] = row_hash(
+                facts, raws[doc_id].uri, raws[doc_id].content_hash, found.stale(doc_id), outputs
+            )
         return found
 
     def _write_bucket(self, bucket: _Bucket, report: StageReport) -> int:

@@ -41,7 +41,13 @@ class SourceBook:
 
     def select(self, source: SourceSettings) -> None:
         """Restricts the listing to the sources selected; a new one becomes known when it is listed."""
-        self._selected[source.name] = source
+        before = self._selected.setdefault(source.name, source)
+        if before.path != source.path:
+            raise SourceError(
+                f"two folders are named {source.name!r}: {before.path} and {source.path}; give one a name of its own "
+                "with --source NAME=PATH",
+                "source_moved",
+            )
 
     def known(self) -> list[SourceSettings]:
         """Remembered sources, then those of the settings that were never indexed; by name.
@@ -69,20 +75,21 @@ class SourceBook:
             raise SourceError(f"no source named {name!r}; known: {', '.join(self._roots) or 'none'}")
         return self._roots[name]
 
-    def list_all(self, names: Sequence[str] = ()) -> Listed:
-        """Every file of the named sources, else of the selected ones, else of all.
+    def list_all(self, names: Sequence[str] = (), everything: bool = False) -> Listed:
+        """Every file of the named sources, else of the selected ones, else of all; of all known ones
+        where `everything` is asked for.
 
         Where the last source was removed from an index the listing is empty; where there never was
         one, UsageError. Raises SourceError where one cannot be listed."""
-        wanted = tuple(names) or tuple(self._selected)
+        wanted = () if everything else tuple(names) or tuple(self._selected)
         sources = [source for source in self.known() if not wanted or source.name in wanted]
         if not sources and (wanted or self._catalog.live() is None):
             raise UsageError(
                 "no source to index; give a folder with --source [NAME=]PATH, or list sources in the settings"
             )
+        listings = [list_source(source, Path(source.path)) for source in sources]
         for source in sources:
             self.remember(source)
-        listings = [list_source(source, Path(source.path)) for source in sources]
         return Listed(
             tuple(source.name for source in sources),
             [document for listing in listings for document in listing.documents],

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from pipelines.errors import PASSING
 from pipelines.fingerprint import combined, fingerprint
 from pipelines.records import Failure
 from pipelines.stages import STAGES
@@ -42,6 +43,8 @@ def is_current(workspace: Workspace) -> bool:
         return False
     if len(committed) != workspace.settings.buckets or live.built_from != listing_output(workspace):
         return False
+    if any(item.code in PASSING and item.stage != "raw_documents" for item in workspace.catalog.failures()):
+        return False
     listed = workspace.listed()
     unread = {failure.doc_id for failure in listed.failures}
     known = {item.doc_id for item in _listing_failures(workspace) if item.source in listed.sources}
@@ -59,7 +62,8 @@ def result(workspace: Workspace, before: Served, seconds: float) -> dict[str, An
     """The JSON of `index`; `before` is what was served when the run began."""
     from resources.index_tables import IndexTables
 
-    workspace.catalog.touch_sources(workspace.listed().sources)
+    if workspace.reports:
+        workspace.catalog.touch_sources(workspace.listed().sources)
     reports = workspace.reports
     live = workspace.catalog.live()
     built = workspace.built

@@ -10,6 +10,7 @@ from pipelines.errors import IndexStateError, UsageError
 from pipelines.ports import Filters, Vectors
 from pipelines.query.results import Hit, query_json
 from pipelines.query.retrieve import Question, retrieve
+from pipelines.settings import EmbedderSettings
 from resources.embedders.specs import EmbedderSpec, resolve
 from resources.search_index import search_index
 
@@ -56,15 +57,19 @@ class Searcher:
 
     def _check(self, spec: EmbedderSpec) -> None:
         """The weights installed now must be those that the generation was made with."""
-        if spec.kind != "preset":
-            return
-        installed = resolve(
-            self._workspace.settings.embedder.model_copy(update={"preset": spec.name, "model": None}), spec.name
+        named = {"preset": spec.name} if spec.kind == "preset" else {"model": spec.name, "endpoint": spec.endpoint}
+        recorded = EmbedderSettings(
+            **named,
+            revision=spec.revision,
+            passage_prefix=spec.passage_prefix,
+            query_prefix=spec.query_prefix,
+            max_tokens=spec.max_tokens,
         )
+        installed = resolve(recorded, spec.name)
         if installed.identity != spec.identity:
             raise IndexStateError(
-                f"the generation was made with another version or other prefixes of {spec.name!r} than those installed "
-                "or set now; run `pincite index` to make a generation with the present ones",
+                f"the generation was made with other weights of {spec.name!r} than those installed now; run "
+                "`pincite index` to make a generation with the present ones",
                 "wrong_embedder",
             )
 

@@ -24,6 +24,7 @@ from pipelines.settings import SourceSettings
 
 SIDE_CAR = ".meta.yaml"
 _BLOCK = 1 << 20
+_LARGEST_SIDE_CAR = 1 << 16
 _OWN_KEYS = ("title", "effective_date", "version", "groups", "metadata")
 
 
@@ -109,8 +110,8 @@ def _problem(root: Path, uri: str, entry: os.DirEntry[str]) -> tuple[str, str] |
             return "symlink", "a link to a folder or out of the source is not followed"
     try:
         mode = entry.stat().st_mode
-    except OSError as error:
-        return "not_a_file", f"{error.strerror}"
+    except OSError:
+        return ("symlink", "a link that leads nowhere") if entry.is_symlink() else None
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         return "not_a_file", "a pipe, socket or device is not read"
     return None
@@ -138,7 +139,7 @@ def _add(source: SourceSettings, root: Path, uri: str, entry: os.DirEntry[str], 
         listing.skipped.append(Skipped(source.name, uri, "unsupported", "no parser for this kind of file"))
         return
     try:
-        side_car = read_side_car(root / (uri + SIDE_CAR))
+        side_car = read_side_car(root / (uri + SIDE_CAR), root)
         content = file_hash(root / uri)
         size = entry.stat().st_size
     except (OSError, ValueError) as error:
@@ -173,17 +174,23 @@ def file_hash(path: Path) -> str:
     return digest.hexdigest()
 
 
-def read_side_car(path: Path) -> dict[str, Any]:
-    """The values of `NAME.meta.yaml`; empty where there is none.
+def read_side_car(path: Path, root: Path) -> dict[str, Any]:
+    """The values of `NAME.meta.yaml` (NAME with its extension); empty where there is none.
 
-    Raises ValueError naming the file and what is wrong with it."""
+    Raises ValueError naming the file and what is wrong with it: a side-car that cannot be
+    understood may restrict its document, so the document is not taken without it."""
     import yaml
 
-    if not path.is_file():
+    if not os.path.lexists(path):
         return {}
+    if not path.is_file() or not Path(os.path.realpath(path)).is_relative_to(root.resolve()):
+        raise ValueError(f"{path.name} is no plain file within the source")
+    if path.stat().st_size > _LARGEST_SIDE_CAR:
+        raise ValueError(f"{path.name} is over {_LARGEST_SIDE_CAR >> 10} KB")
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        # BaseLoader builds nothing but text, lists and mappings.
+        values = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader) or {}
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"{path.name} is not valid YAML: {' '.join(str(error).split())}") from None
     if not isinstance(values, dict):
         raise ValueError(f"{path.name} must be a mapping")
@@ -195,10 +202,14 @@ def read_side_car(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path.name}: effective_date {str(dated)!r} is not a date; write YYYY-MM-DD")
     groups = values.get("groups")
     if groups is not None:
-        groups = tuple(str(group) for group in (groups if isinstance(groups, list) else str(groups).split(",")))
-    texts = {key: str(values[key]) for key in ("title", "effective_date", "version") if values.get(key) is not None}
+        named = groups if isinstance(groups, list) else str(groups).split(",")
+        groups = tuple(str(group).strip() for group in named if str(group).strip())
+    texts = {key: str(values[key]) for key in ("title", "effective_date", "version") if values.get(key)}
     free = values.get("metadata") or {}
     if not isinstance(free, dict):
         raise ValueError(f"{path.name}: metadata must be a mapping of keys to values")
-    metadata = {str(key): str(value) for key, value in free.items()}
+    deep = [str(key) for key, value in free.items() if not isinstance(value, str)]
+    if deep:
+        raise ValueError(f"{path.name}: metadata {deep[0]!r} must be one value, not a list or mapping")
+    metadata = {str(key): value for key, value in free.items()}
     return {**texts, "groups": groups, "metadata": metadata}

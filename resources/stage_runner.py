@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pipelines.errors import IndexStateError
+from pipelines.errors import PASSING, IndexStateError
 from pipelines.fingerprint import bucket_of, combined, fingerprint
 from pipelines.increments import DocumentState, Plan, bucket_output, output_hash, plan
 from pipelines.records import Failure, RawDocument
@@ -133,7 +133,8 @@ class StageRunner:
         report = StageReport(name)
         inputs = {table: self.manifest(table) for table in stage.inputs}
         previous = {table: self.manifest(table) for table in stage.tables}
-        works = [work for bucket in buckets if (work := self._work(stage, bucket, inputs, previous, report))]
+        passing = {item.doc_id for item in self.catalog.failures() if item.stage == name and item.code in PASSING}
+        works = [work for bucket in buckets if (work := self._work(stage, bucket, inputs, previous, passing, report))]
         outcomes = iter(compute(iter(works)))
         for work in works:
             self._commit(work, next(outcomes), inputs, previous, report, note)
@@ -147,6 +148,7 @@ class StageRunner:
         bucket: int,
         inputs: Mapping[str, Mapping[int, ManifestRow]],
         previous: Mapping[str, Mapping[int, ManifestRow]],
+        passing: Collection[str],
         report: StageReport,
     ) -> Work | None:
         for table, rows in inputs.items():
@@ -158,7 +160,8 @@ class StageRunner:
                 )
         first = next(iter(stage.tables))
         before = previous[first].get(bucket)
-        if before and before.input == self._input(inputs, bucket) and not self.retry_failed:
+        again = self.retry_failed or any(bucket_of(doc_id, self.settings.buckets) == bucket for doc_id in passing)
+        if before and before.input == self._input(inputs, bucket) and not again:
             report.kept += before.documents
             report.total += before.rows
             report.buckets[bucket] = {"computed": 0, "kept": before.documents, "rows": before.rows}
@@ -166,7 +169,8 @@ class StageRunner:
         states = [with_rows(self.tables.documents(rows[bucket].file)) for rows in inputs.values()]
         known = self.tables.documents(before.file) if before else {}
         files = {table: rows[bucket].file for table, rows in inputs.items()}
-        return Work(stage, bucket, plan(states, known, self.retry_failed), files, self.tables)
+        retried = known if self.retry_failed else passing
+        return Work(stage, bucket, plan(states, known, retried), files, self.tables)
 
     def _input(self, inputs: Mapping[str, Mapping[int, ManifestRow]], bucket: int) -> str:
         return combined(rows[bucket].output for rows in inputs.values())

@@ -141,8 +141,13 @@ class Workspace:
     def listed(self) -> Listed:
         """The files of the selected sources as they are now; read once a run."""
         if self._listed is None:
-            self._listed = self.sources.list_all()
+            self._listed = self._list()
         return self._listed
+
+    def _list(self, names: Sequence[str] = ()) -> Listed:
+        """Where no listing stands under the present settings (another number of buckets, say), all
+        sources are listed whatever was asked: the others' documents would else be missing."""
+        return self.sources.list_all(names, everything=not self.runner.manifest("raw_documents"))
 
     @property
     def skipped(self) -> list[Skipped]:
@@ -151,7 +156,7 @@ class Workspace:
     def list_documents(self, buckets: Sequence[int], sources: Sequence[str], allow_deletions: bool) -> StageReport:
         """Commits the listing of the named sources, of all known ones when none is named."""
         if self._listed is None:
-            self._listed = self.sources.list_all(sources)
+            self._listed = self._list(sources)
         listed = self._listed
         self.sources.guard(listed, self.raw_documents(), allow_deletions)
         report = self.runner.commit_listing(listed.documents, listed.sources, listed.failures, buckets)
@@ -286,10 +291,11 @@ class Workspace:
 
     def forget_source(self, name: str) -> int:
         """Takes a source's documents out of the listing; the next run takes them out of the index."""
-        count = sum(raw.source == name for raw in self.raw_documents())
-        self.sources.root(name)
-        self.runner.commit_listing([], [name])
-        self.catalog.remove_source(name)
+        with self.database.exclusive("index"):
+            count = sum(raw.source == name for raw in self.raw_documents())
+            self.sources.root(name)
+            self.runner.commit_listing([], [name])
+            self.catalog.remove_source(name)
         return count
 
     def manifest_file(self, table: str, bucket: int) -> str:

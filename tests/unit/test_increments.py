@@ -31,7 +31,7 @@ def test_any_input_that_changed_computes_again() -> None:
 def test_a_failure_is_not_tried_again_until_its_input_changes_or_one_asks() -> None:
     failed = {"a": DocumentState("", "", input_fingerprint([INPUT], "a")), "b": made("b")}
     assert not plan([INPUT], failed).compute
-    assert set(plan([INPUT], failed, retry_failed=True).compute) == {"a"}
+    assert set(plan([INPUT], failed, retried={"a"}).compute) == {"a"}
     assert set(plan([{**INPUT, "a": state("new")}], failed).compute) == {"a"}
 
 

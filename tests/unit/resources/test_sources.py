@@ -69,7 +69,7 @@ def test_nothing_outside_the_folder_is_read(tmp_path: Path) -> None:
     listing = listed(root)
     assert uris(listing) == ["inside.txt", "kept.txt", "sub/own.txt"]
     assert skipped(listing) == {
-        "out.txt": "symlink", "loop": "symlink", "dangling.txt": "not_a_file", "pipe.txt": "not_a_file",
+        "out.txt": "symlink", "loop": "symlink", "dangling.txt": "symlink", "pipe.txt": "not_a_file",
     }  # fmt: skip
 
 
@@ -135,7 +135,7 @@ def test_a_wrong_side_car_fails_its_document_alone(tmp_path: Path, text: str, to
 
 
 def test_no_side_car_says_nothing(tmp_path: Path) -> None:
-    assert read_side_car(tmp_path / "none.meta.yaml") == {}
+    assert read_side_car(tmp_path / "none.meta.yaml", tmp_path) == {}
 
 
 # ---------------------------------------------------------------- --source
