@@ -93,7 +93,8 @@ def _locked(
         return outcome.result(workspace, served, time.perf_counter() - started)
     workspace.sources.guard(workspace.listed(), workspace.raw_documents(), allow_deletions)
     workspace.runner.retry_failed = retry_failed
-    workspace.warm()
+    if any(served.get(document.doc_id) != document.content_hash for document in workspace.listed().documents):
+        workspace.warm()
     _materialise(workspace, allow_deletions)
     return outcome.result(workspace, served, time.perf_counter() - started)
 
