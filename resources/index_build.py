@@ -98,7 +98,7 @@ class IndexBuild:
         return f"g{self.generation.generation:04d}"
 
     def _input(self, bucket: int) -> str:
-        rows = [self._workspace.runner.manifest(table)[bucket] for table in INPUTS]
+        rows = [self._workspace.manifest_row(table, bucket) for table in INPUTS]
         return combined([*(row.output for row in rows), *(row.input for row in rows)])
 
     def _read(self, bucket: int) -> _Bucket:
@@ -239,7 +239,7 @@ class IndexBuild:
     def publish(self) -> Built:
         """Loads the links, builds what vector indexes are missing, audits, and flips the pointer."""
         started = time.perf_counter()
-        links = self._workspace.runner.manifest("sentence_links")[WHOLE]
+        links = self._workspace.manifest_row("sentence_links", WHOLE)
         loaded = self._catalog.manifest_of("loaded_links", self._key).get(WHOLE)
         if loaded is None or loaded.input != links.output:
             self.index.replace_links(from_table(SentenceLink, self._tables.read(links.file)))

@@ -17,7 +17,7 @@ from pipelines.errors import IndexStateError
 from pipelines.records import RawDocument
 from pipelines.schemas import from_table
 from pipelines.settings import SourceSettings
-from pipelines.stages import MAKER
+from pipelines.stages import MAKER, WHOLE
 from resources import computes, generations
 from resources.listing import Listed, SourceBook
 from resources.settings_file import Located
@@ -27,7 +27,7 @@ from resources.vectors import KnownVectors
 
 if TYPE_CHECKING:
     from pipelines.ports import CountingEmbedder
-    from resources.catalog import Catalog, GenerationRow
+    from resources.catalog import Catalog, GenerationRow, ManifestRow
     from resources.database import Database
     from resources.embedders.specs import EmbedderSpec
     from resources.index_build import Built, IndexBuild
@@ -298,11 +298,18 @@ class Workspace:
             self.catalog.remove_source(name)
         return count
 
-    def manifest_file(self, table: str, bucket: int) -> str:
+    def manifest_row(self, table: str, bucket: int) -> ManifestRow:
+        """The commit of a bucket; raises IndexStateError (`missing_input`) where it was never made."""
         rows = self.runner.manifest(table)
         if bucket not in rows:
-            raise IndexStateError(f"bucket {bucket:02d} of {table} has not been made; run {MAKER[table].name} first")
-        return rows[bucket].file
+            part = table if bucket == WHOLE else f"bucket {bucket:02d} of {table}"
+            raise IndexStateError(
+                f"{part} has not been made with these settings; materialise {MAKER[table].name} first", "missing_input"
+            )
+        return rows[bucket]
+
+    def manifest_file(self, table: str, bucket: int) -> str:
+        return self.manifest_row(table, bucket).file
 
 
 def _import_models() -> None:
