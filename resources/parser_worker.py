@@ -9,7 +9,6 @@ imports only what it parses.
 from __future__ import annotations
 
 import gc
-import hashlib
 import itertools
 import os
 import pickle
@@ -17,15 +16,16 @@ import signal
 import struct
 import sys
 import threading
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, BinaryIO
 
 from pipelines.errors import DocumentError
-from pipelines.fingerprint import DIGEST_BYTES
 from pipelines.indexing.elements import build_elements
 from pipelines.records import Element, ParsedDocument, RawDocument
+from resources.hashes import content_hash
 
 HEADER = struct.Struct("!Q")
 MEGABYTE = 1 << 20
@@ -34,7 +34,8 @@ DOCUMENTS_BETWEEN_COLLECTIONS = 16
 _ONE_AT_A_TIME = threading.Lock()
 
 Reply = tuple[str, Any]
-"""`("ready", None)`, `("done", (ParsedDocument, elements))`, `("failed", (code, message))`."""
+"""`("ready", None)`, `("page", number)` before a page that may take its time,
+`("done", (ParsedDocument, elements))`, `("failed", (code, message))`."""
 
 
 def write_frame(stream: BinaryIO, value: Any) -> None:
@@ -71,11 +72,6 @@ def detect_language(text: str) -> str:
     return code
 
 
-def content_hash(path: Path) -> str:
-    with open(path, "rb") as stream:
-        return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=DIGEST_BYTES)).hexdigest()
-
-
 def _limit_memory(megabytes: int) -> None:
     """Let the address space grow by `megabytes` from what it is now (where the system can tell)."""
     try:
@@ -89,25 +85,30 @@ def _limit_memory(megabytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
 
 
-def _unchanged(raw: RawDocument, path: Path) -> None:
-    if raw.content_hash and content_hash(path) != raw.content_hash:
+def _unchanged(raw: RawDocument, files: Sequence[Path]) -> None:
+    if raw.content_hash and content_hash(*files) != raw.content_hash:
         raise DocumentError(f"{raw.uri}: the file changed while it was read; the next run reads it again", "changed")
 
 
-def parse_document(raw: RawDocument, path: Path, max_megabytes: int) -> tuple[ParsedDocument, list[Element]]:
-    """Parse one file, hashed before and after. Raises DocumentError."""
-    from resources.parsers.registry import parse_file
+def parse_document(
+    raw: RawDocument, path: Path, max_megabytes: int, **options: Any
+) -> tuple[ParsedDocument, list[Element]]:
+    """Parse one file, or its map in its place, hashed before and after; options as of `parse_file`.
 
+    Raises DocumentError."""
+    from resources.parsers.registry import files_of, parse_file
+
+    files = files_of(path, raw.media_type)
     try:
-        size = path.stat().st_size
+        size = files[0].stat().st_size
         if size > max_megabytes * MEGABYTE:
             message = (
                 f"{raw.uri}: {size // MEGABYTE} MB is over the limit; raise parsing.max_megabytes ({max_megabytes})"
             )
             raise DocumentError(message, "limit_exceeded")
-        _unchanged(raw, path)
-        parsed = parse_file(path, raw.media_type)
-        _unchanged(raw, path)
+        _unchanged(raw, files)
+        parsed = parse_file(files[0], raw.media_type, **options)
+        _unchanged(raw, files)
     except PermissionError:
         raise DocumentError(
             f"{raw.uri}: no permission to read the file; grant it and index again", "unreadable"
@@ -119,10 +120,12 @@ def parse_document(raw: RawDocument, path: Path, max_megabytes: int) -> tuple[Pa
     return build_elements(raw, parsed, detect_language)
 
 
-def _reply(raw: RawDocument, path: Path, limits: dict[str, int]) -> Reply:
+def _reply(raw: RawDocument, path: Path, limits: dict[str, Any], care: Any) -> Reply:
+    from resources.parsers.ocr import OcrSettings
+
     try:
         _limit_memory(limits["memory_mb"])
-        return "done", parse_document(raw, path, limits["max_megabytes"])
+        return "done", parse_document(raw, path, limits["max_megabytes"], care=care, ocr=OcrSettings(**limits["ocr"]))
     except DocumentError as error:
         return "failed", (error.code, str(error))
     except MemoryError:
@@ -137,13 +140,16 @@ def _reply(raw: RawDocument, path: Path, limits: dict[str, int]) -> Reply:
 
 
 def _serve(tasks: SimpleQueue[Any], out: BinaryIO) -> None:
-    limits: dict[str, int] = tasks.get()
+    from resources.parsers.registry import Care
+
+    limits: dict[str, Any] = tasks.get()
     threading.Thread(target=detect_language, args=("",), daemon=True).start()
     write_frame(out, ("ready", None))
     gc.disable()  # records of a large document are millions of objects in no cycle
     for count in itertools.count(1):
-        raw, path = tasks.get()
-        write_frame(out, _reply(raw, Path(path), limits))
+        raw, path, without = tasks.get()
+        care = Care(lambda number: write_frame(out, ("page", number)), without)
+        write_frame(out, _reply(raw, Path(path), limits, care))
         if raw.size > MEGABYTE or count % DOCUMENTS_BETWEEN_COLLECTIONS == 0:
             gc.collect()
 

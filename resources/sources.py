@@ -2,11 +2,14 @@
 
 Nothing outside a source's folder is read: symbolic links that lead out are skipped and named, as
 are devices, pipes and names that cannot be told apart in text.
+
+Beside a file NAME may stand `NAME.meta.yaml`, what is known of it, and `NAME.elements.json`, its
+structure as an external extractor found it, read in its place. Neither is a document then; a map
+without its file is one.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import stat
@@ -17,13 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.errors import SourceError, UsageError
-from pipelines.fingerprint import DIGEST_BYTES, document_id
+from pipelines.fingerprint import document_id
 from pipelines.indexing.dates import iso_date
 from pipelines.records import Failure, RawDocument
 from pipelines.settings import SourceSettings
+from resources.hashes import content_hash
 
 SIDE_CAR = ".meta.yaml"
-_BLOCK = 1 << 20
 _LARGEST_SIDE_CAR = 1 << 16
 _OWN_KEYS = ("title", "effective_date", "version", "groups", "metadata")
 
@@ -69,15 +72,18 @@ def list_source(source: SourceSettings, root: Path) -> Listing:
     """Every file of a source, hashed, in order of its uri.
 
     Raises SourceError where the folder itself cannot be listed: an incomplete listing deletes nothing."""
+    from resources.parsers.registry import ELEMENTS_SUFFIX
+
     listing = Listing()
-    for uri, entry in sorted(_walk(root, root, source, listing)):
-        if uri.endswith(SIDE_CAR) or not _taken(uri, source):
-            continue
-        _add(source, root, uri, entry, listing)
+    uris = set(_walk(root, root, source, listing))
+    maps = {uri for uri in uris if uri.endswith(ELEMENTS_SUFFIX) and uri.removesuffix(ELEMENTS_SUFFIX) in uris}
+    for uri in sorted(uris - maps):
+        if not uri.endswith(SIDE_CAR) and _taken(uri, source):
+            _add(source, root, uri, uri + ELEMENTS_SUFFIX in maps, listing)
     return listing
 
 
-def _walk(root: Path, folder: Path, source: SourceSettings, listing: Listing) -> Iterator[tuple[str, os.DirEntry[str]]]:
+def _walk(root: Path, folder: Path, source: SourceSettings, listing: Listing) -> Iterator[str]:
     try:
         entries = list(os.scandir(folder))
     except OSError as error:
@@ -98,7 +104,7 @@ def _walk(root: Path, folder: Path, source: SourceSettings, listing: Listing) ->
         elif entry.is_dir():
             yield from _walk(root, Path(entry.path), source, listing)
         else:
-            yield uri, entry
+            yield uri
 
 
 def _problem(root: Path, uri: str, entry: os.DirEntry[str]) -> tuple[str, str] | None:
@@ -131,17 +137,18 @@ def _taken(uri: str, source: SourceSettings) -> bool:
     return included and not any(_pattern(glob).match(uri) for glob in source.exclude)
 
 
-def _add(source: SourceSettings, root: Path, uri: str, entry: os.DirEntry[str], listing: Listing) -> None:
-    from resources.parsers.registry import media_type_of
+def _add(source: SourceSettings, root: Path, uri: str, mapped: bool, listing: Listing) -> None:
+    from resources.parsers.registry import ELEMENTS, files_of, media_type_of
 
-    media_type = media_type_of(Path(uri))
+    media_type = ELEMENTS if mapped else media_type_of(Path(uri))
     if media_type is None:
         listing.skipped.append(Skipped(source.name, uri, "unsupported", "no parser for this kind of file"))
         return
     try:
         side_car = read_side_car(root / (uri + SIDE_CAR), root)
-        content = file_hash(root / uri)
-        size = entry.stat().st_size
+        files = files_of(root / uri, media_type)
+        content = content_hash(*files)
+        size = sum(file.stat().st_size for file in files)
     except (OSError, ValueError) as error:
         code, reason = ("unreadable", error.strerror) if isinstance(error, OSError) else ("side_car", str(error))
         doc_id = document_id(source.name, uri)
@@ -163,15 +170,6 @@ def _add(source: SourceSettings, root: Path, uri: str, entry: os.DirEntry[str], 
             metadata=side_car.get("metadata", {}),
         )
     )
-
-
-def file_hash(path: Path) -> str:
-    """BLAKE2b of the bytes of a file, 32 hex digits."""
-    digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
-    with open(path, "rb") as stream:
-        while block := stream.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def read_side_car(path: Path, root: Path) -> dict[str, Any]:

@@ -6,18 +6,24 @@ Parsers are imported on first use; a missing library is named with the way to in
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pipelines.errors import DocumentError
 from pipelines.records import ParsedFile
 
-Parse = Callable[[Path], ParsedFile]
+Parse = Callable[..., ParsedFile]
+"""`parse(path)`, with the options that the parser names."""
 
 _OFFICE = "application/vnd.openxmlformats-officedocument"
 DOCX = f"{_OFFICE}.wordprocessingml.document"
 XLSX = f"{_OFFICE}.spreadsheetml.sheet"
 PPTX = f"{_OFFICE}.presentationml.presentation"
+ELEMENTS = "application/vnd.pincite.elements+json"
+ELEMENTS_SUFFIX = ".elements.json"
 MEDIA_TYPES = {
     ".pdf": "application/pdf",
     ".docx": DOCX,
@@ -34,6 +40,7 @@ MEDIA_TYPES = {
     ".csv": "text/csv",
     ".tsv": "text/tab-separated-values",
     ".eml": "message/rfc822",
+    ELEMENTS_SUFFIX: ELEMENTS,
 }
 _PARSERS = {
     "application/pdf": "pdf",
@@ -46,6 +53,7 @@ _PARSERS = {
     "text/csv": "delimited",
     "text/tab-separated-values": "delimited",
     "message/rfc822": "email",
+    ELEMENTS: "element_map",
 }
 _ZIPPED = (DOCX, XLSX, PPTX)
 _ZIP, _OLE, _PDF = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"%PDF-"
@@ -64,9 +72,31 @@ _OTHERS = {
 PDF_HEADER_WITHIN = 1024
 
 
+@dataclass(frozen=True, slots=True)
+class Care:
+    """How carefully to read. `report` is called with the number of a page that may take its time, before
+    it is read: a scan, or with `without` every page. `without` is given for a file whose parser died
+    or hung: it is read page by page, without those pages that did it."""
+
+    report: Callable[[int], None] = lambda number: None
+    without: Collection[int] | None = None
+
+
 def media_type_of(path: Path) -> str | None:
     """Media type by the file's name, without touching the file; None where no parser reads it."""
-    return MEDIA_TYPES.get(path.suffix.lower())
+    name = path.name.lower()
+    return ELEMENTS if name.endswith(ELEMENTS_SUFFIX) else MEDIA_TYPES.get(path.suffix.lower())
+
+
+def map_beside(path: Path) -> Path:
+    """Where the structural map of a file stands: `report.pdf.elements.json` beside `report.pdf`."""
+    return path.with_name(path.name + ELEMENTS_SUFFIX)
+
+
+def files_of(path: Path, media_type: str) -> tuple[Path, ...]:
+    """The files that make a document, the one to parse first: a map, and the file it is of."""
+    mapped = media_type == ELEMENTS and media_type_of(path) != ELEMENTS
+    return (map_beside(path), path) if mapped else (path,)
 
 
 def parser_of(media_type: str) -> Parse:
@@ -128,8 +158,10 @@ def _not_what_it_says(path: Path, head: bytes) -> str:
     return f"{path.name}: {what}: rename it to what it is, or save it again"
 
 
-def parse_file(path: Path, media_type: str) -> ParsedFile:
-    """Check and parse one file. Raises DocumentError."""
+def parse_file(path: Path, media_type: str, **options: Any) -> ParsedFile:
+    """Check and parse one file. A parser is given the options that it names as parameters, such as
+    `ocr` (an OcrSettings). Raises DocumentError."""
     parse = parser_of(media_type)
     check_content(path, media_type)
-    return parse(path)
+    wanted = inspect.signature(parse).parameters
+    return parse(path, **{name: value for name, value in options.items() if name in wanted})

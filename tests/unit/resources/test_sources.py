@@ -11,7 +11,8 @@ import pytest
 from pipelines.errors import SourceError, UsageError
 from pipelines.fingerprint import document_id
 from pipelines.settings import SourceSettings
-from resources.sources import Listing, file_hash, list_source, read_side_car, source_from
+from resources.hashes import content_hash
+from resources.sources import Listing, list_source, read_side_car, source_from
 
 
 def listed(root: Path, **settings: Any) -> Listing:
@@ -38,7 +39,7 @@ def test_documents_are_listed_by_place_with_the_hash_of_their_bytes(tmp_path: Pa
     assert uris(listing) == ["a/c.md", "b.txt"]
     last = listing.documents[-1]
     assert last.doc_id == document_id("s", "b.txt")
-    assert (last.content_hash, last.size) == (file_hash(tmp_path / "b.txt"), len("text of b.txt"))
+    assert (last.content_hash, last.size) == (content_hash(tmp_path / "b.txt"), len("text of b.txt"))
     assert (last.groups, last.metadata, last.title) == (None, {}, None)
 
 

@@ -1,0 +1,25 @@
+"""The content of files as one hash."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from pipelines.fingerprint import DIGEST_BYTES
+
+
+def _blake2b() -> hashlib.blake2b:
+    return hashlib.blake2b(digest_size=DIGEST_BYTES)
+
+
+def content_hash(*paths: Path) -> str:
+    """BLAKE2b of the bytes of a file, 32 hex digits; of several files, of their hashes in order."""
+    hashes = []
+    for path in paths:
+        with open(path, "rb") as stream:
+            hashes.append(hashlib.file_digest(stream, _blake2b).hexdigest())
+    if len(hashes) == 1:
+        return hashes[0]
+    whole = _blake2b()
+    whole.update("".join(hashes).encode())
+    return whole.hexdigest()
