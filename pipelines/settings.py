@@ -27,10 +27,18 @@ class SourceSettings(Section):
 
 class ParsingSettings(Section):
     timeout_seconds: float = Field(120.0, gt=0, description="Longest time one document may take to parse.")
+    page_timeout_seconds: float = Field(
+        20.0, gt=0, description="Longest time of one page, where a PDF is read page by page after its parser failed."
+    )
     memory_mb: int = Field(2048, ge=256, description="Address space a parser process may add, in MB.")
     workers: int = Field(0, ge=0, description="Parser processes; 0 is one for each processor, at most 8.")
     documents_per_worker: int = Field(200, ge=1, description="Documents after which a worker is replaced.")
     max_megabytes: int = Field(512, ge=1, description="Larger files are refused with code limit_exceeded.")
+    ocr: Literal["auto", "off"] = Field("auto", description="auto reads scanned pages where OCR is installed.")
+    ocr_languages: tuple[str, ...] = Field(
+        (), description="As Tesseract names them, such as eng and ukr; none means the installed ones."
+    )
+    ocr_seconds: float = Field(60.0, gt=0, description="Longest time one scanned page may take to read.")
 
 
 class ChunkingSettings(Section):

@@ -57,7 +57,7 @@ def _stages() -> tuple[Stage, ...]:
             elements.STAGE_VERSION,
             {"parsed_documents": records.ParsedDocument, "parsed_elements": records.Element},
             ("raw_documents",),
-            lambda s, r: None,
+            lambda s, r: (s.parsing.ocr, s.parsing.ocr_languages, s.parsing.ocr_seconds),
         ),
         Stage(
             "structural_chunks",

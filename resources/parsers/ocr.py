@@ -1,0 +1,266 @@
+"""Scanned pages through Tesseract, where the extra `ocr` and the program are installed.
+
+A page is rendered and read in a process of its own, which ends at the time limit. Nothing is
+fetched: only the languages that are installed are used.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, NamedTuple
+
+from pipelines.indexing.pdf_page import PdfItem
+
+ORIGIN = "tesseract"
+POINTS = 72
+DOTS_PER_INCH = 300
+MOST_PIXELS = 30_000_000
+MOST_LANGUAGES = 4
+MOST_CONFIDENCE = 0.99
+"""What was read from a picture is never certain."""
+PICTURE_SHARE = 0.05
+OUTLINES = 100
+"""Paths on a page that may be letters drawn as outlines."""
+_GAP = 1.0
+"""Words of a line this many times its size apart are pieces of their own: cells, columns."""
+_SAME_SIZE = 0.15
+_TELLS_TURNED = "osd"
+_NO_LANGUAGES = frozenset((_TELLS_TURNED, "snum", "equ"))
+TURNED, UPRIGHT = 1, 3
+"""Tesseract's ways to find text on a page, with and without asking first which way is up."""
+_PROGRAM = "install the program tesseract with the languages of the documents (Debian: tesseract-ocr-eng and so on)"
+_INSTALL = f"pip install 'pincite[ocr]' and {_PROGRAM}"
+
+
+@dataclass(frozen=True, slots=True)
+class OcrSettings:
+    """parsing.ocr, parsing.ocr_languages and parsing.ocr_seconds; plain, since a parser process
+    imports no models of settings."""
+
+    mode: str = "auto"
+    languages: tuple[str, ...] = ()
+    seconds: float = 60.0
+
+
+class Recognised(NamedTuple):
+    """Pieces of a page in points from its top left; how sure the reading is, under 1; and why
+    there is nothing, where there is not."""
+
+    items: tuple[PdfItem, ...] = ()
+    confidence: float = 0.0
+    warning: str = ""
+
+
+# ---------------------------------------------------------------- whether it can be done
+
+
+@cache
+def _data() -> frozenset[str]:
+    """What Tesseract has data of; it lists it itself."""
+    import pytesseract
+
+    try:
+        return frozenset(pytesseract.get_languages())
+    except (OSError, RuntimeError, subprocess.SubprocessError):
+        return frozenset()
+
+
+def _installed() -> tuple[str, ...]:
+    return tuple(sorted(_data() - _NO_LANGUAGES))
+
+
+def _tells_turned() -> bool:
+    return _TELLS_TURNED in _data()
+
+
+def languages_of(settings: OcrSettings) -> tuple[str, ...]:
+    """Those of the settings, else the installed ones; of very many, which would take long and
+    confuse each other, English or the first."""
+    if settings.languages:
+        return settings.languages
+    installed = _installed()
+    if len(installed) <= MOST_LANGUAGES:
+        return installed
+    return ("eng",) if "eng" in installed else installed[:1]
+
+
+def remedy(settings: OcrSettings) -> str:
+    """What to do so that scans are read; empty where they are."""
+    if settings.mode == "off":
+        return "OCR is off: set parsing.ocr to auto"
+    try:
+        import pytesseract
+    except ModuleNotFoundError:
+        return f"OCR is not installed: {_INSTALL}"
+    if shutil.which(pytesseract.pytesseract.tesseract_cmd) is None:
+        return f"OCR has no program: {_PROGRAM}"
+    missing = [name for name in settings.languages if name not in _installed()]
+    if missing or not _installed():
+        there = ", ".join(_installed()) or "none"
+        return f"OCR has no data of {', '.join(missing) or 'any language'} (installed: {there}): {_PROGRAM}"
+    return ""
+
+
+def available(settings: OcrSettings | None = None) -> bool:
+    """Whether the library, the program and the data of its languages are there."""
+    return not remedy(settings or OcrSettings())
+
+
+def has_pictures(page: Any) -> bool:
+    """Whether a page (of pypdfium2) without text shows something that may be text: a picture that
+    is no mere ornament, or as many paths as letters drawn in outlines have."""
+    import pypdfium2
+    import pypdfium2.raw as pdfium
+
+    outlines = 0
+    width, height = page.get_size()
+    try:
+        for item in page.get_objects(filter=(pdfium.FPDF_PAGEOBJ_IMAGE, pdfium.FPDF_PAGEOBJ_PATH), max_depth=3):
+            if item.type == pdfium.FPDF_PAGEOBJ_PATH:
+                outlines += 1
+                continue
+            left, bottom, right, top = item.get_bounds()
+            if abs((right - left) * (top - bottom)) >= PICTURE_SHARE * width * height:
+                return True
+    except pypdfium2.PdfiumError:
+        return False
+    return outlines >= OUTLINES
+
+
+# ---------------------------------------------------------------- reading a page
+
+
+def page_items(page: Any, number: int, settings: OcrSettings) -> Recognised:
+    """The words of a page (of pypdfium2), in the pieces of its lines. Never raises for what is on
+    the page: the warning names it and says why it has no text."""
+    trouble = remedy(settings)
+    if trouble:
+        return Recognised(warning=f"page {number}: no_text: it has pictures but no text layer; {trouble}")
+    import pypdfium2
+
+    try:
+        markup, scale = _read(page, settings)
+        return _recognised(markup, scale, number)
+    except RuntimeError as error:  # of pytesseract: the time limit, or what the program says
+        if isinstance(error, pypdfium2.PdfiumError) or "timeout" not in str(error):
+            return Recognised(warning=f"page {number}: no_text: OCR failed ({' '.join(str(error).split())[:200]})")
+        limit = f"parsing.ocr_seconds ({settings.seconds:g})"
+        return Recognised(warning=f"page {number}: no_text: OCR took longer than {limit}: raise it")
+
+
+def _read(page: Any, settings: OcrSettings) -> tuple[bytes, float]:
+    """The page as hOCR, and how many points a pixel of it is."""
+    import pytesseract
+
+    width, height = page.get_size()
+    scale = min(DOTS_PER_INCH / POINTS, (MOST_PIXELS / max(width * height, 1.0)) ** 0.5)
+    picture = page.render(scale=scale, grayscale=True).to_pil()
+    os.environ.setdefault("OMP_THREAD_LIMIT", "1")  # its threads cost more than they bring
+    markup = pytesseract.image_to_pdf_or_hocr(
+        picture,
+        lang="+".join(languages_of(settings)),
+        config=f"--dpi {round(scale * POINTS)} --psm {TURNED if _tells_turned() else UPRIGHT}",
+        extension="hocr",
+        timeout=settings.seconds,
+    )
+    return markup, width / picture.width
+
+
+def _recognised(markup: bytes, scale: float, number: int) -> Recognised:
+    lines = list(_lines(markup))
+    words = [word for line in lines for word in line]
+    if not words:
+        return Recognised(warning=f"page {number}: no_text: it has pictures in which OCR found no text")
+    letters = sum(len(word.text) for word in words)
+    sure = sum(len(word.text) * word.confidence for word in words) / letters
+    items = [_item(piece, scale) for line in lines for piece in _pieces(line)]
+    return Recognised(tuple(_with_even_sizes(items)), min(MOST_CONFIDENCE, max(0.01, sure)))
+
+
+# ---------------------------------------------------------------- hOCR
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """In pixels; `size` and `angle` are its line's."""
+
+    text: str
+    box: tuple[float, float, float, float]
+    confidence: float
+    size: float
+    angle: float
+
+
+def _facts(title: str) -> dict[str, list[float]]:
+    """`bbox 1 2 3 4; x_wconf 96` by name."""
+    facts = {}
+    for part in title.split(";"):
+        name, *values = part.split()[:5] or [""]
+        numbers = [float(value) for value in values if re.fullmatch(r"-?\d+(\.\d+)?", value)]
+        facts[name] = numbers
+    return facts
+
+
+def _lines(markup: bytes) -> Iterator[list[_Word]]:
+    """Words by line; lines are what hOCR calls ocr_line, ocr_header, ocr_caption and so on."""
+    import xml.etree.ElementTree as ElementTree
+
+    for node in ElementTree.fromstring(markup).iter():
+        if node.get("class", "").startswith("ocr_") and "x_size" in node.get("title", ""):
+            line = _facts(node.get("title", ""))
+            words = (_word(child, line) for child in node.iter() if child.get("class") == "ocrx_word")
+            found = [word for word in words if word is not None]
+            if found:
+                yield found
+
+
+def _word(node: Any, line: dict[str, list[float]]) -> _Word | None:
+    facts = _facts(node.get("title", ""))
+    text = "".join(node.itertext()).strip()
+    x0, y0, x1, y1 = facts["bbox"]
+    if not text:
+        return None
+    size, angle = (line.get(name, [0.0])[0] for name in ("x_size", "textangle"))
+    return _Word(text, (x0, y0, x1, y1), facts["x_wconf"][0] / 100, size or y1 - y0, angle)
+
+
+def _pieces(line: list[_Word]) -> Iterator[list[_Word]]:
+    piece = [line[0]]
+    for word in line[1:]:
+        upright = not word.angle
+        if upright and word.box[0] - piece[-1].box[2] > _GAP * word.size:
+            yield piece
+            piece = []
+        piece.append(word)
+    yield piece
+
+
+def _item(words: list[_Word], scale: float) -> PdfItem:
+    boxes = [word.box for word in words]
+    return PdfItem(
+        text=" ".join(word.text for word in words),
+        x0=min(box[0] for box in boxes) * scale,
+        y0=min(box[1] for box in boxes) * scale,
+        x1=max(box[2] for box in boxes) * scale,
+        y1=max(box[3] for box in boxes) * scale,
+        size=round(words[0].size * scale, 1),
+        rotated=bool(words[0].angle),
+    )
+
+
+def _with_even_sizes(items: list[PdfItem]) -> Iterator[PdfItem]:
+    """Sizes near the commonest are the commonest: they are measured from the letters there are."""
+    sizes: Counter[float] = Counter()
+    for item in items:
+        sizes[round(item.size)] += len(item.text)
+    common = sizes.most_common(1)[0][0]
+    for item in items:
+        near = abs(item.size - common) <= _SAME_SIZE * common
+        yield replace(item, size=float(common)) if near else item

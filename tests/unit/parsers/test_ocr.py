@@ -1,0 +1,231 @@
+"""Scans: what Tesseract reads from a page that is a picture, and what is said where it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.records import Failure
+from pipelines.settings import ParsingSettings, Settings
+from pipelines.stages import Resolved, stage_key
+from resources.parser_pool import ParserPool
+from resources.parsers import ocr
+from resources.parsers.ocr import OcrSettings, Recognised, available, has_pictures, languages_of, page_items, remedy
+from resources.parsers.registry import parse_file
+from tests.unit.parsers.documents import raw_of
+
+FONT = Path("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf")
+LINES = [
+    (72, 700, 18, "Retention of records"),
+    (72, 660, 11, "Payroll records are kept for seven years."),
+    (72, 646, 11, "Visitor logs are kept for thirty days."),
+    (72, 560, 11, "Invoices"),
+    (300, 560, 11, "10 years"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _asked_anew() -> Iterator[None]:
+    ocr._data.cache_clear()
+    yield
+    ocr._data.cache_clear()
+
+
+def needs(*languages: str) -> None:
+    trouble = remedy(OcrSettings(languages=languages))
+    if trouble:
+        pytest.skip(trouble)
+
+
+def rendered(lines: list[tuple[int, int, int, str]], font: Path | None = None) -> Any:
+    """A page of text as a picture of 200 dots an inch."""
+    import pypdfium2
+    from reportlab.pdfbase import pdfmetrics
+    from reportlab.pdfbase.ttfonts import TTFont
+    from reportlab.pdfgen.canvas import Canvas
+
+    stream = BytesIO()
+    canvas = Canvas(stream, pagesize=(612, 792))
+    if font is not None:
+        pdfmetrics.registerFont(TTFont("Own", str(font)))
+    for x, y, size, text in lines:
+        canvas.setFont("Own" if font is not None else "Helvetica", size)
+        canvas.drawString(x, y, text)
+    canvas.save()
+    with pypdfium2.PdfDocument(stream.getvalue()) as document:
+        return document[0].render(scale=200 / 72).to_pil()
+
+
+def page_of(*pictures: Any, size: tuple[float, float] = (612, 792), paper: tuple[float, float] = (612, 792)) -> Any:
+    """A page (of pypdfium2) with pictures of a size in points, or with nothing."""
+    import pypdfium2
+    from reportlab.lib.utils import ImageReader
+    from reportlab.pdfgen.canvas import Canvas
+
+    stream = BytesIO()
+    canvas = Canvas(stream, pagesize=paper)
+    for picture in pictures:
+        canvas.drawImage(ImageReader(picture), 0, 0, *size)
+    canvas.showPage()
+    canvas.save()
+    return pypdfium2.PdfDocument(stream.getvalue())[0]
+
+
+@pytest.fixture(scope="module")
+def scan() -> Any:
+    return page_of(rendered(LINES))
+
+
+def test_a_scan_is_read_with_places_sizes_and_confidence(scan: Any) -> None:
+    needs("eng")
+    found = page_items(scan, 1, OcrSettings(languages=("eng",)))
+    assert [item.text for item in found.items] == [
+        "Retention of records", "Payroll records are kept for seven years.", "Visitor logs are kept for thirty days.",
+        "Invoices", "10 years",
+    ]  # fmt: skip
+    assert 0.8 < found.confidence < 1 and found.warning == ""
+    for item, (x, y, _, _) in zip(found.items, LINES, strict=True):
+        assert abs(item.x0 - x) < 3 and item.y0 < 792 - y < item.y1 + 2
+    heading, *rest = (item.size for item in found.items)
+    assert len(set(rest)) == 1 and 1.3 < heading / rest[0] < 1.9
+
+
+@pytest.mark.skipif(not FONT.exists(), reason=f"{FONT} is not there")
+def test_ukrainian_is_read_with_its_language() -> None:
+    needs("ukr", "eng")
+    page = page_of(rendered([(72, 700, 14, "Записи зберігаються сім років.")], FONT))
+    found = page_items(page, 1, OcrSettings(languages=("ukr", "eng")))
+    assert " ".join(item.text for item in found.items) == "Записи зберігаються сім років."
+
+
+@pytest.mark.parametrize("degrees", [90, 180, 270])
+def test_a_scan_that_lies_on_its_side_is_read_and_marked(degrees: int) -> None:
+    needs("eng")
+    if not ocr._tells_turned():
+        pytest.skip("Tesseract has no data to tell which way is up (osd)")
+    lines = [(72, 700 - 15 * n, 11, f"The retention schedule lists every kind of record, part {n}") for n in range(9)]
+    size = (612, 792) if degrees == 180 else (792, 612)
+    page = page_of(rendered(lines).rotate(degrees, expand=True), size=size, paper=size)
+    found = page_items(page, 1, OcrSettings(languages=("eng",)))
+    assert [item.text for item in found.items] == [text for _, _, _, text in lines]
+    assert all(item.rotated for item in found.items)
+
+
+def test_a_page_over_the_time_limit_is_lost_by_name(scan: Any) -> None:
+    needs()
+    found = page_items(scan, 7, OcrSettings(seconds=0.01))
+    assert found.items == () and found.warning.startswith("page 7: no_text:")
+    assert "parsing.ocr_seconds (0.01): raise it" in found.warning
+
+
+def test_a_picture_without_words_is_named() -> None:
+    needs()
+    from PIL import Image
+
+    found = page_items(page_of(Image.new("L", (600, 800), 255)), 2, OcrSettings())
+    assert found == Recognised(warning="page 2: no_text: it has pictures in which OCR found no text")
+
+
+# ---------------------------------------------------------------- where it cannot be done
+
+
+def test_every_reason_comes_with_its_remedy(scan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "set parsing.ocr to auto" in remedy(OcrSettings("off"))
+    monkeypatch.setitem(__import__("sys").modules, "pytesseract", None)
+    assert "pip install 'pincite[ocr]'" in remedy(OcrSettings()) and not available()
+    assert page_items(scan, 3, OcrSettings()).warning.startswith("page 3: no_text: it has pictures but no text layer;")
+
+
+def test_a_missing_program_or_language_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = pytest.importorskip("pytesseract", reason="the extra ocr is not installed")
+    monkeypatch.setattr(library.pytesseract, "tesseract_cmd", "no-such-program")
+    assert remedy(OcrSettings()).startswith("OCR has no program: install the program tesseract")
+    monkeypatch.undo()
+    needs()
+    assert "no data of xyz (installed: " in remedy(OcrSettings(languages=("xyz",)))
+
+
+@pytest.mark.parametrize(
+    ("installed", "taken"),
+    [(("eng", "osd", "ukr"), ("eng", "ukr")), (("deu",), ("deu",)), (("a", "b", "c", "d", "eng"), ("eng",)), ((), ())],
+)
+def test_the_installed_languages_are_taken_unless_they_are_many(
+    monkeypatch: pytest.MonkeyPatch, installed: tuple[str, ...], taken: tuple[str, ...]
+) -> None:
+    library = pytest.importorskip("pytesseract", reason="the extra ocr is not installed")
+    monkeypatch.setattr(library, "get_languages", lambda: list(installed))
+    assert languages_of(OcrSettings()) == taken
+    assert languages_of(OcrSettings(languages=("pol",))) == ("pol",)
+
+
+def test_the_settings_reach_the_parser_in_its_process(tmp_path: Path) -> None:
+    from reportlab.lib.utils import ImageReader
+    from reportlab.pdfgen.canvas import Canvas
+
+    canvas = Canvas(str(tmp_path / "scan.pdf"), pagesize=(612, 792))
+    canvas.drawImage(ImageReader(rendered(LINES)), 0, 0, 612, 792)
+    canvas.save()
+    task = (raw_of(tmp_path / "scan.pdf"), tmp_path / "scan.pdf")
+    with ParserPool(ParsingSettings(workers=1, ocr="off")) as pool:
+        ((_, failure),) = pool.parse([task])
+    assert isinstance(failure, Failure) and failure.code == "no_text"
+    needs("eng")
+    with ParserPool(ParsingSettings(workers=1, ocr_languages=("eng",))) as pool:
+        ((_, outcome),) = pool.parse([task])
+    assert isinstance(outcome, tuple)
+    document, elements = outcome
+    assert "Payroll records are kept for seven years." in document.body
+    assert all(element.confidence < 1 for element in elements)
+
+
+# ---------------------------------------------------------------- which pages
+
+
+def test_pages_that_show_something_are_told_from_empty_ones() -> None:
+    from PIL import Image
+
+    picture = Image.new("L", (60, 80), 200)
+    assert has_pictures(page_of(picture))
+    assert not has_pictures(page_of())
+    assert not has_pictures(page_of(picture, size=(30, 30)))
+
+
+def test_letters_drawn_as_outlines_count_as_pictures() -> None:
+    import pypdfium2
+    from reportlab.pdfgen.canvas import Canvas
+
+    def drawn(count: int) -> Any:
+        stream = BytesIO()
+        canvas = Canvas(stream, pagesize=(612, 792))
+        for index in range(count):
+            canvas.bezier(72 + index, 700, 80 + index, 710, 90 + index, 690, 99 + index, 700)
+        canvas.save()
+        return pypdfium2.PdfDocument(stream.getvalue())[0]
+
+    assert has_pictures(drawn(150)) and not has_pictures(drawn(5))
+
+
+# ---------------------------------------------------------------- from the settings to the parser
+
+
+def test_settings_of_ocr_shape_the_elements_and_nothing_else_of_parsing() -> None:
+    def key(**changes: Any) -> str:
+        return stage_key("parsed_elements", Settings(parsing=ParsingSettings(**changes)), Resolved())
+
+    assert len({key(), key(ocr="off"), key(ocr_languages=("ukr",)), key(ocr_seconds=5)}) == 4
+    assert key(timeout_seconds=5, workers=3, memory_mb=999) == key()
+
+
+def test_a_parser_is_given_the_options_it_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("words")
+    given = []
+    monkeypatch.setattr("resources.parsers.text.parse", lambda path, ocr=None: given.append(ocr))
+    parse_file(path, "text/plain", ocr=OcrSettings("off"), other=1)
+    monkeypatch.setattr("resources.parsers.text.parse", lambda path: given.append("none"))
+    parse_file(path, "text/plain", ocr=OcrSettings("off"))
+    assert given == [OcrSettings("off"), "none"]
