@@ -20,7 +20,7 @@ from pipelines.indexing.places import boxes_of
 from pipelines.records import Box, Element, PackedChunk, Span, StructuralChunk
 from pipelines.tokens import TokenIndex
 
-VERSION = 1
+VERSION = 2
 SHORT_PARAGRAPH = 64
 _TIGHT = frozenset({"table-row", "list-item"})
 
@@ -152,9 +152,10 @@ def _chunk(
     occurrence = occurrences[chain, text]
     occurrences[chain, text] += 1
     pages = [page for part in parts for page in _pages(part)]
-    metadata: dict[str, str] = {}
+    metadata: dict[str, list[str]] = {}
     for part in parts:
-        metadata.update(part.unit.metadata)
+        for key, value in part.unit.metadata.items():
+            metadata.setdefault(key, []).append(value)
     return PackedChunk(
         doc_id=first.doc_id,
         index=index,
@@ -170,7 +171,7 @@ def _chunk(
         page_end=max(pages, default=None),
         boxes=tuple(box for part in parts for box in part.boxes),
         tokens=sum(part.tokens for part in parts),
-        metadata=metadata,
+        metadata={key: "\n".join(dict.fromkeys(values)) for key, values in metadata.items()},
     )
 
 

@@ -39,7 +39,8 @@ AND (%(document_keys)s::jsonb IS NULL OR NOT EXISTS (
     WHERE NOT coalesce(wanted.accepted ? (d.metadata ->> wanted.key), false)))
 AND (%(chunk_keys)s::jsonb IS NULL OR NOT EXISTS (
     SELECT FROM jsonb_each(%(chunk_keys)s::jsonb) AS wanted (key, accepted)
-    WHERE NOT coalesce(wanted.accepted ? coalesce(c.metadata ->> ('kv.' || wanted.key), c.metadata ->> wanted.key), false)));
+    WHERE NOT coalesce(wanted.accepted ?| string_to_array(
+        coalesce(c.metadata ->> ('kv.' || wanted.key), c.metadata ->> wanted.key), E'\n'), false)));
 
 -- name: count_matching
 SELECT count(*) FROM (
@@ -103,6 +104,16 @@ SELECT c.chunk_id, c.doc_id, c.ordinal, d.source, d.uri, d.title, d.effective_da
 FROM {schema}.chunks AS c JOIN {schema}.documents AS d USING (doc_id)
 WHERE c.chunk_id = ANY (%(chunk_ids)s::text[])
   AND (d.groups = ARRAY[]::text[] OR d.groups && %(groups)s::text[]);
+
+-- name: chunks_starting
+-- Chunks by the beginning of their id, by the same rule of groups as all passages; with what tells
+-- whether the document's file is still the one that was indexed.
+SELECT c.chunk_id, d.content_hash, d.stale
+FROM {schema}.chunks AS c JOIN {schema}.documents AS d USING (doc_id)
+WHERE starts_with(c.chunk_id, %(prefix)s)
+  AND (d.groups = ARRAY[]::text[] OR d.groups && %(groups)s::text[])
+ORDER BY c.chunk_id
+LIMIT %(most)s;
 
 -- name: newest_date
 SELECT max(effective_date)::text FROM {schema}.documents;

@@ -94,7 +94,7 @@ def load(
                          ["Top", f"Part {ordinal}"], ["paragraph" if ordinal else "table-row"], text, "before", "about",
                          1, 2, Jsonb([{"page": 1, "x0": 0, "y0": 1, "x1": 2, "y1": 3}]),
                          [Int4Range(0, 5), Int4Range(9, 12)], 1, len(term_lists[number - 1]),
-                         Jsonb({"kv.form": "W-4"} if ordinal == 2 else {}), None, None, vector)
+                         Jsonb({"kv.form": "W-4\nI-9"} if ordinal == 2 else {}), None, None, vector)
                     )  # fmt: skip
         with cursor.copy("COPY postings (term, bucket, chunks, weights) FROM STDIN") as copy:
             for (term, bucket), (numbers, weights) in bm25_weights(term_lists).items():

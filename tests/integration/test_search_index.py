@@ -138,6 +138,8 @@ def test_equal_scores_are_ordered_by_id_and_repeated_terms_count_twice(
         (Filters({"section": ("Part 2",)}), "a b c"),
         (Filters({"section": ("Part 9",)}), ""),
         (Filters({"kv.form": ("W-4",)}), "a b c"),
+        (Filters({"kv.form": ("I-9", "W-2")}), "a b c"),
+        (Filters({"kv.form": ("W-4\nI-9",)}), ""),
         (Filters({"kv.form": ("W-2",)}), ""),
         (Filters(dated_from="2025-01-01"), "a"),
         (Filters(dated_to="2025-01-01"), "b"),

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.indexing.packed_chunks import divide, packed_chunks
-from pipelines.records import Block, Element, PackedChunk, ParsedDocument, StructuralChunk
+from pipelines.records import Block, Element, PackedChunk, ParsedDocument, Run, StructuralChunk
 from pipelines.tokens import TokenIndex, count_tokens
 from tests.builders import heading, item, paragraph, table, units
 
@@ -114,3 +114,12 @@ def test_own_spans_and_headings_partition_the_body(blocks: list[Block]) -> None:
     assert all(chunk.tokens <= 64 for chunk in chunks if "table-row" not in chunk.block_types)
     assert all(chunk.text.strip() and len(chunk.spans) == len(chunk.units) == len(chunk.offsets) for chunk in chunks)
     assert len({chunk.chunk_id for chunk in chunks}) == len(chunks)
+
+
+def test_every_value_of_a_key_is_kept() -> None:
+    fields = [
+        Block("key_value", (Run(f"Tenant: {name}"),), metadata={"kv.Tenant": name, "kv.Paid": "yes"})
+        for name in ("Anna", "Boris", "Anna")
+    ]
+    _, _, _, chunks = packed(heading("Lease"), *fields)
+    assert [chunk.metadata for chunk in chunks] == [{"kv.Tenant": "Anna\nBoris", "kv.Paid": "yes"}]
