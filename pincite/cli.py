@@ -59,6 +59,8 @@ def cli() -> None:
     \b
     pincite index --source docs/handbook     index a folder (again: only what changed)
     pincite query "how long are logs kept?"  ranked passages with page and box
+    pincite show CHUNK --image page.png      a passage, marked on its page
+    pincite parse FILE --image DIR           what the parser finds, to look at
     pincite eval questions.jsonl             score retrieval on golden questions
     pincite ui                               lineage and past runs in the browser
     """
@@ -127,6 +129,45 @@ def evaluate(place: Place, questions: Path, **options: Any) -> int:
         result = opened.evaluate(questions, **options)
     progress.close()
     emit(result) if place.as_json else click.echo(scores_shown(result))
+    return 0
+
+
+@cli.command()
+@click.argument("chunk")
+@click.option("--image", metavar="PAGE.png", type=click.Path(path_type=Path), help="Draw its page, the passage marked.")
+@click.option("--group", "groups", multiple=True, metavar="G", help="A group of the asker; may be repeated.")
+@click.option("--generation", type=int, metavar="G", help="Look in another generation than the live one.")
+@placed
+def show(place: Place, chunk: str, **options: Any) -> int:
+    """Show a passage by its chunk id, or the first characters of it, as `pincite query` prints them.
+
+    A passage that goes on to another page is drawn on PAGE.png, PAGE-2.png and so on."""
+    from pincite.index import open_index
+    from pincite.report import passage_shown
+
+    with open_index(place.located()) as opened:
+        result = opened.show(chunk, **options)
+    emit(result) if place.as_json else click.echo(passage_shown(result))
+    return 0
+
+
+@cli.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--markdown", is_flag=True, help="The document as Markdown.")
+@click.option(
+    "--image", metavar="DIR", type=click.Path(path_type=Path), help="A picture of every page, kinds in colours."
+)
+@click.option("--pages", metavar="3-7,12", help="Only these pages.")
+@placed
+def parse(place: Place, file: Path, **options: Any) -> int:
+    """Show what the parser finds in FILE; needs no index and makes none.
+
+    With --json, the document and its elements as a structural map, which pincite reads as
+    NAME.elements.json."""
+    from pincite.parse_command import parse_command
+
+    found = parse_command(file, place.as_json, **options)
+    emit(found) if place.as_json else click.echo(found)
     return 0
 
 

@@ -64,6 +64,20 @@ class Index:
         """The JSON of `pincite query`: the best k passages, each with document, page and boxes."""
         return self._searcher.query(text, k, strategy, rerank, filters, groups, generation)
 
+    def show(
+        self,
+        chunk: str,
+        image: str | Path | None = None,
+        groups: Sequence[str] = (),
+        generation: int | None = None,
+    ) -> dict[str, Any]:
+        """The JSON of `pincite show`: a passage by its chunk_id, or a unique beginning of it; `image`
+        is where its page is drawn."""
+        from resources.showing import show
+
+        found = self._searcher.chunk(chunk, groups, generation)
+        return show(self._workspace, found, Path(image) if image is not None else None)
+
     def evaluate(self, questions: str | Path, **options: Any) -> dict[str, Any]:
         """The JSON of `pincite eval`."""
         from resources.evaluation import evaluate

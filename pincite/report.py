@@ -8,6 +8,9 @@ from typing import Any
 from pincite.console import rows
 from pipelines.terms import terms_of
 
+SHORT_ID = 10
+"""Characters of a chunk id that `pincite show` will hardly find twice."""
+
 
 def index_summary(result: dict[str, Any]) -> str:
     documents, chunks, embedded = result["documents"], result["chunks"], result["embedded"]
@@ -55,7 +58,9 @@ def hits_shown(result: dict[str, Any], explain: bool) -> str:
         return "no passage found"
     lines = []
     for hit in result["hits"]:
-        lines.append(f"{hit['rank']}. {pin(hit)}  [{hit['source']}]  {hit['score']:.4f}")
+        lines.append(
+            f"{hit['rank']}. {pin(hit)}  [{hit['source']}]  {hit['score']:.4f}  chunk {hit['chunk_id'][:SHORT_ID]}"
+        )
         if hit["header_chain"]:
             lines.append("   " + " › ".join(hit["header_chain"]))
         for line in excerpt(hit["text"], result["query"]).splitlines():
@@ -63,12 +68,38 @@ def hits_shown(result: dict[str, Any], explain: bool) -> str:
         if explain:
             scores = {name: value for name, value in hit["scores"].items() if value is not None}
             lines.append("   scores: " + ", ".join(f"{name} {_number(value)}" for name, value in scores.items()))
-            for box in hit["boxes"]:
-                lines.append(
-                    f"   box: page {box['page']}, {box['x0']:.0f} {box['y0']:.0f} {box['x1']:.0f} {box['y1']:.0f}"
-                )
+            lines.extend(f"   box: {box_shown(box)}" for box in hit["boxes"])
         lines.append("")
     lines.append(f"generation {result['generation']}, {result['seconds']:.3f} s")
+    return "\n".join(lines)
+
+
+def box_shown(box: dict[str, Any]) -> str:
+    return f"page {box['page']}, {box['x0']:.0f} {box['y0']:.0f} {box['x1']:.0f} {box['y1']:.0f}"
+
+
+def _wrapped(text: str) -> list[str]:
+    return [
+        part
+        for line in text.splitlines()
+        for part in textwrap.wrap(line, 96, initial_indent="   ", subsequent_indent="   ") or [""]
+    ]
+
+
+def passage_shown(result: dict[str, Any]) -> str:
+    """One passage whole: where it stands, its own text, and what was laid around it."""
+    types = ", ".join(result["block_types"])
+    lines = [
+        f"{pin(result)}  [{result['source']}]  {result['title']}",
+        f"chunk {result['chunk_id']}, {types}, generation {result['generation']}",
+    ]
+    if result["header_chain"]:
+        lines.append(" › ".join(result["header_chain"]))
+    for name, title in (("overlap", "overlap, from the passage before"), ("text", "text"), ("context", "context")):
+        if result[name]:
+            lines += [f"{title}:", *_wrapped(result[name])]
+    lines.extend(f"box: {box_shown(box)}" for box in result["boxes"])
+    lines.extend(f"image: {image}" for image in result["images"])
     return "\n".join(lines)
 
 

@@ -4,18 +4,34 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, UsageError
-from pipelines.ports import Filters, Vectors
+from pipelines.ports import Filters, Passage, Vectors
 from pipelines.query.results import Hit, query_json
 from pipelines.query.retrieve import Question, retrieve
 from pipelines.settings import EmbedderSettings
+from resources.catalog import schema_name
 from resources.embedders.specs import EmbedderSpec, resolve
-from resources.search_index import search_index
+from resources.search_index import filter_parameters, search_index
+from resources.sql_files import query as statement
 
 if TYPE_CHECKING:
     from resources.workspace import Workspace
+
+LEAST_PREFIX = 6
+SHOWN_ALTERNATIVES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class FoundChunk:
+    """A passage, and the content of its file as indexed; `stale` where the file has since failed."""
+
+    generation: int
+    passage: Passage
+    content_hash: str
+    stale: bool
 
 
 def filters_from(filters: Sequence[str], groups: Sequence[str]) -> Filters:
@@ -99,6 +115,37 @@ class Searcher:
                 filters=filters,
             )
             return index.generation.number, found
+
+    def chunk(self, chunk: str, groups: Sequence[str] = (), generation: int | None = None) -> FoundChunk:
+        """A chunk by its id, or by the beginning of it that no other has. One that the asker's groups
+        hide is as unknown as one that does not exist.
+
+        Raises UsageError, IndexStateError `unknown_chunk` or `ambiguous_chunk`, DatabaseError."""
+        if len(chunk) < LEAST_PREFIX or not chunk.isalnum() or not chunk.isascii():
+            raise UsageError(
+                f"{chunk!r} is no chunk id; give it whole, or at least its first {LEAST_PREFIX} characters"
+            )
+        filters = Filters(groups=tuple(groups))
+        with (
+            self._workspace.database.connect() as connection,
+            search_index(connection, generation, self._workspace.settings.query.metadata_keys) as index,
+        ):
+            number = index.generation.number
+            asked = {**filter_parameters(filters), "prefix": chunk, "most": SHOWN_ALTERNATIVES + 1}
+            named = statement("search", "chunks_starting", schema=schema_name(number))
+            rows = connection.execute(named, asked).fetchall()
+            if not rows:
+                raise IndexStateError(
+                    f"generation {number} has no chunk {chunk} that you may see; `pincite query --json` gives ids, "
+                    "which change with the text and its headings, and --group names your groups",
+                    "unknown_chunk",
+                )
+            if len(rows) > 1 and rows[0][0] != chunk:
+                found = ", ".join(row[0] for row in rows[:SHOWN_ALTERNATIVES])
+                more = " and more" if len(rows) > SHOWN_ALTERNATIVES else ""
+                raise IndexStateError(f"several chunks begin with {chunk}: {found}{more}", "ambiguous_chunk")
+            chunk_id, content_hash, stale = rows[0]
+            return FoundChunk(number, index.passages([chunk_id], filters)[chunk_id], content_hash, stale)
 
     def query(
         self,

@@ -29,3 +29,15 @@ def elements_of(path: Path) -> tuple[ParsedDocument, list[Element], ParsedFile]:
 
 def outline(elements: list[Element]) -> list[tuple[str, int | None, str]]:
     return [(element.kind, element.level, element.text) for element in elements]
+
+
+def pdf_of(path: Path, pages: list[list[tuple[float, float, str]]], **options: object) -> Path:
+    from reportlab.pdfgen.canvas import Canvas
+
+    canvas = Canvas(str(path), pagesize=(595, 842), **options)
+    for texts in pages:
+        for x, y, text in texts:
+            canvas.drawString(x, y, text)
+        canvas.showPage()
+    canvas.save()
+    return path

@@ -1,0 +1,69 @@
+"""A passage with its page, for `pincite show`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import DocumentError, UsageError
+from pipelines.query.results import Hit, hit_json
+from resources.hashes import content_hash
+from resources.page_pictures import highlighted, opened_pages, pages_beside, write
+from resources.parsers.registry import map_beside
+
+if TYPE_CHECKING:
+    from resources.searching import FoundChunk
+    from resources.workspace import Workspace
+
+
+def show(workspace: Workspace, found: FoundChunk, image: Path | None = None) -> dict[str, Any]:
+    """The JSON of `show`: a hit without rank and score, the generation, and the images written.
+
+    Raises UsageError where `image` is no PNG, DocumentError where its pages cannot be drawn."""
+    if image is not None and image.suffix.lower() != ".png":
+        raise UsageError(f"--image {image}: name a .png file")
+    hit = hit_json(Hit(0, 0.0, {}, found.passage))
+    images = _drawn(workspace, found, image) if image is not None else []
+    return {**hit, "rank": None, "score": None, "generation": found.generation, "images": images}
+
+
+def _drawn(workspace: Workspace, found: FoundChunk, image: Path) -> list[str]:
+    """Every page that the passage has boxes on, in its order: `page.png`, `page-2.png`, ..."""
+    passage = found.passage
+    if not passage.boxes:
+        raise DocumentError(
+            f"{passage.uri}: the passage has no place on a page, so there is nothing to draw; leave out --image",
+            "no_pages",
+        )
+    path = workspace.sources.root(passage.source) / passage.uri
+    _check_unchanged(found, path)
+    source = pages_beside(path)
+    if source is None:
+        raise DocumentError(f"{passage.uri}: only pages of a PDF can be drawn; leave out --image", "no_pages")
+    written = []
+    with opened_pages(source) as pages:
+        for count, number in enumerate(sorted({box.page for box in passage.boxes}), start=1):
+            boxes = [box for box in passage.boxes if box.page == number]
+            target = image if count == 1 else image.with_stem(f"{image.stem}-{count}")
+            write(highlighted(pages.picture(number), boxes), target)
+            written.append(str(target))
+    return written
+
+
+def _check_unchanged(found: FoundChunk, path: Path) -> None:
+    """Boxes hold only for the file that was indexed. Raises DocumentError `gone` or `changed`."""
+    beside = map_beside(path)
+    try:
+        now = content_hash(beside, path) if beside.is_file() else content_hash(path)
+    except FileNotFoundError:
+        raise DocumentError(
+            f"{found.passage.uri}: the file is gone from {path}; bring it back, or run `pincite index`", "gone"
+        ) from None
+    except OSError as error:
+        raise DocumentError(f"{path}: the file cannot be read ({error.strerror})", "unreadable") from None
+    if found.stale or now != found.content_hash:
+        raise DocumentError(
+            f"{found.passage.uri}: the file has changed since it was indexed, so the passage may stand elsewhere; "
+            "run `pincite index`, then query again",
+            "changed",
+        )

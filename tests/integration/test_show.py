@@ -1,0 +1,168 @@
+"""`pincite show`: a passage by its id, and its pages with the passage marked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from resources.page_pictures import HIT, HIT_EDGE, opened_pages
+from tests.fakes import Project, embedding_server, kept_workers, make_project, new_database, project_copy
+from tests.unit.parsers.documents import pdf_of
+
+pytestmark = pytest.mark.integration
+
+NOTES = "# Lamps\n\nThe lamp oil is kept in the cellar. Wicks are trimmed on Mondays.\n"
+MINUTES = "The council adopted the budget of the observatory. Members approved the telescope repairs.\n"
+
+
+def spanning_report(path: Path) -> bytes:
+    """Two pages; a paragraph in the middle of a sentence crosses from the first to the second."""
+    body = [
+        (72, 700 - 14 * line, f"Ballast line {line} of the tide report goes on with many plain words")
+        for line in range(6)
+    ]
+    end = [(72, 780, "until the harbour master closes the ledger of the ballast."), (72, 740, "Barges wait outside.")]
+    return pdf_of(path, [body, end]).read_bytes()
+
+
+@pytest.fixture(scope="module")
+def indexed(server_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    folder = tmp_path_factory.mktemp("shown")
+    with kept_workers(), embedding_server() as server, new_database(server_url) as url:
+        project = make_project(
+            folder / "project", {"lamps.md": NOTES}, database=url, embedder={"endpoint": server.url, "model": "fake"}
+        )
+        project.write("report.pdf", spanning_report(folder / "report.pdf"))
+        project.write("board/minutes.pdf", pdf_of(folder / "m.pdf", [[(72, 700, MINUTES.strip())]]).read_bytes())
+        project.write("board/minutes.pdf.meta.yaml", "groups: [board]\n")
+        project.index()
+        yield project
+
+
+@pytest.fixture
+def project(indexed: Project, server_url: str, tmp_path: Path) -> Iterator[Project]:
+    with project_copy(indexed, server_url, tmp_path / "project") as copy:
+        yield copy
+
+
+def hit_of(project: Project, text: str, *arguments: str) -> dict[str, Any]:
+    return project.hits(text, "--strategy", "lexical", *arguments)[0]
+
+
+def error_of(project: Project, *arguments: str | Path) -> tuple[int, str, str]:
+    ran = project.run("show", *arguments)
+    return ran.code, ran.json["error"]["code"], ran.json["error"]["message"]
+
+
+def test_a_hit_can_be_shown_by_its_id_and_by_the_beginning_of_it(indexed: Project) -> None:
+    hit = hit_of(indexed, "lamp oil")
+    for chunk in (hit["chunk_id"], hit["chunk_id"][:6]):
+        shown = indexed.run("show", chunk).json
+        assert {key: value for key, value in shown.items() if key not in ("rank", "score", "scores")} == {
+            **{key: value for key, value in hit.items() if key not in ("rank", "score", "scores")},
+            "generation": 1,
+            "images": [],
+        }
+        assert (shown["rank"], shown["score"], shown["scores"]) == (None, None, {})
+
+
+def test_query_prints_ids_that_show_takes(indexed: Project) -> None:
+    from tests.fakes import run_command
+
+    ran = run_command("query", "lamp oil", "--strategy", "lexical", "--config", indexed.config)
+    chunk = ran.out.splitlines()[0].split(" chunk ")[1]
+    shown = run_command("show", chunk, "--config", indexed.config)
+    assert (shown.code, len(chunk)) == (0, 10), shown.err
+    lines = shown.out.splitlines()
+    assert lines[0].startswith("lamps.md  [docs]") and lines[1].startswith(f"chunk {chunk}") and lines[2] == "Lamps"
+    assert "   The lamp oil is kept in the cellar. Wicks are trimmed on Mondays." in lines
+
+
+def test_every_page_of_a_passage_is_drawn_with_its_boxes_marked(indexed: Project, tmp_path: Path) -> None:
+    hit = hit_of(indexed, "ballast ledger")
+    assert (hit["page_start"], hit["page_end"]) == (1, 2)
+    shown = indexed.run("show", hit["chunk_id"], "--image", tmp_path / "page.png").json
+    assert shown["images"] == [str(tmp_path / "page.png"), str(tmp_path / "page-2.png")]
+    with opened_pages(indexed.docs / "report.pdf") as pages:
+        for number, image in enumerate(shown["images"], start=1):
+            picture = pages.picture(number)
+            drawn = np.asarray(Image.open(image).convert("RGB")).astype(int)
+            assert drawn.shape[:2] == picture.image.size[::-1]
+            marked = np.zeros(drawn.shape[:2], bool)
+            for box in (box for box in hit["boxes"] if box["page"] == number):
+                x0, y0, x1, y1 = (round(box[key] * picture.scale) for key in ("x0", "y0", "x1", "y1"))
+                marked[y0 - 3 : y1 + 4, x0 - 3 : x1 + 4] = True
+            blue = drawn[:, :, 2]
+            assert marked.any() and (blue[~marked & (np.asarray(picture.image)[:, :, 2] == 255)] > 240).all()
+            colours = (np.abs(drawn - np.array(colour)).max(axis=2) < 24 for colour in (HIT, HIT_EDGE))
+            assert np.logical_or.reduce(list(colours))[marked].mean() > 0.5
+
+
+def test_a_chunk_of_a_restricted_document_is_shown_to_its_groups_only(indexed: Project, tmp_path: Path) -> None:
+    chunk = hit_of(indexed, "telescope", "--group", "board")["chunk_id"]
+    for asked in ((), ("--group", "staff")):
+        for beginning in (chunk, chunk[:8]):
+            code, name, message = error_of(indexed, beginning, "--image", tmp_path / "a.png", *asked)
+            assert (code, name) == (1, "unknown_chunk")
+            absent = error_of(indexed, "0" * len(beginning), *asked)[2]
+            assert message.replace(beginning, "") == absent.replace("0" * len(beginning), "")
+    assert not (tmp_path / "a.png").exists()
+    shown = indexed.run("show", chunk, "--group", "board", "--image", tmp_path / "a.png").json
+    assert "telescope" in shown["text"] and (tmp_path / "a.png").exists()
+
+
+def test_a_hidden_chunk_does_not_make_a_beginning_ambiguous(project: Project) -> None:
+    open_, hidden = (
+        hit_of(project, "lamp oil")["chunk_id"],
+        hit_of(project, "telescope", "--group", "board")["chunk_id"],
+    )
+    project.rows("UPDATE g0001.chunks SET chunk_id = 'abcdef0' WHERE chunk_id = %s", open_)
+    project.rows("UPDATE g0001.chunks SET chunk_id = 'abcdef01' WHERE chunk_id = %s", hidden)
+    assert project.run("show", "abcdef").json["chunk_id"] == "abcdef0"
+    code, name, message = error_of(project, "abcdef", "--group", "board")
+    assert (code, name) == (1, "ambiguous_chunk") and "abcdef0, abcdef01" in message
+    assert project.run("show", "abcdef0", "--group", "board").json["chunk_id"] == "abcdef0"
+
+
+@pytest.mark.parametrize("chunk", ["abcde", "", "not an id", "abc%def", "абвгде"])
+def test_what_is_no_chunk_id(indexed: Project, chunk: str) -> None:
+    assert error_of(indexed, chunk)[:2] == (2, "usage")
+
+
+def test_other_refusals(indexed: Project, tmp_path: Path) -> None:
+    lamps, report = hit_of(indexed, "lamp oil")["chunk_id"], hit_of(indexed, "ballast")["chunk_id"]
+    assert error_of(indexed, lamps, "--image", tmp_path / "a.png")[:2] == (1, "no_pages")
+    assert error_of(indexed, report, "--image", tmp_path / "a.jpg")[:2] == (2, "usage")
+    assert error_of(indexed, report, "--image", tmp_path / "nowhere" / "a.png")[:2] == (1, "unwritable")
+    assert error_of(indexed, report, "--generation", "7")[:2] == (1, "no_generation")
+    assert list(tmp_path.glob("a.*")) == []
+
+
+def test_a_page_is_not_drawn_from_another_file_than_was_indexed(project: Project, tmp_path: Path) -> None:
+    chunk, image = hit_of(project, "ballast")["chunk_id"], tmp_path / "a.png"
+    path = project.docs / "report.pdf"
+    original = path.read_bytes()
+    path.write_bytes(original + b"\n% edited")
+    code, name, message = error_of(project, chunk, "--image", image)
+    assert (code, name) == (1, "changed") and "pincite index" in message
+    path.unlink()
+    code, name, message = error_of(project, chunk, "--image", image)
+    assert (code, name) == (1, "gone") and str(path) in message
+    assert not image.exists()
+    assert "ballast" in project.run("show", chunk).json["text"].lower()
+    path.write_bytes(original)
+    assert project.run("show", chunk, "--image", image).json["images"] == [str(image), str(tmp_path / "a-2.png")]
+
+
+def test_a_stale_document_is_not_drawn(project: Project, tmp_path: Path) -> None:
+    """What stands in the file has since failed; the passage is of the version before it."""
+    chunk = hit_of(project, "ballast")["chunk_id"]
+    project.write("report.pdf", b"%PDF-1.7\ntorn")
+    project.index(code=3)
+    assert error_of(project, chunk, "--image", tmp_path / "a.png")[:2] == (1, "changed")
+    assert "ballast" in project.run("show", chunk).json["text"].lower()
