@@ -18,7 +18,7 @@ from pipelines.indexing.dates import iso_date
 from pipelines.indexing.titles import choose_title
 from pipelines.records import Block, Cell, Element, ParsedDocument, ParsedFile, Place, RawDocument
 
-STAGE_VERSION = 1
+STAGE_VERSION = 2
 KINDS = frozenset(
     (
         "heading",

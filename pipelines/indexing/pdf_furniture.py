@@ -19,7 +19,7 @@ EDGE_SHARE = 0.14
 SAME_HEIGHT = 9.0
 LEAST_DENSITY = 0.6
 _NUMBER = re.compile(r"\d+")
-_ROMAN = re.compile(r"[ivxlc]{1,7}", re.IGNORECASE)
+_ROMAN = re.compile(r"[ivxlc]{1,7}", re.IGNORECASE | re.ASCII)
 _ROMAN_VALUES = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100}
 _SELF_EVIDENT = re.compile(r"(page|стор(інка|\.)?|с\.|страница|стр\.?|seite)\s*\d+(\s*(of|/|з|із|из|von)\s*\d+)?", re.I)
 
@@ -105,7 +105,43 @@ def furniture_of(pages: Sequence[Sequence[Line]], heights: Sequence[float]) -> d
             evident = _SELF_EVIDENT.fullmatch(pages[cluster[0][0]][cluster[0][1]].text.strip())
             if evident or _is_furniture(key, cluster, len(pages)):
                 found.update({(page, index): key[0] for page, index, *_ in cluster})
+    found |= _numbered_slots(pages, heights)
     return _contiguous(found, pages, heights)
+
+
+def _page_number(text: str) -> int | None:
+    """The number at one end of a line; Roman ones come before all others."""
+    words = [word.strip("-–—|. ") for word in text.split()]
+    ends = (words[-1], words[0]) if words else ()
+    for word in ends:
+        if word.isdecimal() and len(word) < 5:
+            return int(word)
+    for word in ends:
+        if _ROMAN.fullmatch(word):
+            return _roman(word) - 1000
+    return None
+
+
+def _numbered_slots(pages: Sequence[Sequence[Line]], heights: Sequence[float]) -> dict[tuple[int, int], str]:
+    """Outermost lines that stand at one height on most pages and end or begin with a number that
+    grows from page to page, whatever their words: `Chapter 3. Access control  15`."""
+    slots: dict[str, list[Sighting]] = defaultdict(list)
+    for at, (lines, height) in enumerate(zip(pages, heights, strict=True)):
+        outermost: set[str] = set()
+        for edge, index in _edges(lines, height):
+            number = _page_number(lines[index].text)
+            if edge not in outermost and number is not None:
+                y = lines[index].y0 if edge == "page_header" else height - lines[index].y1
+                slots[edge].append((at, index, y, (number,)))
+            outermost.add(edge)
+    found: dict[tuple[int, int], str] = {}
+    for edge, sightings in slots.items():
+        for cluster in _clusters(sightings):
+            ordered = sorted(cluster)
+            grows = sum(a[3] < b[3] for a, b in pairwise(ordered))
+            if len(ordered) >= max(3, len(pages) / 2) and grows >= 0.9 * (len(ordered) - 1):
+                found.update({(page, index): edge for page, index, *_ in ordered})
+    return found
 
 
 def _contiguous(

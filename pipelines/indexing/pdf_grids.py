@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from pipelines.indexing.pdf_cells import Cells, Table, header_rows
 from pipelines.indexing.pdf_lines import Cellet, Line
@@ -110,6 +111,7 @@ def ruled_table(grid: Grid, lines: Sequence[Line], taken: set[int]) -> Table | N
             spans[row, column] = height
             found.append((column, width, cells[row, column]))
         rows.append(found)
-    table = Table(rows, inside, list(grid.xs[:-1]), row_spans=spans)
+    edges = [x for pair in pairwise(grid.xs) for x in pair]
+    table = Table(rows, inside, edges, row_spans=spans)
     table.headers = header_rows(rows, len(grid.xs) - 1, ruled=True)
     return table

@@ -1,4 +1,4 @@
-"""Which blocks are headings, and their levels."""
+"""Which blocks are headings."""
 
 from __future__ import annotations
 
@@ -6,16 +6,31 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
+from pipelines.indexing.pdf_bookmarks import Bookmark, mark_bookmarked
+from pipelines.indexing.pdf_levels import give_levels
+from pipelines.indexing.pdf_numbering import KEYWORD, NUMBERED, numbering_of
 from pipelines.indexing.pdf_paragraphs import Draft, Style, is_bullet
 
 LONGEST = 200
-DEEPEST = 6
-NUMBERED = re.compile(r"((?:\d{1,2}\.)+\d{0,2}\.?|\d{1,2})\s+(?=[^\W\d_])")
-KEYWORD = re.compile(
-    r"(article|section|chapter|part|annex|appendix|schedule|exhibit|"
-    r"розділ|стаття|глава|частина|додаток|раздел|приложение)\s+(\d+|[ivxlc]+|[a-zа-я])\b[.:]?",
+SMALLEST = 0.95
+LEAST_OUTLINED = 0.5
+"""An outline that names fewer of the headings says nothing of their levels: many are remains of styles."""
+_MONTH = (
+    "jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sept?(ember)?|oct(ober)?|nov(ember)?|"
+    "dec(ember)?|січ(ня|ень)|лют(ого|ий)|берез(ня|ень)|квіт(ня|ень)|трав(ня|ень)|черв(ня|ень)|лип(ня|ень)|"
+    "серп(ня|ень)|верес(ня|ень)|жовт(ня|ень)|листопада?|груд(ня|ень)"
+)
+NEVER = re.compile(
+    rf"[\W\d_]*|(as of |as at |dated? |станом на |від )?({_MONTH})\.?(\s+\d{{1,2}})?,?(\s+\d{{4}})?"
+    rf"|(станом на |від |на )?\d{{1,2}}(st|nd|rd|th)?\s+({_MONTH})\s*,?(\s*\d{{4}})?(\s*(року|р\.?))?"
+    r"|((for the )?(fiscal )?(years?|quarters?|(three|six|nine|twelve) months) ended\b.{0,40})"
+    r"|\(?\s*(all (figures|amounts) |amounts |dollars? |u\.?s\.? dollars |\$ |€ |£ )*"
+    r"(are |expressed |stated |presented |shown )*in (thousands|millions|billions)\b.{0,60}"
+    r"|\(?(у |в )?(тис|млн|млрд)\.? ?грн\.?\)?"
+    r"|.*[\w.+-]+@[\w-]+\.\w+|https?://\S+|page \d+( of \d+)?|стор(інка|\.) \d+",
     re.IGNORECASE,
 )
+"""Dates, periods, units, addresses and page numbers stand apart as headings do."""
 _BARE_NUMBER = re.compile(r"(chapter|part|розділ|глава)?\s*\d{1,2}\.?", re.IGNORECASE)
 _TAGGED = re.compile(r"H([1-6])$")
 _NO_HEADING_END = (",", ";", "-", "–", "—")
@@ -33,25 +48,19 @@ def _is_title_like(text: str) -> bool:
     return not first.islower() or bool(NUMBERED.match(text))
 
 
-def _depth(text: str) -> int | None:
-    """Depth of the number a heading begins with: 1 for `3`, 2 for `3.1`."""
-    match = NUMBERED.match(text)
-    return len(re.findall(r"\d+", match.group(1))) if match else None
-
-
 def _is_sentence(text: str) -> bool:
     return text.rstrip().endswith((".", "!", "…")) and len(text.split()) > 3
 
 
 def _by_style(draft: Draft, style: Style) -> bool:
     """Larger than the running text, or bold among plain text and standing apart."""
-    text, lines = draft.text, draft.lines
+    text, lines, size = draft.text, draft.lines, style.size_on(draft.lines[0].page)
     if len(lines) > 4 or not _is_title_like(text):
         return False
-    if draft.size >= 1.08 * style.size + 0.3:
+    if draft.size >= 1.08 * size + 0.3:
         return not (_is_sentence(text) and len(text) > 100)
     bold = all(line.bold for line in lines) and not style.bold
-    return bold and draft.size >= 0.95 * style.size and len(lines) <= 2 and len(text) <= 120 and not _is_sentence(text)
+    return bold and draft.size >= SMALLEST * size and len(lines) <= 2 and len(text) <= 120 and not _is_sentence(text)
 
 
 def _by_number(draft: Draft, following: Draft | None) -> bool:
@@ -61,8 +70,8 @@ def _by_number(draft: Draft, following: Draft | None) -> bool:
         return False
     if KEYWORD.match(text):
         return draft.gap > 1.2 and len(text.split()) <= 14
-    depth = _depth(text)
-    if depth is None or depth < 2 or draft.gap <= 1.2 or following is None:
+    numbering = numbering_of(text)
+    if numbering is None or numbering.depth < 2 or draft.gap <= 1.2 or following is None:
         return False
     return len(text.split()) <= 10 and following.kind in ("paragraph", "list_item", "table")
 
@@ -94,32 +103,52 @@ def _by_shape(draft: Draft, following: Draft | None) -> bool:
     return bool(long) and sum(word[0].isupper() for word in long) >= 0.8 * len(long) and words[0][0].isupper()
 
 
+def _stands_out(draft: Draft, style: Style) -> bool:
+    """Whether a block may be a heading though it has neither number nor style: no list item, and
+    not smaller than running text, as what stands in figures is."""
+    return not draft.marker and draft.size >= SMALLEST * style.size_on(draft.lines[0].page)
+
+
 def _usual_gap(drafts: Sequence[Draft]) -> float:
     gaps = sorted(d.gap for d in drafts if d.kind in ("paragraph", "list_item") and d.gap < 8)
     return max(gaps[len(gaps) // 2], 1.3) if gaps else 1.5
 
 
-def mark_headings(drafts: Sequence[Draft], style: Style) -> None:
-    """Turn drafts into headings in place, then give them levels."""
+def mark_headings(drafts: list[Draft], style: Style, bookmarks: Sequence[Bookmark] = ()) -> None:
+    """Turn drafts into headings in place, then give them levels. A block may be parted where only its
+    first lines are the heading of a bookmark."""
+    outlined = mark_bookmarked(drafts, bookmarks)
     usual = _usual_gap(drafts)
     tagged = any(_TAGGED.match(draft.lines[0].tag or "") for draft in drafts if draft.lines)
-    for draft, following in zip(drafts, [*drafts[1:], None], strict=False):
+    for at, (draft, following) in enumerate(zip(drafts, [*drafts[1:], None], strict=False)):
         if draft.kind not in ("paragraph", "list_item") or not draft.lines or draft.confidence < 1:
             continue
-        if draft.marker and is_bullet(draft.marker):
-            continue
         tag = _TAGGED.match(draft.lines[0].tag or "")
-        if tag and _letters(draft.text) and len(draft.text) <= 2 * LONGEST:
+        if tag and not is_bulleted(draft) and _letters(draft.text) and len(draft.text) <= 2 * LONGEST:
             draft.kind, draft.level = "heading", int(tag[1])
-        elif (
-            _by_style(draft, style)
-            or _by_number(draft, following)
-            or (not draft.marker and _by_shape(draft, following))
-            or (not draft.marker and not tagged and _by_space(draft, following, usual))
-        ):
+        elif at in outlined or _looks_like_heading(draft, following, style, usual, tagged):
             draft.kind = "heading"
     _join_parts(drafts)
-    _give_levels([draft for draft in drafts if draft.kind == "heading"])
+    headings = [(at, draft) for at, draft in enumerate(drafts) if draft.kind == "heading"]
+    if len(outlined) >= LEAST_OUTLINED * len(headings):
+        for at, draft in headings:
+            draft.level = draft.level or outlined.get(at)
+    give_levels([draft for _, draft in headings])
+
+
+def is_bulleted(draft: Draft) -> bool:
+    return draft.marker is not None and is_bullet(draft.marker)
+
+
+def _looks_like_heading(draft: Draft, following: Draft | None, style: Style, usual: float, tagged: bool) -> bool:
+    text = draft.text.strip()
+    if len(text) > LONGEST or is_bulleted(draft) or NEVER.fullmatch(text):
+        return False
+    if _by_style(draft, style) or _by_number(draft, following):
+        return True
+    if not _stands_out(draft, style):
+        return False
+    return _by_shape(draft, following) or (not tagged and _by_space(draft, following, usual))
 
 
 def _join_parts(drafts: Sequence[Draft]) -> None:
@@ -131,31 +160,3 @@ def _join_parts(drafts: Sequence[Draft]) -> None:
         if bare and first.size >= second.size - 0.1 and second.gap < 3:
             second.lines[:0] = first.lines
             first.lines.clear()
-
-
-Rank = tuple[float, int, int]
-"""Sorts as headings stand above each other: larger, then bold, then by shorter numbers."""
-
-
-def _rank(draft: Draft) -> Rank:
-    bold = all(line.bold for line in draft.lines)
-    return -round(draft.size * 2) / 2, -int(bold), _depth(draft.text) or 0
-
-
-def _give_levels(headings: Sequence[Draft]) -> None:
-    """Tagged levels as they are. Others stand under the nearest heading before them that outranks
-    them, one level deeper; a style that has a tagged level elsewhere takes it."""
-    tagged = {_rank(draft)[:2]: draft.level for draft in headings if draft.level is not None}
-    above: list[Rank] = []
-    last_tagged: tuple[Rank, int] | None = None
-    for draft in headings:
-        rank = _rank(draft)
-        while above and above[-1] >= rank:
-            above.pop()
-        above.append(rank)
-        if draft.level is not None:
-            last_tagged = (rank, draft.level)
-        elif last_tagged is not None and last_tagged[0] < rank:
-            draft.level = tagged.get(rank[:2]) or min(DEEPEST, last_tagged[1] + 1)
-        else:
-            draft.level = tagged.get(rank[:2]) or min(DEEPEST, len(above))

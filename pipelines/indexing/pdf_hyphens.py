@@ -12,6 +12,14 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*(?:-[^\W\d_]+)*")
 _DIVIDED = re.compile(r"([^\W\d_]+(?:-[^\W\d_]+)*)[-‐\xad]\s*$")
 _REST = re.compile(r"\s*([^\W\d_]+(?:-[^\W\d_]+)*)")
 LEAST_PART = 3
+LONGEST_WORD = 100
+
+
+def _divided(text: str) -> re.Match[str] | None:
+    """The word that a hyphen at the end of the text divides. Only the end is looked at: a page may
+    hold one word of a hundred thousand letters."""
+    end = text.rstrip()
+    return _DIVIDED.search(end[-LONGEST_WORD:]) if end[-1:] in ("-", "‐", "\xad") else None
 
 
 class Hyphens:
@@ -23,8 +31,9 @@ class Hyphens:
         divided = False
         for line in lines:
             whole = _REST.sub(" ", line, count=1) if divided else line
-            divided = _DIVIDED.search(line) is not None
-            for word in _WORD.findall(_DIVIDED.sub("", whole).lower()):
+            end = _divided(line)
+            divided = end is not None
+            for word in _WORD.findall((whole.rstrip()[: -len(end.group())] if end else whole).lower()):
                 if "-" in word:
                     self.compounds.add(word)
                     self.words.update(word.split("-"))
@@ -34,7 +43,7 @@ class Hyphens:
     def is_soft(self, before: str, after: str) -> bool:
         """Whether the hyphen between two line parts goes: not before a capital or a digit, not in
         a compound that stands elsewhere with its hyphen or whose parts are both words here."""
-        divided, rest = _DIVIDED.search(before), _REST.match(after)
+        divided, rest = _divided(before), _REST.match(after)
         if divided is None or rest is None or rest[1][0].isupper():
             return False
         if before.rstrip().endswith("\xad"):
@@ -53,7 +62,7 @@ class Hyphens:
         runs: list[Run] = []
         for line in lines:
             joined = False
-            if runs and _DIVIDED.search(runs[-1].text) and _REST.match(line.text):
+            if runs and _divided(runs[-1].text) and _REST.match(line.text):
                 joined = True
                 if self.is_soft(runs[-1].text, line.text):
                     last = runs[-1]

@@ -12,7 +12,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from pipelines.indexing.pdf_cells import cells_of, row_texts
+from pipelines.indexing.pdf_bookmarks import Bookmark
+from pipelines.indexing.pdf_cells import Table, cells_of, row_texts, says_units
+from pipelines.indexing.pdf_columns import joined_edges, same_columns
+from pipelines.indexing.pdf_contents import contents_draft, contents_entries
+from pipelines.indexing.pdf_fonts import with_monospace
 from pipelines.indexing.pdf_furniture import furniture_of
 from pipelines.indexing.pdf_grids import grids_of, ruled_table
 from pipelines.indexing.pdf_headings import mark_headings
@@ -24,26 +28,42 @@ from pipelines.indexing.pdf_tables import aligned_table
 from pipelines.records import Block, BlockCell, Run
 
 JOINABLE = ("paragraph", "list_item")
-SAME_EDGE = 12.0
 
 
-def blocks_of(pages: Sequence[PdfPage]) -> tuple[tuple[Block, ...], list[tuple[int, float]]]:
+def blocks_of(
+    pages: Sequence[PdfPage], bookmarks: Sequence[Bookmark] = ()
+) -> tuple[tuple[Block, ...], list[tuple[int, float]]]:
     """Blocks of the whole document, and (page, share) where more than one letter in a hundred of a
     page's text is in no block."""
+    pages = with_monospace(pages)
     lines = [lines_of(page) for page in pages]
     furniture = furniture_of(lines, [page.height for page in pages])
     bodies = [[li for i, li in enumerate(page) if (at, i) not in furniture] for at, page in enumerate(lines)]
     style = style_of(bodies)
     drafts: list[list[Draft]] = [_page_drafts(body, page, style) for body, page in zip(bodies, pages, strict=True)]
-    mark_headings([draft for page in drafts for draft in page], style)
-    drafts = [[draft for draft in page if draft.lines or draft.cells] for page in drafts]
+    drafts = _with_headings(drafts, style, bookmarks)
     edges = [
         [(furniture[at, i], li) for i, li in enumerate(page) if (at, i) in furniture] for at, page in enumerate(lines)
     ]
     _join_pages(drafts, edges)
     hyphens = Hyphens(line.text for page in bodies for line in page)
-    blocks = tuple(_blocks(drafts, edges, hyphens))
+    blocks = tuple(_blocks(pages, drafts, edges, hyphens))
     return blocks, _lost(pages, blocks)
+
+
+def _with_headings(drafts: Sequence[Sequence[Draft]], style: Style, bookmarks: Sequence[Bookmark]) -> list[list[Draft]]:
+    """Headings are marked over the whole document, which may part or empty blocks."""
+    numbered = [(at, draft) for at, page in enumerate(drafts) for draft in page]
+    order = {id(draft): at for at, draft in numbered}
+    every = [draft for _, draft in numbered]
+    mark_headings(every, style, bookmarks)
+    pages: list[list[Draft]] = [[] for _ in drafts]
+    at = 0
+    for draft in every:
+        at = order.get(id(draft), at)
+        if draft.lines or draft.cells:
+            pages[at].append(draft)
+    return pages
 
 
 # ---------------------------------------------------------------- one page
@@ -55,17 +75,16 @@ def _page_drafts(lines: Sequence[Line], page: PdfPage, style: Style) -> list[Dra
     for grid in grids_of(page.rules):
         table = ruled_table(grid, lines, set(taken))
         if table is not None:
-            cells = cells_of(table, page.number)
-            draft = Draft("table", [], cells=cells, edges=tuple(table.edges), headers=table.headers)
-            taken.update(dict.fromkeys(table.lines, draft))
+            taken.update(dict.fromkeys(table.lines, _table_draft(table, page)))
+    blocked = set(taken)
     pending: list[Line] = []
-    at = 0
     placed: set[int] = set()
 
     def flush() -> None:
         drafts.extend(drafts_of(pending, style, page.height))
         pending.clear()
 
+    at = 0
     while at < len(lines):
         if at in taken:
             if id(taken[at]) not in placed:
@@ -73,18 +92,35 @@ def _page_drafts(lines: Sequence[Line], page: PdfPage, style: Style) -> list[Dra
                 placed.add(id(taken[at]))
                 drafts.append(taken[at])
             at += 1
-            continue
-        found = aligned_table(lines, at, set(taken))
-        if found is None:
+        elif entries := contents_entries(lines, at, blocked):
+            flush()
+            drafts += [contents_draft([lines[i] for i in entry]) for entry in entries]
+            at = entries[-1][-1] + 1
+        elif (table := aligned_table(lines, at, blocked, at - len(pending))) is not None:
+            del pending[len(pending) - (at - table.lines[0]) :]
+            units = pending.pop() if pending and says_units(pending[-1], lines[table.lines[0]]) else None
+            flush()
+            if units is not None:
+                _add_units(drafts, units)
+            drafts.append(_table_draft(table, page))
+            at = table.lines[-1] + 1
+        else:
             pending.append(lines[at])
             at += 1
-            continue
-        flush()
-        cells = cells_of(found, page.number)
-        drafts.append(Draft("table", [], cells=cells, edges=tuple(found.edges), headers=found.headers))
-        at = found.lines[-1] + 1
     flush()
     return drafts
+
+
+def _table_draft(table: Table, page: PdfPage) -> Draft:
+    return Draft("table", [], cells=cells_of(table, page.number), edges=tuple(table.edges), headers=table.headers)
+
+
+def _add_units(drafts: list[Draft], line: Line) -> None:
+    """Units above a table are part of its caption."""
+    if drafts and drafts[-1].kind == "caption":
+        drafts[-1].lines.append(line)
+    else:
+        drafts.append(Draft("caption", [line]))
 
 
 # ---------------------------------------------------------------- across pages
@@ -139,22 +175,25 @@ def _goes_on(last: Draft, first: Draft) -> bool:
 
 def _table_goes_on(last: Draft, first: Draft) -> int | None:
     """How many rows of `first` repeat the header, where it goes on with the table `last`; else None."""
-    if len(last.edges) != len(first.edges):
-        return None
-    if any(abs(a - b) > SAME_EDGE for a, b in zip(last.edges, first.edges, strict=True)):
+    if same_columns(last.edges, first.edges) is None:
         return None
     repeated = 0
     while repeated < max(last.headers, 1) and row_texts(first.cells, repeated) == row_texts(last.cells, repeated) != ():
         repeated += 1
-    if not repeated and first.headers and last.headers:
+    if not repeated and first.headers:
         return None
     return repeated
 
 
 def _append_table(last: Draft, first: Draft, repeated: int) -> None:
+    columns = same_columns(last.edges, first.edges) or list(range(len(first.edges)))
     offset = max(cell.row for cell in last.cells) + 1 - repeated
-    kept = [replace(c, row=c.row + offset, header=False) for c in first.cells if c.row >= repeated]
-    last.cells += tuple(kept)
+    for cell in first.cells:
+        if cell.row >= repeated:
+            start, end = columns[cell.column], columns[cell.column + cell.column_span - 1]
+            moved = replace(cell, row=cell.row + offset, column=start, column_span=end - start + 1, header=False)
+            last.cells += (moved,)
+    last.edges = tuple(joined_edges(last.edges, first.edges, columns))
 
 
 def _as_lines(table: Draft, rows: int) -> list[Line]:
@@ -175,13 +214,19 @@ def _as_lines(table: Draft, rows: int) -> list[Line]:
 
 
 def _blocks(
-    drafts: Sequence[Sequence[Draft]], edges: Sequence[Sequence[tuple[str, Line]]], hyphens: Hyphens
+    pages: Sequence[PdfPage],
+    drafts: Sequence[Sequence[Draft]],
+    edges: Sequence[Sequence[tuple[str, Line]]],
+    hyphens: Hyphens,
 ) -> Iterable[Block]:
-    for page, edge in zip(drafts, edges, strict=True):
-        yield from (Block(kind, (Run(li.text, li.box),)) for kind, li in edge if kind == "page_header")
-        indents = sorted({round(d.marker_x / 6) for d in page if d.kind == "list_item"})
-        yield from (_block(draft, hyphens, indents) for draft in page)
-        yield from (Block(kind, (Run(li.text, li.box),)) for kind, li in edge if kind == "page_footer")
+    for page, found, edge in zip(pages, drafts, edges, strict=True):
+        indents = sorted({round(d.marker_x / 6) for d in found if d.kind == "list_item"})
+        blocks = [Block(kind, (Run(li.text, li.box),)) for kind, li in edge if kind == "page_header"]
+        blocks += [_block(draft, hyphens, indents) for draft in found]
+        blocks += page.blocks
+        blocks += [Block(kind, (Run(li.text, li.box),)) for kind, li in edge if kind == "page_footer"]
+        sure = page.confidence
+        yield from blocks if sure == 1 else [replace(b, confidence=min(b.confidence, sure)) for b in blocks]
 
 
 def _block(draft: Draft, hyphens: Hyphens, indents: Sequence[int]) -> Block:

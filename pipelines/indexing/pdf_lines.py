@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -216,7 +217,9 @@ def _joined_text(group: Row) -> str:
 
 def _line(row: Row, page: PdfPage, column: int, left: float, right: float) -> Line:
     longest = max(row, key=lambda item: len(item.text))
-    first = row[0]
+    first, sizes = row[0], Counter[float]()
+    for item in row:
+        sizes[item.size] += len(item.text)
     cells = _cellets(row)
     return Line(
         page=page.number,
@@ -228,7 +231,7 @@ def _line(row: Row, page: PdfPage, column: int, left: float, right: float) -> Li
         y0=min(item.y0 for item in row),
         x1=max(item.x1 for item in row),
         y1=max(item.y1 for item in row),
-        size=longest.size,
+        size=sizes.most_common(1)[0][0],
         bold=all(item.bold for item in row),
         italic=all(item.italic for item in row),
         mono=all(item.mono for item in row),

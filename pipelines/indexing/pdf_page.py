@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from pipelines.indexing.cleaning import expand_ligatures
+from pipelines.records import Block
 
 LEAST_COVERAGE = 0.99
 TIERS = (40, 20, 12, 6, 1)
@@ -27,6 +28,7 @@ _STRAIGHT = str.maketrans(
         **dict.fromkeys("•●▪◦‣∙■□►➢▶", "-"),
     }
 )
+_SPACES = re.compile(r"(\s+)")
 _LEAD = re.compile(r"[•●▪◦‣∙·■□►➢▶\-–—*\uf000-\uf0ff]\s+")
 """A bullet before its text; the raw text may have it elsewhere."""
 
@@ -35,7 +37,8 @@ _LEAD = re.compile(r"[•●▪◦‣∙·■□►➢▶\-–—*\uf000-\uf0ff]
 class PdfItem:
     """A piece of one line. `tag` and `group` are those of a tagged PDF: the block-level
     structure element that holds the piece (`P`, `H1`, `LI`, `TD`, ...) and its number. A lone
-    character with `symbol` is a sign of a symbol font under a letter's code: a bullet."""
+    character with `symbol` is a sign of a symbol font under a letter's code: a bullet. `font` is
+    the font's name, empty where it is not known."""
 
     text: str
     x0: float
@@ -50,6 +53,7 @@ class PdfItem:
     tag: str | None = None
     group: int | None = None
     symbol: bool = False
+    font: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +68,16 @@ class PdfRule:
 
 @dataclass(frozen=True, slots=True)
 class PdfPage:
-    """`number` is 1-based; `raw` is the whole text of the page in any order."""
+    """`number` is 1-based. `blocks` are what stands on it besides its text: form fields. `confidence`
+    is under 1 where the text was recognised in a picture."""
 
     number: int
     width: float
     height: float
     items: tuple[PdfItem, ...]
     rules: tuple[PdfRule, ...] = ()
-    raw: str = ""
+    blocks: tuple[Block, ...] = ()
+    confidence: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +98,11 @@ def squeezed(text: str) -> str:
 
 def _with_spaces_of(text: str, characters: str) -> str:
     """`characters` (no spaces) with spaces where `text` has them."""
-    found = iter(characters)
-    return "".join(char if char.isspace() else next(found) for char in text)
+    parts, at = [], 0
+    for part in _SPACES.split(text):
+        parts.append(part if part.isspace() else characters[at : at + len(part)])
+        at += 0 if part.isspace() else len(part)
+    return "".join(parts)
 
 
 class _Matcher:

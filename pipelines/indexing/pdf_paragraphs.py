@@ -18,17 +18,22 @@ NUMBER = re.compile(
 FOOTNOTE = re.compile(r"\d{1,3}(?=\s|[A-ZА-ЯІЇЄҐ\"“«])|[*∗†‡§]")
 TERMINAL = re.compile(r"[.!?:;…。](?:[\"'”’»)\]]|\s)*$")
 SAME_SIZE = 0.7
+LEAST_PAGE = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
     """Of the whole document: size of its running text, and usual distance between lines of one
-    paragraph by size."""
+    paragraph by size. `pages` has the size of pages set throughout in another one."""
 
     size: float
     pitches: dict[int, float]
     bold: bool = False
     mono: bool = False
+    pages: dict[int, float] = field(default_factory=dict)
+
+    def size_on(self, page: int) -> float:
+        return self.pages.get(page, self.size)
 
     def pitch(self, size: float) -> float:
         return self.pitches.get(round(size), 1.25 * size)
@@ -82,9 +87,22 @@ def style_of(pages: Sequence[Sequence[Line]]) -> Style:
                 if 0.8 * line.size <= distance <= 2.6 * line.size:
                     pitches.setdefault(round(line.size), Counter())[round(distance * 2) / 2] += 1
     usual = {size: _usual(counts) for size, counts in pitches.items()}
-    return Style(
-        sizes.most_common(1)[0][0] if sizes else 10.0, usual, bold[True] > bold[False], mono[True] > mono[False]
-    )
+    size = sizes.most_common(1)[0][0] if sizes else 10.0
+    return Style(size, usual, bold[True] > bold[False], mono[True] > mono[False], _own_sizes(pages, size))
+
+
+def _own_sizes(pages: Sequence[Sequence[Line]], size: float) -> dict[int, float]:
+    """Size of the running text of the pages that hardly use the document's."""
+    own: dict[int, float] = {}
+    for lines in pages:
+        found: Counter[float] = Counter()
+        for line in lines:
+            found[line.size] += 0 if line.rotated else len(line.text)
+        total = found.total()
+        usual = sum(count for other, count in found.items() if abs(other - size) <= SAME_SIZE)
+        if total >= LEAST_PAGE and usual < 0.15 * total and found.most_common(1)[0][1] > 0.5 * total:
+            own[lines[0].page] = found.most_common(1)[0][0]
+    return own
 
 
 def _usual(counts: Counter[float]) -> float:

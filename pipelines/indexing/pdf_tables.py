@@ -2,147 +2,261 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from statistics import median
 
-from pipelines.indexing.pdf_cells import CAPTION, Cells, Table, header_rows, is_cells, numeric
-from pipelines.indexing.pdf_lines import Cellet, Line
+from pipelines.indexing.pdf_cells import CAPTION, Atom, Cells, Table, atoms_of, header_rows, is_cells
+from pipelines.indexing.pdf_columns import Column, columns_of, home
+from pipelines.indexing.pdf_lines import Line
+from pipelines.indexing.pdf_stacked_rows import SAME_LEFT, left_columns, stacked_rows
+from pipelines.indexing.pdf_table_rows import (
+    TIGHT,
+    goes_on,
+    has_amount,
+    has_number,
+    number_rows,
+    pitch,
+    text_rows,
+    tightness,
+)
 
 LEAST_ROWS = 3
+MOST_SINGLES = 4
+MOST_ABOVE = 4
+NEAR = 6.0
+DEEPEST = 48.0
+_INTRODUCES = re.compile(r":\s*(\(\w{1,2}\)\s*)*$")
 
 
-def _columns(rows: Sequence[Line]) -> list[tuple[float, float]]:
-    """Ranges of x that cells of several rows cover, parted by ranges that few cover."""
-    least = max(1, round(0.2 * len(rows)))
-    events: list[tuple[float, int]] = []
-    for line in rows:
-        for cell in line.cells:
-            events += [(cell.x0, 1), (cell.x1, -1)]
-    columns: list[tuple[float, float]] = []
-    depth, start = 0, 0.0
-    for x, change in sorted(events):
-        before, depth = depth, depth + change
-        if before < least <= depth:
-            start = x
-        elif before >= least > depth and x - start > 1:
-            if columns and start - columns[-1][1] < 4:
-                columns[-1] = (columns[-1][0], x)
-            else:
-                columns.append((start, x))
-    return columns
+def aligned_table(lines: Sequence[Line], start: int, blocked: set[int], floor: int = 0) -> Table | None:
+    """A table of aligned cells whose first row of cells is line `start`, if there is one. Header
+    lines above it, down to line `floor`, belong to it."""
+    if not is_cells(lines[start]):
+        return None
+    end = _run_end(lines, start, blocked)
+    rows = [atoms_of(line) for line in lines[start:end] if is_cells(line)]
+    body = _body(rows)
+    columns = columns_of(body)
+    if len(columns) < 2 or not _enough(rows) or not _fits(body, columns):
+        return None
+    if _is_numeric(rows, columns):
+        labels = [atoms_of(line) for line in lines[start:end] if not is_cells(line) and line.x1 < columns[0].x0]
+        columns = columns_of([*body, *labels]) if labels else columns
+        first = (
+            0 if _begins_with_sections(lines[:start], floor, columns) else _first_header(lines, start, floor, columns)
+        )
+        return _table(*number_rows(lines[first:end], columns), range(first, end), columns)
+    first, last = _stack_ends(lines, start, end, floor, blocked)
+    stacked = stacked_rows(lines[first:last])
+    if stacked is not None:
+        found, lefts = stacked
+        return _table(found, header_rows(found, len(lefts), ruled=False), range(first, last), lefts)
+    return _table(*text_rows(lines[start:end], columns), range(start, end), columns)
 
 
-def _placed(cell: Cellet, columns: Sequence[tuple[float, float]]) -> tuple[int, int]:
-    """First column and number of columns of a cell."""
-    over = [i for i, (a, b) in enumerate(columns) if min(b, cell.x1) - max(a, cell.x0) > 0.5]
-    if not over:
-        middle = (cell.x0 + cell.x1) / 2
-        over = [min(range(len(columns)), key=lambda i: abs((columns[i][0] + columns[i][1]) / 2 - middle))]
-    return over[0], over[-1] - over[0] + 1
+def _table(rows: list[Cells], headers: int, lines: range, columns: Sequence[Column]) -> Table:
+    return Table(rows, list(lines), [x for column in columns for x in (column.x0, column.x1)], headers)
 
 
-def _pitch(upper: Line, lower: Line) -> float:
-    return (lower.y0 + lower.y1) / 2 - (upper.y0 + upper.y1) / 2
+def _enough(rows: Sequence[Sequence[Atom]]) -> bool:
+    if len(rows) >= LEAST_ROWS:
+        return True
+    numbers = all(sum(atom.numeric for atom in row) >= 2 for row in rows)
+    return len(rows) == 2 and (numbers or all(len(row) >= 3 for row in rows))
 
 
-def _continues(line: Line, last: Line, columns: Sequence[tuple[float, float]]) -> bool:
-    """Whether a line of one cell goes on with a table: it keeps within one column, close below."""
-    close = _pitch(last, line) < 1.9 * max(line.size, last.size)
-    within = [i for i, (a, b) in enumerate(columns) if a - 6 <= line.x0 and line.x1 <= b + 6]
-    return close and bool(within)
+def _body(rows: Sequence[Sequence[Atom]]) -> Sequence[Sequence[Atom]]:
+    """The rows from the first with a number on, where those are rows of numbers; else all."""
+    first = next((at for at, row in enumerate(rows) if has_number(row)), 0)
+    body = rows[first:]
+    return body if first and 2 * sum(map(has_number, body)) >= len(body) else rows
+
+
+def _is_numeric(rows: Sequence[Sequence[Atom]], columns: Sequence[Column]) -> bool:
+    """Whether most rows, but for those of the header, are a label and amounts."""
+    if not any(column.numeric for column in columns[1:]):
+        return False
+    amounts = [has_amount(row, columns) for row in rows]
+    return any(amounts) and 2 * sum(amounts) >= len(rows) - amounts.index(True)
+
+
+# ---------------------------------------------------------------- which lines
+
+
+class _Run:
+    """Rows of cells met so far; their columns are found again only when rows were added."""
+
+    def __init__(self) -> None:
+        self.rows: list[Sequence[Atom]] = []
+        self._columns: list[Column] = []
+        self._lefts: list[Column] = []
+        self._counts = (0, 0)
+
+    @property
+    def columns(self) -> list[Column]:
+        if self._counts[0] != len(self.rows):
+            self._columns, self._counts = columns_of(_body(self.rows)), (len(self.rows), self._counts[1])
+        return self._columns
+
+    @property
+    def lefts(self) -> list[Column]:
+        if self._counts[1] != len(self.rows):
+            self._lefts, self._counts = left_columns(self.rows), (self._counts[0], len(self.rows))
+        return self._lefts
 
 
 def _run_end(lines: Sequence[Line], start: int, blocked: set[int]) -> int:
     """End of the run of rows that begins at `start`: rows of cells, and single cells among them."""
-    end, at = start + 1, start + 1
+    run = _Run()
+    run.rows.append(atoms_of(lines[start]))
+    end, at, singles = start + 1, start + 1, 0
     while at < len(lines):
         line, last = lines[at], lines[at - 1]
         if at in blocked or line.column != lines[start].column or CAPTION.match(line.text):
             break
-        if not -2 <= _pitch(last, line) < 4.2 * max(line.size, last.size):
+        if not -2 <= pitch(last, line) < 4.2 * max(line.size, last.size):
             break
         if is_cells(line):
+            row = atoms_of(line)
+            if at > end and _begins_another(row, run):
+                break
+            run.rows.append(row)
             end = at + 1
-        elif at - end >= 3 or not _continues(line, last, _columns([i for i in lines[start:end] if is_cells(i)])):
+        elif singles >= MOST_SINGLES or not (
+            _continues(line, last, run) or _is_section(line, last, lines[at + 1 : at + 4], run)
+        ):
             break
+        inner = not is_cells(line) and _is_tight(last, line) and len(run.columns) > 1 and line.x0 > run.columns[0].x1
+        singles = 0 if is_cells(line) else singles + (not inner)
         at += 1
-    while end < len(lines) and end not in blocked and end < at and _follows_tightly(lines, start, end):
+    tight = tightness(lines[start:end])
+    while end < at and end not in blocked and _follows_tightly(lines, end, run, tight):
         end += 1
+    if end == at - 1 == len(lines) - 1 and _INTRODUCES.search(lines[end].text):
+        return at
     return end
 
 
-def _follows_tightly(lines: Sequence[Line], start: int, at: int) -> bool:
+def _continues(line: Line, last: Line, run: _Run) -> bool:
+    """Whether a line of one cell goes on with a table: it keeps within one column, close below."""
+    if pitch(last, line) >= 1.9 * max(line.size, last.size):
+        return False
+    return any(c.x0 - NEAR <= line.x0 and line.x1 <= c.x1 + NEAR for c in run.columns) or _stands_in(line, run.lefts)
+
+
+def _is_section(line: Line, last: Line, below: Sequence[Line], run: _Run) -> bool:
+    """Whether a line of one cell is a label within a table of numbers: it begins where labels do and
+    does not run over the values as text does. Before the first row of numbers it is a label left
+    of the header or a part of the header, and numbers stand below it."""
+    columns = run.columns
+    if pitch(last, line) > 3.2 * line.size:
+        return False
+    if not any(map(has_number, run.rows)):
+        if not columns or line.text.rstrip().endswith(".") or not any(map(has_number, map(atoms_of, below))):
+            return False
+        labels = line.x0 <= columns[0].x0 + NEAR and line.x1 < columns[-1].x0
+        return labels or (columns[0].x0 - DEEPEST < line.x0 and line.x1 < columns[-1].x1 + DEEPEST)
+    if len(columns) < 2 or not _is_numeric(run.rows, columns):
+        return False
+    begins = columns[0].x0 - DEEPEST <= line.x0 <= columns[0].x1 or (columns[0].numeric and line.x1 < columns[0].x0)
+    values = [column for column in columns[1:] if column.numeric]
+    reach = columns[-1].x1 if _INTRODUCES.search(line.text) else values[0].x1
+    return begins and line.x1 <= reach and not line.text.rstrip().endswith(".")
+
+
+def _begins_another(row: Sequence[Atom], run: _Run) -> bool:
+    """Whether a row after a line of one cell is the header of another table: it has neither label
+    nor amount, and rows with amounts stand above."""
+    columns = run.columns
+    if len(columns) < 2 or has_amount(row, columns) or home(row[0], columns) == 0:
+        return False
+    return sum(has_amount(above, columns) for above in run.rows) >= 2
+
+
+def _follows_tightly(lines: Sequence[Line], at: int, run: _Run, tight: float) -> bool:
     """Whether the line after the last row is the rest of one of its cells: in a column but the
-    first, close below."""
-    columns = _columns([line for line in lines[start:at] if is_cells(line)])
-    line, last = lines[at], lines[at - 1]
-    inner = [i for i, (a, b) in enumerate(columns) if i and a - 6 <= line.x0 and line.x1 <= b + 6]
-    return bool(inner) and _pitch(last, line) < 1.45 * line.size
+    first, close below, or the rest of its label."""
+    columns, line, last = run.columns, lines[at], lines[at - 1]
+    if pitch(last, line) >= tight or not columns:
+        return False
+    if any(c.x0 - NEAR <= line.x0 and line.x1 <= c.x1 + NEAR for c in columns[1:]):
+        return True
+    label = len(columns) > 1 and columns[0].x0 - NEAR <= line.x0 and line.x1 <= columns[1].x0 + NEAR
+    return label and _is_numeric(run.rows, columns) and goes_on(last.cells[0].text, line.text)
 
 
-def aligned_table(lines: Sequence[Line], start: int, blocked: set[int]) -> Table | None:
-    """A table of aligned cells that begins at line `start`, if there is one."""
-    if not is_cells(lines[start]):
-        return None
-    end = _run_end(lines, start, blocked)
-    rows = [line for line in lines[start:end] if is_cells(line)]
-    if len(rows) < LEAST_ROWS and not (len(rows) == 2 and all(len(line.cells) >= 3 for line in rows)):
-        return None
-    columns = _columns(rows)
-    if len(columns) < 2 or not _fits(rows, columns):
-        return None
-    table = Table([], list(range(start, end)), [a for a, _ in columns])
-    last: Line | None = None
-    for line in lines[start:end]:
-        cells = [(*_placed(cell, columns), [cell]) for cell in line.cells]
-        if last is not None and _is_rest(line, last, cells, table.rows):
-            _add_to(table.rows[-1], cells)
-        else:
-            table.rows.append(_merged(cells))
-        last = line
-    table.headers = header_rows(table.rows, len(columns), ruled=False)
-    return table
+def _stack_ends(lines: Sequence[Line], start: int, end: int, floor: int, blocked: set[int]) -> tuple[int, int]:
+    """The range of lines with those close above and below that stand in its columns."""
+    columns = left_columns(map(atoms_of, lines[start:end]))
+    while start > floor and _stands_in(lines[start - 1], columns) and _is_tight(lines[start - 1], lines[start]):
+        start -= 1
+    while end < len(lines) and end not in blocked and _stands_in(lines[end], columns):
+        if not _is_tight(lines[end - 1], lines[end]):
+            break
+        end += 1
+    return start, end
 
 
-def _fits(rows: Sequence[Line], columns: Sequence[tuple[float, float]]) -> bool:
+def _is_tight(upper: Line, lower: Line) -> bool:
+    return upper.column == lower.column and -2 <= pitch(upper, lower) < TIGHT * lower.size
+
+
+def _stands_in(line: Line, lefts: Sequence[Column]) -> bool:
+    """Whether every cell of a line begins where a column does and ends before the next."""
+    return all(
+        any(abs(c.x0 - cell.x0) <= SAME_LEFT and cell.x1 <= min(c.x1, line.right) for c in lefts) for cell in line.cells
+    )
+
+
+def _first_header(lines: Sequence[Line], start: int, floor: int, columns: Sequence[Column]) -> int:
+    """First of the lines of one cell above the table that stand over its values."""
+    first = start
+    while first > max(floor, start - MOST_ABOVE):
+        line, below = lines[first - 1], lines[first]
+        if line.column != below.column or line.rotated or CAPTION.match(line.text):
+            break
+        if pitch(line, below) > 1.9 * max(line.size, below.size) or abs(line.size - below.size) > 1.5:
+            break
+        if not _over_values(line, columns):
+            break
+        first -= 1
+    return first
+
+
+def _begins_with_sections(above: Sequence[Line], floor: int, columns: Sequence[Column]) -> bool:
+    """Whether a page begins with labels of the table, which goes on from the page before."""
+    if floor or not 1 <= len(above) <= 2 or not _INTRODUCES.search(above[-1].text):
+        return False
+    return all(-DEEPEST < line.x0 - columns[0].x0 <= NEAR and line.x1 < columns[1].x0 for line in above)
+
+
+def _over_values(line: Line, columns: Sequence[Column]) -> bool:
+    """Whether a line stands over the columns of values, and not in the middle of the page as titles do."""
+    left, right = columns[1].x0, columns[-1].x1
+    middle, half = (line.x0 + line.x1) / 2, (right - left) / 2
+    if line.x0 < max(left - 2 * NEAR - 0.3 * half, columns[0].x0 + 2 * NEAR) or line.x1 > right + 2 * NEAR:
+        return False
+    titled = abs(middle - (columns[0].x0 + right) / 2) < NEAR < abs(middle - (left + right) / 2) / 2
+    return left < middle < right and not titled
+
+
+# ---------------------------------------------------------------- whether they are a table
+
+
+def _fits(rows: Sequence[Sequence[Atom]], columns: Sequence[Column]) -> bool:
     """Whether most rows fill several columns, and columns begin or end together."""
-    filled = [len({_placed(cell, columns)[0] for cell in line.cells}) for line in rows]
-    if sum(count >= 2 for count in filled) < 0.7 * len(rows):
+    homes = [[home(atom, columns) for atom in row] for row in rows]
+    if sum(len(set(found)) >= 2 for found in homes) < 0.7 * len(rows):
         return False
     for index in range(1, len(columns)):
-        cells = [c for line in rows for c in line.cells if _placed(c, columns) == (index, 1)]
-        if len(cells) < 2:
+        atoms = [
+            a for row, found in zip(rows, homes, strict=True) for a, h in zip(row, found, strict=True) if h == index
+        ]
+        if len(atoms) < 2:
             continue
-        lefts, rights = [c.x0 for c in cells], [c.x1 for c in cells]
-        middles = [(c.x0 + c.x1) / 2 for c in cells]
-        spread = min(median(abs(v - median(vs)) for v in vs) for vs in (lefts, rights, middles))
-        if spread < 4:
+        lefts, rights = [a.x0 for a in atoms], [a.x1 for a in atoms]
+        middles = [(a.x0 + a.x1) / 2 for a in atoms]
+        if min(median(abs(v - median(vs)) for v in vs) for vs in (lefts, rights, middles)) < 4:
             return True
     return False
-
-
-def _is_rest(line: Line, last: Line, cells: Cells, rows: Sequence[Cells]) -> bool:
-    """Whether the line goes on with the cells of the row above, not begins a row."""
-    if _pitch(last, line) > 1.45 * max(line.size, last.size):
-        return False
-    above = {column for column, _, _ in rows[-1]}
-    own = {column for column, _, _ in cells}
-    if 0 not in own and own <= above:
-        return not any(numeric(cellets) for _, _, cellets in cells)
-    return own == {0} and len(above) > 1 and line.text[:1].islower()
-
-
-def _merged(cells: Cells) -> Cells:
-    merged: Cells = []
-    for column, span, cellets in cells:
-        if merged and column < merged[-1][0] + merged[-1][1]:
-            merged[-1][2].extend(cellets)
-        else:
-            merged.append((column, span, list(cellets)))
-    return merged
-
-
-def _add_to(row: Cells, cells: Cells) -> None:
-    for column, _, cellets in cells:
-        owner = max((own for own in row if own[0] <= column), key=lambda own: own[0], default=row[0])
-        owner[2].extend(cellets)

@@ -20,6 +20,7 @@ import pytest
 from pipelines.records import Element, Failure, ParsedDocument, RawDocument
 from pipelines.settings import ParsingSettings
 from resources.parser_pool import ParserPool
+from tests.pdf_objects import pdf, stream
 from tests.unit.parsers.documents import raw_of
 
 ROOT = Path(__file__).parents[2]
@@ -280,12 +281,92 @@ def children() -> set[int]:
 def test_a_parser_that_hangs_is_killed_and_others_go_on(hanging: tuple[RawDocument, Path]) -> None:
     good = LIBRARY / "notes" / "archive-move.txt"
     before = children()
-    with ParserPool(ParsingSettings(workers=1, timeout_seconds=1)) as pool:
+    with ParserPool(ParsingSettings(workers=1, timeout_seconds=4)) as pool:
         outcomes = {raw.uri: outcome for raw, outcome in pool.parse([hanging, (raw_of(good), good)])}
     found = outcomes["hang.txt"]
     assert isinstance(found, Failure) and found.code == "timeout" and "timeout_seconds" in found.message
     assert isinstance(outcomes[good.name], tuple)
     assert children() == before
+
+
+def three_pages(path: Path, second: bytes, objects: dict[int, bytes]) -> Path:
+    """A PDF of three pages, with text on the first and third; `second` is the content of the second,
+    which may use the form /X, object 9."""
+    words = b"BT /F 12 Tf 72 700 Td (%b) Tj ET"
+    contents = [words % b"The first page is about cards.", second, words % b"The third page is about keys."]
+    path.write_bytes(pdf(contents, objects=objects, resources=b"/XObject<</X 9 0 R>>"))
+    return path
+
+
+def nested_forms(levels: int, each: int) -> dict[int, bytes]:
+    """Forms from object 9 on, each drawing the next one `each` times: together each ** levels."""
+    forms = {}
+    for number in range(9, 9 + levels):
+        inner = b"/XObject<</X %d 0 R>>" % (number + 1)
+        head = b"/Type/XObject/Subtype/Form/BBox[0 0 600 800]/Resources<<%b>>"
+        last = number == 8 + levels
+        forms[number] = stream(b"BT 72 700 Td (x) Tj ET" if last else b"/X Do " * each, head % (b"" if last else inner))
+    return forms
+
+
+def test_a_page_that_hangs_is_lost_by_name_and_the_others_are_not(tmp_path: Path) -> None:
+    path = three_pages(tmp_path / "bomb.pdf", b"/X Do", nested_forms(9, 10))
+    settings = ParsingSettings(workers=1, timeout_seconds=4, page_timeout_seconds=3, ocr="off")
+    with ParserPool(settings) as pool:
+        outcome = parsed(pool, path)[path.name]
+    assert not isinstance(outcome, Failure)
+    document, elements = outcome
+    assert [(e.page_start, e.text) for e in elements] == [
+        (1, "The first page is about cards."),
+        (3, "The third page is about keys."),
+    ]
+    assert document.pages == 3
+    assert document.warnings == ("page 2: left out, as it cannot be read (the parser dies of it or hangs)",)
+
+
+def test_a_page_on_which_the_parser_dies_is_lost_by_name(tmp_path: Path) -> None:
+    """The process is killed, as by the system for want of memory, while it hangs on page 2."""
+    path = three_pages(tmp_path / "bomb.pdf", b"/X Do", nested_forms(9, 10))
+    settings = ParsingSettings(workers=1, timeout_seconds=600, page_timeout_seconds=600, ocr="off")
+    before = children()
+    killed = 0
+
+    def kill_the_busy() -> None:
+        """Twice: while the file is read as a whole, and when it is read page by page."""
+        nonlocal killed
+        while killed < 2:
+            for pid in children() - before:
+                if processor_seconds(pid) > 3:
+                    os.kill(pid, signal.SIGKILL)
+                    killed += 1
+
+    with ParserPool(settings) as pool:
+        killer = threading.Thread(target=kill_the_busy)
+        killer.start()
+        outcome = parsed(pool, path)[path.name]
+        killer.join()
+    assert not isinstance(outcome, Failure) and killed == 2
+    assert outcome[0].body.split("\n\n") == ["The first page is about cards.", "The third page is about keys."]
+    assert outcome[0].warnings[0].startswith("page 2: left out")
+
+
+def processor_seconds(pid: int) -> float:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_a_document_that_only_hangs_is_given_up(tmp_path: Path) -> None:
+    """No page can be blamed when opening it hangs; the failure is the whole document's."""
+    path = tmp_path / "pipe.pdf"
+    os.mkfifo(path)
+    raw = replace(raw_of(POLICY), uri="pipe.pdf")
+    with ParserPool(ParsingSettings(workers=1, timeout_seconds=2)) as pool:
+        outcomes = {raw.uri: outcome for raw, outcome in pool.parse([(raw, path)])}
+    found = outcomes["pipe.pdf"]
+    assert isinstance(found, Failure) and found.code == "timeout"
 
 
 def test_a_worker_that_dies_costs_one_document(hanging: tuple[RawDocument, Path]) -> None:

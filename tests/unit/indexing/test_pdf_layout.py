@@ -113,6 +113,34 @@ def test_a_line_that_happens_to_begin_some_pages_is_not_furniture() -> None:
     assert [kind for kind, text in shown(pages) if text == "Responsibilities:"] == ["paragraph"] * 3
 
 
+def test_a_numbered_line_at_one_height_is_a_footer_whatever_its_words() -> None:
+    """Pages of an extract: odd ones name the chapter, even ones the book, and page numbers jump."""
+    feet = [
+        "iii",
+        "xi",
+        "2 Access Control in Practice",
+        "Roles 11",
+        "Chapter 3. Masks 15",
+        "28 Access Control in Practice",
+    ]
+    pages = [
+        page(n, *column([f"{word} {FULL}", REST], y=200), item(foot, 60, 760))
+        for n, (foot, word) in enumerate(zip(feet, "abcdef", strict=True), 1)
+    ]
+    assert [text for kind, text in shown(pages) if kind == "page_footer"] == feet
+
+
+def test_letters_that_only_look_like_roman_numerals() -> None:
+    """`İ` equals `i` when case is ignored, and is two characters in lower case."""
+    assert shown([page(1, item("İ", 300, 780))]) == [("paragraph", "İ")]
+
+
+def test_last_lines_that_end_with_any_number_are_not_footers() -> None:
+    ends = ["grew by 12", "fell to 3", "was 40", "is 7"]
+    pages = [page(n, *column([FULL, end], y=740)) for n, end in enumerate(ends, 1)]
+    assert not any(kind == "page_footer" for kind, _ in shown(pages))
+
+
 def test_numbers_that_do_not_count_pages_are_not_furniture() -> None:
     pages = [page(n, item(f"Step {s}", 60, 30), *column([FULL, REST])) for n, s in ((1, 7), (2, 3), (3, 40))]
     assert not any(kind.startswith("page_") for kind, _ in shown(pages))

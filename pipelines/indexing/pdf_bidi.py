@@ -1,0 +1,97 @@
+"""Lines set from right to left, put into reading order by where their letters stand.
+
+Files hold such lines in the order of writing, of drawing or word by word in either; their boxes say
+which. The inverse of rule L2 of the Unicode bidirectional algorithm (UAX 9, section 3.4) for text
+whose direction is known: letters from the right, with runs of left-to-right words turned back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from unicodedata import bidirectional, combining
+
+RIGHT = frozenset(("R", "AL"))
+LEAST_SHARE = 0.3
+_FROM_RIGHT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A character and the ends of its box on the line."""
+
+    text: str
+    x0: float
+    x1: float
+
+
+def is_right_to_left(text: str) -> bool:
+    """Whether enough of the letters are of scripts written from the right."""
+    if _FROM_RIGHT.search(text) is None:
+        return False
+    letters = [char for char in text if char.isalpha()]
+    return sum(bidirectional(char) in RIGHT for char in letters) > LEAST_SHARE * len(letters)
+
+
+def _in_clusters(line: Sequence[Placed]) -> list[list[Placed]]:
+    """Characters with the marks that stand over them."""
+    clusters: list[list[Placed]] = []
+    for char in line:
+        if clusters and combining(char.text[0]):
+            clusters[-1].append(char)
+        else:
+            clusters.append([char])
+    return clusters
+
+
+def _turns_back(cluster: Sequence[Placed]) -> bool:
+    """Whether a cluster belongs to a run from the left: Latin letters, digits."""
+    return bidirectional(cluster[0].text[0]) in ("L", "EN", "AN")
+
+
+def _joins(char: str) -> bool:
+    """Whether a mark between two digits or Latin letters belongs to their run: `1,981`, `3.2`, `a-b`."""
+    return bidirectional(char) in ("CS", "ES", "ET", "ON")
+
+
+def _word(word: Sequence[Placed]) -> tuple[str, bool]:
+    """A word in reading order, and whether all of it runs from the left."""
+    ordered = sorted(_in_clusters(_unreversed(word)), key=lambda cluster: -(cluster[0].x0 + cluster[0].x1))
+    back = [_turns_back(cluster) for cluster in ordered]
+    for at in range(1, len(ordered) - 1):
+        if not back[at] and back[at - 1] and back[at + 1] and _joins(ordered[at][0].text[0]):
+            back[at] = True
+    parts: list[list[Placed]] = []
+    for left, group in groupby(zip(back, ordered, strict=True), key=lambda pair: pair[0]):
+        clusters = [cluster for _, cluster in group]
+        parts += reversed(clusters) if left else clusters
+    return "".join(char.text for cluster in parts for char in cluster), all(back)
+
+
+def _unreversed(word: Sequence[Placed]) -> Sequence[Placed]:
+    """The word from its other end where it is held as drawn, so that letters of one box (ligatures) and
+    marks come in the order of writing."""
+    from_right = [c for c in word if bidirectional(c.text[0]) in RIGHT]
+    drawn = len(from_right) > 1 and from_right[0].x0 < from_right[-1].x0
+    return word[::-1] if drawn else word
+
+
+def logical(line: Sequence[Placed]) -> str:
+    """The text of a line set from right to left, in reading order.
+
+    `line` holds the characters of one line in any order of words; spaces part words."""
+    words: list[list[Placed]] = [[]]
+    for char in line:
+        if char.text.isspace():
+            words.append([])
+        else:
+            words[-1].append(char)
+    placed = sorted(filter(None, words), key=lambda word: -(min(c.x0 for c in word) + max(c.x1 for c in word)))
+    found = [_word(word) for word in placed]
+    parts: list[str] = []
+    for left, group in groupby(found, key=lambda word: word[1]):
+        texts = [text for text, _ in group]
+        parts += reversed(texts) if left else texts
+    return " ".join(parts)
