@@ -19,7 +19,9 @@ CAPTION = re.compile(
     r"[A-ZА-Я]?\d+([.\-–]\d+)*[a-z]?(\s*[.:)–—|-]|\s*$|\s+(?-i:(?=[^a-zа-яіїєґ])))",
     re.IGNORECASE,
 )
-LEADERS = re.compile(r"\s*((\. ?){4,}|…{2,}|_{6,})\s*")
+LEADERS = re.compile(r"\s*((\. ?){4,}|…{2,})\s*")
+_BLANK = re.compile(r"_{4,}|_( _){3,}")
+"""Room to write in: what has it is a form."""
 UNITS = re.compile(
     r"\(?\s*((all |dollars?|dollar amounts|amounts|figures|tabular amounts|expressed|stated|presented|u\.?s\.? dollars|"
     r"us\$|\$|€|£|and|are) *)*in (thousands|millions|billions)\b.{0,60}|\(?unaudited\)?"
@@ -129,10 +131,11 @@ def _is_near(atom: Atom, cell: Cellet, size: float) -> bool:
     return atom.cellets[-1].text[-1:].isdigit() and cell.x0 - atom.x1 < 2.5 * size
 
 
+@lru_cache(maxsize=1024)
 def is_cells(line: Line) -> bool:
     """Whether the line reads as cells of a row, not as a marker with its text or a caption. Of
     monospaced text only rows of numbers do: code has gaps too."""
-    if len(line.cells) < 2 or line.rotated or CAPTION.match(line.text):
+    if len(line.cells) < 2 or line.rotated or CAPTION.match(line.text) or _BLANK.search(line.text):
         return False
     atoms = atoms_of(line)
     if line.mono and not any(atom.numeric or _is_figures(atom.text) for atom in atoms[1:]):

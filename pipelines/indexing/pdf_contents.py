@@ -16,6 +16,9 @@ LEAST_BARE = 6
 MOST_BETWEEN = 2
 SAME_EDGE = 6.0
 _PAGE = re.compile(r"(?:[A-Z]{1,2}-?)?(\d{1,4})|[ivxlc]{1,7}", re.IGNORECASE)
+_PART = re.compile(
+    r"page( no\.?)?|стор(інка|\.)|(part|section|частина|розділ)\s+(\d{1,2}|[ivxlc]{1,6})\.?", re.IGNORECASE
+)
 _TITLE = re.compile(r"\W*(table of contents|contents|index|page|зміст|стор(інка|\.)?|содержание)\W*", re.IGNORECASE)
 
 
@@ -31,8 +34,9 @@ def _number(line: Line) -> tuple[str, bool] | None:
     return (tail, False) if _PAGE.fullmatch(tail) and sum(map(str.isalpha, title)) >= 3 else None
 
 
-def contents_entries(lines: Sequence[Line], start: int, blocked: set[int]) -> list[list[int]]:
-    """Entries that begin at line `start`, each the indexes of its lines; none where it is no contents page."""
+def contents_entries(lines: Sequence[Line], start: int, blocked: set[int], floor: int = 0) -> list[list[int]]:
+    """Entries whose first page number is in line `start`, each the indexes of its lines; none where it
+    is no contents page. Names of parts above it, down to line `floor`, are entries too."""
     found = [(start, number)] if (number := _number(lines[start])) is not None else []
     at, between = start + 1, 0
     while found and at < len(lines) and at not in blocked and between <= MOST_BETWEEN:
@@ -43,13 +47,16 @@ def contents_entries(lines: Sequence[Line], start: int, blocked: set[int]) -> li
         between = 0 if number is not None else between + 1
         if number is not None:
             found.append((at, number))
-        elif len(line.cells) > 1:
+        elif len(line.cells) > 2:
             break
         at += 1
     titled = any(_TITLE.fullmatch(line.text) for line in lines[max(0, start - 3) : start])
     if not _are_pages([number for _, number in found], [lines[at] for at, _ in found], titled):
         return []
-    return _entries(lines, [at for at, _ in found])
+    first = start
+    while first > floor and _PART.fullmatch(lines[first - 1].text.strip()):
+        first -= 1
+    return [[at] for at in range(first, start)] + _entries(lines, [at for at, _ in found])
 
 
 def _are_pages(numbers: Sequence[tuple[str, bool]], lines: Sequence[Line], titled: bool) -> bool:

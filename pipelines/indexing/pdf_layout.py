@@ -92,7 +92,8 @@ def _page_drafts(lines: Sequence[Line], page: PdfPage, style: Style) -> list[Dra
                 placed.add(id(taken[at]))
                 drafts.append(taken[at])
             at += 1
-        elif entries := contents_entries(lines, at, blocked):
+        elif entries := contents_entries(lines, at, blocked, at - len(pending)):
+            del pending[len(pending) - (at - entries[0][0]) :]
             flush()
             drafts += [contents_draft([lines[i] for i in entry]) for entry in entries]
             at = entries[-1][-1] + 1

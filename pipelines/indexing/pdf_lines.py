@@ -16,6 +16,7 @@ CELL_GAP = 0.95
 LEAST_COLUMN_ROWS = 5
 LEAST_COLUMN_WIDTH = 100.0
 LEAST_FILL = 0.5
+FIGURES_TO_LETTERS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,9 @@ def _is_prose(sides: Sequence[Row]) -> bool:
         return False
     left, right = min(s[0].x0 for s in filled), max(s[-1].x1 for s in filled)
     if right - left < LEAST_COLUMN_WIDTH:
+        return False
+    text = "".join(item.text for side in filled for item in side)
+    if sum(map(str.isalpha, text)) <= FIGURES_TO_LETTERS * sum(map(str.isdigit, text)):
         return False
     widths = [(side[-1].x1 - side[0].x0) / (right - left) for side in filled]
     return median(widths) > LEAST_FILL and median(sum(len(i.text) for i in s) for s in filled) >= 18

@@ -42,7 +42,7 @@ class Style:
 @dataclass(slots=True)
 class Draft:
     """A block in the making. `gap` is the distance to the line above, in usual line distances;
-    infinite at the top of a column."""
+    infinite at the top of a column. `edges` are the left and right ends of a table's columns, in turn."""
 
     kind: str
     lines: list[Line]

@@ -11,6 +11,7 @@ from pipelines.indexing.pdf_columns import Column, columns_of, home
 from pipelines.indexing.pdf_lines import Line
 from pipelines.indexing.pdf_stacked_rows import SAME_LEFT, left_columns, stacked_rows
 from pipelines.indexing.pdf_table_rows import (
+    CENTRED,
     TIGHT,
     goes_on,
     has_amount,
@@ -24,6 +25,7 @@ from pipelines.indexing.pdf_table_rows import (
 LEAST_ROWS = 3
 MOST_SINGLES = 4
 MOST_ABOVE = 4
+MOST_LINES = 300
 NEAR = 6.0
 DEEPEST = 48.0
 _INTRODUCES = re.compile(r":\s*(\(\w{1,2}\)\s*)*$")
@@ -111,7 +113,7 @@ def _run_end(lines: Sequence[Line], start: int, blocked: set[int]) -> int:
     run = _Run()
     run.rows.append(atoms_of(lines[start]))
     end, at, singles = start + 1, start + 1, 0
-    while at < len(lines):
+    while at < min(len(lines), start + MOST_LINES):
         line, last = lines[at], lines[at - 1]
         if at in blocked or line.column != lines[start].column or CAPTION.match(line.text):
             break
@@ -182,8 +184,10 @@ def _follows_tightly(lines: Sequence[Line], at: int, run: _Run, tight: float) ->
         return False
     if any(c.x0 - NEAR <= line.x0 and line.x1 <= c.x1 + NEAR for c in columns[1:]):
         return True
-    label = len(columns) > 1 and columns[0].x0 - NEAR <= line.x0 and line.x1 <= columns[1].x0 + NEAR
-    return label and _is_numeric(run.rows, columns) and goes_on(last.cells[0].text, line.text)
+    if len(columns) < 2 or line.x1 > columns[1].x0 + NEAR or not _is_numeric(run.rows, columns):
+        return False
+    centred = pitch(last, line) < CENTRED * line.size and line.x1 < last.x0
+    return centred or (columns[0].x0 - NEAR <= line.x0 and goes_on(last.cells[0].text, line.text))
 
 
 def _stack_ends(lines: Sequence[Line], start: int, end: int, floor: int, blocked: set[int]) -> tuple[int, int]:
