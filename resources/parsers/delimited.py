@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipelines.records import Block, BlockCell, ParsedFile, Run
+from resources.parsers.header_rows import has_header
 from resources.parsers.source_text import read_text
 
 ORIGIN = "delimited"
 MOST_CELLS = 2_000_000
 _DELIMITERS = ",;\t|"
-_NUMBER = re.compile(r"[-+(]?[$€£₴]?\s*\d[\d\s.,:/%-]*\)?")
 
 _Field = tuple[int, int, str]
 """Start and end in the source (quotes excluded), and the value."""
@@ -56,14 +56,6 @@ def _rows(source: str, delimiter: str) -> Iterator[list[_Field]]:
             yield row
             row = []
             at += 2 if source.startswith("\r\n", at) else 1
-
-
-def has_header(first: list[str], others: list[list[str]]) -> bool:
-    """Whether the first row names the columns: all filled, distinct, none a number."""
-    filled = [value.strip() for value in first]
-    if not filled or not all(filled) or len(set(filled)) < len(filled) or not others:
-        return False
-    return not any(_NUMBER.fullmatch(value) for value in filled)
 
 
 def parse(path: Path) -> ParsedFile:

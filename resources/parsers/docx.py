@@ -9,22 +9,25 @@ from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pipelines.errors import DocumentError
 from pipelines.records import Block, BlockCell, ParsedFile, Run
-from resources.parsers.docx_numbering import Numbering, W, value_of
+from resources.parsers.docx_inline import MC, control_name, inline
+from resources.parsers.docx_looks import Look, headings_by_look, look_of
+from resources.parsers.docx_numbering import Numbering, W, is_on, value_of
 from resources.parsers.docx_styles import Style, styles_of
+from resources.parsers.header_rows import reads_as_header
+from resources.parsers.key_values import key_value
+from resources.parsers.office_graphics import chart_blocks, diagram_blocks
 from resources.parsers.office_package import core_properties, opened_package, relations, xml_part
 
 ORIGIN = "docx"
+TITLES = ("title", "назва")
 MAIN = "word/document.xml"
-_M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
-_MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
-_LEFT_OUT_NAMES = "del moveFrom instrText delText pPr rPr tblPr tcPr sectPr sdtPr sdtEndPr"
-_LEFT_OUT = frozenset(f"{W}{name}" for name in _LEFT_OUT_NAMES.split())
 _LIST_STYLE = re.compile(r"list (bullet|number)\s*(\d)?\Z")
 _CODE_STYLE = re.compile(r"code|preformatted|source|listing", re.IGNORECASE)
 _CAPTION_TEXT = re.compile(r"(table|figure|fig\.|таблиця|рисунок|рис\.)\s*\d", re.IGNORECASE)
@@ -40,18 +43,39 @@ def parse(path: Path) -> ParsedFile:
         reader = _Reader(
             styles_of(xml_part(package, "word/styles.xml", path)),
             Numbering(xml_part(package, "word/numbering.xml", path)),
+            _parts(package, path),
         )
         body = document.find(f"{W}body")
-        blocks = list(reader.blocks(body)) if body is not None else []
+        blocks = _levelled(list(reader.blocks(body)), reader.looks) if body is not None else []
         notes = list(_notes(package, reader, path))
         headers, footers = _edges(package, reader, path)
         properties = core_properties(package, path)
     return ParsedFile((*headers, *blocks, *notes, *footers), properties, None, (), ORIGIN)
 
 
+def _levelled(blocks: list[Block], looks: dict[int, Look]) -> list[Block]:
+    """Under a title, read as level 0, all other headings are one deeper. Without any heading by style, those
+    that look like one."""
+    levels = [block.level for block in blocks if block.kind == "heading" and block.level is not None]
+    if not levels:
+        return headings_by_look(blocks, looks)
+    if min(levels) > 0:
+        return blocks
+    return [replace(b, level=b.level + 1) if b.kind == "heading" and b.level is not None else b for b in blocks]
+
+
+def _parts(package: zipfile.ZipFile, path: Path) -> Callable[[str], Any]:
+    related = relations(package, MAIN, path)
+    return lambda key: xml_part(package, related[key][1], path) if key in related else None
+
+
 class _Reader:
-    def __init__(self, styles: dict[str, Style], numbering: Numbering) -> None:
-        self.styles, self.numbering = styles, numbering
+    """`part` gives the root of the part that a relation of the document points to, or None."""
+
+    def __init__(self, styles: dict[str, Style], numbering: Numbering, part: Callable[[str], Any]) -> None:
+        self.styles, self.numbering, self.part = styles, numbering, part
+        self.plain = styles.get("", Style())
+        self.looks: dict[int, Look] = {}
 
     def blocks(self, container: Any) -> Iterator[Block]:
         """Paragraphs and tables of a body, cell, box or note, through content controls."""
@@ -60,26 +84,46 @@ class _Reader:
                 yield from self._paragraph(element)
             elif element.tag == f"{W}tbl":
                 yield from self._table(element)
-            elif element.tag in (f"{W}sdt", f"{W}sdtContent", f"{W}customXml", f"{W}ins", f"{W}moveTo"):
+            elif element.tag == f"{W}sdt":
+                yield from self._control(element)
+            elif element.tag in (f"{W}sdtContent", f"{W}customXml", f"{W}ins", f"{W}moveTo"):
                 yield from self.blocks(element)
-            elif element.tag == f"{_MC}AlternateContent":
-                chosen = element.find(f"{_MC}Choice")
+            elif element.tag == f"{MC}AlternateContent":
+                chosen = element.find(f"{MC}Choice")
                 if chosen is not None:
                     yield from self.blocks(chosen)
 
     # ------------------------------------------------------------ paragraphs
 
+    def _control(self, control: Any) -> Iterator[Block]:
+        """Blocks in a content control; what holds one line is a value with the control's title as its label."""
+        blocks = list(self.blocks(control))
+        properties = control.find(f"{W}sdtPr")
+        filled = properties is not None and properties.find(f"{W}showingPlcHdr") is None
+        if filled and len(blocks) == 1 and blocks[0].runs:
+            value = "".join(run.text for run in blocks[0].runs)
+            pair = key_value(control_name(properties), value)
+            blocks = [replace(blocks[0], metadata={**pair, **blocks[0].metadata})]
+        yield from blocks
+
     def _paragraph(self, paragraph: Any) -> Iterator[Block]:
-        pieces, boxes, formulas = _inline(paragraph)
-        style = self.styles.get(value_of(paragraph, "w:pPr/w:pStyle") or "", Style())
-        runs = tuple(Run(piece, joined=True) for piece in pieces if piece)
-        text = "".join(pieces).strip()
-        if text:
-            yield self._block(paragraph, style, runs, text, formulas)
+        found = inline(paragraph)
+        style = self.styles.get(value_of(paragraph, "w:pPr/w:pStyle") or "", self.plain)
+        runs = tuple(Run(piece, joined=True) for piece in found.pieces if piece)
+        if found.text:
+            block = self._block(paragraph, style, runs, found.text, found.formulas)
+            if found.controls:
+                block = replace(block, metadata=found.fields())
+            self.looks[id(block)] = look_of(paragraph, style)
+            yield block
         elif paragraph.find(f"{W}pPr/{W}pBdr/{W}bottom") is not None:
             yield Block("break")
-        for box in boxes:
+        for box in found.boxes:
             yield from self.blocks(box)
+        for chart in map(self.part, found.charts):
+            yield from chart_blocks(chart, None, figures=True) if chart is not None else ()
+        for diagram in map(self.part, found.diagrams):
+            yield from diagram_blocks(diagram, None) if diagram is not None else ()
 
     def _block(self, paragraph: Any, style: Style, runs: tuple[Run, ...], text: str, formulas: bool) -> Block:
         number = value_of(paragraph, "w:pPr/w:numPr/w:numId") or style.number
@@ -92,8 +136,8 @@ class _Reader:
         bullet = not numbered or self.numbering.is_bullet(number or "", level)
         if marker and not bullet:
             runs = (Run(marker), Run(" ", joined=True), *runs)
-        if name in ("title", "назва") or depth is not None:
-            return Block("heading", runs, 1 if depth is None else depth + 1)
+        if name in TITLES or depth is not None:
+            return Block("heading", runs, 0 if depth is None else depth + 1)
         if name == "caption" or (name.startswith("caption") and _CAPTION_TEXT.match(text)):
             return Block("caption", runs)
         listed = _LIST_STYLE.match(name)
@@ -111,35 +155,58 @@ class _Reader:
 
     def _table(self, table: Any) -> Iterator[Block]:
         """A table of one cell is a box around text: its blocks."""
-        rows = [list(_cells(row)) for row in _rows(table)]
+        elements = list(_rows(table))
+        rows = [list(_cells(row)) for row in elements]
         if sum(map(len, rows)) == 1:
-            yield from self.blocks(rows[0][0])
+            yield from self.blocks(next(cell for row in rows for cell in row))
             return
         cells: list[BlockCell] = []
+        pairs: dict[str, str] = {}
         open_cells: dict[int, int] = {}
-        headers = _header_rows(table)
+        headers = self._header_rows(table, elements, rows)
         for at, row in enumerate(rows):
-            column = _skipped_columns(list(_rows(table))[at])
+            column = _skipped_columns(elements[at])
             for cell in row:
+                runs = self._cell_runs(cell, pairs)
                 wide = max(1, int(value_of(cell, "w:tcPr/w:gridSpan") or 1))
                 merge = cell.find(f"{W}tcPr/{W}vMerge")
                 goes_on = merge is not None and merge.get(f"{W}val") != "restart"
                 if goes_on and column in open_cells:
                     owner = cells[open_cells[column]]
-                    cells[open_cells[column]] = _taller(owner, at, self._cell_runs(cell))
+                    cells[open_cells[column]] = _taller(owner, at, runs)
                 else:
                     if merge is not None:
                         open_cells[column] = len(cells)
                     else:
                         open_cells.pop(column, None)
-                    cells.append(BlockCell(at, column, self._cell_runs(cell), 1, wide, at < headers))
+                    cells.append(BlockCell(at, column, runs, 1, wide, at < headers))
                 column += wide
-        yield Block("table", cells=tuple(cells))
+        yield Block("table", cells=tuple(cells), metadata=pairs)
 
-    def _cell_runs(self, cell: Any) -> tuple[Run, ...]:
-        """Text of a cell's paragraphs and of tables inside it, a space apart."""
+    def _header_rows(self, table: Any, elements: list[Any], rows: list[list[Any]]) -> int:
+        """Rows marked as repeating headers; else the first row where the table's style sets it apart, or all its
+        text is bold, or it reads as one."""
+        marked = 0
+        while marked < len(elements) and is_on(elements[marked].find(f"{W}trPr/{W}tblHeader")):
+            marked += 1
+        if marked or len(elements) < 2:
+            return marked if marked < len(elements) else 0
+        look = table.find(f"{W}tblPr/{W}tblLook")
+        styled = look is not None and (look.get(f"{W}firstRow") == "1" or int(look.get(f"{W}val") or "0", 16) & 0x20)
+        styled = styled and value_of(table, "w:tblPr/w:tblStyle") not in (None, "TableGrid", "TableNormal")
+        if styled or (_is_bold(elements[0]) and not _is_bold(elements[1])):
+            return 1
+        first, *others = [[_words(cell) for cell in row] for row in rows]
+        return int(len(first) > 1 and reads_as_header(first, others))
+
+    def _cell_runs(self, cell: Any, pairs: dict[str, str]) -> tuple[Run, ...]:
+        """Text of a cell's paragraphs and of tables inside it, a space apart; `pairs` takes its fields."""
         runs: list[Run] = []
+        control = cell.getparent().getparent()
+        if control.tag == f"{W}sdt":
+            pairs.update(key_value(control_name(control.find(f"{W}sdtPr")), _words(cell)))
         for block in self.blocks(cell):
+            pairs.update(block.metadata)
             inner = [run for own in block.cells for run in (Run(" ", joined=True), *own.runs)]
             bullet = [Run(f"{block.marker} ")] if block.kind == "list_item" and block.marker == "•" else []
             runs += [Run(" ", joined=True), *bullet, *block.runs, *inner]
@@ -170,70 +237,13 @@ def _skipped_columns(row: Any) -> int:
     return int(value_of(row, "w:trPr/w:gridBefore") or 0)
 
 
-def _is_on(element: Any) -> bool:
-    return element is not None and element.get(f"{W}val") not in ("0", "false", "off")
-
-
-def _header_rows(table: Any) -> int:
-    """Rows marked as repeating headers; else the first row where the table's style sets it apart or
-    all its text is bold."""
-    rows = list(_rows(table))
-    marked = 0
-    while marked < len(rows) and _is_on(rows[marked].find(f"{W}trPr/{W}tblHeader")):
-        marked += 1
-    if marked or len(rows) < 2:
-        return marked if marked < len(rows) else 0
-    look = table.find(f"{W}tblPr/{W}tblLook")
-    styled = look is not None and (look.get(f"{W}firstRow") == "1" or int(look.get(f"{W}val") or "0", 16) & 0x20)
-    styled = styled and value_of(table, "w:tblPr/w:tblStyle") not in (None, "TableGrid", "TableNormal")
-    return 1 if styled or (_is_bold(rows[0]) and not _is_bold(rows[1])) else 0
+def _words(cell: Any) -> str:
+    return "".join(text.text or "" for text in cell.iter(f"{W}t"))
 
 
 def _is_bold(row: Any) -> bool:
     runs = [run for run in row.iter(f"{W}r") if any((t.text or "").strip() for t in run.findall(f"{W}t"))]
-    return bool(runs) and all(_is_on(run.find(f"{W}rPr/{W}b")) for run in runs)
-
-
-# ---------------------------------------------------------------- inline
-
-
-def _inline(paragraph: Any) -> tuple[list[str], list[Any], bool]:
-    """Pieces of text in order, text boxes anchored in the paragraph, whether there is a formula."""
-    pieces: list[str] = []
-    boxes: list[Any] = []
-    formulas = False
-    stack = list(reversed(paragraph))
-    while stack:
-        element = stack.pop()
-        tag = element.tag
-        if not isinstance(tag, str) or tag in _LEFT_OUT:
-            continue
-        if tag == f"{W}t" or tag == f"{_M}t":
-            formulas = formulas or tag == f"{_M}t"
-            pieces.append(element.text or "")
-        elif tag in (f"{W}tab", f"{W}ptab"):
-            pieces.append("\t")
-        elif tag in (f"{W}br", f"{W}cr"):
-            pieces.append("\n")
-        elif tag == f"{W}noBreakHyphen":
-            pieces.append("-")
-        elif tag == f"{W}sym":
-            pieces.append(_symbol(element))
-        elif tag == f"{W}txbxContent":
-            boxes.append(element)
-        elif tag == f"{_MC}AlternateContent":
-            chosen = element.find(f"{_MC}Choice")
-            stack += list(reversed(chosen if chosen is not None else element))
-        else:
-            stack += list(reversed(element))
-    return pieces, boxes, formulas
-
-
-def _symbol(element: Any) -> str:
-    try:
-        return chr(int(element.get(f"{W}char") or "", 16))
-    except ValueError:
-        return ""
+    return bool(runs) and all(is_on(run.find(f"{W}rPr/{W}b")) for run in runs)
 
 
 def _has_prose(paragraph: Any) -> bool:
@@ -250,13 +260,15 @@ def _is_mono(paragraph: Any) -> bool:
 
 
 def _notes(package: zipfile.ZipFile, reader: _Reader, path: Path) -> Iterator[Block]:
-    for part, tag in (("word/footnotes.xml", "footnote"), ("word/endnotes.xml", "endnote")):
-        root = xml_part(package, part, path)
+    """Footnotes, endnotes and comments."""
+    for tag in ("footnote", "endnote", "comment"):
+        root = xml_part(package, f"word/{tag}s.xml", path)
+        part = {"part": "comment"} if tag == "comment" else {}
         for note in root.findall(f"{W}{tag}") if root is not None else ():
             if note.get(f"{W}type") in ("separator", "continuationSeparator", "continuationNotice"):
                 continue
             for block in reader.blocks(note):
-                yield Block("footnote", block.runs, marker=note.get(f"{W}id"))
+                yield Block("footnote", block.runs, marker=note.get(f"{W}id"), metadata=part)
 
 
 def _edges(package: zipfile.ZipFile, reader: _Reader, path: Path) -> tuple[list[Block], list[Block]]:

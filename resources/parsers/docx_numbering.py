@@ -16,6 +16,11 @@ def value_of(element: Any, path: str) -> str | None:
     return None if found is None else found.get(f"{W}val")
 
 
+def is_on(element: Any, namespace: str = W) -> bool:
+    """Whether a property that may be switched off, such as `w:b`, is there and on."""
+    return element is not None and element.get(f"{namespace}val") not in ("0", "false", "off")
+
+
 @dataclass(slots=True)
 class _Level:
     start: int = 1

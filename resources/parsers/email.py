@@ -18,10 +18,11 @@ from pathlib import Path
 from pipelines.errors import DocumentError
 from pipelines.records import Block, ParsedFile, Run
 from resources.parsers.html import parse_source
+from resources.parsers.key_values import key_value
 from resources.parsers.text import blocks_of_text
 
 ORIGIN = "email"
-_HEADERS = (("From", "from"), ("To", "to"), ("Cc", "cc"), ("Date", "date"))
+_HEADERS = ("From", "To", "Cc", "Date")
 _QUOTED = re.compile(r"(?m)^>+ ?")
 
 
@@ -36,9 +37,9 @@ def parse(path: Path) -> ParsedFile:
     blocks: list[Block] = []
     if properties.get("title"):
         blocks.append(Block("heading", (Run(properties["title"]),), 1))
-    for header, key in _HEADERS:
+    for header in _HEADERS:
         if value := _header(message, header):
-            blocks.append(Block("key_value", (Run(f"{header}: {value}"),), metadata={"key": key, "value": value}))
+            blocks.append(Block("key_value", (Run(f"{header}: {value}"),), metadata=key_value(header, value)))
     blocks += _body(message, path.name)
     names = [part.get_filename() or "unnamed" for part in message.iter_attachments()]
     notes = (f"attachments were not read: {', '.join(names)}",) if names else ()

@@ -10,12 +10,14 @@ import re
 from pathlib import Path
 from typing import Any
 
-from pipelines.errors import DocumentError
 from pipelines.records import Block, ParsedFile, Run
+from resources.parsers.html_source import properties_of, source_of, tree_of
 from resources.parsers.html_tables import is_data_table, table_blocks
-from resources.parsers.source_text import Finder, decode
+from resources.parsers.source_text import Finder
 
 ORIGIN = "lxml"
+LARGEST_ICON = 32
+"""Pixels; what a smaller picture is said to show is not read."""
 _SKIPPED = frozenset(
     ("script", "style", "noscript", "template", "svg", "head", "iframe", "object", "embed", "canvas", "audio", "video")
 )
@@ -29,86 +31,23 @@ _HEADING = re.compile(r"h([1-6])\Z")
 _SECTIONING = frozenset(("main", "article", "section", "aside", "td", "li"))
 _ROLES = {"navigation": "nav", "banner": "header", "contentinfo": "footer"}
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
-_META_CHARSET = re.compile(rb"""<meta[^>]{0,200}charset\s*=\s*["']?\s*([\w-]{2,40})""", re.IGNORECASE)
-_PROLOG = re.compile(r"\s*<\?xml[^>]*\?>")
-_DATE_NAMES = (
-    "effective_date effective-date dcterms.issued dc.date dcterms.date date article:modified_time "
-    "article:published_time dcterms.modified datepublished last-modified pubdate"
-)
-_DATES = tuple(_DATE_NAMES.split())
-_FREE = {"author": "author", "dc.creator": "author", "description": "description", "keywords": "keywords"}
 
 
 def parse(path: Path) -> ParsedFile:
     """Raises DocumentError: `corrupt`, `limit_exceeded` (nested too deeply)."""
-    source, warnings = _source(path.read_bytes(), path.name)
+    source, warnings = source_of(path.read_bytes(), path.name)
     return parse_source(source, path.name, warnings)
 
 
 def parse_source(source: str, name: str, warnings: tuple[str, ...] = ()) -> ParsedFile:
-    root = _tree(source, name)
+    root = tree_of(source, name)
     if root is None:
         return ParsedFile((), {}, None, warnings, ORIGIN)
     walker = _Walker(Finder(source, limit=200_000, markup=True), root)
     walker.walk()
     if walker.hidden:
         warnings += (f"{walker.hidden} hidden elements were left out",)
-    return ParsedFile(tuple(walker.blocks), _properties(root), None, warnings, ORIGIN)
-
-
-def _source(data: bytes, name: str) -> tuple[str, tuple[str, ...]]:
-    try:
-        return data.decode("utf-8-sig"), ()
-    except UnicodeDecodeError:
-        pass
-    declared = _META_CHARSET.search(data[:4096])
-    if declared is not None and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        try:
-            return data.decode(declared[1].decode("ascii")), ()
-        except (UnicodeDecodeError, LookupError):
-            pass
-    return decode(data, name)
-
-
-def _tree(source: str, name: str) -> Any:
-    from lxml import etree
-
-    text = _PROLOG.sub("", source, count=1).replace("\x00", "\ufffd")
-    text = "".join(char for char in text if not 0xD800 <= ord(char) <= 0xDFFF) if not text.isascii() else text
-    if not text.strip():
-        return None
-    data = text.encode("utf-8")
-    for huge in (False, True):
-        parser = etree.HTMLParser(
-            encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True, recover=True, huge_tree=huge
-        )
-        root = etree.fromstring(data, parser)
-        if not any("depth" in entry.message.lower() or "huge" in entry.message.lower() for entry in parser.error_log):
-            return root
-    raise DocumentError(f"{name}: elements are nested too deeply; simplify the page", "limit_exceeded")
-
-
-def _properties(root: Any) -> dict[str, str]:
-    properties: dict[str, str] = {}
-    title = root.find(".//title")
-    if title is not None:
-        properties["title"] = "".join(title.itertext())
-    if root.get("lang"):
-        properties["language"] = root.get("lang")
-    named: dict[str, str] = {}
-    for meta in root.iter("meta"):
-        key = meta.get("name") or meta.get("property") or meta.get("itemprop") or meta.get("http-equiv") or ""
-        named.setdefault(key.lower(), meta.get("content") or "")
-    for key in _DATES:
-        if named.get(key, "").strip():
-            properties["effective_date"] = named[key]
-            break
-    if named.get("version", "").strip():
-        properties["version"] = named["version"]
-    for key, own in _FREE.items():
-        if named.get(key, "").strip():
-            properties.setdefault(own, named[key])
-    return properties
+    return ParsedFile(tuple(walker.blocks), properties_of(root), None, warnings, ORIGIN)
 
 
 class _Walker:
@@ -118,6 +57,7 @@ class _Walker:
         self.finder, self.root = finder, root
         self.blocks: list[Block] = []
         self.runs: list[Run] = []
+        self.has_words = False
         self.stack: list[str] = []
         self.lists: list[dict[str, Any]] = []
         self.term: list[Run] = []
@@ -159,7 +99,9 @@ class _Walker:
         elif tag == "hr":
             self.blocks.append(Block("break"))
         elif tag == "br":
-            self.runs.append(Run("\n", joined=True))
+            self._line_break()
+        elif tag == "img":
+            self._picture(element)
         elif tag == "pre":
             self._code(element)
             events.skip_subtree()
@@ -187,7 +129,26 @@ class _Walker:
     def _text(self, text: str | None) -> None:
         if not text:
             return
+        self.has_words = self.has_words or bool(text.strip())
         self.runs.append(self.finder.run(text, joined=True) if text.strip() else Run(" ", joined=True))
+
+    def _line_break(self) -> None:
+        """Two in a row end a paragraph, where no element does."""
+        before = next((run.text for run in reversed(self.runs) if run.text != " "), "")
+        if before == "\n" and not any(_HEADING.match(name) or name == "dt" for name in self.stack):
+            self._flush()
+        else:
+            self.runs.append(Run("\n", joined=True))
+
+    def _picture(self, image: Any) -> None:
+        """What a picture is said to show, where it has no caption: with the words around it, else a
+        caption."""
+        text = (image.get("alt") or "").strip()
+        figure = next(image.iterancestors("figure"), None)
+        captioned = figure is not None and figure.find(".//figcaption") is not None
+        if text and not captioned and not _is_icon(image):
+            space = Run(" ", joined=True)
+            self.runs += (space, self.finder.run(text, joined=True, node=False), space)
 
     # ------------------------------------------------------------ blocks
 
@@ -205,6 +166,7 @@ class _Walker:
 
     def _flush(self) -> None:
         runs, self.runs = self.runs, []
+        has_words, self.has_words = self.has_words, False
         if not any(run.text.strip() for run in runs):
             return
         inner = next((name for name in reversed(self.stack) if name in _BLOCKS or _HEADING.match(name)), "")
@@ -223,9 +185,10 @@ class _Walker:
             self.blocks.append(Block("list_item", joined, max(1, len(self.lists))))
         elif self.lists and "li" in self.stack:
             self._item(runs)
+        elif inner in ("figcaption", "caption") or not has_words:
+            self.blocks.append(Block("caption", tuple(runs)))
         else:
-            kind = "caption" if inner in ("figcaption", "caption") else "quote" if "blockquote" in self.stack else ""
-            self.blocks.append(Block(kind or "paragraph", tuple(runs)))
+            self.blocks.append(Block("quote" if "blockquote" in self.stack else "paragraph", tuple(runs)))
 
     def _flush_term(self) -> None:
         if self.term:
@@ -258,6 +221,11 @@ class _Walker:
 
 def _inside(element: Any, tags: tuple[str, ...]) -> bool:
     return any(parent.tag in tags for parent in element.iterancestors())
+
+
+def _is_icon(image: Any) -> bool:
+    sizes = [int(size) for side in ("width", "height") if (size := image.get(side) or "").isdigit()]
+    return bool(sizes) and max(sizes) <= LARGEST_ICON
 
 
 def _list_state(element: Any, tag: str) -> dict[str, Any]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pipelines.records import Block, BlockCell, Run
+from resources.parsers.header_rows import reads_as_header
 from resources.parsers.source_text import Finder
 
 MOST_SPAN = 1000
+MOST_OF_A_GRID = 4000
+"""Characters of a table with tables or headings inside that is not a layout."""
 _SKIPPED = frozenset(("script", "style", "template", "svg", "noscript"))
 _BREAKING_NAMES = "p div br li ul ol tr td th h1 h2 h3 h4 h5 h6 pre blockquote dd dt"
 _BREAKING = frozenset(_BREAKING_NAMES.split())
@@ -28,14 +32,18 @@ def _cells(row: Any) -> list[Any]:
 
 
 def is_data_table(table: Any) -> bool:
-    """Whether a table holds data, not the layout of a page: two columns and rows somewhere, no table
-    or heading inside."""
+    """Whether a table holds data, not the layout of a page: two columns somewhere; and, where a table or
+    heading is inside, a plain grid of little text."""
     if (table.get("role") or "") in ("presentation", "none"):
         return False
-    if any(element.tag in ("table", "h1", "h2", "h3") for element in table.iterdescendants()):
+    rows = [_cells(row) for row in _rows(table)]
+    if max(map(len, rows), default=0) < 2:
         return False
-    rows = [len(_cells(row)) for row in _rows(table)]
-    return max(rows, default=0) >= 2
+    if not any(element.tag in ("table", "h1", "h2", "h3") for element in table.iterdescendants()):
+        return True
+    grid = len(rows) > 1 and len({sum(_span(cell, "colspan") for cell in row) for row in rows}) == 1
+    grid = grid and min(map(len, rows)) > 1
+    return grid and sum(map(len, table.itertext())) < MOST_OF_A_GRID
 
 
 def _span(cell: Any, name: str) -> int:
@@ -98,5 +106,16 @@ def table_blocks(table: Any, finder: Finder) -> list[Block]:
             cells.append(BlockCell(at, column, tuple(runs_in(cell, finder)), tall, wide, in_header))
             column += wide
     if cells and all(cell.header for cell in cells):
-        cells = [BlockCell(c.row, c.column, c.runs, c.row_span, c.column_span, False) for c in cells]
+        cells = [replace(cell, header=False) for cell in cells]
+    elif not any(cell.tag == "th" for row in _rows(table) for cell in _cells(row)) and _has_header(cells):
+        cells = [replace(cell, header=cell.row == 0) for cell in cells]
     return [*blocks, Block("table", cells=tuple(cells))]
+
+
+def _has_header(cells: Sequence[BlockCell]) -> bool:
+    """Whether the first row of a table that marks no header cells reads as one."""
+    rows: dict[int, list[str]] = {}
+    for cell in cells:
+        rows.setdefault(cell.row, []).append("".join(run.text for run in cell.runs))
+    first, *others = rows.values()
+    return all(cell.row_span == 1 for cell in cells if cell.row == 0) and reads_as_header(first, others)

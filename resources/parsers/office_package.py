@@ -89,6 +89,31 @@ def xml_part(package: zipfile.ZipFile, name: str, path: Path) -> Any:
         raise DocumentError(f"{path.name}: {name} cannot be read ({error})", code) from None
 
 
+def streamed(package: zipfile.ZipFile, name: str, tag: str, path: Path) -> Iterator[Any]:
+    """Elements of one part by their local name, in any namespace, one after the other: each is emptied when
+    the next is asked for. None where the package has no such part.
+
+    Raises DocumentError: `corrupt`, `limit_exceeded` (entities)."""
+    from lxml import etree
+
+    if name not in package.NameToInfo:
+        return
+    with package.open(name) as stream:
+        head = stream.read(65536)
+        if b"<!DOCTYPE" in head[:4096] or b"<!ENTITY" in head:
+            raise DocumentError(f"{path.name}: {name} declares entities, which Office files do not", "limit_exceeded")
+        stream.seek(0)
+        safely = {"resolve_entities": False, "no_network": True, "load_dtd": False, "huge_tree": False}
+        try:
+            for _, element in etree.iterparse(stream, tag=f"{{*}}{tag}", remove_comments=True, **safely):
+                yield element
+                element.clear()
+                while element.getprevious() is not None:
+                    del element.getparent()[0]
+        except etree.XMLSyntaxError as error:
+            raise DocumentError(f"{path.name}: {name} cannot be read ({error})", "corrupt") from None
+
+
 def _transitional(data: bytes) -> bytes:
     known = (
         (b"wordprocessingml/main", b"wordprocessingml/2006/main"),

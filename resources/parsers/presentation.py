@@ -8,9 +8,11 @@ from typing import Any
 
 from pipelines.errors import DocumentError
 from pipelines.records import Block, BlockCell, ParsedFile, Run
-from resources.parsers.office_package import core_properties, opened_package
+from resources.parsers.office_graphics import DGM, chart_blocks, diagram_blocks
+from resources.parsers.office_package import core_properties, opened_package, xml_parser
 
 ORIGIN = "python-pptx"
+_R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _FURNITURE = ("DATE", "FOOTER", "SLIDE_NUMBER")
 ROW_HEIGHT = 180_000
 """EMU; shapes whose tops are this close are read from left to right."""
@@ -60,8 +62,20 @@ def _leaves(shapes: Any) -> Iterator[Any]:
 def _shape(shape: Any, place: str) -> Iterator[Block]:
     if getattr(shape, "has_table", False) and shape.has_table:
         yield _table(shape.table, place)
+    elif getattr(shape, "has_chart", False) and shape.has_chart:
+        yield from chart_blocks(shape.chart.part._element, place, figures=True)
     elif shape.has_text_frame:
         yield from _paragraphs(shape, place)
+    else:
+        yield from _diagram(shape, place)
+
+
+def _diagram(shape: Any, place: str) -> Iterator[Block]:
+    from lxml import etree
+
+    for relations in shape._element.iter(f"{DGM}relIds"):
+        part = shape.part.related_part(relations.get(f"{_R}dm"))
+        yield from diagram_blocks(etree.fromstring(part.blob, xml_parser()), place)
 
 
 def _paragraphs(shape: Any, place: str) -> Iterator[Block]:

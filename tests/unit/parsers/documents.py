@@ -1,7 +1,8 @@
-"""Small helpers: a listed document for a file, and its elements."""
+"""Small helpers: a listed document for a file, its elements, a DOCX of raw XML."""
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 from pipelines.indexing.elements import build_elements
@@ -41,3 +42,35 @@ def pdf_of(path: Path, pages: list[list[tuple[float, float, str]]], **options: o
         canvas.showPage()
     canvas.save()
     return path
+
+
+_OFFICE = "http://schemas.openxmlformats.org"
+W = (
+    f'xmlns:w="{_OFFICE}/wordprocessingml/2006/main" xmlns:m="{_OFFICE}/officeDocument/2006/math" '
+    f'xmlns:r="{_OFFICE}/officeDocument/2006/relationships" xmlns:a="{_OFFICE}/drawingml/2006/main" '
+    f'xmlns:c="{_OFFICE}/drawingml/2006/chart" xmlns:dgm="{_OFFICE}/drawingml/2006/diagram" '
+    'xmlns:w14="http://schemas.microsoft.com/office/word/2010/wordml"'
+)
+
+
+def docx_of(folder: Path, body: str, **parts: str) -> Path:
+    """`parts` are in the folder word, XML where the name has no ending."""
+    path = folder / "made.docx"
+    with zipfile.ZipFile(path, "w") as package:
+        package.writestr("word/document.xml", f"<w:document {W}><w:body>{body}</w:body></w:document>")
+        for name, content in parts.items():
+            package.writestr(f"word/{name}" + ("" if "." in name else ".xml"), content)
+    return path
+
+
+def related(*targets: str) -> str:
+    """Relations `r1`, `r2` ... to parts, by the type that is their folder's name without the s."""
+    links = "".join(
+        f'<Relationship Id="r{at}" Type="{_OFFICE}/x/{target.split("/")[0].rstrip("s")}" Target="{target}"/>'
+        for at, target in enumerate(targets, start=1)
+    )
+    return f'<Relationships xmlns="{_OFFICE}/package/2006/relationships">{links}</Relationships>'
+
+
+def run(text: str) -> str:
+    return f"<w:r><w:t xml:space='preserve'>{text}</w:t></w:r>"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from resources.parsers.number_formats import shown
-from tests.unit.parsers.documents import elements_of, outline
+from tests.unit.parsers.documents import W, docx_of, elements_of, outline, run
 
 LIBRARY = Path(__file__).parents[2] / "data" / "library"
 
@@ -47,7 +47,7 @@ def test_docx_headings_lists_tables_properties(tmp_path: Path) -> None:
     assert outline(elements) == [
         ("page_header", None, "Running header"),
         ("heading", 1, "Proposal"),
-        ("heading", 1, "Terms"),
+        ("heading", 2, "Terms"),
         ("list_item", 1, "First point"),
         ("list_item", 2, "Deeper"),
         ("list_item", 1, "1. Step one"),
@@ -62,24 +62,6 @@ def test_docx_headings_lists_tables_properties(tmp_path: Path) -> None:
         ("Fee", 1, 2, True),
         ("Move", 2, 1, False),
     ]
-
-
-W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
-
-
-def docx_of(folder: Path, body: str, **parts: str) -> Path:
-    import zipfile
-
-    path = folder / "made.docx"
-    with zipfile.ZipFile(path, "w") as package:
-        package.writestr("word/document.xml", f"<w:document {W}><w:body>{body}</w:body></w:document>")
-        for name, content in parts.items():
-            package.writestr(f"word/{name}.xml", content)
-    return path
-
-
-def run(text: str) -> str:
-    return f"<w:r><w:t xml:space='preserve'>{text}</w:t></w:r>"
 
 
 def test_docx_keeps_controls_boxes_insertions_and_drops_deletions(tmp_path: Path) -> None:
@@ -211,6 +193,31 @@ def test_pptx_slides_are_pages(tmp_path: Path) -> None:
     assert document.pages == 2
 
 
+def test_pptx_charts_and_groups(tmp_path: Path) -> None:
+    import pptx
+    from pptx.chart.data import CategoryChartData
+    from pptx.enum.chart import XL_CHART_TYPE
+
+    deck = pptx.Presentation()
+    slide = deck.slides.add_slide(deck.slide_layouts[6])
+    data = CategoryChartData()
+    data.categories = ["2024", "2025"]
+    data.add_series("Salt", (7, 8))
+    data.add_series("Fresh", (1.5, None))
+    chart = slide.shapes.add_chart(XL_CHART_TYPE.COLUMN_CLUSTERED, 0, 0, 3_000_000, 2_000_000, data).chart
+    chart.has_title = True
+    chart.chart_title.text_frame.text = "Ducks by year"
+    box = slide.shapes.add_group_shape().shapes.add_textbox(0, 4_000_000, 1_000_000, 500_000)
+    box.text_frame.text = "In a group"
+    path = tmp_path / "deck.pptx"
+    deck.save(str(path))
+    assert [(e.kind, e.text, e.page_start) for e in elements_of(path)[1]] == [
+        ("caption", "Ducks by year", 1),
+        ("table", "Salt\tFresh\n2024\t7\t1.5\n2025\t8", 1),
+        ("paragraph", "In a group", 1),
+    ]
+
+
 def test_eml(tmp_path: Path) -> None:
     from email.message import EmailMessage
 
@@ -230,6 +237,7 @@ def test_eml(tmp_path: Path) -> None:
         ("paragraph", "The quay is closed."),
         ("list_item", "Use the other one."),
     ]
+    assert elements[1].metadata == {"kv.From": "Ann <a@example.com>"}
     assert "map.pdf" in parsed.warnings[0]
 
 
@@ -247,5 +255,5 @@ def test_library_workbook() -> None:
 def test_library_proposal() -> None:
     _, elements, _ = elements_of(LIBRARY / "proposals" / "harbour-records-proposal.docx")
     levels = {element.text: element.level for element in elements if element.kind == "heading"}
-    assert (levels["Proposed service"], levels["Migration"], levels["Approach"]) == (1, 2, 3)
+    assert (levels["Proposed service"], levels["Migration"], levels["Approach"]) == (2, 3, 4)
     assert any(element.kind == "caption" for element in elements)

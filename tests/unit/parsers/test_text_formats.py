@@ -267,3 +267,63 @@ def test_html_declared_encoding(tmp_path: Path) -> None:
 def test_deeply_nested_html_keeps_its_text(tmp_path: Path, depth: int) -> None:
     text = "<body>" + "<div>" * depth + "deep text" + "</div>" * depth + "</body>"
     assert elements_of(written(tmp_path, "deep.html", text))[0].body == "deep text"
+
+
+def test_two_line_breaks_part_paragraphs(tmp_path: Path) -> None:
+    text = "<td>One<br>line<br> <br>Two<br><br><br>Three</td><h2>A<br><br>B</h2>"
+    found = outline(elements_of(written(tmp_path, "a.html", text))[1])
+    assert [words for *_, words in found] == ["One line", "Two", "Three", "A B"]
+
+
+def test_what_a_picture_shows_is_its_caption_unless_it_has_one(tmp_path: Path) -> None:
+    text = (
+        '<p><img alt="A map of quays" src="x.png"></p><p>See <img alt="x &lt; 2" src="f.png"> there.</p>'
+        '<figure><img alt="said twice" src="y.png"><figcaption>The quay</figcaption></figure>'
+        '<p>Go <img alt="arrow" width="16" height="16" src="z.png">on</p><p><img alt="" src="w.png"></p>'
+    )
+    document, elements, _ = elements_of(path := written(tmp_path, "a.html", text))
+    assert outline(elements) == [
+        ("caption", None, "A map of quays"),
+        ("paragraph", None, "See x < 2 there."),
+        ("caption", None, "The quay"),
+        ("paragraph", None, "Go on"),
+    ]
+    assert misplaced(path, elements, document.body) == []
+
+
+@pytest.mark.parametrize(
+    ("cells", "kinds"),
+    [
+        ("<tr><td><h2>A</h2>text</td><td>B</td></tr><tr><td>1</td><td>2</td></tr>", ["table"]),
+        (
+            "<tr><td><table><tr><td>i</td><td>j</td></tr></table></td><td>B</td></tr><tr><td>1</td><td>2</td></tr>",
+            ["table"],
+        ),
+        (
+            "<tr><td colspan=2><h2>Site</h2></td></tr><tr><td>1</td><td>2</td></tr>",
+            ["heading", "paragraph", "paragraph"],
+        ),
+        (f"<tr><td><h2>A</h2></td><td>{'long ' * 900}</td></tr><tr><td>1</td><td>2</td></tr>", None),
+    ],
+    ids=["heading in a cell", "table in a cell", "no grid", "pages in cells"],
+)
+def test_grids_of_little_text_are_tables_whatever_is_in_them(
+    tmp_path: Path, cells: str, kinds: list[str] | None
+) -> None:
+    found = [element.kind for element in elements_of(written(tmp_path, "a.html", f"<table>{cells}</table>"))[1]]
+    assert found == kinds if kinds else "table" not in found
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "headers"),
+    [
+        ("<td>City</td><td>Fee</td>", "<td>Lviv</td><td>€ 12</td>", ["City", "Fee"]),
+        ("<td>City</td><td>Fee</td>", "<td>Lviv</td><td>none</td>", []),
+        ("<td>City</td><td>12</td>", "<td>Lviv</td><td>13</td>", []),
+        ("<td>City</td><td>Fee</td>", "<th>Lviv</th><td>12</td>", []),
+    ],
+    ids=["names over numbers", "words over words", "numbers", "marked otherwise"],
+)
+def test_header_rows_that_nothing_marks(tmp_path: Path, first: str, second: str, headers: list[str]) -> None:
+    (table,) = elements_of(written(tmp_path, "a.html", f"<table><tr>{first}</tr><tr>{second}</tr></table>"))[1]
+    assert [cell.text for cell in table.cells if cell.header] == headers

@@ -1,0 +1,68 @@
+"""Charts and diagrams of Office files: their titles and figures, and their words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pipelines.records import Block, BlockCell, Run
+
+_A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
+DGM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
+MOST_POINTS = 10_000
+
+
+def chart_blocks(chart: Any, locator: str | None, figures: bool) -> Iterator[Block]:
+    """The titles of a `c:chartSpace` and of its axes, as captions; with `figures`, a table of its series, as the
+    file caches them: not for a workbook, whose sheets have them."""
+    for title in chart.iter(f"{C}title"):
+        text = " ".join(" ".join(_text(line) for line in title.iter(f"{_A}p")).split())
+        text = text or " ".join(value.text or "" for value in title.iter(f"{C}v"))
+        if text:
+            yield Block("caption", (Run(text, locator=locator),))
+    if figures and (cells := tuple(_cells(list(chart.iter(f"{C}ser")), locator))):
+        yield Block("table", cells=cells)
+
+
+def diagram_blocks(diagram: Any, locator: str | None) -> Iterator[Block]:
+    """The words of a SmartArt diagram, from its `dgm:dataModel`, a list item a point."""
+    for point in diagram.iter(f"{DGM}pt"):
+        text = " ".join(" ".join(_text(line) for line in point.iter(f"{_A}p")).split())
+        if text:
+            yield Block("list_item", (Run(text, locator=locator),), 1, "•")
+
+
+def _text(line: Any) -> str:
+    return "".join(run.text or "" for run in line.iter(f"{_A}t"))
+
+
+def _points(series: Any, *names: str) -> dict[int, str]:
+    """Number of a point -> its text."""
+    for name in names:
+        found = series.find(f"{C}{name}")
+        if found is not None:
+            points = list(found.iter(f"{C}pt"))[:MOST_POINTS]
+            return {int(point.get("idx") or 0): (point.findtext(f"{C}v") or "").strip() for point in points}
+    return {}
+
+
+def _cells(series: list[Any], locator: str | None) -> Iterator[BlockCell]:
+    """A row a category, a column a series."""
+    rows: dict[int, str] = {}
+    for one in series:
+        rows = {**_points(one, "val", "yVal"), **rows, **_points(one, "cat", "xVal")}
+
+    def cell(row: int, column: int, text: str, header: bool = False) -> BlockCell:
+        return BlockCell(row, column, (Run(text, locator=locator),), header=header)
+
+    named = {at: text for one in series for at, text in _points(one, "cat", "xVal").items()}
+    for column, one in enumerate(series, start=1):
+        name = _points(one, "tx").get(0, "") or one.findtext(f"{C}tx/{C}v") or ""
+        yield cell(0, column, name, True)
+    order = {point: row for row, point in enumerate(sorted(rows), start=1)}
+    for point, row in order.items():
+        yield cell(row, 0, named.get(point, str(point + 1)))
+        for column, one in enumerate(series, start=1):
+            if text := _points(one, "val", "yVal").get(point, ""):
+                yield cell(row, column, text)
