@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from itertools import pairwise
 
 from pipelines.indexing.pdf_bookmarks import Bookmark, mark_bookmarked
@@ -13,6 +13,8 @@ from pipelines.indexing.pdf_paragraphs import Draft, Style, is_bullet
 
 LONGEST = 200
 SMALLEST = 0.95
+LEAST_RUN = 3
+LONGEST_BEFORE_TITLE = 60
 LEAST_OUTLINED = 0.5
 """An outline that names fewer of the headings says nothing of their levels: many are remains of styles."""
 _MONTH = (
@@ -129,11 +131,14 @@ def mark_headings(drafts: list[Draft], style: Style, bookmarks: Sequence[Bookmar
         elif at in outlined or _looks_like_heading(draft, following, style, usual, tagged):
             draft.kind = "heading"
     _join_parts(drafts)
+    _unmark_runs(drafts, outlined)
     headings = [(at, draft) for at, draft in enumerate(drafts) if draft.kind == "heading"]
     if len(outlined) >= LEAST_OUTLINED * len(headings):
         for at, draft in headings:
             draft.level = draft.level or outlined.get(at)
-    give_levels([draft for _, draft in headings])
+    before = drafts[: headings[0][0]] if headings else drafts
+    opens = sum(len(line.text) for draft in before for line in draft.lines if not line.hidden) <= LONGEST_BEFORE_TITLE
+    give_levels([draft for _, draft in headings], style, opens and not any(draft.cells for draft in before))
 
 
 def is_bulleted(draft: Draft) -> bool:
@@ -142,13 +147,35 @@ def is_bulleted(draft: Draft) -> bool:
 
 def _looks_like_heading(draft: Draft, following: Draft | None, style: Style, usual: float, tagged: bool) -> bool:
     text = draft.text.strip()
-    if len(text) > LONGEST or is_bulleted(draft) or NEVER.fullmatch(text):
+    if len(text) > LONGEST or is_bulleted(draft) or NEVER.fullmatch(text) or draft.lines[0].hidden:
         return False
     if _by_style(draft, style) or _by_number(draft, following):
         return True
     if not _stands_out(draft, style):
         return False
     return _by_shape(draft, following) or (not tagged and _by_space(draft, following, usual))
+
+
+def _unmark_runs(drafts: Sequence[Draft], outlined: Container[int]) -> None:
+    """Several in a row of one style with nothing between head nothing: lines of a cover, of a list."""
+    run: list[Draft] = []
+    for at, draft in enumerate([*drafts, None]):
+        own = draft is not None and draft.kind == "heading" and draft.level is None and at not in outlined
+        same = own and draft is not None and numbering_of(draft.text) is None
+        if draft is not None and same and (not run or _alike(run[-1], draft)):
+            run.append(draft)
+            continue
+        if draft is not None and not draft.lines and not draft.cells:
+            continue
+        if len(run) >= LEAST_RUN:
+            for other in run:
+                other.kind = "paragraph"
+        run = [draft] if draft is not None and same else []
+
+
+def _alike(a: Draft, b: Draft) -> bool:
+    first, second = a.lines[0], b.lines[0]
+    return first.page == second.page and abs(first.size - second.size) < 0.3 and first.bold == second.bold
 
 
 def _join_parts(drafts: Sequence[Draft]) -> None:

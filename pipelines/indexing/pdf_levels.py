@@ -7,13 +7,14 @@ scheme, or without a number of one style, are siblings wherever they meet.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipelines.indexing.pdf_numbering import Numbering, numbering_of, order
-from pipelines.indexing.pdf_paragraphs import Draft
+from pipelines.indexing.pdf_paragraphs import Draft, Style
 
 DEEPEST = 6
 SAME_SIZE = 0.6
+SAME_SHARE = 0.06
 MUCH_LARGER = 1.25
 
 
@@ -41,29 +42,42 @@ class _Rank:
         mine, theirs = self.numbering, other.numbering
         if mine and theirs:
             return mine.kind == theirs.kind and mine.depth == theirs.depth
-        same_style = abs(self.size - other.size) <= SAME_SIZE and self.weight == other.weight
+        same_style = not self._larger(other) and not other._larger(self) and self.weight == other.weight
         return same_style and mine is None and theirs is None
 
     def _larger(self, other: _Rank) -> bool:
-        return self.size > other.size + SAME_SIZE
+        return self.size > other.size + max(SAME_SIZE, SAME_SHARE * other.size)
 
     def _much_smaller(self, other: _Rank) -> bool:
         return other.size > MUCH_LARGER * self.size
 
 
-def _rank(draft: Draft) -> _Rank:
+def _rank(draft: Draft, style: Style) -> _Rank:
+    """Sizes on a page set throughout in another size count relative to that."""
     bold = all(line.bold for line in draft.lines)
     italic = all(line.italic for line in draft.lines)
     letters = [char for char in draft.text if char.isalpha()]
     capitals = len(letters) > 3 and not any(char.islower() for char in letters)
-    return _Rank(draft.size, 4 * bold + 2 * capitals - italic, numbering_of(draft.text))
+    size = draft.size * style.size / style.size_on(draft.lines[0].page)
+    return _Rank(size, 4 * bold + 2 * capitals - italic, numbering_of(draft.text))
 
 
-def give_levels(headings: Sequence[Draft]) -> None:
-    """Fill in the levels that are not given, in place."""
+def _title(headings: Sequence[Draft], ranks: Sequence[_Rank], opens: bool) -> str | None:
+    """The text of the document's title: the heading that opens it, when no other looks like it."""
+    if not (ranks and opens) or ranks[0].numbering or any(rank.is_sibling(ranks[0]) for rank in ranks[1:]):
+        return None
+    return headings[0].text.casefold()
+
+
+def give_levels(headings: Sequence[Draft], style: Style, opens: bool = False) -> None:
+    """Fill in the levels that are not given, in place. `opens` says that hardly anything stands
+    before the first of them."""
     above: list[tuple[_Rank, int]] = []
-    for draft in headings:
-        rank = _rank(draft)
+    ranks = [_rank(draft, style) for draft in headings]
+    title = _title(headings, ranks, opens)
+    for draft, rank in zip(headings, ranks, strict=True):
+        if draft.text.casefold() == title:
+            rank = replace(ranks[0], size=float("inf"))
         if draft.level is not None:
             while above and above[-1][1] >= draft.level:
                 above.pop()

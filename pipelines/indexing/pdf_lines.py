@@ -53,6 +53,7 @@ class Line:
     group: int | None
     cells: tuple[Cellet, ...]
     rotated: bool = False
+    hidden: bool = False
 
     @property
     def box(self) -> Box:
@@ -243,6 +244,7 @@ def _line(row: Row, page: PdfPage, column: int, left: float, right: float) -> Li
         group=longest.group if longest.tag else first.group,
         cells=cells,
         rotated=first.rotated,
+        hidden=all(item.hidden for item in row),
     )
 
 

@@ -38,7 +38,7 @@ class PdfItem:
     """A piece of one line. `tag` and `group` are those of a tagged PDF: the block-level
     structure element that holds the piece (`P`, `H1`, `LI`, `TD`, ...) and its number. A lone
     character with `symbol` is a sign of a symbol font under a letter's code: a bullet. `font` is
-    the font's name, empty where it is not known."""
+    the font's name, empty where it is not known; `hidden` is text in the colour of what is under it."""
 
     text: str
     x0: float
@@ -54,6 +54,7 @@ class PdfItem:
     group: int | None = None
     symbol: bool = False
     font: str = ""
+    hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ NUMBER = re.compile(
 FOOTNOTE = re.compile(r"\d{1,3}(?=\s|[A-ZА-ЯІЇЄҐ\"“«])|[*∗†‡§]")
 TERMINAL = re.compile(r"[.!?:;…。](?:[\"'”’»)\]]|\s)*$")
 SAME_SIZE = 0.7
+TITLE_SIZE = 20.0
 LEAST_PAGE = 300
 
 
@@ -156,7 +157,7 @@ def _breaks(draft: Draft, line: Line, style: Style) -> bool:
     """Whether `line` begins a new block after the lines of `draft`."""
     above = draft.lines[-1]
     ratio = (middle(line) - middle(above)) / style.pitch(line.size)
-    if abs(line.size - above.size) > SAME_SIZE and not _is_fragment(above, line):
+    if abs(line.size - above.size) > _tolerance(line.size) and not _is_fragment(above, line):
         return True
     if None not in (line.group, above.group) and line.group != above.group and "Lbl" not in (line.tag, above.tag):
         return True
@@ -167,6 +168,11 @@ def _breaks(draft: Draft, line: Line, style: Style) -> bool:
     if draft.kind == "list_item" and line.x0 < draft.marker_x - 0.5 * line.size:
         return True
     return _is_new_paragraph(draft, above, line)
+
+
+def _tolerance(size: float) -> float:
+    """Lines of a title in large type may differ in size; those of text may not."""
+    return SAME_SIZE if size < TITLE_SIZE else 0.12 * size
 
 
 def _is_fragment(above: Line, line: Line) -> bool:

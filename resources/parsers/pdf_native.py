@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from pipelines.indexing.pdf_page import PdfItem, PdfRule
 
+LIGHT = 0xF0
 BATCH = 16
 """Pages held at a time: reading by batches costs nothing, and bounds memory."""
 _BOLD = re.compile(r"bold|black|heavy|demi|[-_,]bd\b|medi\b", re.IGNORECASE)
@@ -53,7 +55,7 @@ def _parser(**options: Any) -> Any:
     )
 
 
-def tags_of(native: Any) -> dict[int, tuple[str, int]]:
+def _tags(native: Any) -> dict[int, tuple[str, int]]:
     """Marked content id -> (block-level tag, number of the element) of a tagged page."""
     tags: dict[int, tuple[str, int]] = {}
     tree = native.structure_tree
@@ -82,7 +84,37 @@ def _manner(font: str) -> tuple[bool, bool, bool, bool]:
     )
 
 
-def item_of(native: Any, tags: dict[int, tuple[str, int]]) -> PdfItem:
+def items_of(native: Any) -> list[PdfItem]:
+    """The pieces of a page in liteparse's order."""
+    tags = _tags(native)
+    items = [_item(item, tags) for item in native.text_items]
+    light = [at for at, item in enumerate(native.text_items) if _is_light(item.fill_color)]
+    if light:
+        under = _shapes(native)
+        for at in light:
+            if _is_light(_colour_under(items[at], under)):
+                items[at] = replace(items[at], hidden=True)
+    return items
+
+
+def _is_light(colour: str | None) -> bool:
+    """Whether a colour (`ffRRGGBB`) is white or nearly so."""
+    return colour is not None and len(colour) == 8 and min(bytes.fromhex(colour[2:])) >= LIGHT
+
+
+def _shapes(native: Any) -> list[tuple[Any, str]]:
+    graphics = native.vector_graphics
+    return [(s.bbox, s.fill_color) for s in graphics.shapes if s.fill and s.fill_color] if graphics is not None else []
+
+
+def _colour_under(item: PdfItem, shapes: list[tuple[Any, str]]) -> str:
+    """Of the last shape drawn under the middle of a piece; the page itself is white."""
+    x, y = (item.x0 + item.x1) / 2, (item.y0 + item.y1) / 2
+    colours = [c for b, c in shapes if b.x <= x <= b.x + b.width and b.y <= y <= b.y + b.height]
+    return colours[-1] if colours else "ffffffff"
+
+
+def _item(native: Any, tags: dict[int, tuple[str, int]]) -> PdfItem:
     font = native.font_name or ""
     bold, italic, mono, symbol = _manner(font)
     text, x, y, height = native.text, native.x, native.y, native.height

@@ -16,7 +16,7 @@ from pipelines.indexing.pdf_page import PdfItem, PdfPage, restored
 from pipelines.records import Box
 from resources.parsers.ocr import OcrSettings, has_pictures, page_items, remedy
 from resources.parsers.pdf_forms import fields, outside
-from resources.parsers.pdf_native import item_of, native_page, native_pages, rules_of, tags_of
+from resources.parsers.pdf_native import items_of, native_page, native_pages, rules_of
 from resources.parsers.pdf_raw import Area, Character, characters, has_unmapped, patches, plain_lines
 from resources.parsers.registry import Care
 
@@ -126,8 +126,7 @@ def _plain(page: Any, number: int, found: list[Character], why: str) -> Read:
 def _laid_out(page: Any, textpage: Any, number: int, native: Any, fields_at: Sequence[Box]) -> Read:
     """The page in the characters of its raw text. Words liteparse lost are taken from PDFium; where
     it lost many, the whole page is, as plain lines."""
-    tags = tags_of(native)
-    items, rules = [item_of(item, tags) for item in native.text_items], rules_of(native)
+    items, rules = items_of(native), rules_of(native)
     fonts = zip(items, native.text_items, strict=True)
     buggy = [item for item, own in fonts if own.font_is_buggy and not item.symbol]
     guessed: tuple[PdfItem, ...] = ()

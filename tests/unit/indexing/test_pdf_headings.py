@@ -140,6 +140,10 @@ def test_the_size_of_a_page_is_its_own() -> None:
     small = [item("What we do", 60, 80, size=9.4), *column([line * 2 for line in BODY], y=100, size=7)]
     body = [page(n, *column(BODY * 4, y=100)) for n in (1, 2, 3)]
     assert headings([*body, page(4, *small)]) == [(1, "What we do")]
+    large = [item("How we do it", 60, 60, size=14), *column(BODY * 4, y=100)]
+    small += [item("Who we are", 60, 200, size=10), *column([line * 2 for line in BODY], y=220, size=7)]
+    found = headings([*body, page(4, *large), page(5, *small), page(6, *large)])
+    assert [level for level, _ in found] == [1, 1, 1, 1]
 
 
 def test_a_small_word_on_the_line_does_not_set_its_size() -> None:
@@ -176,3 +180,44 @@ def test_an_outline_of_few_headings_says_nothing_of_levels() -> None:
     """Exports keep remains of styles as bookmarks."""
     pages = document(("Access", {"size": 16}), ("Keys", BOLD), ("Cards", BOLD), ("Visitors", {"size": 16}))
     assert headings(pages, (Bookmark("Cards", 1, 1),)) == [(1, "Access"), (2, "Keys"), (2, "Cards"), (1, "Visitors")]
+
+
+# ---------------------------------------------------------------- titles, covers, hidden text
+
+
+def test_a_title_that_no_other_heading_looks_like_stands_above_all() -> None:
+    """Also where it is smaller than the sections' headings, and wherever it is repeated."""
+    titles = (("The Word Processor", BOLD), ("Early days", {"size": 14}), ("Today", {"size": 14}))
+    assert headings(document(*titles)) == [(1, "The Word Processor"), (2, "Early days"), (2, "Today")]
+    again = document(*titles, ("The Word Processor", {"size": 12.4}))
+    assert headings(again)[-1] == (1, "The Word Processor")
+
+
+def test_a_heading_like_the_others_is_no_title() -> None:
+    assert headings(document(("One", BOLD), ("Two", BOLD))) == [(1, "One"), (1, "Two")]
+
+
+def test_several_headings_in_a_row_head_nothing() -> None:
+    """Blurbs of a cover, set as headings are."""
+    blurbs = ["Implement roles", "Leverage permissions", "Protect columns"]
+    cover = page(1, *(item(text, 60, 100 + 60 * at, size=14, bold=True) for at, text in enumerate(blurbs)))
+    assert headings([cover, page(2, item("Preface", 60, 60, size=16), *column(BODY, y=100))]) == [(1, "Preface")]
+
+
+def test_two_in_a_row_may_be_a_heading_and_its_part() -> None:
+    two = [item("Leave", 60, 60, size=16), item("Annual leave", 60, 100, size=13), *column(BODY, y=130)]
+    assert headings([page(1, *two)]) == [(1, "Leave"), (2, "Annual leave")]
+    alike = [item("Leave", 60, 60, size=16), item("Annual leave", 60, 100, size=16), *column(BODY, y=130)]
+    assert headings([page(1, *alike)]) == [(1, "Leave"), (1, "Annual leave")]
+
+
+def test_text_in_the_colour_of_the_page_is_no_heading() -> None:
+    hidden = item("Front cover", 60, 40, size=24, hidden=True)
+    pages = [page(1, hidden, item("Access", 60, 120, size=16), *column(BODY, y=160))]
+    assert headings(pages) == [(1, "Access")]
+    assert "Front cover" in [text_of(block) for block in blocks_of(pages)[0]]
+
+
+def test_lines_of_a_large_title_may_differ_in_size() -> None:
+    title = [item("Row and Column Access Control", 60, 60, size=33), item("in Practice", 60, 98, size=30)]
+    assert headings([page(1, *title, *column(BODY, y=200))]) == [(1, "Row and Column Access Control in Practice")]

@@ -124,6 +124,28 @@ def test_a_document_of_such_fonts_is_refused(tmp_path: Path) -> None:
     assert "108 of its" in str(caught.value) and "export it again" in str(caught.value)
 
 
+def test_white_text_is_hidden_on_the_page_and_not_on_a_dark_bar(tmp_path: Path) -> None:
+    from reportlab.pdfgen.canvas import Canvas
+
+    canvas = Canvas(str(tmp_path / "a.pdf"), pagesize=(595, 842))
+    canvas.setFillGray(0.1)
+    canvas.rect(60, 690, 470, 40, stroke=0, fill=1)
+    canvas.setFillGray(1)
+    canvas.setFont("Helvetica-Bold", 18)
+    canvas.drawString(72, 780, "For screen readers only")
+    canvas.drawString(72, 702, "Visitors")
+    canvas.setFillGray(0)
+    canvas.setFont("Helvetica", 10)
+    for line in range(9):
+        canvas.drawString(
+            72, 660 - 14 * line, "A line of running text that goes to the other margin of this page, more or less."
+        )
+    canvas.showPage()
+    canvas.save()
+    found = [(block.kind, block.runs[0].text) for block in parse(tmp_path / "a.pdf").blocks]
+    assert found[:2] == [("paragraph", "For screen readers only"), ("heading", "Visitors")]
+
+
 def test_bookmarks_of_a_file(tmp_path: Path) -> None:
     from reportlab.pdfgen.canvas import Canvas
 
