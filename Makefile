@@ -7,10 +7,10 @@ SOURCE ?= $(LIBRARY)
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install index test lint bench library clean
+.PHONY: help install index test lint bench bench-parsing library clean
 
 help:  ## Show this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
@@ -44,6 +44,9 @@ test: $(STAMP) lint  ## Lint, types, layers and every test
 
 bench: $(STAMP)  ## Measure indexing against bare embedding of the same texts
 	$(BIN)/python benchmarks/indexing.py
+
+bench-parsing: $(STAMP)  ## Measure what the parsers find, and how fast, beside other parsers
+	$(BIN)/python benchmarks/parsing.py
 
 library: $(STAMP)  ## Rebuild the project's own documents from their sources
 	$(BIN)/python tests/data/build_library.py
