@@ -13,6 +13,8 @@ from pipelines.indexing.pdf_paragraphs import Draft, Style, is_bullet
 
 LONGEST = 200
 SMALLEST = 0.95
+LEAST_TAGGED = 1 / 3
+"""Tagged headings a page, from which no others are sought."""
 LEAST_RUN = 3
 LONGEST_BEFORE_TITLE = 60
 LEAST_OUTLINED = 0.5
@@ -121,14 +123,14 @@ def mark_headings(drafts: list[Draft], style: Style, bookmarks: Sequence[Bookmar
     first lines are the heading of a bookmark."""
     outlined = mark_bookmarked(drafts, bookmarks)
     usual = _usual_gap(drafts)
-    tagged = any(_TAGGED.match(draft.lines[0].tag or "") for draft in drafts if draft.lines)
+    tagged = _is_tagged(drafts)
     for at, (draft, following) in enumerate(zip(drafts, [*drafts[1:], None], strict=False)):
         if draft.kind not in ("paragraph", "list_item") or not draft.lines or draft.confidence < 1:
             continue
         tag = _TAGGED.match(draft.lines[0].tag or "")
         if tag and not is_bulleted(draft) and _letters(draft.text) and len(draft.text) <= 2 * LONGEST:
             draft.kind, draft.level = "heading", int(tag[1])
-        elif at in outlined or _looks_like_heading(draft, following, style, usual, tagged):
+        elif at in outlined or (not tagged and _looks_like_heading(draft, following, style, usual)):
             draft.kind = "heading"
     _join_parts(drafts)
     _unmark_runs(drafts, outlined)
@@ -141,11 +143,18 @@ def mark_headings(drafts: list[Draft], style: Style, bookmarks: Sequence[Bookmar
     give_levels([draft for _, draft in headings], style, opens and not any(draft.cells for draft in before))
 
 
+def _is_tagged(drafts: Sequence[Draft]) -> bool:
+    """Whether the file says itself what its headings are, on most of its pages."""
+    found = [draft.lines[0] for draft in drafts if draft.lines]
+    tags = sum(_TAGGED.match(line.tag or "") is not None for line in found)
+    return tags >= LEAST_TAGGED * len({line.page for line in found})
+
+
 def is_bulleted(draft: Draft) -> bool:
     return draft.marker is not None and is_bullet(draft.marker)
 
 
-def _looks_like_heading(draft: Draft, following: Draft | None, style: Style, usual: float, tagged: bool) -> bool:
+def _looks_like_heading(draft: Draft, following: Draft | None, style: Style, usual: float) -> bool:
     text = draft.text.strip()
     if len(text) > LONGEST or is_bulleted(draft) or NEVER.fullmatch(text) or draft.lines[0].hidden:
         return False
@@ -153,7 +162,7 @@ def _looks_like_heading(draft: Draft, following: Draft | None, style: Style, usu
         return True
     if not _stands_out(draft, style):
         return False
-    return _by_shape(draft, following) or (not tagged and _by_space(draft, following, usual))
+    return _by_shape(draft, following) or _by_space(draft, following, usual)
 
 
 def _unmark_runs(drafts: Sequence[Draft], outlined: Container[int]) -> None:

@@ -151,7 +151,18 @@ def test_a_small_word_on_the_line_does_not_set_its_size() -> None:
     assert headings([page(1, *title, *column(BODY, y=130))]) == [(1, "Long label Securing data")]
 
 
-# ---------------------------------------------------------------- bookmarks
+# ---------------------------------------------------------------- tags and bookmarks
+
+
+def test_a_file_that_tags_its_headings_is_believed() -> None:
+    titles = [("Access", {"size": 16.0, "tag": "H1", "group": 1}), ("Tips", {"bold": True, "tag": "P", "group": 2})]
+    assert headings(document(*titles)) == [(1, "Access")]
+
+
+def test_a_file_that_tags_hardly_any_is_not() -> None:
+    """A tagged title, and four pages of headings that nobody tagged."""
+    titles = [("Rules", {"size": 20.0, "tag": "H1", "group": 1}), *((f"Part {n} of it", BOLD) for n in range(15))]
+    assert len(headings(document(*titles))) == 16
 
 
 def test_bookmarks_name_headings_and_their_levels() -> None:
