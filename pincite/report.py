@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from typing import Any
 
 from pincite.console import rows
@@ -125,6 +126,18 @@ def scores_shown(result: dict[str, Any]) -> str:
     return "\n".join(parts)
 
 
+def overlap_shown(generations: Sequence[dict[str, Any]]) -> list[str]:
+    """The frozen overlap floors of generations, as one table."""
+    table = [
+        (generation["generation"], row["language"], f"{row['floor']:.3f}", row["calibrated"], row["pairs"],
+         f"{100 * row['share']:.0f} %", row["random_pairs"], f"{100 * row['random_share']:.0f} %")
+        for generation in generations
+        for row in generation["overlap"]
+    ]  # fmt: skip
+    head = ("generation", "language", "overlap floor", "by", "neighbours", "reach it", "random pairs", "reach it")
+    return ["", rows(table, head), ""] if table else []
+
+
 def status_shown(result: dict[str, Any]) -> str:
     parts = [f"state {result['state']}", ""]
     parts.append(
@@ -144,13 +157,7 @@ def status_shown(result: dict[str, Any]) -> str:
             ("generation", "", "embedder", "documents", "chunks", "sentences", "links"),
         )
     )  # fmt: skip
-    for generation in result["generations"]:
-        for language, values in generation["overlap"].items():
-            how = "calibrated" if values["calibrated"] else "fixed"
-            parts.append(
-                f"overlap floor {values['floor']} for {language} ({how}, {values['pairs']} neighbours, "
-                f"{100 * values['share']:.0f} % reach it; generation {generation['generation']})"
-            )
+    parts += overlap_shown(result["generations"])
     for cost in result["costs"]:
         parts.append(
             f"{cost['stage']} of generation {cost['generation']}: {cost['items']} texts, {cost['tokens']} tokens, "

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError
-from pipelines.indexing.overlap import FALLBACK_FLOOR, adjacent_and_random, calibrate
+from pipelines.indexing.overlap import CONDITIONAL, EVERY, FALLBACK_FLOOR, calibrations, cosines_of
 from pipelines.ports import Vectors
 from pipelines.records import PackedChunk
 from pipelines.schemas import from_table
@@ -21,6 +21,8 @@ from pipelines.settings import Settings
 from pipelines.stages import MAKER, Resolved, chunking_key, generation_key
 from resources.embedders.factory import make_embedder
 from resources.embedders.specs import EmbedderSpec, choose_preset, resolve, unresolved_identity
+from resources.embedders.static import static_identity
+from resources.text_worker import sentence_models_identity
 
 if TYPE_CHECKING:
     from resources.catalog import Catalog, GenerationRow
@@ -34,7 +36,17 @@ StaticVectors = Callable[[Sequence[str]], Vectors]
 
 def find_generation(catalog: Catalog, settings: Settings) -> GenerationRow | None:
     """The newest generation made with these settings, weights and stage versions."""
-    return catalog.find_generation(generation_key(settings, unresolved_identity(settings.embedder)))
+    return catalog.find_generation(generation_key(settings, installed(settings)))
+
+
+def text_models() -> Resolved:
+    """The models of the chunking and sentence settings as they are installed."""
+    return Resolved(static=static_identity(), sentence_models=sentence_models_identity())
+
+
+def installed(settings: Settings) -> Resolved:
+    """All models as they are here and now, before a generation has frozen anything."""
+    return replace(text_models(), embedder=unresolved_identity(settings.embedder))
 
 
 def spec_of(generation: GenerationRow) -> EmbedderSpec:
@@ -42,8 +54,9 @@ def spec_of(generation: GenerationRow) -> EmbedderSpec:
 
 
 def resolved_of(generation: GenerationRow) -> Resolved:
-    floors = {name: values["floor"] for name, values in generation.statistics["overlap"].items()}
-    return Resolved(floors, generation.embedder["identity"])
+    statistics = generation.statistics
+    floors = {name: values["floor"] for name, values in statistics["overlap"].items()}
+    return Resolved(floors, generation.embedder["identity"], **statistics.get("models", {}))
 
 
 def ensure_generation(
@@ -64,12 +77,14 @@ def ensure_generation(
     languages = corpus_languages(runner)
     spec = resolve(settings.embedder, choose_preset(languages))
     dimension = spec.dimension or make_embedder(spec, settings.embedder).dimension
+    models = installed(settings)
     statistics = {
         "languages": languages,
-        "chunking": chunking_key(settings),
+        "models": {"static": models.static, "sentence_models": models.sentence_models},
+        "chunking": chunking_key(settings, models),
         "overlap": _floors(catalog, settings, runner, static),
     }
-    key = generation_key(settings, unresolved_identity(settings.embedder))
+    key = generation_key(settings, models)
     return catalog.create_generation(key, settings.model_dump(mode="json"), spec.as_json(), dimension, statistics)
 
 
@@ -99,19 +114,19 @@ def _floors(
     catalog: Catalog, settings: Settings, runner: StageRunner, static: StaticVectors
 ) -> Mapping[str, dict[str, Any]]:
     """Calibrations by language: inherited from a generation that chunks alike, else made."""
+    alike = chunking_key(settings, installed(settings))
     for generation in reversed(catalog.generations()):
-        if generation.statistics.get("chunking") == chunking_key(settings):
+        if generation.statistics.get("chunking") == alike:
             return dict(generation.statistics["overlap"])
-    if not settings.chunking.overlap_tokens:
+    if not settings.chunking.overlap_tokens or settings.chunking.strategy != CONDITIONAL:
         return {}
+    cosines = {
+        language: cosines_of(static([chunk.text for chunk in chunks]), chunks)
+        for language, chunks in _chunks_by_language(runner).items()
+    }
     wanted = settings.chunking.overlap_floor
-    if wanted != "auto":
-        return {"*": {"floor": wanted, "pairs": 0, "share": 0.0, "calibrated": False}}
-    made = {}
-    for language, chunks in _chunks_by_language(runner).items():
-        adjacent, random = adjacent_and_random(static([chunk.text for chunk in chunks]), chunks)
-        made[language] = asdict(calibrate(adjacent, random))
-    return made
+    made = calibrations(cosines, None if wanted == "auto" else wanted)
+    return {language: asdict(calibration) for language, calibration in made.items()}
 
 
 def _chunks_by_language(runner: StageRunner) -> dict[str, list[PackedChunk]]:
@@ -130,4 +145,4 @@ def _chunks_by_language(runner: StageRunner) -> dict[str, list[PackedChunk]]:
 
 
 def floor_for(resolved: Resolved, language: str) -> float:
-    return resolved.floors.get(language, resolved.floors.get("*", FALLBACK_FLOOR))
+    return resolved.floors.get(language, resolved.floors.get(EVERY, FALLBACK_FLOOR))

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
+
+from pipelines.indexing.overlap import EVERY, Calibration
 
 if TYPE_CHECKING:
     from resources.workspace import Workspace
@@ -16,6 +19,17 @@ def sources(workspace: Workspace) -> list[dict[str, Any]]:
     return [
         {"name": item.name, "root": item.path, "documents": counts[item.name], "groups": list(item.groups)}
         for item in workspace.sources.known()
+    ]
+
+
+def overlap_rows(statistics: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A generation's frozen overlap floors, a row a language: the floor, how it was come by, from how
+    many pairs, and the share of neighbours and of random pairs that reach it; `*` is any other language."""
+    frozen = statistics.get("overlap", {})
+    names = [item.name for item in fields(Calibration)]
+    return [
+        {"language": language, **{name: frozen[language].get(name, 0) for name in names}}
+        for language in sorted(frozen, key=lambda language: (language == EVERY, language))
     ]
 
 
@@ -37,7 +51,7 @@ def status(workspace: Workspace) -> dict[str, Any]:
                 "created_at": str(row.created_at),
                 "published_at": str(row.published_at) if row.published_at else None,
                 "languages": row.statistics.get("languages", {}),
-                "overlap": row.statistics.get("overlap", {}),
+                "overlap": overlap_rows(row.statistics),
                 **counts,
             }
         )

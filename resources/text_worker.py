@@ -7,6 +7,7 @@ by rule, in the caller.
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import signal
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipelines.errors import ModelError
+from pipelines.fingerprint import fingerprint
 from pipelines.indexing.boundaries import sentence_spans
 
 if TYPE_CHECKING:
@@ -77,6 +79,13 @@ def _split(texts: Sequence[str], language: str) -> list[Spans]:
 
 
 # ---------------------------------------------------------------- in the caller
+
+
+def sentence_models_identity() -> str:
+    """Of the installed models that divide into sentences, told without loading them."""
+    packages = [name for name in MODELS.values() if importlib.util.find_spec(name)]
+    versions = {name: importlib.metadata.version(name) for name in (*packages, "spacy")} if packages else {}
+    return fingerprint("sentence models", versions)
 
 
 class TextWorker:

@@ -1,13 +1,16 @@
 """Packed chunks to chunks: the end of the chunk before goes in front, only where it helps.
 
-Neighbours of one document under the same top-level heading overlap when the cosine of their
-vectors under the chunking settings' own fast embedder reaches the floor. The floor is calibrated
-from the corpus, per language, by how adjacent pairs differ from random ones.
+Structural neighbours of one document under the same top-level heading overlap when the cosine of
+their vectors under the chunking settings' own fast embedder reaches the floor. The floor is
+calibrated from the corpus, per language, by how adjacent pairs differ from random ones. Of the
+other splitters only `recursive` has an overlap of its own, between all neighbours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,103 +18,188 @@ import numpy as np
 from pipelines.indexing.boundaries import sentence_spans
 from pipelines.ports import Vectors
 from pipelines.records import Chunk, PackedChunk, Span
-from pipelines.tokens import TokenIndex
+from pipelines.tokens import TokenIndex, count_tokens
 
-VERSION = 1
-FALLBACK_FLOOR = 0.42
+VERSION = 2
+CONDITIONAL, UNCONDITIONAL = "structure", "recursive"
+FALLBACK_FLOOR = 0.55
+"""For vectors of resources/embedders/static.py: of fixed floors the one that parts adjacent from
+random pairs best over the corpora of benchmarks/overlap.py, which prints how well."""
+EVERY = "*"
+"""In place of a language: all of them together, and the floor of one that was not in the corpus."""
 FEWEST_PAIRS = 50
-_SEPARATOR = 2
+FEWEST_RANDOM = 6
+BY_CHANCE = 0.25
+_MOST_RANDOM = 5000
+_SAMPLED_FROM = 100
+_WORD = re.compile(r"(?<!\S)\S|[\u2e80-\u2fff\u3040-\uabff]")
+
+
+# ---------------------------------------------------------------- the floor
+
+
+@dataclass(frozen=True, slots=True)
+class Cosines:
+    """Of adjacent pairs that may overlap, and of random pairs of the same chunks; shape (n,) each."""
+
+    adjacent: Vectors
+    random: Vectors
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What was found for one language: the floor, from how many adjacent pairs, and the share of
-    them that reach it."""
+    """What holds for one language. calibrated: `own` (by its own pairs), `pooled` (by the pairs of all
+    languages), `fallback` (the fixed floor) or `set` (by the settings). `share` and `random_share` are
+    of the language's adjacent and random pairs that reach the floor."""
 
     floor: float
+    calibrated: str
     pairs: int
     share: float
-    calibrated: bool
+    random_pairs: int
+    random_share: float
 
 
-def calibrate(adjacent: Vectors, random: Vectors) -> Calibration:
-    """The floor that best parts cosines of adjacent pairs from those of random pairs.
+def cosines_of(vectors: Vectors, chunks: Sequence[PackedChunk], seed: int = 0) -> Cosines:
+    """vectors: shape (len(chunks), d), unit length. Random pairs are all that are not neighbours, or
+    a sample of them where there are many; table rows are in neither."""
+    after = [index for index in range(1, len(chunks)) if may_overlap(chunks[index - 1], chunks[index])]
+    before = [index - 1 for index in after]
+    prose = vectors[[index for index, chunk in enumerate(chunks) if not _tabular(chunk)]]
+    if len(prose) <= _SAMPLED_FROM:
+        left, right = np.triu_indices(len(prose), 2)
+    else:
+        left, right = np.random.default_rng(seed).integers(0, len(prose), size=(2, _MOST_RANDOM))
+        apart = np.abs(left - right) > 1
+        left, right = left[apart], right[apart]
+    return Cosines(_cosines(vectors[before], vectors[after]), _cosines(prose[left], prose[right]))
 
-    Both have shape (n,). It maximises Youden's J, the share of adjacent pairs that reach the
-    floor less the share of random ones (Youden 1950), at the higher floor where it ties. Under
-    FEWEST_PAIRS pairs the fixed fallback is taken."""
-    if len(adjacent) < FEWEST_PAIRS or len(random) < FEWEST_PAIRS:
-        share = float(np.mean(adjacent >= FALLBACK_FLOOR)) if len(adjacent) else 0.0
-        return Calibration(FALLBACK_FLOOR, len(adjacent), share, False)
-    floors = np.unique(np.round(np.concatenate([adjacent, random]), 3))
+
+def _cosines(left: Vectors, right: Vectors) -> Vectors:
+    return np.asarray(np.einsum("ij,ij->i", left, right), dtype=np.float32)
+
+
+def best_floor(cosines: Cosines) -> float | None:
+    """The floor that best parts adjacent from random pairs; None where there are too few of both.
+
+    It maximises Youden's J, the share of adjacent pairs that reach the floor less the share of random
+    ones (Youden 1950), at the higher floor where it ties, among floors that at most half of the random
+    pairs reach, and at least a twentieth of them or half of the adjacent. Under FEWEST_PAIRS adjacent
+    pairs that maximum is noise: then it is the floor that a quarter of the random pairs reach, near
+    which the maximum lies in larger corpora."""
+    adjacent, random = cosines.adjacent, cosines.random
+    if len(random) < FEWEST_RANDOM:
+        return None
+    if len(adjacent) < FEWEST_PAIRS:
+        return _three_digits(float(np.quantile(random, 1 - BY_CHANCE)))
+    low, high = np.median(random), max(np.quantile(random, 0.95), np.median(adjacent))
+    floors = np.unique(np.clip(np.concatenate([adjacent, random]), low, high))
     reached = 1 - np.searchsorted(np.sort(adjacent), floors, side="left") / len(adjacent)
     by_chance = 1 - np.searchsorted(np.sort(random), floors, side="left") / len(random)
     gain = reached - by_chance
-    best = int(np.flatnonzero(gain >= gain.max() - 1e-12)[-1])
-    return Calibration(round(float(floors[best]), 3), len(adjacent), round(float(reached[best]), 4), True)
+    return _three_digits(float(floors[np.flatnonzero(gain >= gain.max() - 1e-12)[-1]]))
 
 
-def adjacent_and_random(vectors: Vectors, chunks: Sequence[PackedChunk], seed: int = 0) -> tuple[Vectors, Vectors]:
-    """Cosines of pairs that may overlap, and of as many random pairs from the same chunks."""
-    pairs = [index for index in range(1, len(chunks)) if may_overlap(chunks[index - 1], chunks[index])]
-    adjacent = np.einsum("ij,ij->i", vectors[[i - 1 for i in pairs]], vectors[pairs]) if pairs else np.zeros(0)
-    generator = np.random.default_rng(seed)
-    left, right = generator.integers(0, max(1, len(chunks)), size=(2, max(len(pairs), FEWEST_PAIRS)))
-    apart = np.abs(left - right) > 1
-    random = np.einsum("ij,ij->i", vectors[left[apart]], vectors[right[apart]]) if len(chunks) else np.zeros(0)
-    return adjacent.astype(np.float32), random.astype(np.float32)
+def _three_digits(value: float) -> float:
+    """Rounded down, so that what was counted as reaching the floor reaches it."""
+    return math.floor(value * 1000 + 1e-3) / 1000
+
+
+def calibrations(by_language: Mapping[str, Cosines], wanted: float | None = None) -> dict[str, Calibration]:
+    """What holds for every language and for EVERY; `wanted` is a floor that the settings give."""
+    pooled = Cosines(
+        np.concatenate([np.zeros(0, np.float32), *(item.adjacent for item in by_language.values())]),
+        np.concatenate([np.zeros(0, np.float32), *(item.random for item in by_language.values())]),
+    )
+    if wanted is not None:
+        return {EVERY: _calibration(wanted, "set", pooled)}
+    common = best_floor(pooled)
+    borrowed = (FALLBACK_FLOOR, "fallback") if common is None else (common, "pooled")
+    made = {}
+    for language, cosines in by_language.items():
+        own = best_floor(cosines)
+        made[language] = _calibration(*(borrowed if own is None else (own, "own")), cosines)
+    return {**made, EVERY: _calibration(*borrowed, pooled)}
+
+
+def _calibration(floor: float, how: str, cosines: Cosines) -> Calibration:
+    adjacent, random = cosines.adjacent, cosines.random
+    return Calibration(floor, how, len(adjacent), _share(adjacent, floor), len(random), _share(random, floor))
+
+
+def _share(cosines: Vectors, floor: float) -> float:
+    return round(float(np.mean(cosines >= floor)), 4) if len(cosines) else 0.0
+
+
+# ---------------------------------------------------------------- the overlap
+
+
+def _tabular(chunk: PackedChunk) -> bool:
+    return "table-row" in chunk.block_types
+
+
+def _follows(before: PackedChunk, after: PackedChunk) -> bool:
+    return before.doc_id == after.doc_id and before.index + 1 == after.index
 
 
 def may_overlap(before: PackedChunk, after: PackedChunk) -> bool:
     """Prose neighbours of one document under the same top-level heading; table rows stay apart."""
-    return (
-        before.doc_id == after.doc_id
-        and before.index + 1 == after.index
-        and before.header_chain[:1] == after.header_chain[:1]
-        and "table-row" not in before.block_types + after.block_types
-    )
+    same_heading = before.header_chain[:1] == after.header_chain[:1]
+    return _follows(before, after) and same_heading and not _tabular(before) and not _tabular(after)
 
 
 def with_overlap(
     chunks: Sequence[PackedChunk], vectors: Vectors, bodies: Mapping[str, str], floor: float, tokens: int
 ) -> list[Chunk]:
-    """Chunks of any number of documents, in the order given.
+    """Chunks of any number of documents, in the order given, with overlap where neighbours are alike.
 
-    vectors: shape (len(chunks), d), unit length; bodies by doc_id; tokens: most to repeat."""
+    vectors: shape (len(chunks), d), unit length; bodies by doc_id; tokens: most to repeat, 0 for none."""
+    repeats = [
+        bool(tokens and at and may_overlap(chunks[at - 1], chunk) and vectors[at - 1] @ vectors[at] >= floor)
+        for at, chunk in enumerate(chunks)
+    ]
+    return _chunks(chunks, repeats, bodies, tokens)
+
+
+def with_own_overlap(chunks: Sequence[PackedChunk], bodies: Mapping[str, str], tokens: int) -> list[Chunk]:
+    """Chunks of a splitter with an overlap of its own: between all neighbours of a document."""
+    repeats = [bool(tokens and at and _follows(chunks[at - 1], chunk)) for at, chunk in enumerate(chunks)]
+    return _chunks(chunks, repeats, bodies, tokens)
+
+
+def _chunks(
+    chunks: Sequence[PackedChunk], repeats: Sequence[bool], bodies: Mapping[str, str], tokens: int
+) -> list[Chunk]:
     done = []
-    for position, chunk in enumerate(chunks):
-        span = None
-        if position and tokens and may_overlap(chunks[position - 1], chunk):
-            similarity = float(vectors[position - 1] @ vectors[position])
-            if similarity >= floor:
-                span = tail(chunks[position - 1], bodies[chunk.doc_id], tokens)
+    for at, (chunk, repeat) in enumerate(zip(chunks, repeats, strict=True)):
+        span = tail(chunks[at - 1], bodies[chunk.doc_id], tokens) if repeat else None
         text = bodies[chunk.doc_id][span.start : span.end] if span else ""
-        done.append(_chunk(chunk, text, span))
+        own = {name: getattr(chunk, name) for name in PackedChunk.__dataclass_fields__}
+        done.append(Chunk(**own, has_overlap=span is not None, overlap=text, overlap_spans=(span,) if span else ()))
     return done
 
 
 def tail(chunk: PackedChunk, body: str, tokens: int) -> Span | None:
-    """The last `tokens` of a chunk's unbroken end, from the start of a sentence, else of a word."""
+    """The last `tokens` of a chunk's unbroken end, from the start of a sentence, else of a word.
+
+    The end is broken where the body has something between two spans that is not the chunk's own: a
+    heading, say. None where a single word is longer."""
     start, end = chunk.spans[-1].start, chunk.spans[-1].end
     for span in reversed(chunk.spans[:-1]):
-        if start - span.end > _SEPARATOR:
+        if body[span.end : start].strip():
             break
         start = span.start
-    text = body[start:end]
+    text = body[start:end].rstrip()
+    for at in _starts(text, tokens):
+        inside_word = body[start + at - 1 : start + at].isalnum() and not _WORD.match(body, start + at)
+        if not inside_word and 0 < count_tokens(text[at:]) <= tokens:
+            return Span(start + at, start + len(text))
+    return None
+
+
+def _starts(text: str, tokens: int) -> Iterator[int]:
+    """Where the last `tokens` of a text may begin, the best first: at sentences, then at words."""
     index = TokenIndex(text)
-    if index.count(0, len(text)) <= tokens:
-        return Span(start, end) if text.strip() else None
-    earliest = index.starts[-tokens]
-    for left, _ in sentence_spans(text):
-        if left >= earliest:
-            return Span(start + left, end)
-    while earliest < len(text) and not text[earliest - 1].isspace():
-        earliest += 1
-    while earliest < len(text) and text[earliest].isspace():
-        earliest += 1
-    return Span(start + earliest, end) if earliest < len(text) else None
-
-
-def _chunk(chunk: PackedChunk, overlap: str, span: Span | None) -> Chunk:
-    own = {name: getattr(chunk, name) for name in PackedChunk.__dataclass_fields__}
-    return Chunk(**own, has_overlap=span is not None, overlap=overlap, overlap_spans=(span,) if span else ())
+    earliest = index.starts[-tokens] if len(index.starts) > tokens else 0
+    yield from (left for left, _ in sentence_spans(text) if left >= earliest)
+    yield from (match.start() for match in _WORD.finditer(text, earliest))

@@ -12,6 +12,7 @@ import pytest
 
 from assets.checks import CHECKS
 from assets.definitions import build_defs
+from assets.metadata import table
 from pipelines.errors import IndexStateError
 from resources.settings_file import locate
 from resources.workspace import Workspace
@@ -115,9 +116,13 @@ def test_a_partition_carries_its_own_counts(run: Run) -> None:
 
 
 def test_what_a_person_would_look_for_is_attached(run: Run) -> None:
-    _, result = run
+    project, result = run
     (_, packed), *_ = metadata(result, "packed_chunks")
     assert "█" in packed["tokens"]
+    (_, chunked), *_ = metadata(result, "chunks")
+    (status,) = project.run("status").json["generations"]
+    assert chunked["calibration"] == table(status["overlap"]).value
+    assert "| language | floor | calibrated | pairs | share |" in chunked["calibration"]
     (_, embedded), *_ = metadata(result, "chunk_embeddings")
     assert (embedded["embedder"], embedded["dimension"]) == ("fake", 16)
     assert embedded["texts embedded"] == embedded["dagster/row_count"]

