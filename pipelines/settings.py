@@ -42,10 +42,19 @@ class ParsingSettings(Section):
 
 
 class ChunkingSettings(Section):
-    strategy: Literal["structure"] = Field("structure", description="How documents are split.")
-    target_tokens: int = Field(320, ge=16, description="Own text is packed up to this many tokens.")
-    max_tokens: int = Field(512, ge=16, description="Own text never exceeds this, but for a table row.")
-    overlap_tokens: int = Field(64, ge=0, description="Most tokens repeated from the chunk before; 0 is none.")
+    strategy: Literal["structure", "page", "recursive", "sentences", "cluster"] = Field(
+        "structure", description="How documents are split; the others are there to compare with."
+    )
+    target_tokens: int = Field(320, ge=16, description="Own text is packed up to this many tokens; page has no limit.")
+    max_tokens: int = Field(
+        512, ge=16, description="structure: longer paragraphs are divided, and own text stays within it, rows apart."
+    )
+    overlap_tokens: int = Field(
+        64,
+        ge=0,
+        description="Most tokens repeated from the chunk before: structure where neighbours are alike, recursive "
+        "always, others never; 0 is none.",
+    )
     overlap_floor: float | Literal["auto"] = Field(
         "auto", description="Cosine from which neighbours overlap; auto is calibrated from the corpus."
     )

@@ -32,10 +32,13 @@ WHOLE = -1
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """What a generation has frozen: overlap floors by language and the embedder's identity."""
+    """What a generation has frozen: overlap floors by language; and the identities of the embedder, of
+    the static vectors that decide on overlap, and of the models that divide into sentences."""
 
     floors: Mapping[str, float] = field(default_factory=dict)
     embedder: str = ""
+    static: str = ""
+    sentence_models: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,21 +74,27 @@ def _stages() -> tuple[Stage, ...]:
             packed_chunks.VERSION,
             {"packed_chunks": records.PackedChunk},
             ("structural_chunks", "parsed_elements"),
-            lambda s, r: (s.chunking.strategy, s.chunking.target_tokens, s.chunking.max_tokens, tokens.NAME),
+            lambda s, r: (
+                s.chunking.strategy,
+                s.chunking.target_tokens,
+                s.chunking.max_tokens,
+                tokens.NAME,
+                r.static if s.chunking.strategy == "cluster" else "",
+            ),
         ),
         Stage(
             "chunks",
             overlap.VERSION,
             {"chunks": records.Chunk},
             ("packed_chunks", "parsed_documents"),
-            lambda s, r: (s.chunking.overlap_tokens, dict(r.floors)),
+            lambda s, r: (s.chunking.overlap_tokens, dict(r.floors), r.static),
         ),
         Stage(
             "sentences",
             sentences.VERSION,
             {"sentences": records.Sentence},
             ("chunks", "parsed_documents", "parsed_elements", "structural_chunks"),
-            lambda s, r: (s.sentences.min_characters, s.sentences.min_words),
+            lambda s, r: (s.sentences.min_characters, s.sentences.min_words, r.sentence_models),
         ),
         Stage(
             "document_summaries",
@@ -137,14 +146,13 @@ def stage_key(name: str, settings: Settings, resolved: Resolved) -> str:
     return fingerprint(name, stage.version, settings.buckets, stage.shaped_by(settings, resolved), before)
 
 
-def generation_key(settings: Settings, embedder: str) -> str:
+def generation_key(settings: Settings, unfrozen: Resolved) -> str:
     """What tells one generation from another before its statistics are frozen: all settings that
-    shape it, the stages' versions, and the identity of the weights (of every preset for auto)."""
-    unfrozen = Resolved({}, embedder)
+    shape it, the stages' versions, and the identities of the models (of every preset for auto)."""
     keys = [stage_key(name, settings, unfrozen) for name in STAGES]
     return fingerprint("generation", keys, settings.chunking.overlap_floor, terms.VERSION)
 
 
-def chunking_key(settings: Settings) -> str:
+def chunking_key(settings: Settings, unfrozen: Resolved) -> str:
     """Of generations alike in this the overlap floors are alike too, whatever their embedder."""
-    return fingerprint(stage_key("chunks", settings, Resolved()), settings.chunking.overlap_floor)
+    return fingerprint(stage_key("chunks", settings, unfrozen), settings.chunking.overlap_floor)

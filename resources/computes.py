@@ -9,13 +9,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from pipelines.errors import ModelError
 from pipelines.fingerprint import text_hash
 from pipelines.indexing.contexts import chunk_contexts
 from pipelines.indexing.embeddings import embedded_text
-from pipelines.indexing.overlap import with_overlap
+from pipelines.indexing.overlap import CONDITIONAL, UNCONDITIONAL, with_overlap, with_own_overlap
+from pipelines.indexing.packed_chunks import packed_chunks
 from pipelines.indexing.sentences import NoiseRules, sentences
 from pipelines.indexing.summaries import document_summary
 from pipelines.records import ChunkContext, DocumentSummary, Embedding, Failure
@@ -64,19 +63,41 @@ def _parsed(result: Any) -> dict[str, Sequence[Any]] | Failure:
     return {"parsed_documents": [document], "parsed_elements": elements}
 
 
+def pack(static: StaticVectors, settings: Settings) -> Callable[[Work, str], Sequence[Any]]:
+    chunking = settings.chunking
+
+    def compute(work: Work, doc_id: str) -> Sequence[Any]:
+        return packed_chunks(
+            work.all("structural_chunks", doc_id),
+            work.all("parsed_elements", doc_id),
+            chunking.target_tokens,
+            chunking.max_tokens,
+            chunking.strategy,
+            static,
+        )
+
+    return compute
+
+
 def overlap(
     static: StaticVectors, settings: Settings, resolved: Callable[[], Resolved]
 ) -> Callable[[Iterator[Work]], Iterator[Outcome]]:
+    """Conditional for structural chunks, between all neighbours for recursive ones, none for others."""
+    strategy, tokens = settings.chunking.strategy, settings.chunking.overlap_tokens
+
+    def overlapped(document: Any, packed: Sequence[Any]) -> Sequence[Any]:
+        bodies = {document.doc_id: document.body}
+        if strategy == CONDITIONAL and tokens:
+            floor = floor_for(resolved(), document.language)
+            return with_overlap(packed, static([chunk.text for chunk in packed]), bodies, floor, tokens)
+        return with_own_overlap(packed, bodies, tokens if strategy == UNCONDITIONAL else 0)
+
     def run(works: Iterator[Work]) -> Iterator[Outcome]:
         for work in works:
-            made: dict[str, Any] = {}
-            for doc_id in work.doc_ids:
-                document, packed = work.one("parsed_documents", doc_id), work.all("packed_chunks", doc_id)
-                tokens = settings.chunking.overlap_tokens
-                vectors = static([chunk.text for chunk in packed]) if tokens else np.zeros((0, 0), np.float32)
-                floor = floor_for(resolved(), document.language)
-                made[doc_id] = {"chunks": with_overlap(packed, vectors, {doc_id: document.body}, floor, tokens)}
-            yield made
+            yield {
+                doc_id: {"chunks": overlapped(work.one("parsed_documents", doc_id), work.all("packed_chunks", doc_id))}
+                for doc_id in work.doc_ids
+            }
 
     return run
 

@@ -85,7 +85,11 @@ class Workspace:
 
     @cached_property
     def runner(self) -> StageRunner:
-        return StageRunner(self.settings, self.tables, self.catalog, self.run_id)
+        from resources.generations import text_models
+
+        runner = StageRunner(self.settings, self.tables, self.catalog, self.run_id)
+        runner.resolved = text_models()
+        return runner
 
     @cached_property
     def sources(self) -> SourceBook:
@@ -204,6 +208,10 @@ class Workspace:
     def parse(self) -> Compute:
         self._import_beside()
         return computes.parse(self._pool, self.path_of, self._progress_of("parsed_elements"))
+
+    @property
+    def pack(self) -> Compute:
+        return per_document(computes.pack(self._worker.passages, self.settings))
 
     @property
     def overlap(self) -> Compute:

@@ -8,6 +8,7 @@ abbreviation, an initial, a list or clause number, or before a lower-case word.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable
 
 _ABBREVIATIONS = frozenset(
@@ -19,11 +20,13 @@ _ABBREVIATIONS = frozenset(
     """.split()  # noqa: SIM905
 )
 _BEFORE_NUMBERS = frozenset(("no", "nos", "ч"))
-_END = re.compile(r"[.!?…。！？]+[\"'”’»)\]]*(?=\s|$)|[。！？]")
+_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+(?=\s|$)|[。！？]++[\"'”’»)\]」』）]*+")
 _WORD_BEFORE = re.compile(r"[\w.]+$")
 _NUMBERED = re.compile(r"(?:\d+\.)*\d+|[ivxlc]+|\w", re.IGNORECASE)
 _MILD = re.compile(r"[;:,–—](?=\s)")
-_SPACE = re.compile(r"\s+")
+_SPACE = re.compile(r"\s+(?!(?<=\d\s)\d{3}(?!\d))")
+_OPEN_END = re.compile(r"[\w,–—-]$")
+_JOINERS = frozenset("\u200d\u2060")
 
 
 def ends_sentence(text: str, mark: int, after: int) -> bool:
@@ -41,8 +44,28 @@ def ends_sentence(text: str, mark: int, after: int) -> bool:
         return False
     if word in _ABBREVIATIONS or (len(word) == 1 and word.isalpha()):
         return False
-    line = text.rfind("\n", 0, mark) + 1
-    return not (_NUMBERED.fullmatch(word) and not text[line : mark - len(word)].strip())
+    return not (_NUMBERED.fullmatch(word) and _begins_line(text, mark - len(word)))
+
+
+def _begins_line(text: str, at: int) -> bool:
+    while at and text[at - 1].isspace() and text[at - 1] != "\n":
+        at -= 1
+    return at == 0 or text[at - 1] == "\n"
+
+
+def continues(before: str, after: str) -> bool:
+    """Whether a block goes on in the middle of the sentence that the block before it left open."""
+    return after[:1].islower() and bool(_OPEN_END.search(before))
+
+
+def joins(text: str, at: int) -> bool:
+    """Whether the characters on both sides of a place are one to a reader: a letter and its marks, an emoji
+    and its modifiers."""
+    before, after = text[at - 1], text[at]
+    if before.isascii() and after.isascii():
+        return False
+    modifier = "\U0001f3fb" <= after <= "\U0001f3ff"
+    return modifier or before in _JOINERS or after in _JOINERS or unicodedata.category(after)[0] == "M"
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:

@@ -17,7 +17,8 @@ def embedded_text(chunk: Chunk, summary: str, context: str) -> str:
 
     A heading that stands inline at the head of the own text is not said twice."""
     chain = chunk.header_chain
-    if chain and chunk.text.startswith(chain[-1] + "\n"):
+    inline = chunk.text[: chunk.offsets[0]].split("\n") if chunk.offsets else []
+    if chain and chain[-1] in inline:
         chain = chain[:-1]
     parts = [" › ".join(chain), summary, chunk.overlap, chunk.text, context]
     return "\n".join(part for part in parts if part)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 
 from pipelines.records import Box, Element, Place, Span
 
 
-def touching(places: Iterable[Place], span: Span) -> list[Place]:
-    return [place for place in places if place.start < span.end and span.start < place.end]
+def touching(places: Sequence[Place], span: Span) -> Sequence[Place]:
+    """The places that share characters with a span. Places of an element follow one another."""
+    first = bisect_right(places, span.start, key=lambda place: place.end)
+    return places[first : bisect_left(places, span.end, first, key=lambda place: place.start)]
 
 
 def union(boxes: Sequence[Box]) -> Box:

@@ -18,7 +18,7 @@ from pipelines.indexing.places import line_boxes
 from pipelines.ports import SentenceSplitter
 from pipelines.records import Chunk, Element, ParsedDocument, Sentence, Span, StructuralChunk
 
-VERSION = 1
+VERSION = 2
 SOURCES = {
     "table-row": "table_row",
     "list-item": "list_item",
@@ -95,9 +95,10 @@ def _pieces(units: Sequence[StructuralChunk], chunks: Sequence[Chunk]) -> list[_
     by_index: Mapping[int, StructuralChunk] = {unit.index: unit for unit in units}
     pieces = []
     for chunk in chunks:
-        ends = [*chunk.offsets[1:], len(chunk.text)]
-        for unit, span, offset, end in zip(chunk.units, chunk.spans, chunk.offsets, ends, strict=True):
-            pieces.append(_Piece(chunk, by_index[unit], offset, chunk.text[offset:end].rstrip(), span))
+        for index, span, offset in zip(chunk.units, chunk.spans, chunk.offsets, strict=True):
+            unit = by_index[index]
+            length = len(unit.text) if unit.block_type == "table-row" else span.end - span.start
+            pieces.append(_Piece(chunk, unit, offset, chunk.text[offset : offset + length], span))
     return pieces
 
 

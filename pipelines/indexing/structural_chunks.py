@@ -1,7 +1,8 @@
 """Elements to structural chunks: the smallest units that are never split.
 
 A stack of headings gives every unit its header chain and its section; a table becomes one unit a
-row, written `Header: value | Header: value`.
+row, written `Header: value | Header: value`. A chain stays short whatever the document: a heading
+as long as a paragraph is one, and of very deep chains the middle is left out.
 """
 
 from __future__ import annotations
@@ -14,9 +15,13 @@ from dataclasses import dataclass, field
 from pipelines.fingerprint import fingerprint
 from pipelines.indexing.places import boxes_of, locator_of, pages_of
 from pipelines.records import Cell, Element, ParsedDocument, Span, StructuralChunk
-from pipelines.tokens import count_tokens
+from pipelines.tokens import TokenIndex, count_tokens
 
-VERSION = 1
+VERSION = 2
+HEADING_TOKENS = 128
+"""A heading longer than this is a paragraph: it would stand in the chain of every unit below it."""
+CHAIN_ENDS = 8
+"""Of a deeper chain the first and the last so many headings are kept."""
 _OUTSIDE = frozenset({"page_header", "page_footer"})
 _TYPES = {"list_item": "list-item", "caption": "caption", "code": "code", "formula": "formula"}
 _KEY_VALUE = re.compile(r"^[^:.!?]{2,60}:\s+\S")
@@ -53,6 +58,9 @@ class _Section:
 
     @property
     def chain(self) -> tuple[str, ...]:
+        if len(self.stack) > 2 * CHAIN_ENDS:
+            ends = (*self.stack[:CHAIN_ENDS], (0, "…"), *self.stack[-CHAIN_ENDS:])
+            return tuple(text for _, text in ends)
         if self.stack:
             return tuple(text for _, text in self.stack)
         return (self.title,) if self.title else ()
@@ -76,13 +84,13 @@ def structural_chunks(
 
     A document of nothing but headings has them as paragraphs, so that none of its text is lost."""
     body = [element for element in elements if element.kind not in _OUTSIDE]
-    only_headings = all(element.kind in ("heading", "break") for element in body)
+    only_headings = all(_is_heading(element) or element.kind == "break" for element in body)
     section = _Section(document.doc_id, None if document.title_is_file_name else document.title)
     chunks: list[StructuralChunk] = []
     for position, element in enumerate(body):
         if element.kind == "break":
             section.open()
-        elif element.kind == "heading" and not only_headings:
+        elif _is_heading(element) and not only_headings:
             section.enter(element.level or 1, element.text)
             chunks.append(_unit(section, section.chain, element, "heading", element.text, len(chunks)))
         elif element.kind == "table" and element.cells:
@@ -95,6 +103,10 @@ def structural_chunks(
     return chunks
 
 
+def _is_heading(element: Element) -> bool:
+    return element.kind == "heading" and count_tokens(element.text) <= HEADING_TOKENS
+
+
 def _block_type(element: Element, clause_tokens: int) -> str:
     if element.kind in _TYPES:
         return _TYPES[element.kind]
@@ -102,11 +114,21 @@ def _block_type(element: Element, clause_tokens: int) -> str:
 
 
 def _with_caption(chain: tuple[str, ...], body: Sequence[Element], position: int) -> tuple[str, ...]:
-    """The chain of a table's rows ends with its caption, which stands before it, else after it."""
+    """The chain of a table's rows ends with its caption, which stands before it, else after it. Of a
+    long caption the beginning is enough here: it is a unit of its own too."""
     for neighbour in (position - 1, position + 1):
         if 0 <= neighbour < len(body) and body[neighbour].kind == "caption":
-            return (*chain, body[neighbour].text)
+            return (*chain, _begun(body[neighbour].text))
     return chain
+
+
+def _begun(text: str) -> str:
+    """The first words of a text, at most HEADING_TOKENS."""
+    starts = TokenIndex(text[: HEADING_TOKENS * 20]).starts
+    if len(starts) <= HEADING_TOKENS and len(text) <= HEADING_TOKENS * 20:
+        return text
+    cut = starts[min(HEADING_TOKENS, len(starts) - 1)]
+    return (text[:cut].rsplit(" ", 1)[0] if " " in text[:cut] else text[:cut]) + " …"
 
 
 def _unit(
@@ -143,39 +165,64 @@ def _unit(
 
 
 def table_rows(element: Element) -> Iterable[tuple[str, Span, list[Cell]]]:
-    """(text, span, cells) of every data row. The header rows belong to the span of the first row
-    after them; a table of headers alone has them as rows. A row of one spanning cell is a heading
-    within the table and takes no column header."""
-    rows: dict[int, list[Cell]] = {}
-    for cell in element.cells:
-        for row in range(cell.row, cell.row + max(1, cell.row_span)):
-            rows.setdefault(row, []).append(cell)
-    heads = [row for row in sorted(rows) if all(cell.header for cell in rows[row])]
+    """(text, span, cells) of every data row. Header rows belong to the span of the first row after
+    them; a table of headers alone has them as rows. Header rows further down hold for the rows below
+    them: a label across the table joins the column headers, others take their place. A data row of
+    one spanning cell is a heading within the table and takes no column header."""
+    rows = _grid(element.cells)
+    heads = {row for row in rows if all(cell.header for cell in rows[row])}
     if len(heads) == len(rows):
-        heads = []
-    headers = _column_headers([cell for row in heads for cell in rows[row] if cell.row == row])
+        heads = set()
+    headers: dict[int, str] = {}
+    names: dict[int, str] = {}
+    above: list[Cell] = []
     start: int | None = None
-    for row in sorted(rows):
-        own = [cell for cell in rows[row] if cell.row == row and cell.text.strip()]
+    for row, cells in rows.items():
+        own = [cell for cell in cells if cell.row == row and cell.text.strip()]
         if own and start is None:
             start = min(cell.start for cell in own)
-        if row in heads or not own or start is None:
-            continue
-        cells = sorted(rows[row], key=lambda cell: cell.column)
-        spanning = len(cells) == 1 and cells[0].column_span > 1
-        yield (
-            cells[0].text if spanning else _row_text(cells, headers),
-            Span(start, max(cell.end for cell in own)),
-            cells,
-        )
-        start = None
+        if row in heads:
+            above += own
+        elif own and start is not None:
+            if above:
+                headers, names = _under(headers, above)
+                above = []
+            spanning = len(cells) == 1 and cells[0].column_span > 1
+            text = cells[0].text if spanning else _row_text(cells, names)
+            yield text, Span(start, max(cell.end for cell in own)), cells
+            start = None
+    if above and start is not None:
+        yield _row_text(above, {}), Span(start, max(cell.end for cell in above)), above
+
+
+def _under(headers: dict[int, str], above: Sequence[Cell]) -> tuple[dict[int, str], dict[int, str]]:
+    """The column headers below further header rows, and what to call the columns there."""
+    *rest, last = above
+    found = {**headers, **_column_headers(rest)}
+    across = last.column_span >= len(found) and all(cell.row != last.row for cell in rest)
+    if len(found) > 1 and (across or not rest):
+        return found, {column: f"{last.text} / {header}" for column, header in found.items()}
+    found = {**headers, **_column_headers(above)}
+    return found, found
+
+
+def _grid(cells: Sequence[Cell]) -> dict[int, list[Cell]]:
+    """The cells of every row from left to right, those that reach down into it from above included."""
+    rows: dict[int, list[Cell]] = {row: [] for row in sorted({cell.row for cell in cells})}
+    last = max(rows)
+    for cell in sorted(cells, key=lambda cell: cell.column):
+        for row in range(cell.row, min(last, cell.row + max(1, cell.row_span) - 1) + 1):
+            if row in rows:
+                rows[row].append(cell)
+    return rows
 
 
 def _column_headers(cells: Sequence[Cell]) -> dict[int, str]:
     """For every column its header texts from the top down, joined; spanning headers count for all."""
     columns: dict[int, list[str]] = {}
+    last = max((cell.column for cell in cells), default=0)
     for cell in sorted(cells, key=lambda cell: (cell.row, cell.column)):
-        for column in range(cell.column, cell.column + max(1, cell.column_span)):
+        for column in range(cell.column, min(last + 256, cell.column + max(1, cell.column_span))):
             texts = columns.setdefault(column, [])
             if cell.text.strip() and cell.text not in texts:
                 texts.append(cell.text)

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from pipelines.settings import Settings, settings_from
 from pipelines.stages import MAKER, STAGES, Resolved, chunking_key, generation_key, stage_key
 
-RESOLVED = Resolved({"en": 0.4}, "embedder-a")
+RESOLVED = Resolved({"en": 0.4}, "embedder-a", "vectors", "sentence models")
+UNFROZEN = replace(RESOLVED, floors={})
 
 
 def keys(settings: Settings, resolved: Resolved = RESOLVED) -> dict[str, str]:
@@ -17,7 +21,7 @@ def moved(before: dict[str, str], after: dict[str, str]) -> set[str]:
 
 
 def test_a_swap_of_the_embedder_moves_vectors_and_links_alone() -> None:
-    after = keys(Settings(), Resolved(RESOLVED.floors, "embedder-b"))
+    after = keys(Settings(), replace(RESOLVED, embedder="embedder-b"))
     assert moved(keys(Settings()), after) == {"chunk_embeddings", "sentence_embeddings", "sentence_links"}
 
 
@@ -36,6 +40,20 @@ def test_a_setting_moves_its_stage_and_nothing_before_it(values: dict[str, objec
 
 
 @pytest.mark.parametrize(
+    ("changes", "first"),
+    [
+        ({"static": "other vectors"}, "chunks"),
+        ({"sentence_models": "other model"}, "sentences"),
+        ({"floors": {"en": 0.5}}, "chunks"),
+    ],
+)
+def test_what_is_frozen_moves_the_stage_that_uses_it_and_nothing_before_it(changes: Any, first: str) -> None:
+    changed = moved(keys(Settings()), keys(Settings(), replace(RESOLVED, **changes)))
+    assert first in changed
+    assert not changed & {MAKER[table].name for table in STAGES[first].inputs}
+
+
+@pytest.mark.parametrize(
     "values",
     [
         {"query": {"candidates": 50}},
@@ -46,11 +64,18 @@ def test_a_setting_moves_its_stage_and_nothing_before_it(values: dict[str, objec
 )
 def test_settings_that_shape_nothing_move_no_key(values: dict[str, object]) -> None:
     assert not moved(keys(Settings()), keys(settings_from(values)))
-    assert generation_key(Settings(), "e") == generation_key(settings_from(values), "e")
+    assert generation_key(Settings(), UNFROZEN) == generation_key(settings_from(values), UNFROZEN)
 
 
-def test_generation_and_chunking_keys() -> None:
+@pytest.mark.parametrize("changes", [{"embedder": "other"}, {"static": "other"}, {"sentence_models": "other"}])
+def test_another_model_is_another_generation(changes: Any) -> None:
+    assert generation_key(Settings(), UNFROZEN) != generation_key(Settings(), replace(UNFROZEN, **changes))
+
+
+def test_floors_are_shared_by_generations_that_chunk_alike_whatever_their_embedder() -> None:
     fixed = settings_from({"chunking": {"overlap_floor": 0.5}})
-    assert generation_key(Settings(), "e") != generation_key(fixed, "e")
-    assert generation_key(Settings(), "e") != generation_key(Settings(), "other")
-    assert chunking_key(Settings()) != chunking_key(fixed)
+    key = chunking_key(Settings(), UNFROZEN)
+    assert key == chunking_key(Settings(), replace(UNFROZEN, embedder="other", sentence_models="other"))
+    assert key != chunking_key(Settings(), replace(UNFROZEN, static="other"))
+    assert key != chunking_key(fixed, UNFROZEN)
+    assert generation_key(Settings(), UNFROZEN) != generation_key(fixed, UNFROZEN)

@@ -5,7 +5,8 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.indexing.packed_chunks import divide, packed_chunks
+from pipelines.indexing.packed_chunks import packed_chunks
+from pipelines.indexing.splitters.pieces import divide
 from pipelines.records import Block, Element, PackedChunk, ParsedDocument, Run, StructuralChunk
 from pipelines.tokens import TokenIndex, count_tokens
 from tests.builders import heading, item, paragraph, table, units
@@ -45,9 +46,9 @@ def test_a_heading_is_not_inline_above_more_than_one_paragraph() -> None:
     assert [chunk.text for chunk in chunks] == ["First.\n\nSecond."]
 
 
-def test_no_chunk_is_only_a_heading() -> None:
+def test_no_chunk_is_only_a_heading_and_none_is_lost() -> None:
     _, _, _, chunks = packed(heading("One"), heading("Two"), paragraph("Text."), heading("Three"))
-    assert [chunk.text for chunk in chunks] == ["Two\nText."]
+    assert [chunk.text for chunk in chunks] == ["One\nTwo\nText.\n\nThree"]
 
 
 def test_a_long_paragraph_is_divided_at_sentence_ends_into_even_parts() -> None:
