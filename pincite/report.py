@@ -9,6 +9,7 @@ from typing import Any
 from pincite.console import rows
 from pipelines.terms import terms_of
 
+MOST_LINES = 10
 SHORT_ID = 10
 """Characters of a chunk id that `pincite show` will hardly find twice."""
 
@@ -25,13 +26,17 @@ def index_summary(result: dict[str, Any]) -> str:
     ]
     for item in documents["failed"]:
         lines.append(f"failed: {item['source']}/{item['uri']}: {item['stage']}: {item['code']}: {item['message']}")
-    skipped = documents["skipped"]
-    for item in skipped[:10]:
-        lines.append(f"skipped: {item['source']}/{item['uri']}: {item['code']}: {item['message']}")
-    if len(skipped) > 10:
-        lines.append(f"skipped: {len(skipped) - 10} more, all in --json")
+    skipped = [{**item, "message": f"{item['code']}: {item['message']}"} for item in documents["skipped"]]
+    lines += _some("skipped", skipped)
+    lines += _some("warning", documents["warnings"])
     lines.extend(f"note: {note}" for note in result["notes"])
     return "\n".join(lines)
+
+
+def _some(word: str, items: list[dict[str, Any]]) -> list[str]:
+    """The first of what is said of documents, and how many more there are."""
+    lines = [f"{word}: {item['source']}/{item['uri']}: {item['message']}" for item in items[:MOST_LINES]]
+    return [*lines, f"{word}: {len(items) - MOST_LINES} more, all in --json"] if len(items) > MOST_LINES else lines
 
 
 def pin(hit: dict[str, Any]) -> str:
@@ -165,4 +170,4 @@ def status_shown(result: dict[str, Any]) -> str:
         )
     for item in result["failures"]:
         parts.append(f"failed: {item['source']}/{item['uri']}: {item['stage']}: {item['code']}: {item['message']}")
-    return "\n".join(parts)
+    return "\n".join([*parts, *_some("warning", result["warnings"])])

@@ -12,6 +12,7 @@ from pipelines.records import Failure
 from pipelines.stages import STAGES
 from resources import generations
 from resources.embedders.specs import AUTO, MULTILINGUAL
+from resources.status import document_warnings
 
 if TYPE_CHECKING:
     from resources.workspace import Workspace
@@ -97,16 +98,18 @@ def _documents(workspace: Workspace, before: Served) -> dict[str, Any]:
     failures = workspace.catalog.failures()
     failed = {item.doc_id for item in failures}
     good = {doc_id: raw for doc_id, raw in raws.items() if doc_id not in failed}
-    changed = sum(before.get(doc_id, raw.content_hash) != raw.content_hash for doc_id, raw in good.items())
-    added = sum(doc_id not in before for doc_id in good)
+    new = [doc_id for doc_id, raw in good.items() if before.get(doc_id) != raw.content_hash]
+    added = sum(doc_id not in before for doc_id in new)
+    said = document_warnings(workspace) if new else {}
     return {
         "listed": len(raws.keys() | failed),
         "added": added,
-        "changed": changed,
-        "unchanged": len(good) - added - changed,
+        "changed": len(new) - added,
+        "unchanged": len(good) - len(new),
         "removed": sum(doc_id not in raws for doc_id in before),
         "failed": [{key: value for key, value in asdict(item).items() if key != "doc_id"} for item in failures],
         "skipped": [asdict(item) for item in workspace.skipped],
+        "warnings": [warning for doc_id in new for warning in said.get(doc_id, ())],
     }
 
 

@@ -22,6 +22,20 @@ def sources(workspace: Workspace) -> list[dict[str, Any]]:
     ]
 
 
+def document_warnings(workspace: Workspace) -> dict[str, list[dict[str, Any]]]:
+    """What parsers had to say of documents that are indexed all the same (pages left out, text put
+    back), by document id."""
+    raws = {raw.doc_id: raw for raw in workspace.raw_documents()}
+    said = zip(
+        workspace.column("parsed_documents", "doc_id"), workspace.column("parsed_documents", "warnings"), strict=True
+    )
+    return {
+        doc_id: [{"source": raws[doc_id].source, "uri": raws[doc_id].uri, "message": message} for message in messages]
+        for doc_id, messages in said
+        if messages and doc_id in raws
+    }
+
+
 def overlap_rows(statistics: Mapping[str, Any]) -> list[dict[str, Any]]:
     """A generation's frozen overlap floors, a row a language: the floor, how it was come by, from how
     many pairs, and the share of neighbours and of random pairs that reach it; `*` is any other language."""
@@ -62,6 +76,7 @@ def status(workspace: Workspace) -> dict[str, Any]:
         "sources": sources(workspace),
         "counts": generations[-1] if generations else {},
         "failures": [asdict(failure) for failure in catalog.failures()],
+        "warnings": [warning for warnings in document_warnings(workspace).values() for warning in warnings],
         "costs": catalog.costs(),
         "scores": catalog.scores(),
     }

@@ -1,11 +1,14 @@
-"""Whether the first row of a table names its columns, where nothing in the file says so."""
+"""Which rows at the top of a table name its columns, where nothing in the file says so."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-_NUMBER = re.compile(r"[-+(]?[$€£₴]?\s*\d[\d\s.,:/%-]*\)?")
+MOST_HEADER_ROWS = 8
+_NUMBER = re.compile(r"[-−+(]?[$€£₴]?\s*\d[\d\s.,:/%-]*\)?")
+_FIGURE = re.compile(r"[-−–—+($€£₴¥\s]*\d[\d\s.,]*[)%\s]*|[$€£₴¥\s]*[-−–—]+[-−–—\s%]*")
+_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 
 
 def has_header(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
@@ -22,3 +25,29 @@ def reads_as_header(first: Sequence[str], others: Sequence[Sequence[str]]) -> bo
         return False
     columns = [[row[at].strip() for row in others if at < len(row) and row[at].strip()] for at in range(len(first))]
     return any(column and all(map(_NUMBER.fullmatch, column)) for column in columns)
+
+
+def _is_figure(value: str) -> bool:
+    """A number or the dash that stands for none; a year names a column as often as it fills one."""
+    return bool(_FIGURE.fullmatch(value)) and not _YEAR.fullmatch(value)
+
+
+def header_rows(rows: Sequence[Sequence[str]]) -> int:
+    """How many rows at the top name the columns of a table made by hand.
+
+    Several, or one that is not filled, where they stand above figures without one of their own, and one
+    of them leaves the corner empty or has years among several names. Rows below them with nothing but
+    a label belong to what follows."""
+    filled = [[value.strip() for value in row] for row in rows]
+    count = next((at for at, row in enumerate(filled) if any(map(_is_figure, row[1:]))), 0)
+    lead, below = filled[:count], [value for row in filled[count:] for value in row[1:] if value]
+    while lead and not any(lead[-1][1:]):
+        lead.pop()
+    if 0 < len(lead) <= MOST_HEADER_ROWS and 2 * sum(map(_is_figure, below)) > len(below) and any(map(_names, lead)):
+        return len(lead)
+    return int(bool(rows) and reads_as_header(rows[0], rows[1:]))
+
+
+def _names(row: Sequence[str]) -> bool:
+    values = [value for value in row[1:] if value]
+    return bool(values) and (not row[0] or (len(values) > 1 and any(map(_YEAR.search, values))))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from pipelines.records import Block, BlockCell, Run
-from resources.parsers.header_rows import reads_as_header
+from resources.parsers.header_rows import header_rows
 from resources.parsers.source_text import Finder
 
 MOST_SPAN = 1000
@@ -107,15 +107,20 @@ def table_blocks(table: Any, finder: Finder) -> list[Block]:
             column += wide
     if cells and all(cell.header for cell in cells):
         cells = [replace(cell, header=False) for cell in cells]
-    elif not any(cell.tag == "th" for row in _rows(table) for cell in _cells(row)) and _has_header(cells):
-        cells = [replace(cell, header=cell.row == 0) for cell in cells]
+    elif not any(cell.tag == "th" for row in _rows(table) for cell in _cells(row)):
+        headers = _unmarked_headers(cells)
+        cells = [replace(cell, header=cell.row < headers) for cell in cells]
     return [*blocks, Block("table", cells=tuple(cells))]
 
 
-def _has_header(cells: Sequence[BlockCell]) -> bool:
-    """Whether the first row of a table that marks no header cells reads as one."""
+def _unmarked_headers(cells: Sequence[BlockCell]) -> int:
+    """How many first rows of a table that marks no header cells read as its header; none where a cell of
+    theirs reaches below them."""
     rows: dict[int, list[str]] = {}
     for cell in cells:
-        rows.setdefault(cell.row, []).append("".join(run.text for run in cell.runs))
-    first, *others = rows.values()
-    return all(cell.row_span == 1 for cell in cells if cell.row == 0) and reads_as_header(first, others)
+        if cell.row not in rows:
+            rows[cell.row] = [""] if cell.column else []
+        rows[cell.row].append("".join(run.text for run in cell.runs))
+    count = header_rows(list(rows.values()))
+    below = list(rows)[count] if count < len(rows) else 0
+    return below if all(cell.row + cell.row_span <= below for cell in cells if cell.row < below) else 0

@@ -133,7 +133,9 @@ def test_index_says_what_it_did(indexed: Indexed) -> None:
     result = indexed.result
     assert {"generation", "published", "documents", "chunks", "embedded", "llm", "seconds"} <= result.keys()
     assert (result["generation"], result["published"]) == (1, True)
-    documents = {key: value for key, value in result["documents"].items() if key not in ("failed", "skipped")}
+    documents = {
+        key: value for key, value in result["documents"].items() if key not in ("failed", "skipped", "warnings")
+    }
     assert documents == {"listed": 10, "added": 7, "changed": 0, "unchanged": 0, "removed": 0}
     assert result["chunks"].keys() == {"total", "written", "deleted"}
     assert result["chunks"]["total"] == result["chunks"]["written"] > 0
@@ -291,7 +293,9 @@ def day(
 
 
 def test_counts_of_the_second_day(day: Day) -> None:
-    documents = {key: value for key, value in day.result["documents"].items() if key not in ("failed", "skipped")}
+    documents = {
+        key: value for key, value in day.result["documents"].items() if key not in ("failed", "skipped", "warnings")
+    }
     # handbook, minutes and retention are unchanged; boilers is edited; lift and vendors are added.
     assert documents == {"listed": 10, "added": 2, "changed": 1, "unchanged": 3, "removed": 2}
     assert day.result["generation"] == 1
@@ -351,6 +355,23 @@ def test_a_document_gone_bad_is_served_in_its_last_good_version(day: Day) -> Non
 
 
 # ---------------------------------------------------------------- sources
+
+
+def test_what_a_parser_left_out_is_said_by_index_and_status(project: Project, endpoint: EmbeddingServer) -> None:
+    """Once by the run that read the document, and by `status` for as long as it is so."""
+    project.write("dated.md", "---\neffective_date: someday\n---\n\nThe lift carries eight persons.\n")
+    told = [
+        {
+            "source": "docs",
+            "uri": "dated.md",
+            "message": "effective date 'someday' was not understood; write it as YYYY-MM-DD",
+        }
+    ]
+    assert [w for w in project.index(code=3)["documents"]["warnings"] if w["uri"] == "dated.md"] == told
+    assert project.index(code=3)["documents"]["warnings"] == []
+    assert [w for w in project.run("status").json["warnings"] if w["uri"] == "dated.md"] == told
+    shown = run_command("status", "--config", project.config).out
+    assert "warning: docs/dated.md: effective date 'someday'" in shown
 
 
 def test_a_source_by_itself_leaves_the_others_alone(
