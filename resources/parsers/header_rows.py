@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 MOST_HEADER_ROWS = 8
 _NUMBER = re.compile(r"[-−+(]?[$€£₴]?\s*\d[\d\s.,:/%-]*\)?")
-_FIGURE = re.compile(r"[-−–—+($€£₴¥\s]*\d[\d\s.,]*[)%\s]*|[$€£₴¥\s]*[-−–—]+[-−–—\s%]*")
+_FIGURE = re.compile(r"[-−–—+($€£₴¥\s]*\d[\d\s.,]*(?:[)%][)%\s]*)?|[$€£₴¥\s]*[-−–—][-−–—\s%]*")
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 
 
