@@ -166,7 +166,7 @@ def parse(place: Place, file: Path, **options: Any) -> int:
     NAME.elements.json."""
     from pincite.parse_command import parse_command
 
-    found = parse_command(file, place.as_json, **options)
+    found = parse_command(file, place.as_json, parsing=place.located().settings.parsing, **options)
     emit(found) if place.as_json else click.echo(found)
     return 0
 

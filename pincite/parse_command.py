@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 from pincite.console import Progress, say
 from pipelines.errors import DocumentError, UsageError
 from pipelines.records import Element
+from resources.parsers.registry import map_beside
 from resources.reading import Reading, read
 
 if TYPE_CHECKING:
+    from pipelines.settings import ParsingSettings
     from resources.page_pictures import Pages
 
 MOST_PAGE = 10_000_000
@@ -42,7 +44,12 @@ def _within(elements: Iterable[Element], ranges: list[range]) -> list[Element]:
 
 
 def parse_command(
-    path: Path, as_json: bool = False, markdown: bool = False, image: Path | None = None, pages: str | None = None
+    path: Path,
+    as_json: bool = False,
+    markdown: bool = False,
+    image: Path | None = None,
+    pages: str | None = None,
+    parsing: ParsingSettings | None = None,
 ) -> str | dict[str, Any]:
     """What is to be printed: text, or a JSON value. Raises UsageError, DocumentError."""
     if markdown and (as_json or image):
@@ -51,9 +58,14 @@ def parse_command(
         raise UsageError("--json is the whole document: leave out --pages")
     ranges = pages_from(pages) if pages else []
     try:
-        reading = read(path)
+        reading = read(path, parsing)
+        if map_beside(path).is_file():
+            say(f"note: read without its map, {map_beside(path).name}, which `pincite index` takes in its place")
         if ranges and not reading.document.pages:
             raise DocumentError(f"{path.name} has no pages: leave out --pages", "no_pages")
+        count = reading.document.pages or 0
+        if ranges and all(chosen.start > count for chosen in ranges):
+            raise DocumentError(f"{path.name} has {count} pages, none of those asked for", "no_page")
         return _drawn(reading, image, ranges, as_json) if image else _shown(reading, as_json, markdown, ranges)
     except DocumentError as error:
         raise error if as_json else DocumentError(f"{error.code}: {error}", error.code) from error

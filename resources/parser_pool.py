@@ -248,15 +248,20 @@ class ParserPool:
             if kind == "ready":
                 worker.ready = True
             elif kind == "page":
-                worker.page = value
-                worker.deadline = time.monotonic() + self._page_seconds()
+                worker.page = value or None
+                worker.deadline = self._page_deadline(worker)
             else:
                 return self._done(worker, kind, value, waiting)
         return None
 
-    def _page_seconds(self) -> float:
+    def _page_deadline(self, worker: _Worker) -> float:
+        """Until when the page just begun, or the work after the last one, may take; in a first reading it
+        may only extend the document's time."""
         settings = self.settings
-        return settings.page_timeout_seconds + (settings.ocr_seconds if settings.ocr == "auto" else 0.0)
+        more = settings.page_timeout_seconds + (settings.ocr_seconds if settings.ocr == "auto" else 0.0)
+        until = time.monotonic() + (settings.timeout_seconds if worker.page is None else more)
+        careful = worker.job is not None and worker.job.without is not None
+        return until if careful else max(worker.deadline, until)
 
     def _done(self, worker: _Worker, kind: str, value: Any, waiting: deque[_Job]) -> Finished:
         assert worker.job is not None
@@ -299,6 +304,7 @@ class ParserPool:
             )
         if self._again(worker.job, worker.page, waiting):
             return None
-        raw, seconds = worker.job.raw, self.settings.timeout_seconds
-        message = f"{raw.uri}: not parsed within {seconds:g} s: raise parsing.timeout_seconds, or divide the file"
+        raw, name = worker.job.raw, "timeout_seconds" if worker.page is None else "page_timeout_seconds"
+        seconds = getattr(self.settings, name)
+        message = f"{raw.uri}: not parsed within {seconds:g} s: raise parsing.{name}, or divide the file"
         return raw, _failure(raw, "timeout", message)

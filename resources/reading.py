@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pipelines.errors import DocumentError, UsageError
 from pipelines.fingerprint import document_id
@@ -11,6 +12,9 @@ from pipelines.indexing.elements import build_elements
 from pipelines.records import Element, ParsedDocument, ParsedFile, RawDocument
 from resources.parsers.ocr import OcrSettings
 from resources.parsers.registry import MEDIA_TYPES, media_type_of, parse_file
+
+if TYPE_CHECKING:
+    from pipelines.settings import ParsingSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +27,10 @@ class Reading:
     elements: list[Element]
 
 
-def read(path: Path) -> Reading:
-    """Raises UsageError where there is no such file, DocumentError as an index run would report it."""
+def read(path: Path, parsing: ParsingSettings | None = None) -> Reading:
+    """With the settings of parsing, or the defaults.
+
+    Raises UsageError where there is no such file, DocumentError as an index run would report it."""
     if not path.is_file():
         raise UsageError(f"{path}: {'not a file: name one' if path.exists() else 'no such file'}")
     media_type = media_type_of(path)
@@ -35,8 +41,11 @@ def read(path: Path) -> Reading:
     raw = RawDocument(
         document_id("", path.name), "", path.name, "", path.stat().st_size, media_type, None, None, None, None, (), {}
     )
+    ocr = OcrSettings(parsing.ocr, parsing.ocr_languages, parsing.ocr_seconds) if parsing else OcrSettings()
+    if parsing and raw.size > parsing.max_megabytes << 20:
+        raise DocumentError(f"{path.name}: over parsing.max_megabytes ({parsing.max_megabytes})", "limit_exceeded")
     try:
-        parsed = parse_file(path, media_type, ocr=OcrSettings())
+        parsed = parse_file(path, media_type, ocr=ocr)
         document, elements = build_elements(raw, parsed, lambda text: "")
     except DocumentError:
         raise

@@ -8,7 +8,7 @@ line that merely happens to begin several pages is not: its pages do not follow 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
@@ -106,7 +106,21 @@ def furniture_of(pages: Sequence[Sequence[Line]], heights: Sequence[float]) -> d
             if evident or _is_furniture(key, cluster, len(pages)):
                 found.update({(page, index): key[0] for page, index, *_ in cluster})
     found |= _numbered_slots(pages, heights)
-    return _contiguous(found, pages, heights)
+    return _with_text_left(_contiguous(found, pages, heights), pages)
+
+
+def _with_text_left(found: dict[tuple[int, int], str], pages: Sequence[Sequence[Line]]) -> dict[tuple[int, int], str]:
+    """Where most pages hold nothing but what repeats, as slides and certificates do, that is their text."""
+    marked = Counter(page for page, _ in found)
+    bare = {at for at, lines in enumerate(pages) if lines and marked[at] == len(lines)}
+    if 2 * len(bare) <= sum(map(bool, pages)):
+        return found
+
+    def is_number(page: int, index: int) -> bool:
+        text = pages[page][index].text.strip()
+        return bool(_SELF_EVIDENT.fullmatch(text)) or _normal(text)[0].strip("-–—|. ") == "#"
+
+    return {place: edge for place, edge in found.items() if place[0] not in bare or is_number(*place)}
 
 
 def _page_number(text: str) -> int | None:

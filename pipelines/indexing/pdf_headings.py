@@ -72,8 +72,10 @@ def _by_number(draft: Draft, following: Draft | None) -> bool:
     text = draft.text
     if len(draft.lines) > 2 or len(text) > 100 or not _is_title_like(text) or text.rstrip().endswith((".", ":", "?")):
         return False
-    if KEYWORD.match(text):
-        return draft.gap > 1.2 and len(text.split()) <= 14
+    keyword = KEYWORD.match(text)
+    if keyword:
+        rest = text[keyword.end() :].lstrip()
+        return draft.gap > 1.2 and len(text.split()) <= 14 and not rest[:1].islower()
     numbering = numbering_of(text)
     if numbering is None or numbering.depth < 2 or draft.gap <= 1.2 or following is None:
         return False

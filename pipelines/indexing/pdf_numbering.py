@@ -16,7 +16,7 @@ _KEYWORDS = (
 )
 """From the outermost down, by the usual order of statutes, filings and contracts."""
 _RANKS = {word: rank for rank, words in enumerate(_KEYWORDS) for word in words}
-_NUMBER = r"(?:№\s*)?(?:\d+[a-z]?(?:[.\-–]\d+)*|[ivxlcіх]+|[a-zа-яіїєґ])"
+_NUMBER = r"(?:№\s*)?(?:\d+[a-z]?(?:[.\-–]\d+)*|(?-i:[IVXLCІХ]+|[A-ZА-ЯІЇЄҐ]))"
 KEYWORD = re.compile(rf"({'|'.join(_RANKS)})\s+({_NUMBER})\b[.:]?", re.IGNORECASE)
 
 

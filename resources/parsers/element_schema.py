@@ -231,7 +231,8 @@ def problems_of(error: ValidationError, before: Sequence[str | int] = ()) -> Ite
             names = list(_MODELS.get(holder, ElementMap).model_fields)
             yield f"{where}: unknown key; {_suggestion(str(location[-1]), names)}"
         else:
-            told = _TOLD.get(kind, item["msg"].removeprefix("Value error, ")).format(**item.get("ctx", {}))
+            known = _TOLD.get(kind)
+            told = known.format(**item.get("ctx", {})) if known else item["msg"].removeprefix("Value error, ")
             yield f"{where or 'the file'}: {told}"
 
 

@@ -98,13 +98,15 @@ def _refuse_unreadable(path: Path, pages: Sequence[Read], ocr: scans.OcrSettings
             f"{path.name}: {unreadable} of its {readable + unreadable} characters are in fonts without a Unicode map, "
             "which can be seen but not read: export it again with fonts embedded fully"
         )
-        raise DocumentError(f"{message}, or have it read by OCR ({scans.remedy(ocr)})", "unmapped_fonts")
+        hint = scans.remedy(ocr)
+        message += f", or have it read by OCR ({hint})" if hint else "; OCR found nothing on it either"
+        raise DocumentError(message, "unmapped_fonts")
     if readable or any(read.page.blocks for read in pages):
         return
     reasons = "; ".join(dict.fromkeys(warning.split(": ", 1)[1] for read in pages for warning in read.warnings))
     message = f"{path.name}: no text on {'its page' if len(pages) == 1 else f'any of its {len(pages)} pages'}"
     if reasons:
-        message += f" ({reasons}): then run `pincite index --retry-failed`"
+        message += f" ({reasons})" + (": then run `pincite index --retry-failed`" if scans.remedy(ocr) else "")
     raise DocumentError(message, "no_text")
 
 

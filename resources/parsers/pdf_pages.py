@@ -22,6 +22,7 @@ from resources.parsers.registry import Care
 
 USABLE_COVERAGE = 0.75
 MOST_UNREADABLE = 0.5
+LIMITS = "the parser dies of it or hangs: see parsing.page_timeout_seconds and parsing.memory_mb"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ def pages_of(document: Any, path: Path, care: Care, ocr: OcrSettings) -> Iterato
     natives = _by_number(native_pages(path, len(document))) if care.without is None else None
     for number in range(1, len(document) + 1):
         if number in (care.without or ()):
-            yield _lost(number, "the parser dies of it or hangs")
+            yield _lost(number, LIMITS)
             continue
         if natives is None:
             care.report(number)
@@ -58,6 +59,8 @@ def pages_of(document: Any, path: Path, care: Care, ocr: OcrSettings) -> Iterato
             yield _recognised(document, read, ocr, care) if read.needs_recognition else read
         except (PdfiumError, ArithmeticError, LookupError, ValueError) as error:
             yield _lost(number, f"{type(error).__name__}: {error}")
+    if natives is None:
+        care.report(0)
 
 
 def _by_number(natives: Iterator[Any]) -> Callable[[int], Any]:

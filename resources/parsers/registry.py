@@ -76,7 +76,8 @@ PDF_HEADER_WITHIN = 1024
 class Care:
     """How carefully to read. `report` is called with the number of a page that may take its time, before
     it is read: a scan, or with `without` every page. `without` is given for a file whose parser died
-    or hung: it is read page by page, without those pages that did it."""
+    or hung: it is read page by page, without those pages that did it,
+    and 0 is reported when all pages are read."""
 
     report: Callable[[int], None] = lambda number: None
     without: Collection[int] | None = None

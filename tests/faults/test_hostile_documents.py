@@ -20,6 +20,7 @@ import pytest
 from pipelines.records import Element, Failure, ParsedDocument, RawDocument
 from pipelines.settings import ParsingSettings
 from resources.parser_pool import ParserPool
+from resources.parsers.pdf_pages import LIMITS
 from tests.pdf_objects import pdf, stream
 from tests.unit.parsers.documents import raw_of
 
@@ -321,7 +322,7 @@ def test_a_page_that_hangs_is_lost_by_name_and_the_others_are_not(tmp_path: Path
         (3, "The third page is about keys."),
     ]
     assert document.pages == 3
-    assert document.warnings == ("page 2: left out, as it cannot be read (the parser dies of it or hangs)",)
+    assert document.warnings == (f"page 2: left out, as it cannot be read ({LIMITS})",)
 
 
 def test_a_page_on_which_the_parser_dies_is_lost_by_name(tmp_path: Path) -> None:

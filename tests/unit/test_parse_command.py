@@ -233,3 +233,24 @@ except SystemExit as end:
 """
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env={"PYTHONPATH": str(ROOT)})
     assert run.stdout.splitlines()[-1] == "0 []"
+
+
+@pytest.mark.parametrize("how", [[], ["--markdown"], ["--image", "out"]])
+def test_pages_beyond_the_last(how: list[str], elsewhere: Path) -> None:
+    ran = run_command("parse", POLICY, *how, "--pages", "99")
+    assert ran.code == 1 and "has 5 pages, none of those asked for" in ran.err
+
+
+def test_the_settings_of_parsing_hold(elsewhere: Path) -> None:
+    (elsewhere / "small.yaml").write_text("parsing: {max_megabytes: 1}")
+    (elsewhere / "large.txt").write_bytes(b"text\n" * 300_000)
+    ran = run_command("parse", "large.txt", "--config", "small.yaml", "--json")
+    assert ran.json["error"]["code"] == "limit_exceeded"
+    (elsewhere / "wrong.yaml").write_text("parsing: {bogus: 1}")
+    assert run_command("parse", "large.txt", "--config", "wrong.yaml").code == 2
+
+
+def test_a_map_that_is_passed_over_is_named(elsewhere: Path) -> None:
+    (elsewhere / "a.txt").write_text("Words of the file itself.")
+    (elsewhere / "a.txt.elements.json").write_text('{"version": 1, "elements": []}')
+    assert "a.txt.elements.json" in run_command("parse", "a.txt").err

@@ -232,3 +232,17 @@ def test_text_in_the_colour_of_the_page_is_no_heading() -> None:
 def test_lines_of_a_large_title_may_differ_in_size() -> None:
     title = [item("Row and Column Access Control", 60, 60, size=33), item("in Practice", 60, 98, size=30)]
     assert headings([page(1, *title, *column(BODY, y=200))]) == [(1, "Row and Column Access Control in Practice")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Note a large increase in costs during the year",
+        "Part I of the plan concerns staff",
+        "Item 5 was deferred to the next meeting of the board",
+        "Section 3 applies to every lease signed before May",
+    ],
+)
+def test_sentences_that_begin_like_headings_are_none(text: str) -> None:
+    pages = [page(1, *column(BODY, y=80), item(text, 60, 150), *column(BODY, y=180))]
+    assert headings(pages) == []

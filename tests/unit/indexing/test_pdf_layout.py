@@ -311,3 +311,11 @@ def test_no_letter_is_lost_on_any_page(content: list[tuple[list[PdfItem], list[P
     wanted = Counter(char for p in pages for i in p.items for char in i.text if char.isalnum())
     assert kept == wanted
     assert lost == []
+
+
+def test_a_document_of_nothing_but_what_repeats_is_its_text() -> None:
+    """Slides and certificates: one line a page, at one height."""
+    pages = [page(n, item(f"Quarterly results {n}", 60, 40), item(str(n), 300, 780)) for n in range(1, 5)]
+    assert shown(pages) == [
+        found for n in range(1, 5) for found in (("paragraph", f"Quarterly results {n}"), ("page_footer", str(n)))
+    ]

@@ -175,6 +175,7 @@ CELLS = [{"row": 0, "column": 0, "row_span": 2, "text": "a"}, {"row": 1, "column
         (paragraph(boxes=[box(2, y0=-2)]), "elements[1].boxes[0]: lies outside page 2"),
         (paragraph(boxes=[[1, 2, 3, 4]]), "elements[1].boxes[0]: must be an object"),
         ({"kind": "paragraf"}, "elements[1].kind: unknown kind 'paragraf'; did you mean 'paragraph'?"),
+        ({"kind": "{x}"}, "elements[1].kind: unknown kind '{x}'"),
         ({"kind": "picture-of-a-duck"}, "valid: break, caption, code"),
         ({"text": "a"}, "elements[1].kind: is missing"),
         (paragraph(txt="a"), "elements[1].txt: unknown key; did you mean 'text'?"),
