@@ -196,7 +196,9 @@ def test_pdf_stream_bomb(tmp_path: Path) -> None:
     path = tmp_path / "stream.pdf"
     body = b"%PDF-1.4\n" + b"".join(b"%d 0 obj%b\nendobj\n" % (at, o) for at, o in enumerate(objects, start=1))
     path.write_bytes(body + b"trailer<</Root 1 0 R/Size 5>>\n%%EOF")
-    with ParserPool(ParsingSettings(workers=1, memory_mb=256, timeout_seconds=20)) as pool:
+    with ParserPool(
+        ParsingSettings(workers=1, memory_mb=256, timeout_seconds=6, page_timeout_seconds=3, ocr="off")
+    ) as pool:
         assert failure(pool, path).code in ("limit_exceeded", "crashed", "timeout", "corrupt", "no_text")
 
 
