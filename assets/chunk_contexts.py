@@ -10,5 +10,4 @@ from resources.workspace import Workspace
 @bucketed("enrichment", deps=["chunks", "sentences", "parsed_elements"], kinds={"parquet", "python"})
 def chunk_contexts(context: dg.AssetExecutionContext, workspace: dg.ResourceParam[Workspace]) -> None:
     """A sentence or two that place a chunk in its document; appended when it is embedded."""
-    workspace.ensure_generation()
-    attach(context, workspace.run("chunk_contexts", buckets_of(context), workspace.contextualise))
+    attach(context, workspace.make("chunk_contexts", buckets_of(context)))

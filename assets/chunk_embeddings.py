@@ -12,5 +12,5 @@ def chunk_embeddings(context: dg.AssetExecutionContext, workspace: dg.ResourcePa
     """One unit vector a chunk, of its header chain, summary, overlap, own text and context. A text
     embedded before by the same model is not embedded again."""
     generation = workspace.ensure_generation()
-    report = workspace.embed_chunks(buckets_of(context))
+    report = workspace.make("chunk_embeddings", buckets_of(context))
     attach(context, report, embedder=generation.embedder["name"], dimension=generation.dimension)

@@ -14,7 +14,7 @@ def chunks(context: dg.AssetExecutionContext, workspace: dg.ResourceParam[Worksp
     alike enough. The floor of likeness is calibrated from the corpus, by language, and frozen in the
     generation."""
     generation = workspace.ensure_generation()
-    report = workspace.run("chunks", buckets_of(context), workspace.overlap)
+    report = workspace.make("chunks", buckets_of(context))
     overlapped = workspace.column("chunks", "has_overlap")
     share = sum(overlapped) / len(overlapped) if overlapped else 0.0
     floors = table(overlap_rows(generation.statistics))

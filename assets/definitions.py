@@ -12,12 +12,15 @@ from assets.chunks import chunks
 from assets.document_summaries import document_summaries
 from assets.indexed_documents import indexed_documents
 from assets.jobs import index_job
+from assets.kept_generations import kept_generations
 from assets.packed_chunks import packed_chunks
 from assets.parsed_elements import parsed_elements
 from assets.partitions import bucket_partitions
 from assets.raw_documents import raw_documents
 from assets.retrieval_quality import retrieval_quality
+from assets.schedules import nightly
 from assets.search_index import search_index
+from assets.sensors import changed_sources
 from assets.sentence_embeddings import sentence_embeddings
 from assets.sentence_links import sentence_links
 from assets.sentences import sentences
@@ -38,17 +41,20 @@ _BUCKETED = (
     sentence_embeddings,
     indexed_documents,
 )
-_WHOLE = (sentence_links, search_index, retrieval_quality)
+_WHOLE = (kept_generations, sentence_links, search_index, retrieval_quality)
 
 
 def build_defs(overrides: Mapping[str, Any] | None = None, buckets: int | None = None) -> dg.Definitions:
     """A fresh graph. `overrides` replaces resources by name (`workspace`); `buckets` defaults to the
     settings' that PINCITE_CONFIG names."""
-    partitions = bucket_partitions(buckets or locate().settings.buckets)
+    settings = locate().settings
+    partitions = bucket_partitions(buckets or settings.buckets)
     return dg.Definitions(
         assets=[*(build(partitions) for build in _BUCKETED), *_WHOLE],
         asset_checks=CHECKS,
         jobs=[index_job],
+        schedules=[nightly(partitions, settings.schedule.cron, settings.schedule.timezone)],
+        sensors=[changed_sources(partitions)],
         executor=dg.in_process_executor,
         resources={"workspace": WorkspaceResource(), **(overrides or {})},
     )

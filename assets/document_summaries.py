@@ -10,5 +10,4 @@ from resources.workspace import Workspace
 @bucketed("enrichment", deps=["chunks", "sentences"], kinds={"parquet", "python"})
 def document_summaries(context: dg.AssetExecutionContext, workspace: dg.ResourceParam[Workspace]) -> None:
     """At most 250 characters that name what a document is about; put before each of its chunks."""
-    workspace.ensure_generation()
-    attach(context, workspace.run("document_summaries", buckets_of(context), workspace.summarise))
+    attach(context, workspace.make("document_summaries", buckets_of(context)))

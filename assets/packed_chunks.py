@@ -11,5 +11,5 @@ from resources.workspace import Workspace
 def packed_chunks(context: dg.AssetExecutionContext, workspace: dg.ResourceParam[Workspace]) -> None:
     """Own text of the chunks, as the splitter of `chunking.strategy` puts it together. The default packs
     neighbours of one section up to the token budget, never across a heading."""
-    report = workspace.run("packed_chunks", buckets_of(context), workspace.pack)
+    report = workspace.make("packed_chunks", buckets_of(context))
     attach(context, report, tokens=histogram(workspace.column("packed_chunks", "tokens"), 32))

@@ -14,6 +14,6 @@ MOST_WARNINGS = 50
 def parsed_elements(context: dg.AssetExecutionContext, workspace: dg.ResourceParam[Workspace]) -> None:
     """Blocks in reading order (headings, paragraphs, lists, tables, ...), parsed in worker processes
     under time and memory limits. A document that fails is named; the others go on."""
-    report = workspace.run("parsed_elements", buckets_of(context), workspace.parse)
+    report = workspace.make("parsed_elements", buckets_of(context))
     said = [warning for warnings in document_warnings(workspace).values() for warning in warnings]
     attach(context, report, warnings=table(said[:MOST_WARNINGS]))

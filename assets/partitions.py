@@ -6,16 +6,25 @@ it. Every partitioned asset takes any set of buckets in one step.
 
 import warnings
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import Any
 
 import dagster as dg
 
+from assets.retries import patient
 from pipelines.stages import STAGES
 
 warnings.filterwarnings("ignore", category=dg.BetaWarning)
 warnings.filterwarnings("ignore", category=dg.PreviewWarning)
 
 AssetFactory = Callable[[dg.PartitionsDefinition], dg.AssetsDefinition]
+
+POOLS = {"enrichment": "llm", "embeddings": "embedding"}
+"""Groups whose steps call a model, and the pool that limits how many do at once."""
+PATIENT = {"chunks", "embeddings"}
+"""Groups whose steps ask the embedder (`chunks` makes the generation), tried again when it does not answer."""
+NIGHTLY = dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=48), warn_window=timedelta(hours=26))
+"""Late after a missed night, failed after two."""
 
 
 def bucket_partitions(count: int) -> dg.StaticPartitionsDefinition:
@@ -24,6 +33,12 @@ def bucket_partitions(count: int) -> dg.StaticPartitionsDefinition:
 
 def buckets_of(context: dg.AssetExecutionContext) -> list[int]:
     return [int(key) for key in context.partition_keys]
+
+
+def range_tags(partitions: dg.PartitionsDefinition) -> dict[str, str]:
+    """Tags of one run over all buckets; assets that are not partitioned may be among its assets."""
+    keys = partitions.get_partition_keys()
+    return {"dagster/asset_partition_range_start": keys[0], "dagster/asset_partition_range_end": keys[-1]}
 
 
 def bucketed(group: str, deps: Sequence[str], kinds: set[str]) -> Callable[[Callable[..., Any]], AssetFactory]:
@@ -40,7 +55,8 @@ def bucketed(group: str, deps: Sequence[str], kinds: set[str]) -> Callable[[Call
                 deps=list(deps),
                 kinds=kinds,
                 code_version=code_version(body.__name__),
-            )(body)
+                pool=POOLS.get(group),
+            )(patient(body) if group in PATIENT else body)
 
         build.__name__ = body.__name__
         return build
@@ -48,7 +64,9 @@ def bucketed(group: str, deps: Sequence[str], kinds: set[str]) -> Callable[[Call
     return declare
 
 
-def whole(group: str, deps: Sequence[str], kinds: set[str]) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
+def whole(
+    group: str, deps: Sequence[str], kinds: set[str], freshness: dg.FreshnessPolicy | None = None
+) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
     """Declares an asset that is not partitioned."""
 
     def declare(body: Callable[..., Any]) -> dg.AssetsDefinition:
@@ -60,6 +78,7 @@ def whole(group: str, deps: Sequence[str], kinds: set[str]) -> Callable[[Callabl
             deps=list(deps),
             kinds=kinds,
             code_version=code_version(body.__name__),
+            freshness_policy=freshness,
         )(body)
 
     return declare

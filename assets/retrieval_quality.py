@@ -2,8 +2,9 @@
 
 import dagster as dg
 
-from assets.metadata import table
+from assets.metadata import score_chart, table
 from assets.partitions import whole
+from resources.publishing import score_live
 from resources.workspace import Workspace
 
 
@@ -11,16 +12,16 @@ from resources.workspace import Workspace
 def retrieval_quality(context: dg.AssetExecutionContext, workspace: dg.ResourceParam[Workspace]) -> None:
     """The settings' golden questions asked with the shipped strategy. Without golden questions there
     is nothing to score, and the metadata says how to give some."""
-    run = workspace.score_golden()
+    run = score_live(workspace)
     if run is None:
         context.add_output_metadata({"questions": 0, "remedy": "name a file of golden questions in publish.golden"})
         return
     scores = {name: value for name, value in run["metrics"].items() if value is not None}
     context.add_output_metadata(
         {
-            "questions": run["n"],
-            "strategy": run["strategy"],
+            **{name: run[name] for name in ("n", "strategy", "at") if name in run},
             **{name: float(value) for name, value in scores.items()},
+            "over time": score_chart(workspace.catalog.scores()),
             "scores": table([{"metric": name, "value": round(value, 4)} for name, value in scores.items()]),
         }
     )

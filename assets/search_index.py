@@ -3,20 +3,25 @@
 import dagster as dg
 
 from assets.metadata import table
-from assets.partitions import whole
+from assets.partitions import NIGHTLY, whole
+from resources.publishing import publish
 from resources.workspace import Workspace
 
 
-@whole("index", deps=["indexed_documents", "sentence_links"], kinds={"postgres"})
+@whole("index", deps=["indexed_documents", "sentence_links"], kinds={"postgres"}, freshness=NIGHTLY)
 def search_index(context: dg.AssetExecutionContext, workspace: dg.ResourceParam[Workspace]) -> None:
-    """HNSW indexes built after the load, the audit, and the pointer to the live generation. A
-    generation with a problem in its audit is not published."""
-    built = workspace.publish()
+    """HNSW indexes built after the load, the audit, the golden questions on the live and the new
+    generation, and the pointer to the live one. A generation whose audit finds a problem, or that answers
+    the golden questions worse, is not published."""
+    built = publish(workspace)
     context.add_output_metadata(
         {
             "generation": built.generation,
             "published": built.published,
+            "audited": built.audited,
             "problems": table([{"code": code, "message": message} for code, message in built.problems]),
+            "golden questions": table(built.comparison),
+            **({"why not published": "; ".join(built.notes)} if built.notes else {}),
             **{f"{name} rows": count for name, count in built.counts.items()},
             "seconds": round(built.seconds, 3),
         }

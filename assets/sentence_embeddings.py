@@ -11,5 +11,5 @@ from resources.workspace import Workspace
 def sentence_embeddings(context: dg.AssetExecutionContext, workspace: dg.ResourceParam[Workspace]) -> None:
     """One unit vector a sentence, of its bare text; a sentence repeated anywhere is embedded once."""
     generation = workspace.ensure_generation()
-    report = workspace.embed_sentences(buckets_of(context))
+    report = workspace.make("sentence_embeddings", buckets_of(context))
     attach(context, report, embedder=generation.embedder["name"], dimension=generation.dimension)

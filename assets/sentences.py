@@ -10,5 +10,4 @@ from resources.workspace import Workspace
 @bucketed("sentences", deps=["chunks", "structural_chunks", "parsed_elements"], kinds={"parquet", "spacy"})
 def sentences(context: dg.AssetExecutionContext, workspace: dg.ResourceParam[Workspace]) -> None:
     """Sentences with NEXT and PREVIOUS, and PART_OF (paragraph, section, chunk, document) as columns."""
-    workspace.ensure_generation()
-    attach(context, workspace.run("sentences", buckets_of(context), workspace.split_sentences))
+    attach(context, workspace.make("sentences", buckets_of(context)))

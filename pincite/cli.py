@@ -3,52 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from pincite import __version__
-from pincite.console import Progress, emit, guarded, rows
-
-if TYPE_CHECKING:
-    from resources.settings_file import Located
+from pincite.console import Progress, emit
+from pincite.operating import db, explain, generations, sources, ui, verify
+from pincite.placed import Place, placed
 
 STRATEGIES = ("dense", "lexical", "hybrid")
 RERANKERS = ("none", "weighted")
-
-Command = Callable[..., Any]
-
-
-class Place:
-    """The options that every command takes."""
-
-    def __init__(self, config: str | None, state: str | None, as_json: bool) -> None:
-        self.config, self.state, self.as_json = config, state, as_json
-
-    def located(self) -> Located:
-        from resources.settings_file import locate
-
-        return locate(self.config, self.state)
-
-
-def placed(command: Command) -> Command:
-    """Adds --config, --state and --json, and hands them over as one `place`."""
-
-    def run(config: str | None, state: str | None, as_json: bool, **options: Any) -> None:
-        place = Place(config, state, as_json)
-        guarded(as_json, lambda: command(place, **options))
-
-    run.__name__, run.__doc__ = command.__name__, command.__doc__
-    run.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
-    for option in (
-        click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output."),
-        click.option("--state", metavar="DIR", help="State folder (default: .pincite, or PINCITE_STATE)."),
-        click.option("--config", metavar="FILE", help="Settings file (default: pincite.yaml, or PINCITE_CONFIG)."),
-    ):
-        run = option(run)
-    return run
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -62,6 +28,8 @@ def cli() -> None:
     pincite show CHUNK --image page.png      a passage, marked on its page
     pincite parse FILE --image DIR           what the parser finds, to look at
     pincite eval questions.jsonl             score retrieval on golden questions
+    pincite generations list                 the live index, and those beside it
+    pincite verify                           whether all that should be there is
     pincite ui                               lineage and past runs in the browser
     """
 
@@ -82,7 +50,7 @@ def index(place: Place, sources: tuple[str, ...], allow_deletions: bool, retry_f
     finally:
         progress.close()
     emit(result) if place.as_json else click.echo(index_summary(result))
-    if not result["published"]:
+    if not (result["published"] or result["held"]):
         return 1
     return 3 if result["documents"]["failed"] else 0
 
@@ -184,66 +152,8 @@ def status(place: Place) -> int:
     return 0
 
 
-@cli.group()
-def sources() -> None:
-    """The folders that `pincite index` re-indexes."""
-
-
-@sources.command("list")
-@placed
-def sources_list(place: Place) -> int:
-    """Every known source with its folder."""
-    from pincite.index import open_index
-
-    with open_index(place.located()) as opened:
-        known = opened.sources()
-    if place.as_json:
-        emit({"sources": known})
-    else:
-        click.echo(
-            rows([(item["name"], item["root"], item["documents"]) for item in known], ("source", "folder", "documents"))
-        )
-    return 0
-
-
-@sources.command("remove")
-@click.argument("name")
-@placed
-def sources_remove(place: Place, name: str) -> int:
-    """Forget a source; the next `pincite index` removes its documents from the index."""
-    from pincite.index import open_index
-
-    with open_index(place.located()) as opened:
-        count = opened.remove_source(name)
-    if place.as_json:
-        emit({"removed": name, "documents": count})
-    else:
-        click.echo(f"source {name!r} is forgotten; its {count} documents leave the index with the next `pincite index`")
-    return 0
-
-
-@cli.command()
-@click.argument("action", type=click.Choice(["start", "stop", "status", "url"]))
-@click.option("--force", is_flag=True, help="Stop the server even while others use it.")
-@placed
-def db(place: Place, action: str, force: bool) -> int:
-    """Start, stop or look at the state's Postgres server; print its address."""
-    from pincite.database_command import database_command
-
-    result = database_command(place.located(), action, force)
-    emit(result) if place.as_json else click.echo(result["shown"])
-    return 0
-
-
-@cli.command()
-@click.option("--port", default=3000, show_default=True, type=int)
-@click.option("--host", default="127.0.0.1", show_default=True, help="The UI has no log-in: keep it on loopback.")
-@placed
-def ui(place: Place, port: int, host: str) -> int:
-    """Dagster's webserver and daemon on this state: lineage, runs, metadata, backfills."""
-    from pincite.ui import run_ui
-
-    return run_ui(place.located(), host, port)
+for command in (sources, generations, verify, explain, db, ui):
+    cli.add_command(command)
 
 
 def main() -> None:

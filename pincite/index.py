@@ -9,7 +9,7 @@ from typing import Any
 
 from pipelines.errors import IndexStateError
 from resources.settings_file import Located, locate
-from resources.workspace import Workspace
+from resources.workspace import Workspace, silent
 
 Progress = Callable[[str, int, int], None]
 
@@ -37,7 +37,7 @@ class Index:
     def __init__(self, located: Located, progress: Progress | None = None) -> None:
         from resources.searching import Searcher
 
-        self._workspace = Workspace(located, **({"progress": progress} if progress else {}))
+        self._workspace = Workspace(located, progress=progress or silent)
         self._searcher = Searcher(self._workspace)
 
     def __enter__(self) -> Index:
@@ -83,6 +83,42 @@ class Index:
         from resources.evaluation import evaluate
 
         return {"runs": [evaluate(self._workspace, Path(questions), **options)]}
+
+    def explain(self, chunk: str, groups: Sequence[str] = (), generation: int | None = None) -> dict[str, Any]:
+        """The JSON of `pincite explain`: what made a passage, from its document to its vector."""
+        from resources.explaining import explain
+
+        return explain(self._workspace, self._searcher.chunk(chunk, groups, generation), groups)
+
+    def verify(self) -> dict[str, Any]:
+        """The JSON of `pincite verify`: {"ok", "problems": [{"code", "message"}], "notes"}."""
+        from resources.verification import verify
+
+        return verify(self._workspace)
+
+    def generations(self) -> list[dict[str, Any]]:
+        """Every generation with its rows, size, scores, and why it is not live."""
+        from resources.status import generations
+
+        return generations(self._workspace)
+
+    def publish(self, generation: int, force: bool = False) -> dict[str, Any]:
+        """Makes a generation the live one: {"live", "previous"}. Raises IndexStateError where it may not."""
+        from resources.publishing import publish_by_hand
+
+        return publish_by_hand(self._workspace, generation, force)
+
+    def rollback(self) -> dict[str, Any]:
+        """Makes the generation live again that was before, until somebody publishes: {"live", "previous"}."""
+        from resources.publishing import rollback
+
+        return rollback(self._workspace)
+
+    def prune(self, keep: int = 2, dry_run: bool = False) -> dict[str, Any]:
+        """Drops old generations and their files: {"dropped", "kept", "files", "bytes"}."""
+        from resources.retention import prune
+
+        return prune(self._workspace, keep, dry_run)
 
     def status(self) -> dict[str, Any]:
         """The JSON of `pincite status`."""

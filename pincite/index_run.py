@@ -2,53 +2,29 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import logging
 import os
+import sqlite3
 import threading
 import time
+import uuid
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
-from pipelines.errors import PinciteError
+from pipelines.errors import IndexStateError, PinciteError
 from resources import outcome
+from resources.dagster_home import close_dead_runs, dagster_home
 from resources.settings_file import Located
 from resources.sources import source_from
 from resources.workspace import Workspace
 
-_DAGSTER_YAML = """\
-# Written once by pincite; edit it as you like.
-telemetry:
-  enabled: false
-nux:
-  enabled: false
-run_monitoring:
-  enabled: true
-  free_slots_after_run_end_seconds: 60
-concurrency:
-  runs:
-    max_concurrent_runs: 2
-# Nothing is written to standard output by the stages; capturing it would put helper processes
-# between the progress of a run and the terminal.
-compute_logs:
-  module: dagster._core.storage.noop_compute_log_manager
-  class: NoOpComputeLogManager
-"""
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
 
 
 class Interrupted(PinciteError):
     default_code = "interrupted"
-
-
-def dagster_home(state: Path) -> Path:
-    """The instance's folder in the state, with its settings written at first use."""
-    home = state / "dagster"
-    home.mkdir(parents=True, exist_ok=True)
-    file = home / "dagster.yaml"
-    if not file.exists():
-        file.write_text(_DAGSTER_YAML, encoding="utf-8")
-    return home
 
 
 def run_index(
@@ -89,17 +65,20 @@ def _locked(
     for argument in sources:
         book.select(source_from(argument, book.known()))
     served = outcome.served(workspace)
-    if outcome.is_current(workspace) and not retry_failed:
+    due = outcome.due(workspace)
+    if due.standing and not retry_failed:
+        workspace.built = due.standing
         return outcome.result(workspace, served, time.perf_counter() - started)
     workspace.sources.guard(workspace.listed(), workspace.raw_documents(), allow_deletions)
     workspace.runner.retry_failed = retry_failed
     if any(served.get(document.doc_id) != document.content_hash for document in workspace.listed().documents):
         workspace.warm()
-    _materialise(workspace, allow_deletions)
+    buckets = range(workspace.settings.buckets) if retry_failed else due.buckets
+    _materialise(workspace, buckets, allow_deletions)
     return outcome.result(workspace, served, time.perf_counter() - started)
 
 
-def _materialise(workspace: Workspace, allow_deletions: bool) -> None:
+def _materialise(workspace: Workspace, due: range, allow_deletions: bool) -> None:
     import dagster as dg
 
     from assets.definitions import build_defs
@@ -108,7 +87,7 @@ def _materialise(workspace: Workspace, allow_deletions: bool) -> None:
     logging.getLogger("dagster").setLevel(logging.ERROR)
     os.environ.setdefault("DAGSTER_HOME", str(dagster_home(workspace.located.state)))
     buckets = workspace.settings.buckets
-    keys = bucket_partitions(buckets).get_partition_keys()
+    keys = bucket_partitions(buckets).get_partition_keys()[due.start : due.stop]
     job = build_defs({"workspace": workspace}, buckets).resolve_job_def("index")
     config: dict[str, Any] = {
         "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
@@ -119,22 +98,55 @@ def _materialise(workspace: Workspace, allow_deletions: bool) -> None:
         },
     }
     tags = {"dagster/asset_partition_range_start": keys[0], "dagster/asset_partition_range_end": keys[-1]}
+    workspace.begin(str(uuid.uuid4()))
     with dg.DagsterInstance.from_config(str(dagster_home(workspace.located.state))) as instance:
+        close_dead_runs(instance)
         try:
-            job.execute_in_process(instance=instance, run_config=config, tags=tags)
+            job.execute_in_process(instance=instance, run_config=config, tags=tags, run_id=workspace.run_id)
         except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
             raise Interrupted(f"interrupted; {outcome.kept(workspace)}") from None
         except Exception as error:
-            raise _root(error) from error
+            raise _failed_check(workspace) or _told(error, workspace) from error
+
+
+def _failed_check(workspace: Workspace) -> PinciteError | None:
+    """A failed check as an error that names what it found; it kept the rest of the run from being made."""
+    for name, problems in workspace.problems.items():
+        if problems:
+            told = "; ".join(f"{code}: {message}" for code, message in problems[:5])
+            more = f"; and {len(problems) - 5} more" if len(problems) > 5 else ""
+            return IndexStateError(f"the check {name} failed, nothing was published: {told}{more}", "check_failed")
+    return None
+
+
+def _told(error: BaseException, workspace: Workspace) -> BaseException:
+    """The project's own error under Dagster's; one that names the place where the disk is full."""
+    root = _root(error)
+    return root if isinstance(root, PinciteError) else _full_disk(error, workspace) or root
+
+
+def _full_disk(error: BaseException, workspace: Workspace) -> PinciteError | None:
+    """An error of writing Dagster's own records, which are in the state folder too."""
+    for cause in _causes(error):
+        if isinstance(cause, sqlite3.OperationalError) or (isinstance(cause, OSError) and cause.errno in _NO_ROOM):
+            return IndexStateError(
+                f"cannot write to the state folder {workspace.located.state}: {cause}; make room on that disk and run "
+                "again, what is committed is kept",
+                "disk",
+            )
+    return None
 
 
 def _root(error: BaseException) -> BaseException:
     """The project's own error under Dagster's, where there is one."""
-    seen: list[BaseException] = []
+    return next((cause for cause in _causes(error) if isinstance(cause, PinciteError)), error)
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    """An error and what led to it, outermost first."""
+    found: list[BaseException] = []
     cause: BaseException | None = error
-    while cause is not None and cause not in seen:
-        if isinstance(cause, PinciteError):
-            return cause
-        seen.append(cause)
+    while cause is not None and cause not in found:
+        found.append(cause)
         cause = cause.__cause__ or cause.__context__
-    return error
+    return found

@@ -171,3 +171,30 @@ def status_shown(result: dict[str, Any]) -> str:
     for item in result["failures"]:
         parts.append(f"failed: {item['source']}/{item['uri']}: {item['stage']}: {item['code']}: {item['message']}")
     return "\n".join([*parts, *_some("warning", result["warnings"])])
+
+
+def generations_shown(found: list[dict[str, Any]]) -> str:
+    """A table, and below it why those that are not live are not."""
+    table = [
+        (item["generation"], _state(item), item["embedder"], item["dimension"], item["documents"], item["chunks"],
+         f"{item['megabytes']:.1f}", (item["published_at"] or item["created_at"])[:16],
+         ", ".join(f"{name} {value:.3f}" for name, value in item["scores"].items()) or "–")
+        for item in found
+    ]  # fmt: skip
+    head = ("generation", "", "embedder", "dimensions", "documents", "chunks", "MB", "since", "golden questions")
+    told = [note for item in found for note in item["notes"]]
+    return "\n".join([rows(table, head), *told]) if table else "there is no generation yet; run `pincite index`"
+
+
+def _state(item: dict[str, Any]) -> str:
+    if item["live"]:
+        return "live, held" if item["held"] else "live"
+    if not item["complete"]:
+        return "being made"
+    return "was live" if item["published_at"] else "not published"
+
+
+def verified_shown(result: dict[str, Any]) -> str:
+    lines = [f"{item['code']}: {item['message']}" for item in result["problems"]]
+    lines += [f"note: {note}" for note in result.get("notes", ())]
+    return "\n".join([*lines, "all is as it should be" if result["ok"] else f"{len(result['problems'])} problems"])

@@ -8,50 +8,75 @@ from typing import Any
 
 from pipelines.fingerprint import combined, fingerprint
 
+_PART = 16
+"""Hex digits of each input in a document's fingerprint."""
+
 
 @dataclass(frozen=True, slots=True)
 class DocumentState:
     """What a table's file says of one document. `fingerprint` is of what its rows were made from,
     `output` of the rows. Where the last attempt failed, `failed` is the fingerprint it failed
-    under, and the rows are those of the last good version, if any."""
+    under, and the rows are those of the last good version, if any. `run`, `at` (ISO 8601) and
+    `reason` say by which run, when and why the rows were last computed."""
 
     fingerprint: str
     output: str
     failed: str | None = None
+    run: str = ""
+    at: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Documents to compute, with their fingerprints; those kept as they are; those gone."""
+    """Documents to compute, with their fingerprints, and why; those kept as they are; those gone."""
 
     compute: dict[str, str]
+    reasons: dict[str, str]
     keep: dict[str, DocumentState]
     gone: tuple[str, ...]
 
 
 def input_fingerprint(inputs: Sequence[Mapping[str, DocumentState]], doc_id: str) -> str:
-    return combined(states[doc_id].output if doc_id in states else "" for states in inputs)
+    """The inputs' outputs, shortened and joined in order, so that it tells which of them changed."""
+    return ".".join(states[doc_id].output[:_PART] if doc_id in states else "" for states in inputs)
 
 
 def plan(
-    inputs: Sequence[Mapping[str, DocumentState]],
-    previous: Mapping[str, DocumentState],
+    inputs: Mapping[str, Mapping[str, DocumentState]],
+    previous: Mapping[str, DocumentState] | None,
     retried: Collection[str] = (),
 ) -> Plan:
     """The first input decides which documents exist; all of them decide what is computed again.
 
-    A document that failed under the same fingerprint is tried again only if it is among `retried`."""
+    `inputs` are by table; `previous` is None where nothing was made under this key yet. A document
+    that failed under the same fingerprint is tried again only if it is among `retried`."""
     compute: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     keep: dict[str, DocumentState] = {}
-    for doc_id in inputs[0]:
-        wanted = input_fingerprint(inputs, doc_id)
-        state = previous.get(doc_id)
+    tables, known = list(inputs.values()), previous or {}
+    for doc_id in tables[0]:
+        wanted = input_fingerprint(tables, doc_id)
+        state = known.get(doc_id)
         same_failure = state is not None and wanted == state.failed and doc_id not in retried
         if state and (same_failure or (state.failed is None and wanted == state.fingerprint)):
             keep[doc_id] = state
         else:
             compute[doc_id] = wanted
-    return Plan(compute, keep, tuple(doc_id for doc_id in previous if doc_id not in inputs[0]))
+            reasons[doc_id] = "first with these settings" if previous is None else _reason(tuple(inputs), state, wanted)
+    return Plan(compute, reasons, keep, tuple(doc_id for doc_id in known if doc_id not in tables[0]))
+
+
+def _reason(tables: Sequence[str], state: DocumentState | None, wanted: str) -> str:
+    if state is None:
+        return "new document"
+    if wanted == state.failed:
+        return "tried again after it failed"
+    before, now = state.fingerprint.split("."), wanted.split(".")
+    if len(before) != len(now):
+        return "no result before"
+    changed = [table for table, old, new in zip(tables, before, now, strict=True) if old != new]
+    return f"changed: {', '.join(changed)}" if changed else "failed in between"
 
 
 def output_hash(rows: Sequence[Any]) -> str:

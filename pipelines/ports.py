@@ -40,6 +40,9 @@ class CountingEmbedder(TextEmbedder, Protocol):
     @property
     def tokens(self) -> int: ...
 
+    def load(self) -> None:
+        """Makes it ready, so that what it is made of has been read."""
+
 
 class SentenceSplitter(Protocol):
     """Sentence spans of each text, in its language; spans are trimmed and never empty."""

@@ -6,6 +6,7 @@ The models are frozen; reading the file and the environment is done in resources
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -120,6 +121,20 @@ class QuerySettings(Section):
 
 class PublishSettings(Section):
     golden: str | None = Field(None, description="Golden questions scored after each build (JSON lines).")
+    max_drop: float = Field(
+        0.02, ge=0, le=1, description="Most that recall@5 or accuracy_page may fall for a new generation to go live."
+    )
+    drift: float = Field(
+        1.0,
+        gt=0,
+        description="Corpus statistics are frozen anew, in a new generation, when the chunks have grown by more than "
+        "this share, or shrunk as much.",
+    )
+
+
+class ScheduleSettings(Section):
+    cron: str = Field("0 2 * * *", description="When the schedule `nightly` runs the job `index`, once turned on.")
+    timezone: str = Field("UTC", description="Time zone of the schedule, such as Europe/Kyiv.")
 
 
 class Settings(Section):
@@ -136,6 +151,7 @@ class Settings(Section):
     embedder: EmbedderSettings = EmbedderSettings()
     query: QuerySettings = QuerySettings()
     publish: PublishSettings = PublishSettings()
+    schedule: ScheduleSettings = ScheduleSettings()
 
     @model_validator(mode="after")
     def _distinct(self) -> Settings:
@@ -144,6 +160,20 @@ class Settings(Section):
             if names.count(name) > 1:
                 raise ValueError(f"two sources are named {name!r}")
         return self
+
+
+_SHAPING = ("buckets", "chunking", "sentences", "enrichment", "embedder")
+_PARSING = ("ocr", "ocr_languages", "ocr_seconds")
+
+
+def shaped_as(settings: Settings, recorded: Mapping[str, Any]) -> Settings:
+    """These settings, with all that shapes an index as it was recorded for a generation.
+
+    Raises SettingsError where the record has settings that this version does not know."""
+    values = settings.model_dump()
+    values.update({name: recorded[name] for name in _SHAPING})
+    values["parsing"] |= {name: recorded["parsing"][name] for name in _PARSING if name in recorded["parsing"]}
+    return settings_from(values, "the settings of the generation")
 
 
 def _fields_at(location: tuple[Any, ...]) -> list[str]:

@@ -43,93 +43,103 @@ class Resolved:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One asset: `tables` it makes (name to record type), `inputs` it reads (table names)."""
+    """One asset: `tables` it makes (name to record type), `inputs` it reads (table names), and what it
+    is `shaped_by`, settings and frozen values by name."""
 
     name: str
     version: int
     tables: Mapping[str, type]
     inputs: tuple[str, ...]
-    shaped_by: Callable[[Settings, Resolved], Any]
+    shaped_by: Callable[[Settings, Resolved], dict[str, Any]]
+
+
+def _settings(settings: Settings, section: str, *names: str) -> dict[str, Any]:
+    return {f"{section}.{name}": getattr(getattr(settings, section), name) for name in names}
 
 
 def _stages() -> tuple[Stage, ...]:
     return (
-        Stage("raw_documents", 1, {"raw_documents": records.RawDocument}, (), lambda s, r: None),
+        Stage("raw_documents", 1, {"raw_documents": records.RawDocument}, (), lambda s, r: {}),
         Stage(
             "parsed_elements",
             elements.STAGE_VERSION,
             {"parsed_documents": records.ParsedDocument, "parsed_elements": records.Element},
             ("raw_documents",),
-            lambda s, r: (s.parsing.ocr, s.parsing.ocr_languages, s.parsing.ocr_seconds),
+            lambda s, r: _settings(s, "parsing", "ocr", "ocr_languages", "ocr_seconds"),
         ),
         Stage(
             "structural_chunks",
             structural_chunks.VERSION,
             {"structural_chunks": records.StructuralChunk},
             ("parsed_documents", "parsed_elements"),
-            lambda s, r: s.chunking.clause_tokens,
+            lambda s, r: _settings(s, "chunking", "clause_tokens"),
         ),
         Stage(
             "packed_chunks",
             packed_chunks.VERSION,
             {"packed_chunks": records.PackedChunk},
             ("structural_chunks", "parsed_elements"),
-            lambda s, r: (
-                s.chunking.strategy,
-                s.chunking.target_tokens,
-                s.chunking.max_tokens,
-                tokens.NAME,
-                r.static if s.chunking.strategy == "cluster" else "",
-            ),
+            lambda s, r: {
+                **_settings(s, "chunking", "strategy", "target_tokens", "max_tokens"),
+                "token_count": tokens.NAME,
+                "static_vectors": r.static if s.chunking.strategy == "cluster" else "",
+            },
         ),
         Stage(
             "chunks",
             overlap.VERSION,
             {"chunks": records.Chunk},
             ("packed_chunks", "parsed_documents"),
-            lambda s, r: (s.chunking.overlap_tokens, dict(r.floors), r.static),
+            lambda s, r: {
+                **_settings(s, "chunking", "overlap_tokens"),
+                "overlap_floors": dict(r.floors),
+                "static_vectors": r.static,
+            },
         ),
         Stage(
             "sentences",
             sentences.VERSION,
             {"sentences": records.Sentence},
             ("chunks", "parsed_documents", "parsed_elements", "structural_chunks"),
-            lambda s, r: (s.sentences.min_characters, s.sentences.min_words, r.sentence_models),
+            lambda s, r: {
+                **_settings(s, "sentences", "min_characters", "min_words"),
+                "sentence_models": r.sentence_models,
+            },
         ),
         Stage(
             "document_summaries",
             summaries.VERSION,
             {"document_summaries": records.DocumentSummary},
             ("chunks", "sentences"),
-            lambda s, r: (s.enrichment.summary, s.enrichment.summary_characters),
+            lambda s, r: _settings(s, "enrichment", "summary", "summary_characters"),
         ),
         Stage(
             "chunk_contexts",
             contexts.VERSION,
             {"chunk_contexts": records.ChunkContext},
             ("chunks", "parsed_documents", "sentences"),
-            lambda s, r: (s.enrichment.context, s.enrichment.context_characters),
+            lambda s, r: _settings(s, "enrichment", "context", "context_characters"),
         ),
         Stage(
             "chunk_embeddings",
             embeddings.VERSION,
             {"chunk_embeddings": records.Embedding},
             ("chunks", "document_summaries", "chunk_contexts"),
-            lambda s, r: r.embedder,
+            lambda s, r: {"embedder": r.embedder},
         ),
         Stage(
             "sentence_embeddings",
             embeddings.VERSION,
             {"sentence_embeddings": records.Embedding},
             ("sentences",),
-            lambda s, r: r.embedder,
+            lambda s, r: {"embedder": r.embedder},
         ),
         Stage(
             "sentence_links",
             sentence_links.VERSION,
             {"sentence_links": records.SentenceLink},
             ("sentences", "sentence_embeddings"),
-            lambda s, r: (s.sentences.related_floor, s.sentences.related_most),
+            lambda s, r: _settings(s, "sentences", "related_floor", "related_most"),
         ),
     )
 
@@ -140,16 +150,24 @@ MAKER: Mapping[str, Stage] = {table: stage for stage in STAGES.values() for tabl
 
 
 def stage_key(name: str, settings: Settings, resolved: Resolved) -> str:
-    """The key of a stage under these settings and frozen statistics."""
+    """The key of a stage under these settings and frozen statistics. Names are not hashed: to give a
+    setting another one moves no key."""
     stage = STAGES[name]
     before = [stage_key(MAKER[table].name, settings, resolved) for table in stage.inputs]
-    return fingerprint(name, stage.version, settings.buckets, stage.shaped_by(settings, resolved), before)
+    values = list(stage.shaped_by(settings, resolved).values())
+    shape = values[0] if len(values) == 1 else values or None
+    return fingerprint(name, stage.version, settings.buckets, shape, before)
+
+
+def stage_keys(settings: Settings, resolved: Resolved) -> dict[str, str]:
+    """The keys of all stages, by name."""
+    return {name: stage_key(name, settings, resolved) for name in STAGES}
 
 
 def generation_key(settings: Settings, unfrozen: Resolved) -> str:
     """What tells one generation from another before its statistics are frozen: all settings that
     shape it, the stages' versions, and the identities of the models (of every preset for auto)."""
-    keys = [stage_key(name, settings, unfrozen) for name in STAGES]
+    keys = list(stage_keys(settings, unfrozen).values())
     return fingerprint("generation", keys, settings.chunking.overlap_floor, terms.VERSION)
 
 

@@ -64,6 +64,8 @@ class GenerationRow:
     created_at: datetime
     built_at: datetime | None
     published_at: datetime | None
+    keys: Mapping[str, str]
+    verdict: Mapping[str, Any] | None
 
     @property
     def schema(self) -> str:
@@ -73,6 +75,11 @@ class GenerationRow:
 
 def schema_name(generation: int) -> str:
     return f"g{generation:04d}"
+
+
+def commit_row(connection: Connection[Any], row: ManifestRow) -> None:
+    """Commit a row with whatever else the transaction writes."""
+    connection.execute(query("catalog", "commit_row"), asdict(row))
 
 
 class Catalog:
@@ -117,40 +124,42 @@ class Catalog:
         rows = [ManifestRow(*row) for row in self._rows("manifest_of", table=table, key=key)]
         return {row.bucket: row for row in rows}
 
-    def manifest_row(self, table: str, key: str, bucket: int) -> ManifestRow | None:
-        return self.manifest_of(table, key).get(bucket)
+    def files_under(self, keys: Collection[str]) -> set[str]:
+        """The committed files of these keys."""
+        return {row[0] for row in self._rows("files_under", keys=list(keys))}
 
-    def files_of(self, table: str) -> list[str]:
-        """Every committed file of a table, under whatever key, the newest first."""
-        return [row[0] for row in self._rows("files_of", table=table)]
-
-    def all_files(self) -> set[str]:
-        """Every committed file; what is not among them may be collected."""
-        return {row[0] for row in self._rows("all_files")}
+    def forget_keys(self, kept: Collection[str]) -> None:
+        """Forget all commits and failures but those of these keys."""
+        with self.database.writing() as connection:
+            connection.execute(query("catalog", "forget_commits"), {"keys": list(kept)})
+            connection.execute(query("catalog", "forget_failures_of_keys"), {"keys": list(kept)})
 
     def commit(
         self,
         rows: Sequence[ManifestRow],
         stage: str,
+        key: str,
         bucket: int,
         failures: Sequence[Failure] = (),
         keep_failures_of: Collection[str] = (),
     ) -> None:
-        """Commit files of one stage and bucket, and replace the failures recorded for it, in one
-        transaction. Those of the documents in `keep_failures_of` stay as they are."""
-        with self._connect() as connection, connection.cursor() as cursor:
+        """Commit files of one stage, key and bucket, and replace the failures recorded for it, in one
+        transaction. Those of the documents in `keep_failures_of` stay as they are.
+
+        Raises IndexStateError (`lock_lost`) where another run may write by now."""
+        with self.database.writing() as connection, connection.cursor() as cursor:
             failed = [failure.doc_id for failure in failures]
-            values = {"stage": stage, "bucket": bucket, "keep": list(keep_failures_of), "failed": failed}
+            values = {"stage": stage, "key": key, "bucket": bucket, "keep": list(keep_failures_of), "failed": failed}
             cursor.execute(query("catalog", "forget_failures"), values)
             if failures:
-                records = [{**asdict(failure), "bucket": bucket} for failure in failures]
+                records = [{**asdict(failure), "key": key, "bucket": bucket} for failure in failures]
                 cursor.executemany(query("catalog", "record_failure"), records)
-            if rows:
-                cursor.executemany(query("catalog", "commit_row"), [asdict(row) for row in rows])
+            for row in rows:
+                commit_row(connection, row)
 
-    def failures(self) -> list[Failure]:
-        """All that failed and still do, by source and uri."""
-        return [Failure(*row) for row in self._rows("failures")]
+    def failures(self, keys: Collection[str]) -> list[Failure]:
+        """All that failed and still do under these keys of stages, by source and uri."""
+        return [Failure(*row) for row in self._rows("failures", keys=list(keys))]
 
     # ------------------------------------------------------------ generations
 
@@ -175,6 +184,7 @@ class Catalog:
         embedder: Mapping[str, Any],
         dimension: int,
         statistics: Mapping[str, Any],
+        keys: Mapping[str, str],
     ) -> GenerationRow:
         """A new generation with its empty tables. Raises DatabaseError for vectors too long to index."""
         from psycopg.types.json import Jsonb
@@ -184,8 +194,9 @@ class Catalog:
                 f"vectors of {dimension} dimensions cannot be indexed; choose an embedder of at most "
                 f"{HIGHEST_INDEXED_DIMENSION}"
             )
-        values = {"key": key, "settings": settings, "embedder": embedder, "statistics": statistics}
-        with self._connect() as connection:
+        values = {"key": key, "settings": settings, "embedder": embedder, "statistics": statistics,
+                  "keys": keys}  # fmt: skip
+        with self.database.writing() as connection:
             parameters = {name: Jsonb(dict(value)) if isinstance(value, Mapping) else value
                           for name, value in values.items()}  # fmt: skip
             row = connection.execute(
@@ -207,16 +218,41 @@ class Catalog:
 
     def mark_built(self, number: int, built_from: str) -> None:
         """Note the listing that the generation holds; writes nothing where it is the same."""
-        with self._connect() as connection:
+        with self.database.writing() as connection:
             connection.execute(query("catalog", "mark_built"), {"generation": number, "built_from": built_from})
 
-    def publish(self, number: int) -> bool:
-        """Make a generation the live one. False, with nothing written, where it is."""
-        with self._connect() as connection:
-            flipped = connection.execute(query("catalog", "publish"), {"generation": number}).rowcount > 0
+    def publish(self, number: int, held: bool = False) -> bool:
+        """Make a generation the live one; `held` until a person publishes. False, with nothing written,
+        where it is."""
+        with self.database.writing() as connection:
+            values = {"generation": number, "held": held}
+            flipped = connection.execute(query("catalog", "publish"), values).rowcount > 0
             if flipped:
                 connection.execute(query("catalog", "mark_published"), {"generation": number})
         return flipped
+
+    def held(self) -> bool:
+        """Whether the live generation stays until a person publishes."""
+        return bool([row for row in self._rows("live") if row[2]])
+
+    def previous(self) -> int | None:
+        """The generation that was live before the live one."""
+        return next((row[1] for row in self._rows("live")), None)
+
+    def set_verdict(self, number: int, verdict: Mapping[str, Any] | None) -> None:
+        """Note why a generation was not published, or that it was."""
+        from psycopg.types.json import Jsonb
+
+        value = None if verdict is None else Jsonb(dict(verdict))
+        with self.database.writing() as connection:
+            connection.execute(query("catalog", "set_verdict"), {"generation": number, "verdict": value})
+
+    def drop_generation(self, generation: GenerationRow) -> None:
+        """Its tables, scores and row; never of the live one, which the pointer refers to."""
+        with self.database.writing() as connection:
+            connection.execute(query("catalog", "forget_previous"), {"generation": generation.generation})
+            connection.execute(query("catalog", "delete_generation"), {"generation": generation.generation})
+            connection.execute(query("catalog", "drop_schema", schema=generation.schema))
 
     # ------------------------------------------------------------ costs and scores
 
@@ -230,6 +266,11 @@ class Catalog:
     def costs(self) -> list[dict[str, Any]]:
         """Sums by stage and generation: stage, generation, items, tokens, seconds."""
         return self._records("costs")
+
+    def costs_of_run(self, run_id: str, stage: str, key: str, generation: int) -> dict[str, Any] | None:
+        """Items, tokens and seconds that a run spent on a stage under this key; None where nothing."""
+        found = self._records("costs_of_run", run_id=run_id, stage=stage, key=key, generation=generation)
+        return found[0] if found else None
 
     def add_scores(self, generation: int, name: str, metrics: Mapping[str, Any]) -> None:
         from psycopg.types.json import Jsonb
@@ -251,11 +292,11 @@ class Catalog:
         with self._connect() as connection:
             return connection.execute(query("catalog", name), values).fetchall()
 
-    def _records(self, name: str) -> list[dict[str, Any]]:
+    def _records(self, name: str, **values: Any) -> list[dict[str, Any]]:
         from psycopg.rows import dict_row
 
         with self._connect() as connection, connection.cursor(row_factory=dict_row) as cursor:
-            return cursor.execute(query("catalog", name)).fetchall()
+            return cursor.execute(query("catalog", name), values).fetchall()
 
     def _generation(self, name: str, **values: Any) -> GenerationRow | None:
         rows = self._rows(name, **values)

@@ -16,11 +16,13 @@ from pipelines.indexing.embeddings import embedded_text
 from pipelines.indexing.overlap import CONDITIONAL, UNCONDITIONAL, with_overlap, with_own_overlap
 from pipelines.indexing.packed_chunks import packed_chunks
 from pipelines.indexing.sentences import NoiseRules, sentences
+from pipelines.indexing.structural_chunks import structural_chunks
 from pipelines.indexing.summaries import document_summary
 from pipelines.records import ChunkContext, DocumentSummary, Embedding, Failure
 from pipelines.settings import Settings
 from pipelines.stages import Resolved
 from resources.generations import StaticVectors, floor_for
+from resources.stage_runner import per_document
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,10 +30,30 @@ if TYPE_CHECKING:
     from pipelines.ports import Progress, SentenceSplitter, TextEmbedder
     from pipelines.records import RawDocument
     from resources.parser_pool import ParserPool
-    from resources.stage_runner import Outcome, Work
+    from resources.stage_runner import Compute, Outcome, Work
     from resources.vectors import KnownVectors
+    from resources.workspace import Workspace
 
 OFF = "off"
+
+
+def compute_of(workspace: Workspace, stage: str) -> Compute:
+    """The compute of a stage of text, all but the listing and the embeddings."""
+    settings = workspace.settings
+    if stage == "parsed_elements":
+        return parse(workspace.pool, workspace.path_of, workspace.progress_of(stage))
+    if stage == "chunks":
+        return overlap(workspace.worker.passages, settings, lambda: workspace.runner.resolved)
+    if stage == "sentences":
+        return split_sentences(workspace.worker.split, settings, workspace.dropped)
+    return per_document(
+        {
+            "structural_chunks": lambda: divide(settings),
+            "packed_chunks": lambda: pack(workspace.worker.passages, settings),
+            "document_summaries": lambda: summarise(settings),
+            "chunk_contexts": lambda: contextualise(settings),
+        }[stage]()
+    )
 
 
 def parse(
@@ -61,6 +83,16 @@ def _parsed(result: Any) -> dict[str, Sequence[Any]] | Failure:
         return result
     document, elements = result
     return {"parsed_documents": [document], "parsed_elements": elements}
+
+
+def divide(settings: Settings) -> Callable[[Work, str], Sequence[Any]]:
+    limit = settings.chunking.clause_tokens
+
+    def compute(work: Work, doc_id: str) -> Sequence[Any]:
+        document, elements = work.one("parsed_documents", doc_id), work.all("parsed_elements", doc_id)
+        return structural_chunks(document, elements, limit)
+
+    return compute
 
 
 def pack(static: StaticVectors, settings: Settings) -> Callable[[Work, str], Sequence[Any]]:
@@ -187,8 +219,9 @@ def embed(
     def run(works: Iterator[Work]) -> Iterator[Outcome]:
         pending = list(works)
         listed = [items_of(work) for work in pending]
-        total = len({item[3] for items in listed for item in items})
-        done = 0
+        distinct = {item[3] for items in listed for item in items}
+        known.seek(distinct)
+        done, total = 0, len(distinct)
         for work, items in zip(pending, listed, strict=True):
             fresh = known.missing(list(dict.fromkeys(item[3] for item in items)))
             if fresh:

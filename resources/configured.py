@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 import dagster as dg
 
+from resources.dagster_home import close_dead_runs
 from resources.settings_file import locate
 from resources.workspace import Workspace
 
@@ -23,6 +24,8 @@ class WorkspaceResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         workspace = Workspace(locate(self.config or None, self.state or None), run_id=context.run_id or "")
         try:
             with workspace.database.exclusive("index", wait_seconds=LONGEST_WAIT):
+                if context.instance:
+                    close_dead_runs(context.instance)
                 yield workspace
         finally:
             workspace.close()

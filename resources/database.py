@@ -31,28 +31,6 @@ def lock_key(name: str) -> int:
     return int.from_bytes(hashlib.blake2b(f"pincite {name}".encode(), digest_size=8).digest()) >> 1
 
 
-class RunLock:
-    """A held lock; `require` is asked before something is committed that only the holder may."""
-
-    def __init__(self, connection: psycopg.Connection[Any], name: str) -> None:
-        self._connection = connection
-        self.name = name
-
-    def require(self) -> None:
-        """Raises IndexStateError (`lock_lost`) when the lock's connection has broken: from then on
-        another run may hold it."""
-        import psycopg
-
-        try:
-            row = self._connection.execute(query("database", "holds_lock"), {"key": lock_key(self.name)}).fetchone()
-        except psycopg.Error:
-            row = None
-        if row is None or not row[0]:
-            raise IndexStateError(
-                f"the connection that held the lock of this {self.name} run broke; run it again", "lock_lost"
-            )
-
-
 class Database:
     """Connections to one database. `settings_database` is `embedded` or an address.
 
@@ -65,6 +43,7 @@ class Database:
         self._url = self.server.url if self.server else settings_database
         self._address: Address = address_of(self._url)
         self._acquired = False
+        self._run: dict[str, Any] | None = None
         self._idle: list[tuple[int, psycopg.Connection[Any]]] = []
 
     @property
@@ -92,6 +71,9 @@ class Database:
         except psycopg.Error as error:
             connection.close()
             reason = self._address.reason(error)
+            if isinstance(error, psycopg.errors.DiskFull):
+                where = f"the disk of {self.server.data}" if self.server else "that server's disk"
+                reason += f"; make room on {where} and run again, what is committed is kept"
             raise DatabaseError(f"the work in Postgres ({self._address.shown}) failed: {reason}") from error
         except BaseException:
             connection.close()
@@ -125,10 +107,31 @@ class Database:
             )
 
     @contextmanager
-    def exclusive(self, name: str, wait_seconds: float = 0.0) -> Iterator[RunLock]:
+    def writing(self) -> Iterator[psycopg.Connection[Any]]:
+        """`connect` for what only the run that holds the lock may write.
+
+        A run's lock ends with its connection, whether or not its process still lives. So every run has
+        a number, the newest of which stands in a table that its writing transactions lock for share:
+        an older one is refused (IndexStateError, `lock_lost`), a newer waits for those under way."""
+        with self.connect() as connection:
+            self.require_newest(connection)
+            yield connection
+
+    def require_newest(self, connection: psycopg.Connection[Any]) -> None:
+        """Raises IndexStateError (`lock_lost`) where another run may write by now."""
+        if self._run and not connection.execute(query("database", "is_newest_run"), self._run).fetchone():
+            raise IndexStateError(
+                f"the connection that held the lock of this {self._run['name']} run broke, and another run has "
+                "begun since; nothing more was written, run it again",
+                "lock_lost",
+            )
+
+    @contextmanager
+    def exclusive(self, name: str, wait_seconds: float = 0.0) -> Iterator[None]:
         """Hold the lock of a name while the block runs; it ends with this process at the latest.
 
         Raises IndexStateError (`busy`) naming the holder when it is not free within `wait_seconds`."""
+        self.migrate()
         key = {"key": lock_key(name)}
         deadline = time.monotonic() + wait_seconds
         with self.connect(f"pincite {name}, process {os.getpid()}", autocommit=True) as connection:
@@ -138,7 +141,11 @@ class Database:
                     who = f" ({holder[0]}; backend {holder[1]})" if holder else ""
                     raise IndexStateError(f"another {name} run is in progress{who}; wait for it to end", "busy")
                 time.sleep(min(0.1, wait_seconds))
-            yield RunLock(connection, name)
+            self._run = {"name": name, "token": self._one(connection, "begin_run", {"name": name})[0]}
+            try:
+                yield
+            finally:
+                self._run = None
 
     def close(self) -> None:
         """Close idle connections and stop counting as a user of the embedded server."""

@@ -15,10 +15,10 @@ from pipelines.query.evaluate import Corpus, OptionsUse, ask_all, run_json
 from pipelines.query.golden import golden_questions, map_questions
 from pipelines.records import Element, ParsedDocument, RawDocument
 from pipelines.schemas import from_table
-from resources import generations
 from resources.searching import Searcher, rerankers_from
 
 if TYPE_CHECKING:
+    from resources.catalog import GenerationRow
     from resources.workspace import Workspace
 
 
@@ -40,12 +40,7 @@ def read_questions(file: Path) -> Iterator[tuple[int, Any]]:
 
 
 def corpus_of(workspace: Workspace) -> tuple[list[DocumentMap], Corpus]:
-    """Maps of all documents, and the spans of all chunks, of the live generation's tables."""
-    found = generations.find_generation(workspace.catalog, workspace.settings)
-    live = workspace.catalog.live()
-    if found is None or live is None or found.generation != live.generation:
-        raise IndexStateError("the live index was not made with these settings; run `pincite index`", "no_index")
-    workspace.runner.resolved = generations.resolved_of(found)
+    """Maps of all documents, and the spans of all chunks, as they were made with the workspace's settings."""
     raws = {raw.doc_id: raw for raw in workspace.raw_documents()}
     maps = [made for bucket in range(workspace.settings.buckets) for made in _maps(workspace, bucket, raws)]
     spans: dict[str, list[list[tuple[int, int]]]] = {}
@@ -75,10 +70,16 @@ def evaluate(
     rerank: str | Sequence[str] | None = None,
     groups: Sequence[str] = (),
     with_options: OptionsUse | None = None,
+    generation: GenerationRow | None = None,
 ) -> dict[str, Any]:
-    """One run: an element of `runs` in the JSON of `eval`."""
+    """One run, on the live generation or another: an element of `runs` in the JSON of `eval`.
+
+    Raises IndexStateError where nothing is published yet."""
     questions = golden_questions(read_questions(file), str(file))
-    maps, corpus = corpus_of(workspace)
+    asked = generation or workspace.catalog.live()
+    if asked is None:
+        raise IndexStateError("nothing is published yet; run `pincite index`", "no_index")
+    maps, corpus = corpus_of(workspace.of(asked))
     mapped, unmapped = map_questions(questions, maps)
     searcher, filters = Searcher(workspace), Filters(groups=tuple(groups))
     settings = workspace.settings.query
@@ -87,7 +88,7 @@ def evaluate(
 
     def search(question: Any, most: int) -> Sequence[Any]:
         nonlocal done
-        _, hits = searcher.hits(question, most, strategy, chosen, filters)
+        _, hits = searcher.hits(question, most, strategy, chosen, filters, asked.generation)
         done += 1
         workspace.progress("questions", done, len(mapped))
         return hits

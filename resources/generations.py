@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError
 from pipelines.indexing.overlap import CONDITIONAL, EVERY, FALLBACK_FLOOR, calibrations, cosines_of
-from pipelines.ports import Vectors
+from pipelines.ports import TextEmbedder, Vectors
 from pipelines.records import PackedChunk
 from pipelines.schemas import from_table
-from pipelines.settings import Settings
-from pipelines.stages import MAKER, Resolved, chunking_key, generation_key
-from resources.embedders.factory import make_embedder
+from pipelines.settings import EmbedderSettings, Settings
+from pipelines.stages import MAKER, Resolved, chunking_key, generation_key, stage_keys
 from resources.embedders.specs import EmbedderSpec, choose_preset, resolve, unresolved_identity
 from resources.embedders.static import static_identity
 from resources.text_worker import sentence_models_identity
@@ -29,6 +28,8 @@ if TYPE_CHECKING:
     from resources.stage_runner import StageRunner
 
 _SAMPLE = 2000
+LEAST_DRIFT = 100
+"""Chunks by which a corpus must have grown or shrunk, whatever the share."""
 
 StaticVectors = Callable[[Sequence[str]], Vectors]
 """Texts to unit vectors of the chunking settings' own fast embedder."""
@@ -53,22 +54,57 @@ def spec_of(generation: GenerationRow) -> EmbedderSpec:
     return EmbedderSpec(**{**generation.embedder, "dimension": generation.dimension})
 
 
-def resolved_of(generation: GenerationRow) -> Resolved:
-    statistics = generation.statistics
+def require_weights(spec: EmbedderSpec) -> None:
+    """Raises IndexStateError (`wrong_embedder`) where the weights installed now are not those of the spec."""
+    named = {"preset": spec.name} if spec.kind == "preset" else {"model": spec.name, "endpoint": spec.endpoint}
+    recorded = EmbedderSettings(
+        **named,
+        revision=spec.revision,
+        passage_prefix=spec.passage_prefix,
+        query_prefix=spec.query_prefix,
+        max_tokens=spec.max_tokens,
+    )
+    if resolve(recorded, spec.name).identity != spec.identity:
+        raise IndexStateError(
+            f"the generation was made with other weights of {spec.name!r} than those installed now; run "
+            "`pincite index` to make a generation with the present ones",
+            "wrong_embedder",
+        )
+
+
+def frozen(statistics: Mapping[str, Any], embedder: str) -> Resolved:
+    """What the stages must know of a generation's statistics, and the identity of its embedder."""
     floors = {name: values["floor"] for name, values in statistics["overlap"].items()}
-    return Resolved(floors, generation.embedder["identity"], **statistics.get("models", {}))
+    return Resolved(floors, embedder, **statistics.get("models", {}))
+
+
+def resolved_of(generation: GenerationRow) -> Resolved:
+    return frozen(generation.statistics, generation.embedder["identity"])
+
+
+def reproducible(generation: GenerationRow, settings: Settings) -> bool:
+    """Whether this version, with the weights installed, makes what the generation holds from the
+    settings it was made with."""
+    keys = stage_keys(settings, resolved_of(generation))
+    return keys == dict(generation.keys or keys) and generation.key == generation_key(settings, installed(settings))
 
 
 def ensure_generation(
-    catalog: Catalog, settings: Settings, runner: StageRunner, static: StaticVectors
+    catalog: Catalog,
+    settings: Settings,
+    runner: StageRunner,
+    static: StaticVectors,
+    embedder: Callable[[EmbedderSpec], TextEmbedder],
 ) -> GenerationRow:
-    """The generation of these settings; made from what has been parsed and packed where there is none."""
+    """The generation of these settings; made from what has been parsed and packed where there is none,
+    or where the corpus has drifted from the one its statistics were frozen from."""
     found = find_generation(catalog, settings)
-    if found:
+    if found and not _drifted(found, settings, runner):
         return found
     require_whole(runner, "packed_chunks")
-    if not sum(row.rows for row in runner.manifest("packed_chunks").values()):
-        failed = "; ".join(f"{item.uri}: {item.message}" for item in catalog.failures()[:5])
+    chunks = sum(row.rows for row in runner.manifest("packed_chunks").values())
+    if not chunks:
+        failed = "; ".join(f"{item.uri}: {item.message}" for item in runner.failures()[:5])
         raise IndexStateError(
             "no document gave any text, so there is nothing to make an index of"
             + (f" ({failed})" if failed else "; check the source's folder and its include and exclude patterns"),
@@ -76,16 +112,42 @@ def ensure_generation(
         )
     languages = corpus_languages(runner)
     spec = resolve(settings.embedder, choose_preset(languages))
-    dimension = spec.dimension or make_embedder(spec, settings.embedder).dimension
+    dimension = spec.dimension or embedder(spec).dimension
     models = installed(settings)
     statistics = {
+        "packed_chunks": chunks,
         "languages": languages,
         "models": {"static": models.static, "sentence_models": models.sentence_models},
         "chunking": chunking_key(settings, models),
-        "overlap": _floors(catalog, settings, runner, static),
+        "overlap": _floors([] if found else catalog.generations(), settings, runner, static),
     }
-    key = generation_key(settings, models)
-    return catalog.create_generation(key, settings.model_dump(mode="json"), spec.as_json(), dimension, statistics)
+    return catalog.create_generation(
+        generation_key(settings, models),
+        settings.model_dump(mode="json"),
+        spec.as_json(),
+        dimension,
+        statistics,
+        stage_keys(settings, frozen(statistics, spec.identity)),
+    )
+
+
+def kept_keys(settings: Settings, kept: Sequence[GenerationRow]) -> set[str]:
+    """The keys of all results that these generations, or a run with these settings, may use again."""
+    keys = {key for row in kept for key in (row.schema, *row.keys.values())}
+    for row in kept:
+        if not row.keys:
+            keys |= set(stage_keys(settings, resolved_of(row)).values())
+    return keys | set(stage_keys(settings, text_models()).values())
+
+
+def _drifted(generation: GenerationRow, settings: Settings, runner: StageRunner) -> bool:
+    """Whether the corpus is so much larger or smaller than when the statistics were frozen that they
+    no longer describe it. A few chunks more or less never are."""
+    rows, before = runner.manifest("packed_chunks"), generation.statistics.get("packed_chunks")
+    if len(rows) < settings.buckets or before is None:
+        return False
+    small, large = sorted((before, sum(row.rows for row in rows.values())))
+    return small > 0 and large - small >= LEAST_DRIFT and large > (1 + settings.publish.drift) * small
 
 
 def require_whole(runner: StageRunner, table: str) -> None:
@@ -111,11 +173,11 @@ def corpus_languages(runner: StageRunner) -> dict[str, int]:
 
 
 def _floors(
-    catalog: Catalog, settings: Settings, runner: StageRunner, static: StaticVectors
+    others: Sequence[GenerationRow], settings: Settings, runner: StageRunner, static: StaticVectors
 ) -> Mapping[str, dict[str, Any]]:
-    """Calibrations by language: inherited from a generation that chunks alike, else made."""
+    """Calibrations by language: inherited from the newest generation that chunks alike, else made."""
     alike = chunking_key(settings, installed(settings))
-    for generation in reversed(catalog.generations()):
+    for generation in reversed(others):
         if generation.statistics.get("chunking") == alike:
             return dict(generation.statistics["overlap"])
     if not settings.chunking.overlap_tokens or settings.chunking.strategy != CONDITIONAL:

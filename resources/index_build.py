@@ -1,47 +1,36 @@
-"""From Parquet to the generation's Postgres tables: rows, links, indexes, audit, publishing."""
+"""From Parquet to the generation's Postgres tables: rows and links, and whether they agree."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from pipelines.fingerprint import combined
 from pipelines.increments import DocumentState
 from pipelines.indexing.indexed_documents import chunk_terms, document_facts, row_hash
-from pipelines.indexing.sentence_links import sentence_links
 from pipelines.records import Chunk, ParsedDocument, RawDocument, SentenceLink
-from pipelines.schemas import from_table, to_table
+from pipelines.schemas import from_table
 from pipelines.stages import WHOLE
 from resources import generations
-from resources.catalog import ManifestRow
-from resources.index_tables import IndexedDocument, IndexTables
-from resources.outcome import listing_output
+from resources.audit import audit, needed_ef_search
+from resources.catalog import ManifestRow, commit_row
+from resources.index_tables import EMPTY, INDEXED_TABLES, IndexedDocument, IndexTables, index_name
+from resources.search_index import ef_search
 from resources.stage_runner import StageReport, rows_by_document
-from resources.vectors import matrix, vectors_of
+from resources.vectors import vectors_of
 
 if TYPE_CHECKING:
+    from psycopg import Connection
+
     from resources.workspace import Workspace
 
 TEXTS = ("chunks", "sentences", "document_summaries", "chunk_contexts")
 VECTORS = ("chunk_embeddings", "sentence_embeddings")
 INPUTS = ("raw_documents", "parsed_documents", *TEXTS, *VECTORS)
 """The tables that a document's rows are made of."""
-
-
-@dataclass
-class Built:
-    """What publishing did. Problems of the audit keep a generation from being published."""
-
-    generation: int
-    published: bool
-    problems: list[tuple[str, str]]
-    counts: dict[str, int]
-    seconds: float
 
 
 @dataclass
@@ -71,39 +60,52 @@ class IndexBuild:
     # ------------------------------------------------------------ rows
 
     def write(self, buckets: Sequence[int]) -> StageReport:
-        """Replaces the rows of documents that changed; a bucket whose inputs did not is not read."""
+        """Replaces the rows of documents that changed. A bucket is left alone whose inputs are those it was
+        written from and whose rows are as they were left; one that somebody else has changed is
+        written anew. A bucket's rows and its commit are one transaction."""
         report, started = StageReport("indexed_documents"), time.perf_counter()
-        committed = self._catalog.manifest_of("indexed_documents", self._key)
+        committed = self._catalog.manifest_of("indexed_documents", self.key)
+        inputs = {table: self._workspace.runner.manifest(table) for table in INPUTS}
         self._freeze_statistics()
+        states = self.index.bucket_states()
         for done, bucket in enumerate(buckets, start=1):
-            wanted = self._input(bucket)
-            before = committed.get(bucket)
-            if before and before.input == wanted:
+            files = {table: self._workspace.committed(table, bucket, rows) for table, rows in inputs.items()}
+            wanted, before = _input(files.values()), committed.get(bucket)
+            touched = states.get(bucket, EMPTY) != (before.output if before else EMPTY)
+            if before and before.input == wanted and not touched:
                 report.kept += before.documents
                 report.total += before.rows
-                continue
-            rows = self._write_bucket(self._read(bucket), report)
-            row = ManifestRow(
-                "indexed_documents", self._key, bucket, "", wanted, wanted, rows, report.buckets[bucket]["documents"],
-                self._workspace.run_id,
-            )  # fmt: skip
-            self._catalog.commit([row], "indexed_documents", bucket, [], keep_failures_of=set())
-            report.total += rows
+                report.buckets[bucket] = {"documents": before.documents, "written": 0, "rows": before.rows}
+            else:
+                self._write_bucket(self._read(bucket, files), wanted, touched, report)
             self._workspace.progress("indexed_documents", done, len(buckets))
         report.seconds = time.perf_counter() - started
         return report
 
     @property
-    def _key(self) -> str:
-        return f"g{self.generation.generation:04d}"
+    def key(self) -> str:
+        """Of the manifest rows that stand for rows in this generation's tables."""
+        return self.generation.schema
 
-    def _input(self, bucket: int) -> str:
-        rows = [self._workspace.manifest_row(table, bucket) for table in INPUTS]
-        return combined([*(row.output for row in rows), *(row.input for row in rows)])
+    def standing(self) -> bool:
+        """Whether all rows are as they were left, as far as counts and hashes of documents tell."""
+        committed = self._catalog.manifest_of("indexed_documents", self.key)
+        states = self.index.bucket_states()
+        if any(states.get(bucket, EMPTY) != row.output for bucket, row in committed.items()):
+            return False
+        links = self._catalog.manifest_of("loaded_links", self.key).get(WHOLE)
+        if links is None or len(committed) != self._workspace.settings.buckets:
+            return False
+        counts, valid = self.index.counts(), self.index.valid_indexes()
+        return (
+            counts["sentence_links"] == links.rows
+            and counts["terms"] == self.generation.statistics.get("terms", counts["terms"])
+            and all(valid.get(index_name(table)) for table in INDEXED_TABLES)
+        )
 
-    def _read(self, bucket: int) -> _Bucket:
+    def _read(self, bucket: int, rows: Mapping[str, ManifestRow]) -> _Bucket:
         """A bucket's listing, parse and states; the rows of changed documents are read later."""
-        files = {table: self._workspace.manifest_file(table, bucket) for table in INPUTS}
+        files = {table: row.file for table, row in rows.items()}
         states = {table: self._tables.documents(file) for table, file in files.items()}
         raws = {raw.doc_id: raw for raw in from_table(RawDocument, self._tables.read(files["raw_documents"]))}
         parsed = from_table(ParsedDocument, self._tables.read(files["parsed_documents"]))
@@ -116,22 +118,38 @@ class IndexBuild:
             )
         return found
 
-    def _write_bucket(self, bucket: _Bucket, report: StageReport) -> int:
-        """Returns the chunks that the bucket holds now."""
-        known = self.index.document_hashes(bucket.bucket)
+    def wanted(self, bucket: int) -> dict[str, str]:
+        """doc_id to the hash of the rows that the bucket's documents should have, by Parquet."""
+        return self._read(bucket, {table: self._workspace.manifest_row(table, bucket) for table in INPUTS}).hashes
+
+    def documents(self, bucket: int) -> list[IndexedDocument]:
+        """A bucket's documents as their rows should be, by Parquet."""
+        found = self._read(bucket, {table: self._workspace.manifest_row(table, bucket) for table in INPUTS})
+        return self._documents(found, list(found.hashes))
+
+    def _write_bucket(self, bucket: _Bucket, wanted: str, whole: bool, report: StageReport) -> None:
+        known = {} if whole else self.index.document_hashes(bucket.bucket)
         changed = [doc_id for doc_id, value in bucket.hashes.items() if known.get(doc_id) != value]
         gone = [doc_id for doc_id in known if doc_id not in bucket.hashes]
-        if changed or gone:
-            documents = self._documents(bucket, changed)
-            deleted = self.index.replace(bucket.bucket, documents, gone)
-            report.written += sum(len(document.chunks) for document in documents)
-            report.notes["chunks deleted"] = report.notes.get("chunks deleted", 0) + deleted
+        documents = self._documents(bucket, changed)
+
+        def commit(connection: Connection[Any], state: str, rows: int) -> None:
+            commit_row(
+                connection,
+                ManifestRow(
+                    "indexed_documents", self.key, bucket.bucket, "", wanted, state, rows, len(bucket.hashes),
+                    self._workspace.run_id,
+                ),
+            )  # fmt: skip
+            report.buckets[bucket.bucket] = {"documents": len(bucket.hashes), "written": len(changed), "rows": rows}
+            report.total += rows
+
+        deleted = self.index.replace(bucket.bucket, documents, gone, whole=whole, commit=commit)
+        report.written += sum(len(document.chunks) for document in documents)
+        report.notes["chunks deleted"] = report.notes.get("chunks deleted", 0) + deleted
         report.computed += len(changed)
         report.kept += len(bucket.hashes) - len(changed)
         report.gone += len(gone)
-        rows = self.index.chunk_count(bucket.bucket)
-        report.buckets[bucket.bucket] = {"documents": len(bucket.hashes), "written": len(changed), "rows": rows}
-        return rows
 
     def _documents(self, bucket: _Bucket, doc_ids: Sequence[str]) -> list[IndexedDocument]:
         wanted = set(doc_ids)
@@ -170,8 +188,10 @@ class IndexBuild:
         )
 
     def _freeze_statistics(self) -> None:
-        """Document frequencies and mean length of the lexical index, once for a generation."""
-        if "average_terms" in self.generation.statistics:
+        """Document frequencies and mean length of the lexical index, once for a generation; the frequencies
+        again where somebody has taken them away."""
+        statistics = self.generation.statistics
+        if "average_terms" in statistics and self.index.counts()["terms"] == statistics.get("terms"):
             return
         generations.require_whole(self._workspace.runner, "chunks")
         frequency: Counter[str] = Counter()
@@ -184,7 +204,8 @@ class IndexBuild:
                 chunks += 1
                 total += len(terms)
         self.index.freeze_terms(frequency)
-        frozen = {"chunks": chunks, "average_terms": total / chunks if chunks else 1.0}
+        average = statistics.get("average_terms", total / chunks if chunks else 1.0)
+        frozen = {"chunks": chunks, "average_terms": average, "terms": len(frequency)}
         self.generation = self._catalog.add_statistics(self.generation.generation, frozen)
         self.index = IndexTables(self._workspace.database, self.generation)
 
@@ -194,91 +215,56 @@ class IndexBuild:
 
     # ------------------------------------------------------------ links
 
-    def link_sentences(self) -> StageReport:
-        """RELATED_TO over all sentences; made again only where a sentence or vector changed."""
-        report, started = StageReport("sentence_links"), time.perf_counter()
-        runner, settings = self._workspace.runner, self._workspace.settings.sentences
-        made = {table: runner.manifest(table) for table in ("sentences", "sentence_embeddings")}
-        wanted = combined(rows[bucket].output for rows in made.values() for bucket in sorted(rows))
-        before = runner.manifest("sentence_links").get(WHOLE)
-        if before and before.input == wanted:
-            report.kept, report.total = 1, before.rows
-            return report
-        ids, chunk_ids, vectors = self._sentence_vectors(made)
-        links = sentence_links(
-            ids, chunk_ids, vectors, settings.related_floor, settings.related_most,
-            lambda done, total: self._workspace.progress("sentence_links", done, total),
-        )  # fmt: skip
-        key = runner.key("sentence_links")
-        file = self._tables.write("sentence_links", key, WHOLE, to_table(SentenceLink, links), {})
-        row = ManifestRow("sentence_links", key, WHOLE, file, wanted, file, len(links), 0, self._workspace.run_id)
-        self._catalog.commit([row], "sentence_links", WHOLE, [], keep_failures_of=set())
-        report.computed, report.written, report.total = 1, len(links), len(links)
-        report.seconds = time.perf_counter() - started
-        return report
-
-    def _sentence_vectors(self, made: Mapping[str, Mapping[int, ManifestRow]]) -> tuple[list[str], list[str], Any]:
-        ids: list[str] = []
-        chunk_ids: list[str] = []
-        blocks = []
-        for bucket in sorted(made["sentences"]):
-            read = self._tables.read(made["sentences"][bucket].file, ["sentence_id", "chunk_id"])
-            embedded = self._tables.read(made["sentence_embeddings"][bucket].file, ["item_id", "vector"])
-            if not read.num_rows:
-                continue
-            rows = {item: number for number, item in enumerate(embedded["item_id"].to_pylist())}
-            names = read["sentence_id"].to_pylist()
-            blocks.append(matrix(embedded["vector"])[[rows[name] for name in names]])
-            ids.extend(names)
-            chunk_ids.extend(read["chunk_id"].to_pylist())
-        empty = np.zeros((0, self.generation.dimension), dtype=np.float32)
-        return ids, chunk_ids, np.concatenate(blocks) if blocks else empty
-
-    # ------------------------------------------------------------ publishing
-
-    def publish(self) -> Built:
-        """Loads the links, builds what vector indexes are missing, audits, and flips the pointer."""
-        started = time.perf_counter()
+    def load_links(self) -> None:
+        """Brings RELATED_TO in Postgres to what Parquet says; reads nothing where it is."""
         links = self._workspace.manifest_row("sentence_links", WHOLE)
-        loaded = self._catalog.manifest_of("loaded_links", self._key).get(WHOLE)
-        if loaded is None or loaded.input != links.output:
-            self.index.replace_links(from_table(SentenceLink, self._tables.read(links.file)))
-            row = ManifestRow(
-                "loaded_links", self._key, WHOLE, "", links.output, links.output, links.rows, 0, self._workspace.run_id
-            )
-            self._catalog.commit([row], "loaded_links", WHOLE, [], keep_failures_of=set())
-        self.index.build_vector_indexes()
-        problems = [*self._missing_buckets(), *self.index.audit()]
-        number = self.generation.generation
-        if not problems:
-            self._catalog.mark_built(number, listing_output(self._workspace))
-            self._catalog.publish(number)
-        live = self._catalog.live()
-        published = live is not None and live.generation == number and not problems
-        return Built(number, published, problems, self.index.counts(), time.perf_counter() - started)
+        loaded = self._catalog.manifest_of("loaded_links", self.key).get(WHOLE)
+        if loaded and loaded.input == links.output and self.index.counts()["sentence_links"] == loaded.rows:
+            return
+        self.index.replace_links(from_table(SentenceLink, self._tables.read(links.file)))
+        row = ManifestRow(
+            "loaded_links", self.key, WHOLE, "", links.output, links.output, links.rows, 0, self._workspace.run_id
+        )
+        self._catalog.commit([row], "loaded_links", self.key, WHOLE)
 
-    def _missing_buckets(self) -> list[tuple[str, str]]:
+    # ------------------------------------------------------------ what must hold
+
+    def audit(self) -> list[tuple[str, str]]:
+        """The problems of the audit, after the generation has been given the width of search it needs."""
+        width = needed_ef_search(self.index)
+        if width != ef_search(self.generation.statistics):
+            self.generation = self._catalog.add_statistics(self.generation.generation, {"ef_search": width})
+            self.index = IndexTables(self._workspace.database, self.generation)
+        return audit(self.index)
+
+    def missing_buckets(self) -> list[tuple[str, str]]:
         """A generation that a backfill has not filled yet is no whole index."""
-        written = self._catalog.manifest_of("indexed_documents", self._key)
+        written = self._catalog.manifest_of("indexed_documents", self.key)
         missing = [f"{bucket:02d}" for bucket in range(self._workspace.settings.buckets) if bucket not in written]
         if not missing:
             return []
         return [("missing_bucket", f"indexed_documents has not been made for buckets {', '.join(missing)}")]
 
     def disagreements(self) -> list[tuple[str, str]]:
-        """Where the rows in Postgres are not those that Parquet says they should be."""
-        problems = self._missing_buckets()
-        for bucket in self._catalog.manifest_of("indexed_documents", self._key):
-            known, wanted = self.index.document_hashes(bucket), self._read(bucket).hashes
-            for doc_id in sorted(known.keys() | wanted.keys()):
-                if known.get(doc_id) != wanted.get(doc_id):
-                    problems.append(("disagree", f"document {doc_id} differs between Parquet and Postgres"))
-        counts = self.index.counts()
-        for table in ("chunks", "sentences"):
-            expected = sum(row.rows for row in self._workspace.runner.manifest(table).values())
-            if counts[table] != expected:
-                problems.append(("count", f"{counts[table]} {table} in Postgres, {expected} in Parquet"))
+        """Where the rows of the buckets that were written are not those that Parquet says they should be."""
+        problems = []
+        states = self.index.bucket_states()
+        inputs = {table: self._workspace.runner.manifest(table) for table in INPUTS}
+        for bucket, row in self._catalog.manifest_of("indexed_documents", self.key).items():
+            files = {table: self._workspace.committed(table, bucket, rows) for table, rows in inputs.items()}
+            if files["chunks"].rows != row.rows:
+                wanted = files["chunks"].rows
+                problems.append(("count", f"bucket {bucket:02d}: {row.rows} chunks in Postgres, {wanted} in Parquet"))
+            if states.get(bucket, EMPTY) == row.output and row.input == _input(files.values()):
+                continue
+            known, hashes = self.index.document_hashes(bucket), self._read(bucket, files).hashes
+            differ = sorted(doc for doc in known.keys() | hashes.keys() if known.get(doc) != hashes.get(doc))
+            problems += [("disagree", f"document {doc_id} differs between Parquet and Postgres") for doc_id in differ]
+            if states.get(bucket, EMPTY) != row.output and not differ:
+                problems.append(("disagree", f"rows of bucket {bucket:02d} were changed by somebody else"))
         return problems
 
-    def link_problems(self) -> list[tuple[str, str]]:
-        return [problem for problem in self.index.audit() if "link" in problem[0] or "next" in problem[0]]
+
+def _input(rows: Iterable[ManifestRow]) -> str:
+    made = list(rows)
+    return combined([*(row.output for row in made), *(row.input for row in made)])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import struct
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, count, repeat
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import ModelError
 from pipelines.records import Box, Chunk, ParsedDocument, RawDocument, Sentence
+from resources import copy_rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,6 +35,7 @@ CHUNK_TYPES = _types(
 SENTENCE_TYPES = _types("text text int4 text text text int4 jsonb float4 int4 int4 text text text[] text text vector")
 LINK_TYPES = _types("text text float4")
 TERM_TYPES = _types("text int4")
+POSTING_TYPES = _types("text int2 packed packed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,50 +147,51 @@ def sentence_rows(document: IndexedDocument) -> Iterator[tuple[Any, ...]]:
 
 # ---------------------------------------------------------------- postings
 
-Postings = dict[str, tuple[list[int], list[float]]]
-"""Term to chunk numbers, ascending, and their BM25 weights."""
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Postings(Mapping[str, tuple[Sequence[int], Sequence[float]]]):
+    """Term to chunk numbers, in the documents' order, and their BM25 weights. Those of all terms stand one after
+    the other: those of `terms[i]` from `bounds[i]` to `bounds[i + 1]`."""
+
+    terms: Mapping[str, int]
+    bounds: Sequence[int]
+    chunks: NDArray[np.int32]
+    weights: NDArray[np.float32]
+
+    def __getitem__(self, term: str) -> tuple[Sequence[int], Sequence[float]]:
+        place = self.terms[term]
+        own = slice(self.bounds[place], self.bounds[place + 1])
+        return self.chunks[own].tolist(), self.weights[own].tolist()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.terms)
+
+    def __len__(self) -> int:
+        return len(self.terms)
 
 
 def postings_of(documents: Iterable[IndexedDocument], numbers: Mapping[str, int], average_terms: float) -> Postings:
     """BM25 without the idf, which the question brings: w = tf (k1 + 1) / (tf + k1 (1 - b + b len / average))."""
-    found: Postings = {}
-    for document in documents:
-        for chunk in document.chunks:
-            counts = document.terms[chunk.chunk_id]
-            norm = K1 * (1 - B + B * sum(counts.values()) / average_terms)
-            number = numbers[chunk.chunk_id]
-            for term, count in counts.items():
-                chunks, weights = found.setdefault(term, ([], []))
-                chunks.append(number)
-                weights.append(count * (K1 + 1) / (count + norm))
-    return found
-
-
-COPY_HEAD = b"PGCOPY\n\xff\r\n\0" + bytes(8)
-COPY_TAIL = b"\xff\xff"
-_INT4, _FLOAT4 = 23, 700
-
-
-def _array(values: Sequence[float], kind: str, oid: int) -> bytes:
-    """Postgres's binary form of a one-dimensional array of 4-byte numbers, its length before it."""
     import numpy as np
 
-    items = np.empty(len(values), dtype=[("size", ">i4"), ("value", kind)])
-    items["size"], items["value"] = 4, values
-    data = items.tobytes()
-    return struct.pack(">iiiIii", 20 + len(data), 1, 0, oid, len(values), 1) + data
+    made = [
+        (numbers[chunk.chunk_id], document.terms[chunk.chunk_id]) for document in documents for chunk in document.chunks
+    ]
+    counts, sizes = [terms for _, terms in made], [len(terms) for _, terms in made]
+    places: dict[str, int] = defaultdict(count().__next__)
+    place = np.fromiter(map(places.__getitem__, chain.from_iterable(counts)), np.int64, sum(sizes))
+    frequency = np.fromiter(chain.from_iterable(terms.values() for terms in counts), np.float64, sum(sizes))
+    lengths = np.array([sum(terms.values()) for terms in counts], np.float64)
+    norm = np.repeat(K1 * (1 - B + B * lengths / average_terms), sizes)
+    weights = (frequency * (K1 + 1) / (frequency + norm)).astype(np.float32)
+    chunks = np.repeat(np.array([number for number, _ in made], np.int32), sizes)
+    # NumPy sorts numbers of 16 bits seven times faster than longer ones: in linear time.
+    order = np.argsort(place.astype(np.min_scalar_type(len(places))), kind="stable")
+    bounds = [0, *np.cumsum(np.bincount(place)).tolist()]
+    return Postings(dict(places), bounds, chunks[order], weights[order])
 
 
-def packed_postings(postings: Postings, bucket: int) -> Iterator[bytes]:
-    """Blocks of binary COPY. Packed here: element by element, as psycopg adapts lists, would take longer
-    than all else in a load."""
-    head = struct.pack(">ih", 2, bucket)
-    block = bytearray(COPY_HEAD)
-    for term, (chunks, weights) in postings.items():
-        text = term.encode()
-        block += struct.pack(">hi", 4, len(text)) + text + head
-        block += _array(chunks, ">i4", _INT4) + _array(weights, ">f4", _FLOAT4)
-        if len(block) > 1 << 18:
-            yield bytes(block)
-            block.clear()
-    yield bytes(block) + COPY_TAIL
+def posting_rows(postings: Postings, bucket: int) -> Iterator[tuple[Any, ...]]:
+    chunks = copy_rows.number_arrays("int4", postings.chunks, postings.bounds)
+    weights = copy_rows.number_arrays("float4", postings.weights, postings.bounds)
+    return zip(postings.terms, repeat(bucket), chunks, weights, strict=False)

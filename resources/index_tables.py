@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import IndexStateError
 from pipelines.records import SentenceLink
 from resources import index_rows
+from resources.copy_rows import packed_rows
+from resources.database import lock_key
 from resources.index_rows import MOST_VECTOR_DIMENSIONS, IndexedDocument
 from resources.sql_files import query, statements
 
@@ -24,30 +26,22 @@ if TYPE_CHECKING:
     from resources.catalog import GenerationRow
     from resources.database import Database
 
-__all__ = ["IndexBuild", "IndexTables", "IndexedDocument"]
+__all__ = ["IndexTables", "IndexedDocument", "VectorIndexes"]
 
 INDEXED_TABLES = ("chunks", "sentences")
-RELATED_BUDGET, EDGE_BUDGET = 2, 5
-"""Most RELATED_TO links, and most edges of all kinds, for each sentence on average."""
 _GRAPH_BYTES = 1500
 """Memory of one vector's place in an HNSW graph under construction, beside the vector."""
 _REMOTE_KILOBYTES = 2 << 20
 
-_PROBLEMS = {
-    "orphan_sentence": "{count} sentences lie in no chunk of their document, such as {example}",
-    "empty_document": "{count} documents have no chunk, such as {example}",
-    "zero_vector": "{count} vectors are zero, such as that of {example}",
-    "posting_without_chunk": "{count} chunk numbers in the postings have no chunk, such as {example}",
-    "chunk_without_postings": "{count} chunks cannot be found by their terms, such as {example}",
-    "uneven_postings": "{count} terms have more chunks than weights or fewer, such as {example!r}",
-    "chunk_next_not_mutual": "{count} chunks have a neighbour that does not know them, such as {example}",
-    "sentence_next_not_mutual": "{count} sentences have a neighbour that does not know them, such as {example}",
-    "link_without_sentence": "{count} links lead from or to no sentence, or to their own, such as {example}",
-}
+EMPTY = ""
+"""The state of a bucket that holds nothing."""
+
+Commit = Callable[["Connection[Any]", str, int], None]
+"""Called at the end of a transaction with its connection, the bucket's state and its number of chunks."""
 
 
 @dataclass(frozen=True, slots=True)
-class IndexBuild:
+class VectorIndexes:
     """Which vector indexes were built, in what time, and what Postgres remarked on it."""
 
     built: tuple[str, ...]
@@ -76,18 +70,39 @@ class IndexTables:
         """doc_id to row hash, of a bucket's documents."""
         return dict(self._rows("document_hashes", bucket=bucket))
 
-    def chunk_count(self, bucket: int) -> int:
-        return int(self._rows("chunk_count", bucket=bucket)[0][0])
+    def bucket_states(self) -> dict[int, str]:
+        """What stands in every bucket that is not empty, as one text that tells when it is not what it was."""
+        return dict(self._rows("bucket_states", bucket=None))
+
+    def bytes(self) -> int:
+        """What its tables and indexes take on disk."""
+        return int(self._rows("schema_bytes", schema_name=self.schema)[0][0])
+
+    def document_groups(self) -> dict[str, tuple[int, tuple[str, ...]]]:
+        """doc_id to bucket and groups, of all documents."""
+        return {doc_id: (bucket, tuple(groups)) for doc_id, bucket, groups in self._rows("document_groups")}
 
     def counts(self) -> dict[str, int]:
-        """Rows of documents, chunks, sentences and sentence_links."""
-        names = ("documents", "chunks", "sentences", "sentence_links")
+        """Rows of documents, chunks, sentences, sentence_links and terms."""
+        names = ("documents", "chunks", "sentences", "sentence_links", "terms")
         return dict(zip(names, self._rows("counts")[0], strict=True))
 
     # ------------------------------------------------------------ documents
 
-    def replace(self, bucket: int, documents: Sequence[IndexedDocument], removed_doc_ids: Collection[str] = ()) -> int:
+    def replace(
+        self,
+        bucket: int,
+        documents: Sequence[IndexedDocument],
+        removed_doc_ids: Collection[str] = (),
+        *,
+        whole: bool = False,
+        regrouped: Mapping[str, Sequence[str]] | None = None,
+        commit: Commit | None = None,
+    ) -> int:
         """Replace these documents of a bucket and remove others; returns the chunks deleted.
+
+        `whole` first removes all that stands in the bucket. `regrouped` gives documents other groups
+        and leaves the rest of their rows. `commit` takes part in the transaction.
 
         Raises ModelError for a vector that cannot be stored, before anything is written, and
         IndexStateError where the generation's statistics are not frozen yet."""
@@ -96,24 +111,39 @@ class IndexTables:
         if average is None and documents:
             raise IndexStateError(f"generation {self.generation.generation} has no frozen average_terms yet")
         doc_ids = [*removed_doc_ids, *(document.raw.doc_id for document in documents)]
-        with self.database.connect() as connection:
-            removed = [row[0] for row in self._run(connection, "chunk_numbers_of", doc_ids=doc_ids)]
-            self._run(connection, "delete_documents", doc_ids=doc_ids)
+        with self.database.writing() as connection:
+            deleted = self._clear(connection, bucket) if whole else self._remove(connection, bucket, doc_ids)
             numbers = self._copy_documents(connection, bucket, documents)
-            if removed:
-                self._run(connection, "prune_postings", bucket=bucket, removed=removed)
-                self._run(connection, "delete_empty_postings", bucket=bucket)
             if numbers and average:
                 self._add_postings(connection, bucket, index_rows.postings_of(documents, numbers, average))
+            for doc_id, groups in (regrouped or {}).items():
+                self._run(connection, "regroup_document", doc_id=doc_id, groups=list(groups))
+            if commit:
+                rows = int(self._run(connection, "chunk_count", bucket=bucket)[0][0])
+                states = self._run(connection, "bucket_states", bucket=bucket)
+                commit(connection, states[0][1] if states else EMPTY, rows)
+        return deleted
+
+    def _remove(self, connection: Connection[Any], bucket: int, doc_ids: Sequence[str]) -> int:
+        if not doc_ids:
+            return 0
+        removed = [row[0] for row in self._run(connection, "chunk_numbers_of", doc_ids=doc_ids)]
+        self._run(connection, "delete_documents", doc_ids=doc_ids)
+        if removed:
+            self._run(connection, "prune_postings", bucket=bucket, removed=removed)
+            self._run(connection, "delete_empty_postings", bucket=bucket)
         return len(removed)
+
+    def _clear(self, connection: Connection[Any], bucket: int) -> int:
+        deleted = len(self._run(connection, "chunk_numbers_in", bucket=bucket))
+        self._run(connection, "clear_bucket", bucket=bucket)
+        self._run(connection, "clear_postings", bucket=bucket)
+        return deleted
 
     def _copy_documents(
         self, connection: Connection[Any], bucket: int, documents: Sequence[IndexedDocument]
     ) -> dict[str, int]:
         """Returns the number of every new chunk."""
-        from pgvector.psycopg import register_vector
-
-        register_vector(connection)
         chunk_ids = [chunk.chunk_id for document in documents for chunk in document.chunks]
         fresh = self._run(connection, "new_chunk_numbers", count=len(chunk_ids))
         numbers = {chunk_id: row[0] for chunk_id, row in zip(chunk_ids, fresh, strict=True)}
@@ -129,10 +159,8 @@ class IndexTables:
         merged = self._run(connection, "has_postings", bucket=bucket)[0][0]
         if merged:
             connection.execute(query("index", "stage_postings"))
-        statement = query("index", "copy_staged_postings") if merged else self._query("copy_postings")
-        with connection.cursor() as cursor, cursor.copy(statement) as copy:
-            for data in index_rows.packed_postings(postings, bucket):
-                copy.write(data)
+        name = "copy_staged_postings" if merged else "copy_postings"
+        self._copy(connection, name, index_rows.POSTING_TYPES, index_rows.posting_rows(postings, bucket))
         if merged:
             self._run(connection, "merge_postings")
 
@@ -140,13 +168,13 @@ class IndexTables:
 
     def freeze_terms(self, frequencies: Mapping[str, int]) -> None:
         """Set in how many chunks each term stands: once, when the generation's statistics are frozen."""
-        with self.database.connect() as connection:
+        with self.database.writing() as connection:
             self._run(connection, "clear_terms")
             self._copy(connection, "copy_terms", index_rows.TERM_TYPES, frequencies.items())
 
     def replace_links(self, links: Iterable[SentenceLink]) -> tuple[int, int]:
         """Make RELATED_TO these links; only rows that differ are touched. Returns (written, deleted)."""
-        with self.database.connect() as connection:
+        with self.database.writing() as connection:
             connection.execute(query("index", "stage_links"))
             rows = ((link.source_id, link.target_id, link.similarity) for link in links)
             self._copy(connection, "copy_staged_links", index_rows.LINK_TYPES, rows)
@@ -155,22 +183,26 @@ class IndexTables:
 
     # ------------------------------------------------------------ vector indexes
 
-    def build_vector_indexes(self, live: bool = False) -> IndexBuild:
+    def build_vector_indexes(self, live: bool = False) -> VectorIndexes:
         """Build the vector indexes that are missing or invalid; `live` keeps writers unblocked."""
         started = time.perf_counter()
         notices: list[str] = []
         with self.database.connect(autocommit=True) as connection:
             connection.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
+            # The server goes on building for a run that was killed; the next one waits for its end.
+            connection.execute(query("database", "lock_build"), {"key": lock_key(f"build {self.schema}")})
+            self.database.require_newest(connection)
             valid = self._valid_indexes(connection)
-            missing = [table for table in INDEXED_TABLES if not valid.get(_index_name(table))]
+            missing = [table for table in INDEXED_TABLES if not valid.get(index_name(table))]
             for table in missing:
-                if _index_name(table) in valid:
-                    names = {"schema": self.schema, "index": _index_name(table)}
+                self.database.require_newest(connection)
+                if index_name(table) in valid:
+                    names = {"schema": self.schema, "index": index_name(table)}
                     connection.execute(query("index", "drop_vector_index", **names))
                 self._build(connection, table, live)
             if missing:
                 self._run(connection, "analyze")
-        return IndexBuild(tuple(missing), time.perf_counter() - started, tuple(notices))
+        return VectorIndexes(tuple(missing), time.perf_counter() - started, tuple(notices))
 
     def _build(self, connection: Connection[Any], table: str, live: bool) -> None:
         dimension, half = self.generation.dimension, self.generation.dimension > MOST_VECTOR_DIMENSIONS
@@ -179,7 +211,7 @@ class IndexTables:
         need = rows * (dimension * (2 if half else 4) + _GRAPH_BYTES) // 1024
         self._run(connection, "more_memory", kilobytes=min(need, self._most_kilobytes()))
         statement = "create_half_vector_index" if half else "create_vector_index"
-        values: dict[str, str | int] = {"schema": self.schema, "index": _index_name(table), "table": table}
+        values: dict[str, str | int] = {"schema": self.schema, "index": index_name(table), "table": table}
         if half:
             values["dimension"] = dimension
         connection.execute(query("index", statement + ("_concurrently" if live else ""), **values))
@@ -190,37 +222,14 @@ class IndexTables:
             return _REMOTE_KILOBYTES
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4096
 
-    def _valid_indexes(self, connection: Connection[Any]) -> dict[str, bool]:
-        names = [_index_name(table) for table in INDEXED_TABLES]
-        return dict(self._run(connection, "index_states", schema_name=self.schema, names=names))
-
-    # ------------------------------------------------------------ audit
-
-    def audit(self) -> list[tuple[str, str]]:
-        """Problems as (code, message); empty when everything holds. Codes of RELATED_TO have `link`
-        in them, those of NEXT and PREVIOUS `next`."""
-        problems = []
+    def valid_indexes(self) -> dict[str, bool]:
+        """The vector indexes that there are, and whether each is valid."""
         with self.database.connect() as connection:
-            for code, message in _PROBLEMS.items():
-                count, example = self._audit(connection, code)
-                if count:
-                    problems.append((code, message.format(count=count, example=example)))
-            sentences, related, edges = self._audit(connection, "edges")
-            valid = self._valid_indexes(connection)
-        if related > RELATED_BUDGET * sentences or edges > EDGE_BUDGET * sentences:
-            problems.append(
-                ("link_budget", f"{related} links and {edges} edges in all are too many for {sentences} sentences")
-            )
-        for table in INDEXED_TABLES:
-            if not valid.get(_index_name(table)):
-                state = "invalid" if _index_name(table) in valid else "missing"
-                problems.append(("vector_index", f"the vector index of {self.schema}.{table} is {state}"))
-        return problems
+            return self._valid_indexes(connection)
 
-    def _audit(self, connection: Connection[Any], name: str) -> tuple[Any, ...]:
-        row: tuple[Any, ...] | None = connection.execute(query("audit", name, schema=self.schema)).fetchone()
-        assert row is not None, name
-        return row
+    def _valid_indexes(self, connection: Connection[Any]) -> dict[str, bool]:
+        names = [index_name(table) for table in INDEXED_TABLES]
+        return dict(self._run(connection, "index_states", schema_name=self.schema, names=names))
 
     # ------------------------------------------------------------ within
 
@@ -240,11 +249,9 @@ class IndexTables:
         self, connection: Connection[Any], name: str, types: Sequence[str], rows: Iterable[Sequence[Any]]
     ) -> None:
         with connection.cursor() as cursor, cursor.copy(self._query(name)) as copy:
-            copy.set_types(types)
-            write: Callable[[Sequence[Any]], None] = copy.write_row
-            for row in rows:
-                write(row)
+            for data in packed_rows(types, rows):
+                copy.write(data)
 
 
-def _index_name(table: str) -> str:
+def index_name(table: str) -> str:
     return f"{table}_embedding"

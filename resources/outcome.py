@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import PASSING
-from pipelines.fingerprint import combined, fingerprint
-from pipelines.records import Failure
+from pipelines.fingerprint import bucket_of, fingerprint
 from pipelines.stages import STAGES
 from resources import generations
+from resources.document_listing import listing_output, merged_listing
 from resources.embedders.specs import AUTO, MULTILINGUAL
+from resources.index_tables import IndexTables
+from resources.publishing import Built, judged
 from resources.status import document_warnings
 
 if TYPE_CHECKING:
+    from resources.catalog import GenerationRow
     from resources.workspace import Workspace
 
 Served = Mapping[str, str]
@@ -22,59 +25,82 @@ Served = Mapping[str, str]
 
 
 def served(workspace: Workspace) -> Served:
-    from resources.index_tables import IndexTables
-
     live = workspace.catalog.live()
     return IndexTables(workspace.database, live).content_hashes() if live else {}
 
 
-def listing_output(workspace: Workspace) -> str:
-    """Hash of the committed listing of all sources."""
-    rows = workspace.runner.manifest("raw_documents")
-    return combined(rows[bucket].output for bucket in sorted(rows))
+@dataclass(frozen=True, slots=True)
+class Due:
+    """The buckets that a run must look at; none where `standing`, what the last run left, already is what
+    another would make."""
+
+    buckets: range
+    standing: Built | None = None
 
 
-def is_current(workspace: Workspace) -> bool:
-    """Whether the live generation already is what a run would make: same settings, weights and
-    versions, same listing. Decided from the listing and the manifest; no model is loaded."""
-    live = workspace.catalog.live()
-    wanted = generations.find_generation(workspace.catalog, workspace.settings)
+def due(workspace: Workspace) -> Due:
+    """What there is to do: nothing under the same settings, weights and versions, with the same listing,
+    rows as they were left, and a generation that is published or rightly not; the buckets whose listing
+    changed where all else is as it was; else everything.
+
+    Decided from the listing, the manifest and counts; no model is loaded."""
+    catalog, everything = workspace.catalog, Due(range(workspace.settings.buckets))
+    live, wanted = catalog.live(), generations.find_generation(catalog, workspace.settings)
+    if live is None or wanted is None or not _whole(workspace, {row.generation: row for row in (live, wanted)}):
+        return everything
+    changed = _changed_buckets(workspace)
+    if changed:
+        return Due(range(min(changed), max(changed) + 1))
+    if changed is None:
+        return everything
+    if wanted.generation != live.generation:
+        return replace(everything, standing=judged(workspace, wanted))
+    counts = IndexTables(workspace.database, wanted).counts()
+    return replace(everything, standing=Built(wanted.generation, True, [], counts))
+
+
+def _whole(workspace: Workspace, kept: Mapping[int, GenerationRow]) -> bool:
+    """Whether generations hold the committed listing, in rows and files as they were left."""
     committed = workspace.runner.manifest("raw_documents")
-    if live is None or wanted is None or wanted.generation != live.generation:
+    if len(committed) != workspace.settings.buckets:
         return False
-    if len(committed) != workspace.settings.buckets or live.built_from != listing_output(workspace):
+    if any(row.built_from != listing_output(workspace.runner) for row in kept.values()):
         return False
-    if any(item.code in PASSING and item.stage != "raw_documents" for item in workspace.catalog.failures()):
+    files = workspace.catalog.files_under({key for row in kept.values() for key in row.keys.values()})
+    if not all(map(workspace.tables.exists, files)):
         return False
-    listed = workspace.listed()
+    return all(workspace.of(row).index_build.standing() for row in kept.values())
+
+
+def _changed_buckets(workspace: Workspace) -> set[int] | None:
+    """Buckets in which a file was added, changed, removed, or can be read or not as it could before; None
+    where documents of any may be tried again."""
+    failures = workspace.runner.failures()
+    if any(item.code in PASSING and item.stage != "raw_documents" for item in failures):
+        return None
+    listed, buckets = workspace.listed(), workspace.settings.buckets
     unread = {failure.doc_id for failure in listed.failures}
-    known = {item.doc_id for item in _listing_failures(workspace) if item.source in listed.sources}
-    if unread != known:
-        return False
-    merged = workspace.runner.merged_listing(listed.documents, listed.sources, unread)
-    return all(fingerprint(rows) == committed[bucket].output for bucket, (_, rows) in merged.items())
-
-
-def _listing_failures(workspace: Workspace) -> list[Failure]:
-    return [item for item in workspace.catalog.failures() if item.stage == "raw_documents"]
+    before = {item.doc_id for item in failures if item.stage == "raw_documents" and item.source in listed.sources}
+    committed = workspace.runner.manifest("raw_documents")
+    merged = merged_listing(workspace.runner, listed.documents, listed.sources, unread)
+    changed = {bucket for bucket, (_, rows) in merged.items() if fingerprint(rows) != committed[bucket].output}
+    return changed | {bucket_of(doc_id, buckets) for doc_id in unread ^ before}
 
 
 def result(workspace: Workspace, before: Served, seconds: float) -> dict[str, Any]:
     """The JSON of `index`; `before` is what was served when the run began."""
-    from resources.index_tables import IndexTables
-
     if workspace.reports:
         workspace.catalog.touch_sources(workspace.listed().sources)
     reports = workspace.reports
     live = workspace.catalog.live()
     built = workspace.built
-    generation = built.generation if built else (live.generation if live else None)
-    row = workspace.catalog.generation(generation) if generation else None
-    counts = IndexTables(workspace.database, row).counts() if row else {"chunks": 0}
+    row = workspace.catalog.generation(built.generation) if built else live
+    counts = built.counts if built else {"chunks": 0}
     rows = reports.get("indexed_documents")
     return {
-        "generation": generation,
-        "published": built.published if built else live is not None,
+        "generation": row.generation if row else None,
+        "published": built.published if built else False,
+        "held": built.held if built else False,
         "embedder": row.embedder["name"] if row else None,
         "documents": _documents(workspace, before),
         "chunks": {
@@ -95,7 +121,7 @@ def result(workspace: Workspace, before: Served, seconds: float) -> dict[str, An
 def _documents(workspace: Workspace, before: Served) -> dict[str, Any]:
     """Counts against what was served before; a failed document is neither added nor changed."""
     raws = {raw.doc_id: raw for raw in workspace.raw_documents()}
-    failures = workspace.catalog.failures()
+    failures = workspace.runner.failures()
     failed = {item.doc_id for item in failures}
     good = {doc_id: raw for doc_id, raw in raws.items() if doc_id not in failed}
     new = [doc_id for doc_id, raw in good.items() if before.get(doc_id) != raw.content_hash]
@@ -122,7 +148,9 @@ def _notes(workspace: Workspace, row: Any) -> list[str]:
     """What a person should know: which preset was chosen, languages it was not made for, an audit's problems."""
     notes = []
     if workspace.built:
-        notes += [f"not published: {code}: {message}" for code, message in workspace.built.problems]
+        notes += workspace.built.notes
+    kept = workspace.reports.get("kept_generations")
+    notes += [f"{name} {told}" for name, told in (kept.notes if kept else {}).items() if "generation" in name]
     if row is None:
         return notes
     spec = generations.spec_of(row)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +64,16 @@ class ParquetTables:
         target = f"{self._root}/{name}"
         if self._files.get_file_info(target).type == fs.FileType.File:
             return
+        try:
+            self._create(target, data)
+        except OSError as error:
+            reason = error.strerror or error
+            remedy = "make room on that disk, or make it writable, and run again; what is committed is kept"
+            raise IndexStateError(f"cannot write {target}: {reason}; {remedy}", "disk") from error
+
+    def _create(self, target: str, data: Any) -> None:
+        from pyarrow import fs
+
         self._files.create_dir(os.path.dirname(target), recursive=True)
         if not isinstance(self._files, fs.LocalFileSystem):
             with self._files.open_output_stream(target) as stream:
@@ -107,19 +117,45 @@ class ParquetTables:
         return json.loads(self._open(name).schema_arrow.metadata[FOOTER])
 
     def exists(self, name: str) -> bool:
+        """Whether there is such a file; always true of no name, which rows in Postgres have."""
         from pyarrow import fs
 
-        return bool(self._files.get_file_info(f"{self._root}/{name}").type == fs.FileType.File)
+        return not name or bool(self._files.get_file_info(f"{self._root}/{name}").type == fs.FileType.File)
 
-    def unreferenced(self, referenced: Iterable[str]) -> list[str]:
-        """Names of files that no manifest row names."""
+    def rows(self, name: str) -> int:
+        """How many rows a file has."""
+        return int(self._open(name).metadata.num_rows)
+
+    def intact(self, name: str) -> bool:
+        """Whether a file is there and its bytes are those that it is named after."""
+        held = hashlib.blake2b(digest_size=16)
+        if not self.exists(name):
+            return False
+        with self._files.open_input_file(f"{self._root}/{name}") as stream:
+            while data := stream.read(1 << 20):
+                held.update(data)
+        return name.endswith(f"-{held.hexdigest()}.parquet")
+
+    def files(self, table: str = "") -> list[str]:
+        """Names of all files of a table, the newest first; of all tables where none is named."""
+        return [name for name, _ in self._listed(table) if name.endswith(".parquet")]
+
+    def sizes(self) -> dict[str, int]:
+        """All files under the root by name, unfinished ones too, with their bytes."""
+        return dict(self._listed(""))
+
+    def _listed(self, table: str) -> list[tuple[str, int]]:
         from pyarrow import fs
 
-        known = set(referenced)
-        selector = fs.FileSelector(self._root, allow_not_found=True, recursive=True)
+        selector = fs.FileSelector(f"{self._root}/{table}".rstrip("/"), allow_not_found=True, recursive=True)
         infos = [info for info in self._files.get_file_info(selector) if info.type == fs.FileType.File]
-        return sorted(name for info in infos if (name := info.path[len(self._root) + 1 :]) not in known)
+        infos.sort(key=lambda info: (-(info.mtime_ns or 0), info.path))
+        return [(info.path[len(self._root) + 1 :], info.size) for info in infos]
 
-    def delete(self, names: Iterable[str]) -> None:
+    def delete(self, names: Collection[str]) -> None:
+        """Deletes files, and the folders that are empty then."""
         for name in names:
             self._files.delete_file(f"{self._root}/{name}")
+        for folder in sorted({os.path.dirname(name) for name in names}):
+            if not self._listed(folder):
+                self._files.delete_dir(f"{self._root}/{folder}")

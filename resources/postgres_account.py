@@ -113,14 +113,16 @@ def account_for(data: Path, binaries: Path) -> Account:
         return Account(os.geteuid(), os.getegid())
     uid, gid = _unprivileged(owner)
     blocked = _first_blocked([data.parent, binaries / "postgres"], uid, gid)
-    if blocked is None:
-        return Account(uid, gid, options={"user": uid, "group": gid, "extra_groups": []})
     setpriv = shutil.which("setpriv")
+    prefix = (setpriv or "", f"--reuid={uid}", f"--regid={gid}", "--clear-groups")
+    if blocked is None:
+        # A change of user by subprocess itself forks, which processes with gRPC in them do not survive.
+        options = {} if setpriv else {"user": uid, "group": gid, "extra_groups": []}
+        return Account(uid, gid, prefix if setpriv else (), options)
     if setpriv is None:
         raise DatabaseError(
             f"Postgres refuses to run as root, the user it would run as cannot enter {blocked}, "
             f"and the command setpriv, which would let it, is not installed; {REMEDIES}"
         )
     capability = "+dac_override"
-    prefix = (setpriv, f"--reuid={uid}", f"--regid={gid}", "--clear-groups")
     return Account(uid, gid, (*prefix, f"--inh-caps={capability}", f"--ambient-caps={capability}"), blocked=blocked)

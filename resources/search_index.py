@@ -115,6 +115,11 @@ class Generation:
     statistics: Mapping[str, Any]
 
 
+def ef_search(statistics: Mapping[str, Any]) -> int:
+    """Width of the walk through the vector index that a generation's audit found to be needed."""
+    return int(statistics.get("ef_search", LEAST_EF_SEARCH))
+
+
 class PostgresSearchIndex:
     """One generation within the transaction that is open on `connection`."""
 
@@ -171,7 +176,7 @@ class PostgresSearchIndex:
             statement = _filtered("nearest_half", schema=self._schema, dimension=self.generation.dimension)
         else:
             statement = _filtered("nearest", schema=self._schema)
-        with self._tuned(min(max(wide, LEAST_EF_SEARCH), MOST_EF_SEARCH)):
+        with self._tuned(min(max(wide, ef_search(self.generation.statistics)), MOST_EF_SEARCH)):
             if not indexed:
                 self._rows(query("search", "compare_exactly"), {})
             rows = self._rows(statement, {**parameters, "wide": wide})

@@ -11,9 +11,9 @@ from pipelines.errors import IndexStateError, UsageError
 from pipelines.ports import Filters, Passage, Vectors
 from pipelines.query.results import Hit, query_json
 from pipelines.query.retrieve import Question, retrieve
-from pipelines.settings import EmbedderSettings
 from resources.catalog import schema_name
-from resources.embedders.specs import EmbedderSpec, resolve
+from resources.embedders.specs import EmbedderSpec
+from resources.generations import require_weights
 from resources.search_index import filter_parameters, search_index
 from resources.sql_files import query as statement
 
@@ -68,26 +68,8 @@ class Searcher:
 
     def _embed(self, embedder: Mapping[str, Any], texts: Sequence[str]) -> Vectors:
         spec = EmbedderSpec(**embedder)
-        self._check(spec)
+        require_weights(spec)
         return self._workspace.embedder(spec).queries(texts)
-
-    def _check(self, spec: EmbedderSpec) -> None:
-        """The weights installed now must be those that the generation was made with."""
-        named = {"preset": spec.name} if spec.kind == "preset" else {"model": spec.name, "endpoint": spec.endpoint}
-        recorded = EmbedderSettings(
-            **named,
-            revision=spec.revision,
-            passage_prefix=spec.passage_prefix,
-            query_prefix=spec.query_prefix,
-            max_tokens=spec.max_tokens,
-        )
-        installed = resolve(recorded, spec.name)
-        if installed.identity != spec.identity:
-            raise IndexStateError(
-                f"the generation was made with other weights of {spec.name!r} than those installed now; run "
-                "`pincite index` to make a generation with the present ones",
-                "wrong_embedder",
-            )
 
     def hits(
         self,

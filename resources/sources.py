@@ -75,15 +75,15 @@ def list_source(source: SourceSettings, root: Path) -> Listing:
     from resources.parsers.registry import ELEMENTS_SUFFIX
 
     listing = Listing()
-    uris = set(_walk(root, root, source, listing))
+    uris = set(walk(root, root, source, listing))
     maps = {uri for uri in uris if uri.endswith(ELEMENTS_SUFFIX) and uri.removesuffix(ELEMENTS_SUFFIX) in uris}
     for uri in sorted(uris - maps):
-        if not uri.endswith(SIDE_CAR) and _taken(uri, source):
+        if not uri.endswith(SIDE_CAR) and taken(uri, source):
             _add(source, root, uri, uri + ELEMENTS_SUFFIX in maps, listing)
     return listing
 
 
-def _walk(root: Path, folder: Path, source: SourceSettings, listing: Listing) -> Iterator[str]:
+def walk(root: Path, folder: Path, source: SourceSettings, listing: Listing) -> Iterator[str]:
     try:
         entries = list(os.scandir(folder))
     except OSError as error:
@@ -102,7 +102,7 @@ def _walk(root: Path, folder: Path, source: SourceSettings, listing: Listing) ->
             shown = uri.encode("utf-8", "backslashreplace").decode()
             listing.skipped.append(Skipped(source.name, shown, *problem))
         elif entry.is_dir():
-            yield from _walk(root, Path(entry.path), source, listing)
+            yield from walk(root, Path(entry.path), source, listing)
         else:
             yield uri
 
@@ -132,7 +132,7 @@ def _pattern(glob: str) -> re.Pattern[str]:
     return re.compile(pattern + r"\Z", re.DOTALL)
 
 
-def _taken(uri: str, source: SourceSettings) -> bool:
+def taken(uri: str, source: SourceSettings) -> bool:
     included = any(_pattern(glob).match(uri) for glob in source.include)
     return included and not any(_pattern(glob).match(uri) for glob in source.exclude)
 

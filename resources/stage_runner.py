@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import PASSING, IndexStateError
-from pipelines.fingerprint import bucket_of, combined, fingerprint
+from pipelines.fingerprint import bucket_of, combined
 from pipelines.increments import DocumentState, Plan, bucket_output, output_hash, plan
-from pipelines.records import Failure, RawDocument
+from pipelines.records import Failure
 from pipelines.schemas import from_table, to_table
 from pipelines.settings import Settings
 from pipelines.stages import MAKER, STAGES, Resolved, Stage, stage_key
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
     from resources.catalog import Catalog, ManifestRow
     from resources.parquet_tables import ParquetTables
-
-D = TypeVar("D", RawDocument, Failure)
 
 Rows = Mapping[str, Sequence[Any]]
 """Table name to one document's records."""
@@ -116,14 +115,22 @@ class StageRunner:
         self.settings, self.tables, self.catalog = settings, tables, catalog
         self.run_id = run_id
         self.resolved = Resolved()
+        self.recorded: Mapping[str, str] = {}
         self.retry_failed = False
 
     def key(self, stage: str) -> str:
-        return stage_key(stage, self.settings, self.resolved)
+        """The key of a stage under the settings, or as it was recorded for a generation."""
+        return self.recorded.get(stage) or stage_key(stage, self.settings, self.resolved)
 
     def manifest(self, table: str) -> dict[int, ManifestRow]:
-        """Committed files of a table under the present settings, by bucket."""
-        return self.catalog.manifest_of(table, self.key(MAKER[table].name))
+        """Committed files of a table under the present settings, by bucket; one whose file is gone was
+        never made."""
+        rows = self.catalog.manifest_of(table, self.key(MAKER[table].name))
+        return {bucket: row for bucket, row in rows.items() if self.tables.exists(row.file)}
+
+    def failures(self) -> list[Failure]:
+        """All that failed and still do under the present settings, by source and uri."""
+        return self.catalog.failures({self.key(stage) for stage in STAGES})
 
     def run(self, name: str, buckets: Sequence[int], compute: Compute, note: str = "") -> StageReport:
         """Brings a stage's buckets up to date with their inputs.
@@ -132,8 +139,8 @@ class StageRunner:
         stage, started = STAGES[name], time.perf_counter()
         report = StageReport(name)
         inputs = {table: self.manifest(table) for table in stage.inputs}
-        previous = {table: self.manifest(table) for table in stage.tables}
-        passing = {item.doc_id for item in self.catalog.failures() if item.stage == name and item.code in PASSING}
+        previous = self._made(stage)
+        passing = {item.doc_id for item in self.catalog.failures([self.key(name)]) if item.code in PASSING}
         works = [work for bucket in buckets if (work := self._work(stage, bucket, inputs, previous, passing, report))]
         outcomes = iter(compute(iter(works)))
         for work in works:
@@ -141,6 +148,12 @@ class StageRunner:
             work.forget()
         report.seconds = time.perf_counter() - started
         return report
+
+    def _made(self, stage: Stage) -> dict[str, dict[int, ManifestRow]]:
+        """Commits of a stage's tables; a bucket of which one table is gone was never made."""
+        found = {table: self.manifest(table) for table in stage.tables}
+        whole = set.intersection(*(set(rows) for rows in found.values()))
+        return {table: {bucket: rows[bucket] for bucket in whole} for table, rows in found.items()}
 
     def _work(
         self,
@@ -166,10 +179,10 @@ class StageRunner:
             report.total += before.rows
             report.buckets[bucket] = {"computed": 0, "kept": before.documents, "rows": before.rows}
             return None
-        states = [with_rows(self.tables.documents(rows[bucket].file)) for rows in inputs.values()]
-        known = self.tables.documents(before.file) if before else {}
+        states = {table: with_rows(self.tables.documents(rows[bucket].file)) for table, rows in inputs.items()}
+        known = self.tables.documents(before.file) if before else None
         files = {table: rows[bucket].file for table, rows in inputs.items()}
-        retried = known if self.retry_failed else passing
+        retried = (known or {}) if self.retry_failed else passing
         return Work(stage, bucket, plan(states, known, retried), files, self.tables)
 
     def _input(self, inputs: Mapping[str, Mapping[int, ManifestRow]], bucket: int) -> str:
@@ -201,7 +214,8 @@ class StageRunner:
                 report.buckets[work.bucket] = {
                     "computed": len(work.todo.compute), "kept": len(work.todo.keep), "rows": arrow.num_rows,
                 }  # fmt: skip
-        self.catalog.commit(rows, work.stage.name, work.bucket, failures, keep_failures_of=set(work.todo.keep))
+        stage, key = work.stage.name, self.key(work.stage.name)
+        self.catalog.commit(rows, stage, key, work.bucket, failures, keep_failures_of=set(work.todo.keep))
         report.computed += len(work.todo.compute)
         report.kept += len(work.todo.keep)
         report.gone += len(work.todo.gone)
@@ -240,81 +254,15 @@ class StageRunner:
     def _states(self, work: Work, table: str, before: ManifestRow | None, outcome: Outcome) -> dict[str, DocumentState]:
         known = self.tables.documents(before.file) if before else {}
         states = {doc_id: known.get(doc_id, state) for doc_id, state in work.todo.keep.items()}
+        now = time_shown()
         for doc_id, result in outcome.items():
-            wanted = work.todo.compute[doc_id]
+            wanted, reason = work.todo.compute[doc_id], work.todo.reasons[doc_id]
             if isinstance(result, Failure):
-                last = known.get(doc_id)
-                states[doc_id] = DocumentState(
-                    last.fingerprint if last else "", last.output if last else "", failed=wanted
-                )
+                states[doc_id] = replace(known.get(doc_id, DocumentState("", "")), failed=wanted)
             else:
-                states[doc_id] = DocumentState(wanted, output_hash(result[table]))
+                states[doc_id] = DocumentState(wanted, output_hash(result[table]), None, self.run_id, now, reason)
         return states
 
-    def commit_listing(
-        self,
-        documents: Sequence[RawDocument],
-        sources: Sequence[str],
-        failures: Sequence[Failure] = (),
-        buckets: Sequence[int] | None = None,
-    ) -> StageReport:
-        """Replaces the listing of some sources; documents of other sources stay as they are, and so
-        does the last listing of a document that could not be read this time."""
-        report, started = StageReport("raw_documents", failures=list(failures)), time.perf_counter()
-        previous, failed = self.manifest("raw_documents"), by_bucket(failures, self.settings.buckets)
-        merged = self.merged_listing(documents, sources, {failure.doc_id for failure in failures})
-        others = {item.doc_id for item in self.catalog.failures() if item.source not in sources}
-        for bucket in merged if buckets is None else buckets:
-            old, rows = merged[bucket]
-            known = {row.doc_id: row for row in old}
-            report.total += len(rows)
-            report.computed += sum(known.get(row.doc_id) != row for row in rows)
-            report.gone += len(set(known) - {row.doc_id for row in rows})
-            report.buckets[bucket] = {"rows": len(rows)}
-            self._commit_listed(bucket, rows, previous.get(bucket), failed.get(bucket, []), others)
-        report.kept = report.total - report.computed
-        report.seconds = time.perf_counter() - started
-        return report
 
-    def merged_listing(
-        self, documents: Sequence[RawDocument], sources: Sequence[str], unread: Collection[str]
-    ) -> dict[int, tuple[list[RawDocument], list[RawDocument]]]:
-        """By bucket: the committed listing, and what it becomes with that of these sources."""
-        previous, listed = self.manifest("raw_documents"), by_bucket(documents, self.settings.buckets)
-        merged = {}
-        for bucket in range(self.settings.buckets):
-            before = previous.get(bucket)
-            old = from_table(RawDocument, self.tables.read(before.file)) if before else []
-            stay = [row for row in old if row.source not in sources or row.doc_id in unread]
-            merged[bucket] = (old, sorted([*listed.get(bucket, []), *stay], key=lambda row: row.doc_id))
-        return merged
-
-    def _commit_listed(
-        self,
-        bucket: int,
-        rows: Sequence[RawDocument],
-        before: ManifestRow | None,
-        failures: Sequence[Failure],
-        others: Collection[str],
-    ) -> None:
-        from resources.catalog import ManifestRow
-
-        key, output, committed = self.key("raw_documents"), fingerprint(rows), []
-        if before is None or before.output != output:
-            states = {row.doc_id: DocumentState(row.content_hash, parse_input(row)) for row in rows}
-            file = self.tables.write("raw_documents", key, bucket, to_table(RawDocument, rows), states)
-            count = len(rows)
-            committed = [ManifestRow("raw_documents", key, bucket, file, output, output, count, count, self.run_id)]
-        self.catalog.commit(committed, "raw_documents", bucket, failures, keep_failures_of=others)
-
-
-def parse_input(raw: RawDocument) -> str:
-    """What of a listed document decides its parse; metadata and groups do not."""
-    return fingerprint(raw.content_hash, raw.media_type, raw.title, raw.uri.rsplit("/", 1)[-1])
-
-
-def by_bucket(items: Sequence[D], buckets: int) -> dict[int, list[D]]:
-    grouped: dict[int, list[D]] = {}
-    for item in items:
-        grouped.setdefault(bucket_of(item.doc_id, buckets), []).append(item)
-    return grouped
+def time_shown() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

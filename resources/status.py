@@ -47,35 +47,59 @@ def overlap_rows(statistics: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def status(workspace: Workspace) -> dict[str, Any]:
-    """The JSON of `status`."""
+def generations(workspace: Workspace) -> list[dict[str, Any]]:
+    """Every generation, the oldest first."""
     from resources.index_tables import IndexTables
+    from resources.publishing import COMPARED, Built
 
     catalog = workspace.catalog
-    live = catalog.live()
-    generations = []
+    live, held = catalog.live(), catalog.held()
+    scores: dict[int, dict[str, float]] = {}
+    for score in catalog.scores():
+        found = {name: score["metrics"][name] for name in COMPARED if score["metrics"].get(name) is not None}
+        scores[score["generation"]] = found
+    shown = []
     for row in catalog.generations():
-        counts = IndexTables(workspace.database, row).counts()
-        generations.append(
+        index = IndexTables(workspace.database, row)
+        serving, counts = live is not None and live.generation == row.generation, index.counts()
+        told = row.verdict or {}
+        verdict = Built(
+            row.generation, False, [(code, message) for code, message in told.get("problems", ())], counts,
+            held=told.get("held", False), refused=told.get("refused", False), comparison=told.get("comparison", []),
+        )  # fmt: skip
+        shown.append(
             {
                 "generation": row.generation,
-                "live": live is not None and live.generation == row.generation,
+                "live": serving,
+                "held": serving and held,
+                "complete": row.built_at is not None,
                 "embedder": row.embedder["name"],
                 "dimension": row.dimension,
                 "created_at": str(row.created_at),
                 "published_at": str(row.published_at) if row.published_at else None,
+                "megabytes": round(index.bytes() / 1e6, 1),
+                "scores": scores.get(row.generation, {}),
+                "notes": verdict.notes,
                 "languages": row.statistics.get("languages", {}),
                 "overlap": overlap_rows(row.statistics),
                 **counts,
             }
         )
+    return shown
+
+
+def status(workspace: Workspace) -> dict[str, Any]:
+    """The JSON of `status`."""
+    found = generations(workspace)
+    catalog = workspace.catalog
+    live = catalog.live()
     return {
         "state": str(workspace.located.state),
         "live": live.generation if live else None,
-        "generations": generations,
+        "generations": found,
         "sources": sources(workspace),
-        "counts": generations[-1] if generations else {},
-        "failures": [asdict(failure) for failure in catalog.failures()],
+        "counts": next((item for item in found if item["live"]), {}),
+        "failures": [asdict(failure) for failure in workspace.runner.failures()],
         "warnings": [warning for warnings in document_warnings(workspace).values() for warning in warnings],
         "costs": catalog.costs(),
         "scores": catalog.scores(),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import signal
+import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -58,6 +59,8 @@ def _static() -> Any:
 
 def _prepare(languages: Sequence[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # spaCy would import torch, a second of work and 180 MB, for models that are not used here.
+    sys.modules.setdefault("torch", None)  # type: ignore[arg-type]
     _static().passages(["loads the vocabulary"])
     for language in languages:
         _model(language)

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from resources.catalog import Catalog
     from resources.parquet_tables import ParquetTables
 
 
@@ -36,43 +35,50 @@ def vectors_of(tables: ParquetTables, file: str, doc_ids: Collection[str]) -> di
 
 
 class KnownVectors:
-    """Vectors of one embedder for one run, and those of committed tables made with it, whatever
-    their key: a document that moved or settings that changed cost no second embedding."""
+    """Vectors of one embedder: those of this run, and those that any file under the state holds, whatever
+    its key and whether or not it was committed. So a document that moved, settings that changed and a
+    database that was lost cost no second embedding."""
 
-    def __init__(self, tables: ParquetTables, catalog: Catalog, table: str, embedder: str) -> None:
-        self._tables, self._catalog, self._table, self._embedder = tables, catalog, table, embedder
+    def __init__(self, tables: ParquetTables, table: str, embedder: str) -> None:
+        self._tables, self._table, self._embedder = tables, table, embedder
         self._found: dict[str, NDArray[np.float32]] = {}
-        self._files: list[str] | None = None
+        self._places: dict[str, tuple[str, int]] = {}
         self.reused = 0
         self.embedded = 0
 
+    def seek(self, texts: Collection[str]) -> None:
+        """Looks once through all files for those that hold vectors of these texts."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        wanted = {text_hash(text) for text in texts} - self._places.keys()
+        for file in self._tables.files(self._table) if wanted else ():
+            try:
+                if self._tables.note(file) != self._embedder:
+                    continue
+                hashes = self._tables.read(file, ["text_hash"])["text_hash"]
+            except pa.ArrowInvalid:
+                continue  # no whole file; if it was committed, reading it as a table says so
+            rows = pc.indices_nonzero(pc.is_in(hashes, pa.array(sorted(wanted), pa.string()))).to_pylist()
+            self._places.update((hashes[row].as_py(), (file, row)) for row in rows)
+            wanted -= self._places.keys()
+            if not wanted:
+                return
+
     def missing(self, texts: Sequence[str]) -> list[str]:
-        """Which of these texts must be embedded; committed tables are searched for the others."""
+        """Which of these texts must be embedded; the vectors of those that were found are read."""
         hashes = {text: text_hash(text) for text in texts}
-        wanted = {value for value in hashes.values() if value not in self._found}
-        if wanted:
-            self._search(wanted)
+        by_file: dict[str, list[tuple[str, int]]] = {}
+        for value in hashes.values():
+            if value not in self._found and value in self._places:
+                file, row = self._places[value]
+                by_file.setdefault(file, []).append((value, row))
+        for file, rows in by_file.items():
+            vectors = matrix(self._tables.read(file, ["vector"])["vector"].take([row for _, row in rows]))
+            self._found.update(zip((value for value, _ in rows), vectors, strict=True))
         fresh = [text for text in texts if hashes[text] not in self._found]
         self.reused += len(texts) - len(fresh)
         return fresh
-
-    def _search(self, wanted: set[str]) -> None:
-        import numpy as np
-
-        if self._files is None:
-            files = self._catalog.files_of(self._table)
-            self._files = [file for file in files if self._tables.note(file) == self._embedder]
-        for file in self._files:
-            hashes = self._tables.read(file, ["text_hash"])["text_hash"].to_pylist()
-            rows = [row for row, value in enumerate(hashes) if value in wanted]
-            if not rows:
-                continue
-            values = matrix(self._tables.read(file, ["vector"])["vector"])
-            for row in rows:
-                self._found[hashes[row]] = np.array(values[row], dtype=np.float32)
-                wanted.discard(hashes[row])
-            if not wanted:
-                return
 
     def add(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
         self.embedded += len(texts)

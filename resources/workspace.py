@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,13 +17,14 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import IndexStateError
 from pipelines.records import RawDocument
 from pipelines.schemas import from_table
-from pipelines.settings import SourceSettings
+from pipelines.settings import SourceSettings, shaped_as
 from pipelines.stages import MAKER, WHOLE
 from resources import computes, generations
+from resources.document_listing import commit_listing
 from resources.listing import Listed, SourceBook
 from resources.settings_file import Located
 from resources.sources import Skipped
-from resources.stage_runner import Compute, StageReport, StageRunner, per_document
+from resources.stage_runner import Compute, StageReport, StageRunner
 from resources.vectors import KnownVectors
 
 if TYPE_CHECKING:
@@ -30,25 +32,28 @@ if TYPE_CHECKING:
     from resources.catalog import Catalog, GenerationRow, ManifestRow
     from resources.database import Database
     from resources.embedders.specs import EmbedderSpec
-    from resources.index_build import Built, IndexBuild
+    from resources.index_build import IndexBuild
     from resources.parquet_tables import ParquetTables
     from resources.parser_pool import ParserPool
+    from resources.publishing import Built
     from resources.text_worker import TextWorker
 
-_LAST_USE = {"parsed_elements": "_pool", "sentences": "_worker"}
+_LAST_USE = {"parsed_elements": "pool", "sentences": "worker"}
 """Parts that hold processes, and the stage after which a run lets go of them."""
+_SHARED = ("database", "catalog", "tables", "sources", "worker")
+"""Parts that do not depend on the settings that shape an index."""
 
 StageProgress = Callable[[str, int, int], None]
 
 
-def _silent(stage: str, done: int, total: int) -> None:
+def silent(stage: str, done: int, total: int) -> None:
     """Progress that nobody watches."""
 
 
 class Workspace:
     """`progress` is called with (stage, done, total); `reports` collects what each stage did."""
 
-    def __init__(self, located: Located, run_id: str = "", progress: StageProgress = _silent) -> None:
+    def __init__(self, located: Located, run_id: str = "", progress: StageProgress = silent) -> None:
         self.located, self.settings, self.run_id = located, located.settings, run_id
         self.progress = progress
         self.reports: dict[str, StageReport] = {}
@@ -56,11 +61,17 @@ class Workspace:
         self._generation: GenerationRow | None = None
         self._listed: Listed | None = None
         self._embedders: dict[str, CountingEmbedder] = {}
+        self._checked: set[str] = set()
         self._warm = False
-        self._counted = 0
         self._warming: list[threading.Thread] = []
+        self._raws: tuple[list[str], list[RawDocument]] | None = None
+        self._lent: frozenset[str] = frozenset()
         self.built: Built | None = None
-        self.quality: dict[str, Any] | None = None
+        self.problems: dict[str, list[tuple[str, str]]] = {}
+
+    def begin(self, run_id: str) -> None:
+        """Names the run that is recorded with what is made from now on."""
+        self.run_id = self.runner.run_id = run_id
 
     # ------------------------------------------------------------ parts
 
@@ -96,13 +107,13 @@ class Workspace:
         return SourceBook(self.located, self.catalog)
 
     @cached_property
-    def _pool(self) -> ParserPool:
+    def pool(self) -> ParserPool:
         from resources.parser_pool import ParserPool
 
         return ParserPool(self.settings.parsing)
 
     @cached_property
-    def _worker(self) -> TextWorker:
+    def worker(self) -> TextWorker:
         from resources.text_worker import TextWorker
 
         return TextWorker()
@@ -116,14 +127,14 @@ class Workspace:
         return self._embedders[spec.identity]
 
     @cached_property
-    def _build(self) -> IndexBuild:
+    def index_build(self) -> IndexBuild:
         from resources.index_build import IndexBuild
 
         return IndexBuild(self)
 
     def warm(self) -> None:
         """Starts the text worker now, and lets the models be imported while documents parse."""
-        self._worker.start()
+        self.worker.start()
         self._warm = True
 
     def _import_beside(self) -> None:
@@ -131,9 +142,26 @@ class Workspace:
             self._warming.append(threading.Thread(target=_import_models, daemon=True, name="warm"))
             self._warming[0].start()
 
+    def beside(self, generation: GenerationRow) -> Workspace:
+        """The same state under the settings that another generation was made with.
+
+        Raises SettingsError where this version does not know them."""
+        settings = shaped_as(self.settings, generation.settings)
+        other = Workspace(replace(self.located, settings=settings), self.run_id, self.progress)
+        lent = [*_SHARED, *(["pool"] if settings.parsing == self.settings.parsing else [])]
+        other.__dict__.update({name: getattr(self, name) for name in lent})
+        other._lent, other._embedders, other._generation = frozenset(lent), self._embedders, generation
+        other.runner.resolved, other.runner.recorded = generations.resolved_of(generation), generation.keys
+        return other
+
+    def of(self, generation: GenerationRow) -> Workspace:
+        """The workspace that holds what a generation was made from: this one, or one beside it."""
+        same = self._generation and self._generation.generation == generation.generation
+        return self if same else self.beside(generation)
+
     def _release(self, name: str) -> None:
-        part = self.__dict__.pop(name, None)
-        if hasattr(part, "close"):
+        part: Any = None if name in self._lent else self.__dict__.pop(name, None)
+        if part is not None:
             part.close()
 
     def close(self) -> None:
@@ -163,14 +191,16 @@ class Workspace:
             self._listed = self._list(sources)
         listed = self._listed
         self.sources.guard(listed, self.raw_documents(), allow_deletions)
-        report = self.runner.commit_listing(listed.documents, listed.sources, listed.failures, buckets)
+        report = commit_listing(self.runner, listed.documents, listed.sources, listed.failures, buckets)
         self.reports[report.stage] = report
         return report
 
     def raw_documents(self) -> list[RawDocument]:
         """All documents of the last committed listing."""
-        rows = self.runner.manifest("raw_documents").values()
-        return [raw for row in rows for raw in from_table(RawDocument, self.tables.read(row.file))]
+        files = [row.file for row in self.runner.manifest("raw_documents").values()]
+        if self._raws is None or self._raws[0] != files:
+            self._raws = files, [raw for file in files for raw in from_table(RawDocument, self.tables.read(file))]
+        return self._raws[1]
 
     def path_of(self, raw: RawDocument) -> Path:
         return self.sources.root(raw.source) / raw.uri
@@ -199,49 +229,32 @@ class Workspace:
     def ensure_generation(self) -> GenerationRow:
         """The generation of the settings, made with frozen statistics where there is none yet."""
         if self._generation is None:
-            made = generations.ensure_generation(self.catalog, self.settings, self.runner, self._worker.passages)
+            made = generations.ensure_generation(
+                self.catalog, self.settings, self.runner, self.worker.passages, self.embedder
+            )
             self._generation = made
             self.runner.resolved = generations.resolved_of(made)
         return self._generation
 
-    @property
-    def parse(self) -> Compute:
-        self._import_beside()
-        return computes.parse(self._pool, self.path_of, self._progress_of("parsed_elements"))
-
-    @property
-    def pack(self) -> Compute:
-        return per_document(computes.pack(self._worker.passages, self.settings))
-
-    @property
-    def overlap(self) -> Compute:
-        return computes.overlap(self._worker.passages, self.settings, lambda: self.runner.resolved)
-
-    @property
-    def split_sentences(self) -> Compute:
-        return computes.split_sentences(self._worker.split, self.settings, self.dropped)
-
-    @property
-    def summarise(self) -> Compute:
-        return per_document(computes.summarise(self.settings))
-
-    @property
-    def contextualise(self) -> Compute:
-        return per_document(computes.contextualise(self.settings))
-
-    def embed_chunks(self, buckets: Sequence[int]) -> StageReport:
-        return self._embed("chunk_embeddings", buckets, computes.chunk_items)
-
-    def embed_sentences(self, buckets: Sequence[int]) -> StageReport:
-        return self._embed("sentence_embeddings", buckets, computes.sentence_items)
+    def make(self, stage: str, buckets: Sequence[int]) -> StageReport:
+        """Brings a partitioned stage of text up to date, all but the listing and the index."""
+        if stage not in ("parsed_elements", "structural_chunks", "packed_chunks"):
+            self.ensure_generation()
+        if stage == "chunk_embeddings":
+            return self._embed(stage, buckets, computes.chunk_items)
+        if stage == "sentence_embeddings":
+            return self._embed(stage, buckets, computes.sentence_items)
+        if stage == "parsed_elements":
+            self._import_beside()
+        return self.run(stage, buckets, computes.compute_of(self, stage))
 
     def _embed(self, table: str, buckets: Sequence[int], items_of: Callable[..., computes.Items]) -> StageReport:
         model = self.ensure_generation().embedder["identity"]
-        known = KnownVectors(self.tables, self.catalog, table, model)
-        compute = computes.embed(table, items_of, self._ready_embedder, known, self._progress_of(table))
+        known = KnownVectors(self.tables, table, model)
+        compute = computes.embed(table, items_of, self._ready_embedder, known, self.progress_of(table))
+        before = self._embedders[model].tokens if model in self._embedders else 0
         report = self.run(table, buckets, compute, note=model)
-        tokens = self._ready_embedder().tokens - self._counted if known.embedded else 0
-        self._counted += tokens
+        tokens = self._embedders[model].tokens - before if known.embedded else 0
         report.notes.update({"texts embedded": known.embedded, "texts reused": known.reused, "tokens": tokens})
         if known.embedded:
             generation = self.ensure_generation().generation
@@ -249,51 +262,31 @@ class Workspace:
         return report
 
     def _ready_embedder(self) -> CountingEmbedder:
-        return self.embedder(generations.spec_of(self.ensure_generation()))
+        """The generation's embedder, loaded. Its weights are looked at after that: those that were exchanged
+        while a run went on would else be taken for the old ones."""
+        spec = generations.spec_of(self.ensure_generation())
+        embedder = self.embedder(spec)
+        if spec.identity not in self._checked:
+            embedder.load()
+            generations.require_weights(spec)
+            self._checked.add(spec.identity)
+        return embedder
 
-    def _progress_of(self, stage: str) -> Callable[[int, int], None]:
+    def progress_of(self, stage: str) -> Callable[[int, int], None]:
         return lambda done, total: self.progress(stage, done, total)
 
     # ------------------------------------------------------------ the index
 
     def link_sentences(self) -> StageReport:
-        report = self._build.link_sentences()
-        self.reports["sentence_links"] = report
-        return report
+        from resources.link_build import link_sentences
+
+        self.reports["sentence_links"] = link_sentences(self)
+        return self.reports["sentence_links"]
 
     def write_index(self, buckets: Sequence[int]) -> StageReport:
-        report = self._build.write(buckets)
+        report = self.index_build.write(buckets)
         self.reports["indexed_documents"] = report
         return report
-
-    def publish(self) -> Built:
-        self.built = self._build.publish()
-        return self.built
-
-    def score_golden(self) -> dict[str, Any] | None:
-        """Scores of the settings' golden questions on the live generation; None where there are none."""
-        from resources.evaluation import evaluate
-
-        if not self.settings.publish.golden:
-            return None
-        run = evaluate(self, self.located.resolve(self.settings.publish.golden))
-        live = self.catalog.live()
-        if live:
-            self.catalog.add_scores(live.generation, run["name"], run["metrics"])
-        self.quality = run
-        return run
-
-    def empty_documents(self) -> list[tuple[str, str]]:
-        self.ensure_generation()
-        chunked = set(self.column("chunks", "doc_id"))
-        bare = sorted(set(self.column("parsed_documents", "doc_id")) - chunked)
-        return [("empty_document", f"{doc_id} has text but no chunk") for doc_id in bare]
-
-    def disagreements(self) -> list[tuple[str, str]]:
-        return self._build.disagreements()
-
-    def link_problems(self) -> list[tuple[str, str]]:
-        return self._build.link_problems()
 
     # ------------------------------------------------------------ the run as a whole
 
@@ -302,19 +295,21 @@ class Workspace:
         with self.database.exclusive("index"):
             count = sum(raw.source == name for raw in self.raw_documents())
             self.sources.root(name)
-            self.runner.commit_listing([], [name])
+            commit_listing(self.runner, [], [name])
             self.catalog.remove_source(name)
         return count
 
-    def manifest_row(self, table: str, bucket: int) -> ManifestRow:
+    def committed(self, table: str, bucket: int, rows: Mapping[int, ManifestRow]) -> ManifestRow:
         """The commit of a bucket; raises IndexStateError (`missing_input`) where it was never made."""
-        rows = self.runner.manifest(table)
         if bucket not in rows:
             part = table if bucket == WHOLE else f"bucket {bucket:02d} of {table}"
             raise IndexStateError(
                 f"{part} has not been made with these settings; materialise {MAKER[table].name} first", "missing_input"
             )
         return rows[bucket]
+
+    def manifest_row(self, table: str, bucket: int) -> ManifestRow:
+        return self.committed(table, bucket, self.runner.manifest(table))
 
     def manifest_file(self, table: str, bucket: int) -> str:
         return self.manifest_row(table, bucket).file

@@ -23,6 +23,9 @@ CREATE INDEX ON {schema}.documents (bucket);
 
 CREATE SEQUENCE {schema}.chunk_number AS integer;
 
+-- Rows stay whole in their page: to compress and part those over 2 KB would halve the speed of a load,
+-- and a scan of vectors would have to put them together again.
+
 CREATE TABLE {schema}.chunks (
     number integer PRIMARY KEY,
     chunk_id text NOT NULL UNIQUE,
@@ -44,7 +47,7 @@ CREATE TABLE {schema}.chunks (
     previous_id text,
     next_id text,
     embedding vector({dimension}) NOT NULL
-);
+) WITH (toast_tuple_target = 8160);
 CREATE INDEX ON {schema}.chunks (doc_id);
 
 CREATE TABLE {schema}.sentences (
@@ -65,7 +68,7 @@ CREATE TABLE {schema}.sentences (
     previous_id text,
     next_id text,
     embedding vector({dimension}) NOT NULL
-);
+) WITH (toast_tuple_target = 8160);
 CREATE INDEX ON {schema}.sentences (doc_id);
 CREATE INDEX ON {schema}.sentences (chunk_id);
 

@@ -36,15 +36,20 @@ def document_facts(raw: RawDocument, parsed: ParsedDocument) -> DocumentFacts:
     alone = f"{raw.source}/{raw.uri}"
     family = metadata.get("family") or (alone if parsed.title_is_file_name else _folded(parsed.title))
     dated = iso_date(raw.effective_date) if raw.effective_date else parsed.effective_date
-    groups = raw.groups if raw.groups is not None else (parsed.groups or raw.source_groups)
     return DocumentFacts(
         title=parsed.title,
         family=family,
         effective_date=date.fromisoformat(dated) if dated else None,
         version=clean_text(raw.version or "") or parsed.version,
-        groups=tuple(clean_text(group) for group in groups),
+        groups=document_groups(raw, parsed.groups),
         metadata=metadata,
     )
+
+
+def document_groups(raw: RawDocument, of_the_file: tuple[str, ...] | None) -> tuple[str, ...]:
+    """Who may find a document: as its side-car says, else the file itself, else the source's settings."""
+    groups = raw.groups if raw.groups is not None else (of_the_file or raw.source_groups)
+    return tuple(clean_text(group) for group in groups)
 
 
 def _folded(title: str) -> str:

@@ -1,11 +1,15 @@
 """RELATED_TO: sparse nearest neighbours between sentences of different chunks.
 
-Exact: blocked matrix products over all pairs, ties by id. Directed; at most k from a sentence.
+Exact, directed, at most k from a sentence, ties by id. What is made depends on ids, chunks and vectors
+alone, never on how the products were divided nor on which run compared what: a link's cosine is that of
+the vectors on a grid so coarse that every sum of their products is exact in double precision, in any
+order. Products in single precision only choose what is worth that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +17,24 @@ from numpy.typing import NDArray
 from pipelines.ports import Progress, Vectors
 from pipelines.records import SentenceLink
 
-VERSION = 1
+VERSION = 2
 BLOCK = 1024
+"""Rows and columns of one product."""
+
+_GRID = np.float32(2**26)
+"""Products of numbers on this grid are multiples of 2^-52, so their sums below 2 are doubles."""
+_DIGITS = 6
+_NONE = -2.0
+
+_Ranks = NDArray[np.int64]
+_Cosines = NDArray[np.float64]
+
+
+class Links(NamedTuple):
+    """`links` by source id, the strongest first; `compared` sentences were held against all others."""
+
+    links: list[SentenceLink]
+    compared: int
 
 
 def sentence_links(
@@ -24,43 +44,147 @@ def sentence_links(
     floor: float = 0.90,
     most: int = 2,
     progress: Progress | None = None,
-) -> list[SentenceLink]:
-    """Links with cosine of at least `floor`, at most `most` from each sentence, by source id.
+    before: Sequence[SentenceLink] = (),
+    known: Collection[str] = frozenset(),
+) -> Links:
+    """Links with a cosine, rounded to six decimals, of at least `floor`; at most `most` from each sentence.
 
-    vectors: shape (n, d), unit length. Memory is BLOCK x n floats."""
+    vectors: shape (n, d), unit length. `before` are all links that were made last, and `known` the ids whose
+    chunk and vector were there then as they are now: these are compared with the others only. Without
+    them all are compared with all. Memory is a copy of the vectors and a few BLOCK x BLOCK arrays."""
     order = sorted(range(len(ids)), key=lambda item: ids[item])
     names = [ids[item] for item in order]
-    rows = np.ascontiguousarray(vectors[order], dtype=np.float32)
+    best = _Best(len(names), most, floor)
+    fresh = np.array([name not in known for name in names], dtype=bool)
+    lost = best.resume(names, fresh, before)
+    ranks = np.concatenate([np.flatnonzero(fresh), np.flatnonzero(lost), np.flatnonzero(~(fresh | lost))])
+    places = np.array(order, dtype=np.int64)[ranks]
     numbers = {chunk_id: number for number, chunk_id in enumerate(dict.fromkeys(chunk_ids))}
-    chunks = np.array([numbers[chunk_ids[item]] for item in order])
-    links: list[SentenceLink] = []
-    for start in range(0, len(names), BLOCK):
-        similar = rows[start : start + BLOCK] @ rows.T
-        similar[chunks[start : start + BLOCK, None] == chunks[None, :]] = -1.0
-        sources, targets = np.nonzero(similar >= floor)
-        links.extend(_strongest(names, start, sources, targets, similar[sources, targets], most))
-        if progress:
-            progress(min(start + BLOCK, len(names)), len(names))
-    return links
+    chunks = np.array([numbers[chunk_id] for chunk_id in chunk_ids], dtype=np.int64)[places]
+    compare = _Comparison(_on_grid(vectors[places]), chunks, ranks, best)
+    compared = compare.all_pairs(int(fresh.sum()), int(lost.sum()), progress)
+    return Links(best.links(names), compared)
 
 
-def _strongest(
-    names: Sequence[str],
-    start: int,
-    sources: NDArray[np.int64],
-    targets: NDArray[np.int64],
-    values: Vectors,
-    most: int,
-) -> list[SentenceLink]:
-    """The best `most` targets of each source; names are sorted, so ties fall to the smaller id.
+def _on_grid(rows: Vectors) -> Vectors:
+    """The rows rounded in place; single precision holds what is on the grid."""
+    rows = np.ascontiguousarray(rows, dtype=np.float32)
+    rows *= _GRID
+    np.rint(rows, out=rows)
+    rows /= _GRID
+    return rows
 
-    Cosines are compared at six decimals: the last bits of a product depend on the block."""
-    values = np.minimum(np.round(values, 6), 1.0)
-    taken: dict[int, int] = {}
-    links = []
-    for item in np.lexsort((targets, -values, sources)):
-        source = int(sources[item])
-        if taken.get(source, 0) < most:
-            taken[source] = taken.get(source, 0) + 1
-            links.append(SentenceLink(names[start + source], names[int(targets[item])], float(values[item])))
-    return links
+
+class _Best:
+    """The strongest targets of each sentence so far. Sentences are told by rank, their place by id."""
+
+    def __init__(self, count: int, most: int, floor: float) -> None:
+        self.most, self.floor = most, floor
+        self.cosines: _Cosines = np.full((count, most), _NONE)
+        self.targets: _Ranks = np.zeros((count, most), dtype=np.int64)
+
+    def resume(
+        self, names: Sequence[str], fresh: NDArray[np.bool_], links: Sequence[SentenceLink]
+    ) -> NDArray[np.bool_]:
+        """Takes over what still holds. Returns which known sentences lost a target and may have another one
+        that was not among the strongest: those that had as many links as they may."""
+        rank_of = {name: rank for rank, name in enumerate(names) if not fresh[rank]}
+        had, held = np.zeros(len(names), dtype=np.int64), np.zeros(len(names), dtype=np.int64)
+        for link in links:
+            source, target = rank_of.get(link.source_id), rank_of.get(link.target_id)
+            if source is None:
+                continue
+            had[source] += 1
+            if target is not None:
+                self.cosines[source, held[source]], self.targets[source, held[source]] = link.similarity, target
+                held[source] += 1
+        lost: NDArray[np.bool_] = (held < had) & (had == self.most)
+        self.cosines[lost] = _NONE
+        return lost
+
+    def least(self, sources: _Ranks, first: int) -> _Cosines:
+        """The least cosine that could still change each source's targets, by sentences from rank `first` on."""
+        weakest, target = self.cosines[sources, -1], self.targets[sources, -1]
+        return np.where((weakest >= 1.0) & (target < first), np.inf, np.maximum(weakest, self.floor))
+
+    def offer(self, sources: _Ranks, targets: _Ranks, cosines: _Cosines) -> None:
+        """Cosines of shape (sources, targets); targets ascend."""
+        left, lines = cosines.copy(), np.arange(len(sources))
+        found, chosen = [self.cosines[sources]], [self.targets[sources]]
+        for _ in range(self.most):
+            at = left.argmax(axis=1)  # the first of equals, so the smaller id
+            found.append(left[lines, at, None])
+            chosen.append(targets[at, None])
+            left[lines, at] = _NONE
+        cosine, target = np.concatenate(found, axis=1), np.concatenate(chosen, axis=1)
+        best = np.lexsort((target, -cosine), axis=1)[:, : self.most]
+        self.cosines[sources] = np.take_along_axis(cosine, best, axis=1)
+        self.targets[sources] = np.take_along_axis(target, best, axis=1)
+
+    def links(self, names: Sequence[str]) -> list[SentenceLink]:
+        sources, slots = np.nonzero(self.cosines > _NONE)
+        pairs = zip(sources.tolist(), self.targets[sources, slots].tolist(), strict=True)
+        cosines = self.cosines[sources, slots].tolist()
+        return [SentenceLink(names[a], names[b], cosine) for (a, b), cosine in zip(pairs, cosines, strict=True)]
+
+
+class _Comparison:
+    """Blocks of sentences against one another: those that are new first, then those that lost a target,
+    then the rest; within each by rank. All arrays are in this order."""
+
+    def __init__(self, rows: Vectors, chunks: NDArray[np.int64], ranks: _Ranks, best: _Best) -> None:
+        self._rows, self._chunks, self._ranks, self._best = rows, chunks, ranks, best
+        # What a sum of products in single precision may be off, and the rounding of cosines.
+        self._margin = rows.shape[1] * 2.0**-23 + 10.0**-_DIGITS
+
+    def all_pairs(self, fresh: int, lost: int, progress: Progress | None) -> int:
+        """Offers new sentences to all, and all to those that lost a target, each pair once. Returns how many were
+        held against all others."""
+        compared, count = fresh + lost, len(self._rows)
+        if not self._best.most:
+            return 0
+        blocks = [*_blocks(0, fresh), *_blocks(fresh, compared), *_blocks(compared, count)]
+        for number, block in enumerate(blocks):
+            if block.start >= compared:
+                break
+            for other in blocks[number:]:
+                # The rest have had those that lost a target among their candidates before.
+                mutual = block is not other and (block.start < fresh or other.start < compared)
+                self._pair(block, other, mutual)
+            if progress:
+                progress(block.stop, compared)
+        return compared
+
+    def _pair(self, block: slice, other: slice, mutual: bool) -> None:
+        """Offers the sentences of `other` to those of `block`, and where `mutual` the other way too."""
+        similar = self._rows[block] @ self._rows[other].T
+        near = similar >= self._least(block, other)[:, None]
+        if mutual:
+            near |= similar >= self._least(other, block)[None, :]
+        lines, columns = np.divmod(np.flatnonzero(near), near.shape[1])  # nonzero of two axes is far slower
+        apart = self._chunks[block][lines] != self._chunks[other][columns]
+        if not apart.any():
+            return
+        sources = np.flatnonzero(np.bincount(lines[apart])) + block.start
+        targets = np.flatnonzero(np.bincount(columns[apart])) + other.start
+        cosines = self._exact(sources, targets)
+        self._best.offer(self._ranks[sources], self._ranks[targets], cosines)
+        if mutual:
+            self._best.offer(self._ranks[targets], self._ranks[sources], cosines.T)
+
+    def _least(self, sources: slice, targets: slice) -> Vectors:
+        least = self._best.least(self._ranks[sources], int(self._ranks[targets.start]))
+        return np.asarray(least - self._margin, dtype=np.float32)
+
+    def _exact(self, sources: _Ranks, targets: _Ranks) -> _Cosines:
+        """Shape (sources, targets); what cannot be a link is `_NONE`."""
+        product: Any = self._rows[sources].astype(np.float64) @ self._rows[targets].astype(np.float64).T
+        cosines: _Cosines = np.minimum(np.round(product, _DIGITS), 1.0)
+        cosines[self._chunks[sources][:, None] == self._chunks[targets][None, :]] = _NONE
+        cosines[cosines < self._best.floor] = _NONE
+        return cosines
+
+
+def _blocks(start: int, stop: int) -> Iterator[slice]:
+    for first in range(start, stop, BLOCK):
+        yield slice(first, min(first + BLOCK, stop))

@@ -59,3 +59,26 @@ WHERE a.sentence_id IS NULL OR b.sentence_id IS NULL OR l.source_id = l.target_i
 SELECT n, related, related + following + preceding + n
 FROM (SELECT count(*) AS n, count(next_id) AS following, count(previous_id) AS preceding FROM {schema}.sentences) AS s,
     (SELECT count(*) AS related FROM {schema}.sentence_links) AS l;
+
+-- name: sample
+SELECT embedding::text FROM {schema}.{table} ORDER BY md5(ctid::text) LIMIT %(most)s;
+
+-- name: nearest
+SELECT embedding <=> %(vector)s::vector AS distance FROM {schema}.{table}
+ORDER BY embedding <=> %(vector)s::vector LIMIT %(most)s;
+
+-- name: nearest_half
+SELECT embedding::halfvec({dimension}) <=> %(vector)s::halfvec({dimension}) AS distance FROM {schema}.{table}
+ORDER BY embedding::halfvec({dimension}) <=> %(vector)s::halfvec({dimension}) LIMIT %(most)s;
+
+-- name: groups
+SELECT DISTINCT unnest(groups) FROM {schema}.documents;
+
+-- name: documents_by_size
+-- Some documents, evenly from the largest to the smallest.
+SELECT DISTINCT ON (part) source, uri, chunks FROM (
+    SELECT d.source, d.uri, counted.chunks, ntile(%(most)s) OVER (ORDER BY counted.chunks DESC, doc_id) AS part
+    FROM (SELECT doc_id, count(*) AS chunks FROM {schema}.chunks GROUP BY doc_id) AS counted
+    JOIN {schema}.documents AS d USING (doc_id)
+) AS ranked
+ORDER BY part, chunks DESC;

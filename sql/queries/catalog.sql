@@ -21,12 +21,14 @@ UPDATE pincite.sources SET indexed_at = now() WHERE name = ANY (%(names)s::text[
 SELECT table_name, key, bucket, file, input, output, rows, documents, run_id, committed_at
 FROM pincite.manifest WHERE table_name = %(table)s AND key = %(key)s ORDER BY bucket;
 
--- name: files_of
-SELECT file FROM pincite.manifest WHERE table_name = %(table)s AND file <> ''
-GROUP BY file ORDER BY max(committed_at) DESC, file;
+-- name: files_under
+SELECT DISTINCT file FROM pincite.manifest WHERE file <> '' AND key = ANY (%(keys)s::text[]);
 
--- name: all_files
-SELECT DISTINCT file FROM pincite.manifest WHERE file <> '';
+-- name: forget_commits
+DELETE FROM pincite.manifest WHERE key <> ALL (%(keys)s::text[]);
+
+-- name: forget_failures_of_keys
+DELETE FROM pincite.failures WHERE key <> ALL (%(keys)s::text[]);
 
 -- name: commit_row
 INSERT INTO pincite.manifest (table_name, key, bucket, file, input, output, rows, documents, run_id)
@@ -37,54 +39,80 @@ ON CONFLICT (table_name, key, bucket) DO UPDATE SET
 
 -- name: forget_failures
 DELETE FROM pincite.failures
-WHERE stage = %(stage)s AND bucket = %(bucket)s
+WHERE stage = %(stage)s AND key = %(key)s AND bucket = %(bucket)s
     AND doc_id <> ALL (%(keep)s::text[]) AND doc_id <> ALL (%(failed)s::text[]);
 
 -- name: record_failure
-INSERT INTO pincite.failures (doc_id, stage, bucket, source, uri, code, message)
-VALUES (%(doc_id)s, %(stage)s, %(bucket)s, %(source)s, %(uri)s, %(code)s, %(message)s)
-ON CONFLICT (doc_id, stage) DO UPDATE SET
+INSERT INTO pincite.failures (doc_id, stage, key, bucket, source, uri, code, message)
+VALUES (%(doc_id)s, %(stage)s, %(key)s, %(bucket)s, %(source)s, %(uri)s, %(code)s, %(message)s)
+ON CONFLICT (doc_id, stage, key) DO UPDATE SET
     bucket = excluded.bucket, source = excluded.source, uri = excluded.uri,
     code = excluded.code, message = excluded.message, failed_at = now()
 WHERE (failures.bucket, failures.source, failures.uri, failures.code, failures.message)
     IS DISTINCT FROM (excluded.bucket, excluded.source, excluded.uri, excluded.code, excluded.message);
 
 -- name: failures
-SELECT doc_id, source, uri, stage, code, message FROM pincite.failures ORDER BY source, uri, stage;
+SELECT doc_id, source, uri, stage, code, message FROM pincite.failures
+WHERE key = ANY (%(keys)s::text[]) ORDER BY source, uri, stage;
 
 -- name: generations
-SELECT generation, key, settings, embedder, dimension, statistics, built_from, created_at, built_at, published_at
+SELECT generation, key, settings, embedder, dimension, statistics, built_from, created_at, built_at, published_at,
+    keys, verdict
 FROM pincite.generations ORDER BY generation;
 
 -- name: generation
-SELECT generation, key, settings, embedder, dimension, statistics, built_from, created_at, built_at, published_at
+SELECT generation, key, settings, embedder, dimension, statistics, built_from, created_at, built_at, published_at,
+    keys, verdict
 FROM pincite.generations WHERE generation = %(generation)s;
 
 -- name: generation_by_key
-SELECT generation, key, settings, embedder, dimension, statistics, built_from, created_at, built_at, published_at
+SELECT generation, key, settings, embedder, dimension, statistics, built_from, created_at, built_at, published_at,
+    keys, verdict
 FROM pincite.generations WHERE key = %(key)s ORDER BY generation DESC LIMIT 1;
 
 -- name: live_generation
-SELECT generation, key, settings, embedder, dimension, statistics, built_from, created_at, built_at, published_at
+SELECT generation, key, settings, embedder, dimension, statistics, built_from, created_at, built_at, published_at,
+    keys, verdict
 FROM pincite.generations JOIN pincite.live USING (generation);
 
 -- name: create_generation
-INSERT INTO pincite.generations (key, settings, embedder, dimension, statistics)
-VALUES (%(key)s, %(settings)s, %(embedder)s, %(dimension)s, %(statistics)s)
-RETURNING generation, key, settings, embedder, dimension, statistics, built_from, created_at, built_at, published_at;
+INSERT INTO pincite.generations (key, settings, embedder, dimension, statistics, keys)
+VALUES (%(key)s, %(settings)s, %(embedder)s, %(dimension)s, %(statistics)s, %(keys)s)
+RETURNING generation, key, settings, embedder, dimension, statistics, built_from, created_at, built_at, published_at,
+    keys, verdict;
 
 -- name: add_statistics
 UPDATE pincite.generations SET statistics = statistics || %(statistics)s WHERE generation = %(generation)s
-RETURNING generation, key, settings, embedder, dimension, statistics, built_from, created_at, built_at, published_at;
+RETURNING generation, key, settings, embedder, dimension, statistics, built_from, created_at, built_at, published_at,
+    keys, verdict;
 
 -- name: mark_built
 UPDATE pincite.generations SET built_from = %(built_from)s, built_at = now()
 WHERE generation = %(generation)s AND built_from IS DISTINCT FROM %(built_from)s;
 
+-- name: live
+SELECT generation, previous, held FROM pincite.live;
+
 -- name: publish
-INSERT INTO pincite.live (generation) VALUES (%(generation)s)
-ON CONFLICT (only_row) DO UPDATE SET generation = excluded.generation, previous = live.generation
-WHERE live.generation <> excluded.generation;
+INSERT INTO pincite.live (generation, held) VALUES (%(generation)s, %(held)s)
+ON CONFLICT (only_row) DO UPDATE SET
+    generation = excluded.generation,
+    previous = CASE WHEN live.generation = excluded.generation THEN live.previous ELSE live.generation END,
+    held = excluded.held
+WHERE (live.generation, live.held) IS DISTINCT FROM (excluded.generation, excluded.held);
+
+-- name: set_verdict
+UPDATE pincite.generations SET verdict = %(verdict)s
+WHERE generation = %(generation)s AND verdict IS DISTINCT FROM %(verdict)s;
+
+-- name: forget_previous
+UPDATE pincite.live SET previous = NULL WHERE previous = %(generation)s;
+
+-- name: delete_generation
+DELETE FROM pincite.generations WHERE generation = %(generation)s;
+
+-- name: drop_schema
+DROP SCHEMA IF EXISTS {schema} CASCADE;
 
 -- name: mark_published
 UPDATE pincite.generations SET published_at = now() WHERE generation = %(generation)s;
@@ -96,6 +124,14 @@ VALUES (%(run_id)s, %(generation)s, %(stage)s, %(items)s, %(tokens)s, %(seconds)
 -- name: costs
 SELECT stage, generation, sum(items)::bigint AS items, sum(tokens)::bigint AS tokens, sum(seconds) AS seconds
 FROM pincite.costs GROUP BY stage, generation ORDER BY stage, generation;
+
+-- name: costs_of_run
+-- What a run spent on a stage under one key, whichever generation of that key it was for.
+SELECT sum(items)::bigint AS items, sum(tokens)::bigint AS tokens, sum(seconds) AS seconds
+FROM pincite.costs LEFT JOIN pincite.generations USING (generation)
+WHERE run_id = %(run_id)s AND stage = %(stage)s
+    AND (costs.generation = %(generation)s OR generations.keys ->> %(stage)s = %(key)s)
+HAVING count(*) > 0;
 
 -- name: add_scores
 INSERT INTO pincite.scores (generation, name, metrics) VALUES (%(generation)s, %(name)s, %(metrics)s);

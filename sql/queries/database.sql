@@ -44,9 +44,14 @@ WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
     AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
     AND (l.classid::bigint << 32 | l.objid::bigint) = %(key)s;
 
--- name: holds_lock
-SELECT EXISTS (
-    SELECT FROM pg_locks
-    WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND pid = pg_backend_pid()
-        AND (classid::bigint << 32 | objid::bigint) = %(key)s
-);
+-- name: lock_build
+-- For as long as the connection lasts; an orphan's ends when its client is seen to be gone.
+SELECT set_config('client_connection_check_interval', '2s', false), pg_advisory_lock(%(key)s);
+
+-- name: begin_run
+INSERT INTO pincite.runs AS run (name, token) VALUES (%(name)s, 1)
+ON CONFLICT (name) DO UPDATE SET token = run.token + 1
+RETURNING token;
+
+-- name: is_newest_run
+SELECT true FROM pincite.runs WHERE name = %(name)s AND token = %(token)s FOR SHARE;

@@ -9,14 +9,53 @@ SELECT doc_id, row_hash FROM {schema}.documents WHERE bucket = %(bucket)s;
 -- name: chunk_count
 SELECT count(*) FROM {schema}.chunks JOIN {schema}.documents USING (doc_id) WHERE bucket = %(bucket)s;
 
+-- name: bucket_states
+-- What stands in the tables, bucket by bucket (of all where none is named): the hashes of its documents'
+-- rows, how many chunks and sentences each has, and how many rows of postings there are.
+SELECT bucket, coalesce(stored.state, '') || ' ' || coalesce(posted.rows, 0)
+FROM (
+    SELECT d.bucket, md5(string_agg(concat_ws(' ', d.doc_id, d.row_hash,
+        (SELECT count(*) FROM {schema}.chunks AS c WHERE c.doc_id = d.doc_id),
+        (SELECT count(*) FROM {schema}.sentences AS s WHERE s.doc_id = d.doc_id)), E'\n' ORDER BY d.doc_id)) AS state
+    FROM {schema}.documents AS d
+    WHERE %(bucket)s::smallint IS NULL OR d.bucket = %(bucket)s::smallint
+    GROUP BY d.bucket
+) AS stored
+FULL JOIN (
+    SELECT p.bucket, count(*) AS rows FROM {schema}.postings AS p
+    WHERE %(bucket)s::smallint IS NULL OR p.bucket = %(bucket)s::smallint
+    GROUP BY p.bucket
+) AS posted USING (bucket);
+
+-- name: schema_bytes
+SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint
+FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE n.nspname = %(schema_name)s AND c.relkind = 'r';
+
+-- name: document_groups
+SELECT doc_id, bucket, groups FROM {schema}.documents;
+
+-- name: regroup_document
+UPDATE {schema}.documents SET groups = %(groups)s::text[], row_hash = '' WHERE doc_id = %(doc_id)s;
+
+-- name: clear_bucket
+DELETE FROM {schema}.documents WHERE bucket = %(bucket)s;
+
+-- name: clear_postings
+DELETE FROM {schema}.postings WHERE bucket = %(bucket)s;
+
 -- name: counts
 SELECT (SELECT count(*) FROM {schema}.documents) AS documents,
     (SELECT count(*) FROM {schema}.chunks) AS chunks,
     (SELECT count(*) FROM {schema}.sentences) AS sentences,
-    (SELECT count(*) FROM {schema}.sentence_links) AS sentence_links;
+    (SELECT count(*) FROM {schema}.sentence_links) AS sentence_links,
+    (SELECT count(*) FROM {schema}.terms) AS terms;
 
 -- name: chunk_numbers_of
 SELECT number FROM {schema}.chunks WHERE doc_id = ANY (%(doc_ids)s::text[]);
+
+-- name: chunk_numbers_in
+SELECT number FROM {schema}.chunks JOIN {schema}.documents USING (doc_id) WHERE bucket = %(bucket)s;
 
 -- name: delete_documents
 DELETE FROM {schema}.documents WHERE doc_id = ANY (%(doc_ids)s::text[]);

@@ -18,6 +18,10 @@ SELECT set_config('enable_indexscan', 'off', true),
        set_config('enable_seqscan', 'on', true),
        set_config('enable_sort', 'on', true);
 
+-- name: walk_index
+SELECT set_config('enable_seqscan', 'off', true),
+       set_config('enable_sort', 'off', true);
+
 -- name: generation_of
 SELECT generation, dimension, embedder, statistics
 FROM {catalog}.generations

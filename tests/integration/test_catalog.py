@@ -21,7 +21,7 @@ def failure(doc_id: str, code: str = "corrupt", stage: str = "parsed_elements") 
 
 
 def generation(catalog: Catalog, key: str = "k") -> GenerationRow:
-    return catalog.create_generation(key, {"buckets": 4}, {"name": "m"}, 3, {"chunks": 1})
+    return catalog.create_generation(key, {"buckets": 4}, {"name": "m"}, 3, {"chunks": 1}, {"chunks": "k1"})
 
 
 def plain(row: ManifestRow) -> ManifestRow:
@@ -66,47 +66,48 @@ def test_a_source_is_forgotten(catalog: Catalog) -> None:
 
 def test_the_manifest_has_one_row_a_table_key_and_bucket(catalog: Catalog) -> None:
     other_bucket, other_key = replace(ROW, bucket=4), replace(ROW, key="k2", file="chunks/b.parquet")
-    catalog.commit([ROW, other_bucket, other_key], "chunks", 3)
-    catalog.commit([replace(ROW, file="chunks/c.parquet", output="new")], "chunks", 3)
+    catalog.commit([ROW, other_bucket, other_key], "chunks", "k1", 3)
+    catalog.commit([replace(ROW, file="chunks/c.parquet", output="new")], "chunks", "k1", 3)
     found = catalog.manifest_of("chunks", "k1")
     assert {bucket: plain(row) for bucket, row in found.items()} == {
         3: replace(ROW, file="chunks/c.parquet", output="new"),
         4: other_bucket,
     }
-    assert catalog.manifest_row("chunks", "k1", 5) is None
     assert catalog.manifest_of("sentences", "k1") == {}
 
 
-def test_files_of_a_table_under_every_key_the_newest_first(catalog: Catalog) -> None:
-    catalog.commit([replace(ROW, file="old"), replace(ROW, bucket=4, file="old")], "chunks", 3)
-    catalog.commit([replace(ROW, key="k2", file="new")], "chunks", 3)
-    catalog.commit([replace(ROW, table="sentences", file="s"), replace(ROW, table="loaded", file="")], "sentences", 3)
-    assert catalog.files_of("chunks") == ["new", "old"]
-    assert catalog.all_files() == {"new", "old", "s"}
+def test_what_no_kept_key_needs_is_forgotten(catalog: Catalog) -> None:
+    catalog.commit([replace(ROW, file="old"), replace(ROW, bucket=4, file="old")], "chunks", "k1", 3, [failure("a")])
+    catalog.commit([replace(ROW, key="k2", file="new")], "chunks", "k2", 3, [failure("b")])
+    catalog.commit([replace(ROW, key="g0001", table="loaded", file="")], "loaded", "g0001", 3)
+    assert catalog.files_under({"k1", "k2", "g0001"}) == {"old", "new"}
+    catalog.forget_keys({"k2"})
+    assert catalog.files_under({"k1", "k2", "g0001"}) == {"new"}
+    assert [item.doc_id for item in catalog.failures({"k1", "k2"})] == ["b"]
 
 
 def test_failures_of_a_stage_and_bucket_are_replaced(catalog: Catalog) -> None:
-    catalog.commit([], "parsed_elements", 3, [failure("a"), failure("b"), failure("c")])
-    catalog.commit([], "parsed_elements", 4, [failure("d")])
-    catalog.commit([], "chunks", 3, [failure("e", stage="chunks")])
-    catalog.commit([ROW], "parsed_elements", 3, [failure("b", "encrypted")], keep_failures_of={"c"})
-    assert [(item.doc_id, item.code) for item in catalog.failures()] == [
+    catalog.commit([], "parsed_elements", "k1", 3, [failure("a"), failure("b"), failure("c")])
+    catalog.commit([], "parsed_elements", "k1", 4, [failure("d")])
+    catalog.commit([], "chunks", "k1", 3, [failure("e", stage="chunks")])
+    catalog.commit([ROW], "parsed_elements", "k1", 3, [failure("b", "encrypted")], keep_failures_of={"c"})
+    assert [(item.doc_id, item.code) for item in catalog.failures({"k1"})] == [
         ("b", "encrypted"), ("c", "corrupt"), ("d", "corrupt"), ("e", "corrupt"),
     ]  # fmt: skip
-    assert catalog.failures()[0] == failure("b", "encrypted")
+    assert catalog.failures({"k1"})[0] == failure("b", "encrypted")
 
 
 def test_files_and_failures_are_committed_together_or_not_at_all(catalog: Catalog) -> None:
-    catalog.commit([], "chunks", 3, [failure("a", stage="chunks")])
+    catalog.commit([], "chunks", "k1", 3, [failure("a", stage="chunks")])
     with pytest.raises(DatabaseError, match="bucket"):
-        catalog.commit([ROW, replace(ROW, bucket=None)], "chunks", 3)  # type: ignore[arg-type]
+        catalog.commit([ROW, replace(ROW, bucket=None)], "chunks", "k1", 3)  # type: ignore[arg-type]
     assert catalog.manifest_of("chunks", "k1") == {}
-    assert [item.doc_id for item in catalog.failures()] == ["a"]
+    assert [item.doc_id for item in catalog.failures({"k1"})] == ["a"]
 
 
 def test_what_is_the_same_is_not_written_again(catalog: Catalog, database: Database) -> None:
     def write() -> list[tuple[str, ...]]:
-        catalog.commit([], "chunks", 3, [failure("a", stage="chunks")])
+        catalog.commit([], "chunks", "k1", 3, [failure("a", stage="chunks")])
         catalog.remember_source("handbook", "/docs", {"groups": []})
         with database.connect() as connection:
             return connection.execute(
@@ -139,7 +140,7 @@ def test_the_newest_generation_of_a_key_is_found(catalog: Catalog) -> None:
 
 def test_vectors_too_long_to_index_are_refused_and_leave_nothing(catalog: Catalog) -> None:
     with pytest.raises(DatabaseError, match="4001 dimensions"):
-        catalog.create_generation("k", {}, {}, 4001, {})
+        catalog.create_generation("k", {}, {}, 4001, {}, {})
     assert catalog.generations() == []
 
 
@@ -162,8 +163,48 @@ def test_exactly_one_generation_is_live(catalog: Catalog, database: Database) ->
     live = catalog.live()
     assert live is not None
     assert live.generation == second.generation and live.published_at is not None
+    assert (catalog.previous(), catalog.held()) == (first.generation, False)
+
+
+def test_a_rollback_holds_until_somebody_publishes(catalog: Catalog) -> None:
+    first, second = generation(catalog), generation(catalog)
+    assert (catalog.previous(), catalog.held()) == (None, False)
+    catalog.publish(first.generation)
+    catalog.publish(second.generation)
+    assert catalog.publish(first.generation, held=True)
+    assert (catalog.previous(), catalog.held()) == (second.generation, True)
+    assert catalog.publish(first.generation)
+    assert (catalog.previous(), catalog.held()) == (second.generation, False)
+
+
+def test_a_dropped_generation_leaves_nothing_and_the_live_one_cannot_be_dropped(
+    catalog: Catalog, database: Database
+) -> None:
+    first, second = generation(catalog), generation(catalog)
+    catalog.publish(first.generation)
+    catalog.publish(second.generation)
+    with pytest.raises(DatabaseError, match="live"):
+        catalog.drop_generation(second)
+    catalog.drop_generation(first)
+    assert [row.generation for row in catalog.generations()] == [second.generation]
+    assert catalog.previous() is None
     with database.connect() as connection:
-        assert connection.execute("SELECT generation, previous FROM pincite.live").fetchall() == [(2, 1)]
+        assert connection.execute(
+            "SELECT to_regclass('g0001.chunks'), to_regclass('g0002.chunks')::text"
+        ).fetchone() == (
+            None,
+            "g0002.chunks",
+        )
+
+
+def test_why_a_generation_is_not_published_is_kept(catalog: Catalog) -> None:
+    made = generation(catalog)
+    assert made.verdict is None
+    catalog.set_verdict(made.generation, {"held": True})
+    found = catalog.generation(made.generation)
+    assert found is not None and found.verdict == {"held": True}
+    catalog.set_verdict(made.generation, None)
+    assert catalog.generation(made.generation) == made
 
 
 def test_what_a_generation_was_built_from(catalog: Catalog) -> None:

@@ -17,6 +17,7 @@ from resources import database as module
 from resources.catalog import Catalog
 from resources.database import Database
 
+KNOWN = [(number, name) for number, name, _ in sql_files.migrations()]
 pytestmark = pytest.mark.integration
 
 
@@ -50,7 +51,7 @@ def test_an_empty_database_is_migrated_once(fresh_url: str, tmp_path: Path) -> N
         assert {"sources", "manifest", "failures", "generations", "live", "costs", "scores", "migrations"} <= made
         database.migrate()
         with database.connect() as connection:
-            assert connection.execute("SELECT number, name FROM pincite.migrations").fetchall() == [(1, "catalog")]
+            assert connection.execute("SELECT number, name FROM pincite.migrations").fetchall() == KNOWN
             assert connection.execute("SELECT '[1]'::vector").fetchone() == ("[1]",)
 
 
@@ -74,11 +75,11 @@ def test_two_processes_migrate_at_once(fresh_url: str, tmp_path: Path) -> None:
         thread.join()
     assert errors == []
     with psycopg.connect(fresh_url) as connection:
-        assert connection.execute("SELECT count(*) FROM pincite.migrations").fetchone() == (1,)
+        assert connection.execute("SELECT count(*) FROM pincite.migrations").fetchone() == (len(KNOWN),)
 
 
 def test_a_failing_migration_leaves_nothing(fresh_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = [*sql_files.migrations(), (2, "broken", "CREATE TABLE half (id int); SELECT nothing_there;")]
+    broken = [*sql_files.migrations(), (len(KNOWN) + 1, "broken", "CREATE TABLE half (id int); SELECT nothing_there;")]
     monkeypatch.setattr(module, "migrations", lambda: broken)
     with Database(fresh_url, tmp_path) as database, pytest.raises(DatabaseError, match="nothing_there"):
         database.migrate()
@@ -87,7 +88,7 @@ def test_a_failing_migration_leaves_nothing(fresh_url: str, tmp_path: Path, monk
 
 def test_a_newer_index_is_refused(database: Database) -> None:
     with database.connect() as connection:
-        connection.execute("INSERT INTO pincite.migrations (number, name) VALUES (2, 'later')")
+        connection.execute("INSERT INTO pincite.migrations (number, name) VALUES (%s, 'later')", [len(KNOWN) + 1])
     with pytest.raises(IndexStateError, match="newer pincite") as raised:
         database.migrate()
     assert raised.value.code == "newer_index"
@@ -233,8 +234,7 @@ def test_an_idle_connection_that_the_server_ended_is_not_used(database: Database
 
 def test_a_second_run_is_refused_and_told_who_runs(database: Database, fresh_url: str, tmp_path: Path) -> None:
     with Database(fresh_url, tmp_path) as other:
-        with database.exclusive("index") as lock:
-            lock.require()
+        with database.exclusive("index"):
             wanted = f"another index run.*process {os.getpid()}"
             with pytest.raises(IndexStateError, match=wanted) as raised, other.exclusive("index"):
                 pass
@@ -270,13 +270,39 @@ def test_a_run_that_waits_gets_its_turn(
     assert order == ["first", "second"]
 
 
-def test_a_lost_lock_is_noticed(database: Database) -> None:
-    with database.exclusive("index") as lock:
-        with psycopg.connect(database.url, autocommit=True) as other:
-            other.execute(
+def test_a_run_that_lost_its_lock_cannot_write_once_another_has_begun(
+    database: Database, fresh_url: str, tmp_path: Path
+) -> None:
+    with Database(fresh_url, tmp_path) as other, database.exclusive("index"):
+        with psycopg.connect(database.url, autocommit=True) as administrator:
+            administrator.execute(
                 "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "
                 "WHERE datname = current_database() AND application_name LIKE 'pincite index%'"
             )
-        with pytest.raises(IndexStateError, match="run it again") as raised:
-            lock.require()
+        with database.writing() as connection:
+            connection.execute("SELECT 1")
+        with other.exclusive("index"):
+            with pytest.raises(IndexStateError, match="another run has begun") as raised, database.writing():
+                pass
+            with other.writing() as connection:
+                connection.execute("SELECT 1")
     assert raised.value.code == "lock_lost"
+
+
+def test_a_new_run_waits_for_what_the_one_before_it_is_writing(
+    database: Database, fresh_url: str, tmp_path: Path
+) -> None:
+    with Database(fresh_url, tmp_path) as other, database.exclusive("index"):
+        with psycopg.connect(database.url, autocommit=True) as administrator, database.writing():
+            administrator.execute(
+                "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND application_name LIKE 'pincite index%'"
+            )
+            second = threading.Thread(target=lambda: other.exclusive("index").__enter__(), daemon=True)
+            second.start()
+            waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%runs%'"
+            while second.is_alive() and not administrator.execute(waiting).fetchone()[0]:  # type: ignore[index]
+                pass
+            assert second.is_alive()
+        second.join(60)
+        assert not second.is_alive()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -187,6 +188,33 @@ def test_an_endpoint_gives_unit_vectors_in_order(server: EmbeddingServer) -> Non
     assert server.requests == [SHORT]
 
 
+def test_vectors_may_come_packed(server: EmbeddingServer) -> None:
+    """As endpoints send them that do what they are asked; the others here send numbers all the same."""
+
+    def packed(texts: list[str]) -> tuple[int, dict[str, Any]]:
+        status, reply = server.shuffled(texts)
+        for item in reply["data"]:
+            item["embedding"] = base64.b64encode(np.array(item["embedding"], "<f4").tobytes()).decode()
+        return status, reply
+
+    numbers = remote(server).passages(SHORT)
+    server.next(packed)
+    made = remote(server)
+    assert np.array_equal(made.passages(SHORT), numbers)
+    assert made.tokens == len(SHORT)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [["no"], {"error": "no"}, {"data": None}, {"data": [{"index": 0}]}, {"data": [{"index": 0, "embedding": "?"}]}],
+)
+def test_what_is_no_embeddings_reply_is_one_clear_error(server: EmbeddingServer, reply: Any) -> None:
+    server.next(lambda texts: (200, reply))
+    with pytest.raises(ModelError, match="gave no embeddings") as caught:
+        remote(server).passages(["boiler"])
+    assert server.url in str(caught.value)
+
+
 def test_many_texts_go_in_several_requests(server: EmbeddingServer) -> None:
     texts = [f"text {number}" for number in range(150)]
     seen: list[tuple[int, int]] = []
@@ -227,6 +255,7 @@ def test_an_endpoint_that_stays_broken_is_one_clear_error(
     server.next(*[server.status(500)] * 20)
     with pytest.raises(ModelError, match="answered 500") as caught:
         remote(server).passages(["boiler"])
+    assert caught.value.code == "unreachable"
     assert server.url in str(caught.value)
     assert "s3cret" not in str(caught.value)
     assert 2 < len(server.requests) < 20
@@ -234,15 +263,17 @@ def test_an_endpoint_that_stays_broken_is_one_clear_error(
 
 def test_a_refused_key_is_not_tried_again(server: EmbeddingServer) -> None:
     server.next(server.status(401))
-    with pytest.raises(ModelError, match="answered 401; check the address, model and key"):
+    with pytest.raises(ModelError, match="answered 401; check the address, model and key") as caught:
         remote(server).passages(["boiler"])
+    assert caught.value.code == "model"
     assert len(server.requests) == 1
 
 
 def test_an_endpoint_that_is_not_there_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("resources.embedders.endpoint._RETRIES", 0)
-    with pytest.raises(ModelError, match="did not answer"):
+    with pytest.raises(ModelError, match="did not answer") as caught:
         embedder(endpoint="http://127.0.0.1:1/v1", model="fake").passages(["boiler"])
+    assert caught.value.code == "unreachable"
 
 
 @pytest.mark.parametrize(("fault", "told"), [("one_short", "1 vectors for 2 texts"), ("uneven", "dimensions")])

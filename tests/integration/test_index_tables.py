@@ -10,12 +10,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pgvector import Vector
+from psycopg.types.json import Jsonb
+from psycopg.types.range import Range
 
 from pipelines.errors import IndexStateError, ModelError
 from pipelines.fingerprint import document_id, fingerprint
 from pipelines.indexing.indexed_documents import DocumentFacts
 from pipelines.records import Box, Chunk, ParsedDocument, Sentence, SentenceLink, Span
+from resources.audit import audit
 from resources.catalog import Catalog
+from resources.copy_rows import packed_rows
 from resources.database import Database
 from resources.index_tables import IndexedDocument, IndexTables
 from tests.builders import raw
@@ -27,7 +34,7 @@ AVERAGE = 3.0
 
 
 def tables(database: Database, dimension: int = DIMENSION) -> IndexTables:
-    generation = Catalog(database).create_generation("k", {}, {}, dimension, {"average_terms": AVERAGE})
+    generation = Catalog(database).create_generation("k", {}, {}, dimension, {"average_terms": AVERAGE}, {})
     return IndexTables(database, generation)
 
 
@@ -113,7 +120,7 @@ def weights_of(*texts: str) -> dict[str, dict[str, Any]]:
 
 
 def codes(index: IndexTables) -> set[str]:
-    return {code for code, _ in index.audit()}
+    return {code for code, _ in audit(index)}
 
 
 def spoil(index: IndexTables, statement: str) -> None:
@@ -152,11 +159,67 @@ def test_rows_come_back_as_they_went_in(index: IndexTables) -> None:
         (ids[0], first.chunk_id, 0, "alpha beta", ["Top"], 0.5, None, ids[1], alpha),
         (ids[1], second.chunk_id, 1, "gamma", ["Top"], 0.5, ids[0], None, gamma),
     ]  # fmt: skip
-    assert index.counts() == {"documents": 1, "chunks": 2, "sentences": 2, "sentence_links": 0}
+    assert index.counts() == {"documents": 1, "chunks": 2, "sentences": 2, "sentence_links": 0, "terms": 0}
     assert index.document_hashes(2) == {one.raw.doc_id: one.row_hash}
     assert index.document_hashes(3) == {}
     assert index.content_hashes() == {one.raw.doc_id: "content of a.txt"}
-    assert (index.chunk_count(2), index.chunk_count(3)) == (2, 0)
+    assert set(index.bucket_states()) == {2}
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
+NUMBER = st.integers(-(2**31), 2**31 - 1)
+SINGLE = st.floats(width=32, allow_nan=False)
+VALUES = {
+    "bool": st.booleans(),
+    "smallint": st.integers(-(2**15), 2**15 - 1),
+    "integer": NUMBER,
+    "real": SINGLE,
+    "text": TEXT,
+    "date": st.dates(),
+    "text[]": st.lists(TEXT, max_size=3),
+    "int4range[]": st.lists(st.tuples(NUMBER, NUMBER).map(lambda ends: Range(*sorted(ends))), max_size=3),
+    "jsonb": st.recursive(
+        st.none() | st.booleans() | NUMBER | TEXT,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+        max_leaves=6,
+    ).map(Jsonb),
+    f"vector({DIMENSION})": st.lists(SINGLE.filter(np.isfinite), min_size=DIMENSION, max_size=DIMENSION).map(
+        lambda values: np.array(values, np.float32)
+    ),
+}
+"""Values of every type that COPY is given."""
+COPIED = {"smallint": "int2", "integer": "int4", "real": "float4", f"vector({DIMENSION})": "vector"}
+"""Names of types in `copy_rows.ENCODERS` where those of SQL are others."""
+
+
+@given(st.lists(st.tuples(*[st.none() | values for values in VALUES.values()]), max_size=4))
+@settings(deadline=None, max_examples=150)
+def test_every_value_comes_back_as_it_was_copied(module_database: Database, given_rows: list[tuple[Any, ...]]) -> None:
+    from pgvector.psycopg import register_vector
+
+    columns = ", ".join(f'"{name}" {name}' for name in VALUES)
+    with module_database.connect() as connection:
+        register_vector(connection)
+        connection.execute(f"CREATE TEMPORARY TABLE copied (place serial, {columns}) ON COMMIT DROP")
+        names = ", ".join(f'"{name}"' for name in VALUES)
+        with connection.cursor() as cursor, cursor.copy(f"COPY copied ({names}) FROM STDIN (FORMAT binary)") as copy:
+            for data in packed_rows([COPIED.get(name, name) for name in VALUES], given_rows):
+                copy.write(data)
+        found = connection.execute(f"SELECT {names} FROM copied ORDER BY place", binary=True).fetchall()
+    assert _plain([list(row) for row in found]) == _plain([list(row) for row in given_rows])
+
+
+def _plain(value: Any) -> Any:
+    """Values that can be compared; a range without a number is an empty one."""
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, Range):
+        return None if value.isempty or value.lower == value.upper else (value.lower, value.upper)
+    if isinstance(value, Jsonb):
+        return value.obj
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return value.to_list() if isinstance(value, Vector) else value
 
 
 def test_postings_after_adding_changing_and_removing(index: IndexTables) -> None:
@@ -210,7 +273,7 @@ def test_a_reader_sees_the_old_rows_or_the_new(index: IndexTables) -> None:
 
 
 def test_statistics_must_be_frozen_first(module_database: Database) -> None:
-    bare = IndexTables(module_database, Catalog(module_database).create_generation("k", {}, {}, DIMENSION, {}))
+    bare = IndexTables(module_database, Catalog(module_database).create_generation("k", {}, {}, DIMENSION, {}, {}))
     with pytest.raises(IndexStateError, match="no frozen average_terms"):
         bare.replace(0, [document("a", "red")])
 
@@ -245,7 +308,7 @@ def test_long_vectors_are_indexed_in_half_precision(module_database: Database) -
     index = tables(module_database, 2500)
     index.replace(0, [document("a", "red", "green", dimension=2500)])
     index.build_vector_indexes()
-    assert index.audit() == []
+    assert audit(index) == []
     definitions = rows(index, f"SELECT indexdef FROM pg_indexes WHERE schemaname = '{index.schema}'".replace(
         "FROM pg_indexes", "FROM chunks, pg_catalog.pg_indexes") + " AND indexname = 'chunks_embedding'")  # fmt: skip
     assert "halfvec(2500)" in definitions[0][0]
@@ -253,6 +316,52 @@ def test_long_vectors_are_indexed_in_half_precision(module_database: Database) -
     vectors = {large.chunks[0].chunk_id: np.full(2500, 70000, np.float32)}
     with pytest.raises(ModelError, match="half precision"):
         index.replace(0, [replace(large, vectors=vectors)])
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM documents WHERE uri = 'a'",
+        "DELETE FROM chunks WHERE text = 'red'",
+        "DELETE FROM sentences WHERE text = 'red'",
+        "DELETE FROM postings WHERE term = 'green'",
+        "UPDATE documents SET row_hash = 'other' WHERE uri = 'a'",
+    ],
+)
+def test_a_bucket_that_somebody_changed_is_not_in_the_state_it_was_left_in(index: IndexTables, statement: str) -> None:
+    index.replace(1, [document("b", "other")])
+    left: list[tuple[str, int]] = []
+    index.replace(0, [document("a", "red", "green")], commit=lambda connection, *state: left.append(state))
+    assert left == [(index.bucket_states()[0], 2)]
+    before = index.bucket_states()
+    with index.database.connect() as connection:
+        connection.execute(f"SET LOCAL search_path = {index.schema}, public")
+        connection.execute(statement)
+    after = index.bucket_states()
+    assert after.get(0) != before[0] and after[1] == before[1]
+    index.replace(0, [document("a", "red", "green")], whole=True)
+    assert index.bucket_states() == before
+    assert posted(index) == weights_of("red", "green", "other")
+
+
+def test_a_commit_that_fails_leaves_the_rows_as_they_were(index: IndexTables) -> None:
+    index.replace(0, [document("a", "red")])
+
+    def refuse(connection: Any, state: str, rows: int) -> None:
+        raise RuntimeError("no commit")
+
+    with pytest.raises(RuntimeError, match="no commit"):
+        index.replace(0, [document("a", "green")], commit=refuse)
+    assert rows(index, "SELECT text FROM chunks") == [("red",)]
+
+
+def test_groups_change_and_nothing_else(index: IndexTables) -> None:
+    one = document("a", "red")
+    index.replace(0, [one])
+    index.replace(0, [], regrouped={one.raw.doc_id: ("staff",)})
+    assert index.document_groups() == {one.raw.doc_id: (0, ("staff",))}
+    assert rows(index, "SELECT text FROM chunks") == [("red",)]
+    assert index.document_hashes(0) != {one.raw.doc_id: one.row_hash}
 
 
 # ---------------------------------------------------------------- statistics and links
@@ -285,17 +394,17 @@ def test_links_are_replaced_by_their_difference(index: IndexTables) -> None:
 @pytest.mark.parametrize("live", [False, True])
 def test_vector_indexes_are_built_once_and_again_when_invalid(index: IndexTables, live: bool) -> None:
     index.replace(0, [document("a", "red", "green")])
-    assert [message for code, message in index.audit() if code == "vector_index"] == [
+    assert [message for code, message in audit(index) if code == "vector_index"] == [
         f"the vector index of {index.schema}.{table} is missing" for table in ("chunks", "sentences")
     ]
     build = index.build_vector_indexes(live)
     assert build.built == ("chunks", "sentences") and build.notices == () and build.fitted
     assert index.build_vector_indexes(live).built == ()
-    assert index.audit() == []
+    assert audit(index) == []
     spoil(index, "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'chunks_embedding'::regclass")
-    assert index.audit() == [("vector_index", f"the vector index of {index.schema}.chunks is invalid")]
+    assert audit(index) == [("vector_index", f"the vector index of {index.schema}.chunks is invalid")]
     assert index.build_vector_indexes(live).built == ("chunks",)
-    assert index.audit() == []
+    assert audit(index) == []
 
 
 def test_a_graph_that_does_not_fit_memory_is_reported(index: IndexTables, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -351,6 +460,6 @@ def test_a_graph_that_does_not_fit_memory_is_reported(index: IndexTables, monkey
 def test_what_does_not_hold_is_found(index: IndexTables, statement: str, found: set[str]) -> None:
     index.replace(0, [document("a", "red", "green", "blue"), document("b", "other")])
     index.build_vector_indexes()
-    assert index.audit() == []
+    assert audit(index) == []
     spoil(index, statement)
     assert codes(index) == found

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pipelines.errors import SettingsError
-from pipelines.settings import Settings, settings_from
+from pipelines.settings import Settings, settings_from, shaped_as
 
 
 def test_nothing_given_is_the_defaults() -> None:
@@ -34,3 +34,20 @@ def test_wrong_settings_are_named_with_the_remedy(values: object, told: str) -> 
 def test_settings_are_frozen() -> None:
     with pytest.raises(Exception, match="frozen"):
         Settings().buckets = 3  # type: ignore[misc]
+
+
+def test_what_shapes_an_index_is_taken_from_its_record_and_the_rest_from_the_settings() -> None:
+    recorded = settings_from(
+        {"buckets": 4, "chunking": {"target_tokens": 100}, "parsing": {"ocr": "off", "workers": 7}}
+    )
+    now = settings_from({"buckets": 8, "query": {"candidates": 5}, "parsing": {"workers": 3}})
+    made = shaped_as(now, recorded.model_dump(mode="json"))
+    assert (made.buckets, made.chunking.target_tokens, made.parsing.ocr) == (4, 100, "off")
+    assert (made.query.candidates, made.parsing.workers) == (5, 3)
+
+
+def test_a_record_of_settings_that_are_gone_is_refused() -> None:
+    recorded = settings_from({}).model_dump(mode="json")
+    recorded["chunking"]["retired"] = 1
+    with pytest.raises(SettingsError, match=r"settings of the generation.*retired"):
+        shaped_as(settings_from({}), recorded)

@@ -54,6 +54,22 @@ def test_what_is_frozen_moves_the_stage_that_uses_it_and_nothing_before_it(chang
 
 
 @pytest.mark.parametrize(
+    ("stage", "section", "name", "value"),
+    [
+        ("parsed_elements", "parsing", "ocr_languages", ("ukr",)),
+        ("packed_chunks", "chunking", "target_tokens", 200),
+        ("sentences", "sentences", "min_words", 4),
+        ("chunk_contexts", "enrichment", "context", "off"),
+        ("sentence_links", "sentences", "related_floor", 0.85),
+    ],
+)
+def test_a_stage_names_the_settings_that_shape_it(stage: str, section: str, name: str, value: Any) -> None:
+    before = STAGES[stage].shaped_by(Settings(), RESOLVED)
+    after = STAGES[stage].shaped_by(settings_from({section: {name: value}}), RESOLVED)
+    assert {key: item for key, item in after.items() if before[key] != item} == {f"{section}.{name}": value}
+
+
+@pytest.mark.parametrize(
     "values",
     [
         {"query": {"candidates": 50}},

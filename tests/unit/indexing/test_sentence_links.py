@@ -1,49 +1,178 @@
 from __future__ import annotations
 
+import tracemalloc
+from collections.abc import Mapping
+from unittest import mock
+
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.indexing import sentence_links as module
-from pipelines.indexing.sentence_links import sentence_links
+from pipelines.indexing.sentence_links import Links, sentence_links
+from pipelines.records import SentenceLink
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
     return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
 
 
+def exact_cosines(vectors: np.ndarray) -> np.ndarray:
+    """Of the vectors on a grid of 2^-26, by whole numbers."""
+    whole = np.rint(vectors.astype(np.float64) * 2**26).astype(np.int64)
+    return np.minimum(np.round((whole @ whole.T) / 2**52, 6), 1.0)
+
+
+def brute_force(ids: list[str], chunks: list[str], vectors: np.ndarray, floor: float, most: int) -> list[SentenceLink]:
+    links, cosines = [], exact_cosines(vectors).tolist()
+    for source in sorted(range(len(ids)), key=ids.__getitem__):
+        near = [
+            (-cosine, ids[target])
+            for target, cosine in enumerate(cosines[source])
+            if chunks[target] != chunks[source] and cosine >= floor
+        ]
+        links += [SentenceLink(ids[source], target, -cosine) for cosine, target in sorted(near)[:most]]
+    return links
+
+
 @settings(max_examples=40, deadline=None)
-@given(st.integers(0, 10_000), st.integers(2, 40), st.floats(0.3, 0.95))
-def test_links_are_those_of_brute_force(seed: int, count: int, floor: float) -> None:
+@given(st.integers(0, 10_000), st.integers(2, 30), st.floats(0.3, 0.95), st.integers(0, 2))
+def test_links_are_those_of_brute_force(seed: int, count: int, floor: float, most: int) -> None:
     generator = np.random.default_rng(seed)
-    vectors = unit(generator.normal(size=(count, 3)))
+    vectors = unit(generator.normal(size=(count, 3)))[generator.integers(0, count, count)]
     ids = [f"{value:04d}" for value in generator.permutation(count)]
     chunks = [f"c{number % 5}" for number in range(count)]
-    cosines = np.minimum(np.round(vectors @ vectors.T, 6), 1.0)
-    expected = set()
-    for source in range(count):
-        near = [
-            (-cosines[source, target], ids[target])
-            for target in range(count)
-            if chunks[target] != chunks[source] and vectors[source] @ vectors[target] >= floor
-        ]
-        expected |= {(ids[source], target) for _, target in sorted(near)[:2]}
-    assert {(link.source_id, link.target_id) for link in sentence_links(ids, chunks, vectors, floor)} == expected
+    with mock.patch.object(module, "BLOCK", 7):
+        assert sentence_links(ids, chunks, vectors, floor, most).links == brute_force(ids, chunks, vectors, floor, most)
 
 
-def test_blocks_change_nothing(monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    vectors = unit(np.random.default_rng(3).normal(size=(50, 4)))
-    ids, chunks = [f"{n:02d}" for n in range(50)], [str(n % 7) for n in range(50)]
-    whole = sentence_links(ids, chunks, vectors, 0.6)
-    monkeypatch.setattr(module, "BLOCK", 7)
-    assert sentence_links(ids, chunks, vectors, 0.6) == whole and len(whole) > 20
+def test_cosines_are_exact_at_the_size_of_a_model() -> None:
+    generator = np.random.default_rng(8)
+    vectors = unit(np.repeat(generator.normal(size=(50, 384)), 20, axis=0) + generator.normal(0, 0.2, (1000, 384)))
+    ids, chunks = [f"{n:03d}" for n in generator.permutation(1000)], [str(n) for n in range(1000)]
+    assert sentence_links(ids, chunks, vectors).links == brute_force(ids, chunks, vectors, 0.9, 2)
+
+
+# ---------------------------------------------------------------- updates
+
+KINDS = 4
+NOISE = (0.0, 2e-7, 1e-5, 1e-4, 1e-3, 0.03, 0.2)
+"""Of texts that are the same, that differ in the last bits, that are nearly the same, and that are alike."""
+
+
+def _pool() -> np.ndarray:
+    generator = np.random.default_rng(5)
+    centres = generator.normal(size=(KINDS, 1, 48))
+    noise = generator.normal(size=(KINDS, len(NOISE), 48)) * np.array(NOISE)[None, :, None]
+    return unit((centres + noise).reshape(-1, 48))
+
+
+POOL = _pool()
+FLOORS = [cosine for cosine in np.unique(exact_cosines(POOL)).tolist() if 0.5 < cosine < 1]
+"""The cosines that there are, so that some pair always lies right at the floor."""
+
+Sentence = tuple[str, int]
+"""Its chunk, and its vector's place in the pool."""
+IDS = st.integers(0, 59).map("{:02d}".format)
+SENTENCES = st.tuples(st.integers(0, 6).map(str), st.integers(0, len(POOL) - 1))
+WORLDS = st.dictionaries(IDS, SENTENCES, max_size=60)
+CHANGES = st.dictionaries(IDS, st.none() | SENTENCES, max_size=12)
+"""What becomes of some sentences: gone, new, with another vector, or in another chunk."""
+
+
+def made(world: Mapping[str, Sentence], floor: float, most: int, block: int, **before: object) -> Links:
+    ids = list(world)
+    vectors = POOL[[world[name][1] for name in ids]].reshape(-1, POOL.shape[1])
+    with mock.patch.object(module, "BLOCK", block):
+        return sentence_links(ids, [world[name][0] for name in ids], vectors, floor, most, **before)  # type: ignore[arg-type]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    WORLDS,
+    st.lists(CHANGES, min_size=1, max_size=4),
+    st.sampled_from(FLOORS) | st.just(0.9),
+    st.integers(1, 2),
+    st.tuples(st.sampled_from([1, 3, 8, 64]), st.sampled_from([5, 64])),
+)
+def test_an_update_gives_what_a_rebuild_gives(
+    world: dict[str, Sentence],
+    steps: list[dict[str, Sentence | None]],
+    floor: float,
+    most: int,
+    blocks: tuple[int, int],
+) -> None:
+    links = made(world, floor, most, blocks[0]).links
+    for changes in steps:
+        after = {name: value for name, value in {**world, **changes}.items() if value is not None}
+        known = {name for name in after if world.get(name) == after[name]}
+        updated = made(after, floor, most, blocks[0], before=links, known=known)
+        rebuilt = made(after, floor, most, blocks[1])
+        assert updated.links == rebuilt.links
+        assert rebuilt.compared == len(after)
+        world, links = after, updated.links
+
+
+def test_only_what_a_change_touches_is_compared() -> None:
+    """Four alike in chunks of their own, of which each has two; two alike, of which each has one; one alone."""
+    world = {name: (name, 0) for name in "abcd"} | {"e": ("e", 7), "f": ("f", 7), "g": ("g", 14)}
+    links = made(world, 0.9, 2, 3).links
+    assert len(links) == 10
+    with_e = {name: value for name, value in world.items() if name != "a"}
+    without = made(with_e, 0.9, 2, 3, before=links, known=set(with_e))
+    assert without.compared == 3, "b, c and d had two targets, and one of them is gone"
+    assert [link.target_id for link in without.links] == ["c", "d", "b", "d", "b", "c", "f", "e"]
+    pair = {name: value for name, value in world.items() if name != "f"}
+    assert made(pair, 0.9, 2, 3, before=links, known=set(pair)).compared == 0, "e had fewer than it may"
+    added = made(world, 0.9, 2, 3, before=without.links, known=set(with_e))
+    assert (added.compared, added.links) == (1, links)
+
+
+# ---------------------------------------------------------------- blocks, ties, memory
+
+
+@pytest.mark.parametrize("dimension", [3, 384])
+def test_blocks_change_nothing(dimension: int) -> None:
+    generator = np.random.default_rng(3)
+    vectors = unit(
+        np.repeat(generator.normal(size=(6, dimension)), 50, axis=0) + generator.normal(0, 3e-4, (300, dimension))
+    )
+    ids, chunks = [f"{n:03d}" for n in generator.permutation(300)], [str(n % 7) for n in range(300)]
+    whole = sentence_links(ids, chunks, vectors)
+    for block in (1, 7, 64):
+        with mock.patch.object(module, "BLOCK", block):
+            assert sentence_links(ids, chunks, vectors) == whole
+    assert len(whole.links) == 600
 
 
 def test_ties_fall_to_the_smaller_id_and_none_links_within_its_chunk() -> None:
     vectors = unit(np.ones((4, 2)))
-    links = sentence_links(["d", "b", "a", "c"], ["1", "2", "3", "1"], vectors, 0.9, most=1)
+    links = sentence_links(["d", "b", "a", "c"], ["1", "2", "3", "1"], vectors, 0.9, most=1).links
     assert [(link.source_id, link.target_id) for link in links] == [("a", "b"), ("b", "a"), ("c", "a"), ("d", "a")]
 
 
+@pytest.mark.parametrize("noise", [0.0, 1e-5])
+def test_boilerplate_in_thousands_of_sentences_costs_no_more_memory(noise: float) -> None:
+    count = 3000
+    vectors = unit(np.ones((count, 16)) + np.random.default_rng(2).normal(0, noise, (count, 16)))
+    ids, chunks = [f"{n:04d}" for n in range(count)], [str(n // 2) for n in range(count)]
+    with mock.patch.object(module, "BLOCK", 100):
+        tracemalloc.start()
+        links = sentence_links(ids, chunks, vectors).links
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert len(links) == 2 * count
+    assert [link.target_id for link in links if link.source_id == "0001"] == ["0002", "0003"]
+    assert peak < 5_000_000, "all pairs are 36 MB in single precision, one block against all 1.2 MB"
+
+
+def test_progress_ends_where_all_is_compared() -> None:
+    told: list[tuple[int, int]] = []
+    with mock.patch.object(module, "BLOCK", 4):
+        sentence_links([str(n) for n in range(10)], ["c"] * 10, POOL[:10], progress=lambda *done: told.append(done))
+    assert told == [(4, 10), (8, 10), (10, 10)]
+
+
 def test_no_sentences() -> None:
-    assert sentence_links([], [], np.zeros((0, 3), dtype=np.float32)) == []
+    assert sentence_links([], [], np.zeros((0, 3), dtype=np.float32)) == ([], 0)

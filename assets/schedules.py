@@ -1,0 +1,27 @@
+"""When the index is brought up to date by itself."""
+
+import dagster as dg
+
+from assets.jobs import index_job
+from assets.partitions import range_tags
+
+NIGHT = "0 2 * * *"
+TIMEZONE = "UTC"
+
+
+def nightly(partitions: dg.PartitionsDefinition, cron: str = NIGHT, timezone: str = TIMEZONE) -> dg.ScheduleDefinition:
+    """One run over all buckets. Off until it is turned on in the UI."""
+
+    @dg.schedule(
+        name="nightly",
+        job=index_job,
+        cron_schedule=cron,
+        execution_timezone=timezone,
+        default_status=dg.DefaultScheduleStatus.STOPPED,
+        description="Lists every known source and brings the index up to date, all buckets in one run.",
+    )
+    def schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest:
+        # A ScheduleDefinition refuses Dagster's own tags; a request may carry them.
+        return dg.RunRequest(tags=range_tags(partitions))
+
+    return schedule

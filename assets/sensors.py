@@ -1,0 +1,35 @@
+"""What makes the index follow its sources."""
+
+import dagster as dg
+
+from assets.jobs import index_job
+from assets.partitions import range_tags
+from resources.settings_file import locate
+from resources.source_watch import change_since, watch
+
+INTERVAL_SECONDS = 300
+
+
+def changed_sources(partitions: dg.PartitionsDefinition) -> dg.SensorDefinition:
+    """A run of the job `index` for the sources of which a file was added, changed or removed. Off
+    until it is turned on in the UI."""
+
+    @dg.sensor(
+        name="changed_sources",
+        job=index_job,
+        minimum_interval_seconds=INTERVAL_SECONDS,
+        default_status=dg.DefaultSensorStatus.STOPPED,
+        description="Compares names, sizes and times of all files with those of its last run.",
+    )
+    def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        seen = watch(locate())
+        change = change_since(seen, context.cursor)
+        if change is None:
+            return dg.SensorResult(skip_reason=f"nothing changed: {seen}", cursor=context.cursor)
+        for problem in seen.problems.values():
+            context.log.warning("not looked at: %s", problem)
+        config = {"ops": {"raw_documents": {"config": {"sources": list(change.sources)}}}}
+        request = dg.RunRequest(run_key=change.key, run_config=config, tags=range_tags(partitions))
+        return dg.SensorResult(run_requests=[request], cursor=change.cursor)
+
+    return sensor

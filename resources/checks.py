@@ -1,0 +1,146 @@
+"""What must hold after each stage of a run, as problems (code, message). Assets check it, `verify` and the
+audit before publishing build on it.
+
+A check looks at what its stage computed in this run, at everything where the stage did not run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from resources.audit import Problems, audit, link_problems
+from resources.vectors import matrix
+
+if TYPE_CHECKING:
+    from resources.workspace import Workspace
+
+LEAST_COVERAGE = 0.98
+"""Share of a document's characters, white space apart, that must be in its chunks or headings."""
+_UNIT = 0.01
+
+
+def check(workspace: Workspace, name: str) -> Problems:
+    """The problems that a check of CHECKS finds; kept for the end of the run."""
+    workspace.problems[name] = CHECKS[name][1](workspace)
+    return workspace.problems[name]
+
+
+def _buckets(workspace: Workspace, stage: str, everywhere: bool = False) -> list[int]:
+    report = workspace.reports.get(stage)
+    if report is None or everywhere:
+        return sorted(workspace.runner.manifest(stage))
+    return [bucket for bucket, counts in report.buckets.items() if counts.get("computed")]
+
+
+def empty_documents(workspace: Workspace, everywhere: bool = False) -> Problems:
+    """Every document that was parsed has at least one chunk."""
+    workspace.ensure_generation()
+    problems = []
+    for bucket in _buckets(workspace, "chunks", everywhere):
+        parsed = _column(workspace, "parsed_documents", bucket, "doc_id")
+        bare = sorted(set(parsed) - set(_column(workspace, "chunks", bucket, "doc_id")))
+        problems += [("empty_document", f"{doc_id} has text but no chunk") for doc_id in bare]
+    return problems
+
+
+def text_coverage(workspace: Workspace, everywhere: bool = False) -> Problems:
+    """At least LEAST_COVERAGE of a document's characters are in its chunks or in its headings."""
+    workspace.ensure_generation()
+    problems = []
+    for bucket in _buckets(workspace, "chunks", everywhere):
+        for doc_id, share in coverage(workspace, bucket).items():
+            if share < LEAST_COVERAGE:
+                problems.append(("coverage", f"only {share:.3f} of the text of {doc_id} is in its chunks"))
+    return problems
+
+
+def coverage(workspace: Workspace, bucket: int) -> dict[str, float]:
+    """doc_id to the share of its body's characters, white space apart, that its chunks and headings hold."""
+    spans: dict[str, list[tuple[int, int]]] = {}
+    chunks = workspace.tables.read(workspace.manifest_file("chunks", bucket), ["doc_id", "spans"])
+    for doc_id, own in zip(chunks["doc_id"].to_pylist(), chunks["spans"].to_pylist(), strict=True):
+        spans.setdefault(doc_id, []).extend((span["start"], span["end"]) for span in own)
+    columns = ["doc_id", "kind", "start", "end"]
+    elements = workspace.tables.read(workspace.manifest_file("parsed_elements", bucket), columns)
+    for doc_id, kind, start, end in zip(*(elements[name].to_pylist() for name in columns), strict=True):
+        if kind == "heading":
+            spans.setdefault(doc_id, []).append((start, end))
+    parsed = workspace.tables.read(workspace.manifest_file("parsed_documents", bucket), ["doc_id", "body"])
+    bodies = zip(parsed["doc_id"].to_pylist(), parsed["body"].to_pylist(), strict=True)
+    return {doc_id: _covered(body, spans.get(doc_id, [])) for doc_id, body in bodies}
+
+
+def _covered(body: str, spans: Iterable[tuple[int, int]]) -> float:
+    wanted = held = at = 0
+    for start, end in sorted(spans):
+        held += len("".join(body[max(start, at) : end].split()))
+        at = max(at, end)
+    wanted = len("".join(body.split()))
+    return held / wanted if wanted else 1.0
+
+
+def unsound_vectors(workspace: Workspace, stage: str, items: str, everywhere: bool = False) -> Problems:
+    """A vector for every item, each finite and of unit length."""
+    import numpy as np
+
+    workspace.ensure_generation()
+    problems = []
+    for bucket in _buckets(workspace, stage, everywhere):
+        read = workspace.tables.read(workspace.manifest_file(stage, bucket), ["item_id", "vector"])
+        wanted = workspace.manifest_row(items, bucket).rows
+        if read.num_rows != wanted:
+            problems.append(("vectors", f"bucket {bucket:02d} has {read.num_rows} vectors of {wanted} {items}"))
+        lengths = np.linalg.norm(matrix(read["vector"]), axis=1) if read.num_rows else np.ones(0)
+        for row in np.flatnonzero(~(np.abs(lengths - 1.0) < _UNIT)):
+            problems.append(("vector", f"the vector of {read['item_id'][int(row)]} has length {lengths[row]:.3f}"))
+    return problems
+
+
+def disagreements(workspace: Workspace) -> Problems:
+    """Parquet and Postgres hold the same documents, chunks and sentences."""
+    return workspace.index_build.disagreements()
+
+
+def too_many_links(workspace: Workspace) -> Problems:
+    """RELATED_TO at most 2n, all edges at most 5n."""
+    return link_problems(workspace.index_build.index)
+
+
+def audit_problems(workspace: Workspace) -> Problems:
+    """What the audit of this run found; where none was made, it is made now."""
+    if workspace.built is not None:
+        # A part of a backfill is no fault; it is not published.
+        return [problem for problem in workspace.built.problems if problem[0] != "missing_bucket"]
+    return audit(workspace.index_build.index)
+
+
+def _column(workspace: Workspace, table: str, bucket: int, name: str) -> list[str]:
+    values: list[str] = workspace.tables.read(workspace.manifest_file(table, bucket), [name])[name].to_pylist()
+    return values
+
+
+Check = Callable[["Workspace"], Problems]
+
+CHECKS: Mapping[str, tuple[str, Check]] = {
+    "no_empty_documents": ("chunks", empty_documents),
+    "text_coverage": ("chunks", text_coverage),
+    "chunk_vectors": ("chunk_embeddings", lambda workspace: unsound_vectors(workspace, "chunk_embeddings", "chunks")),
+    "sentence_vectors": (
+        "sentence_embeddings",
+        lambda workspace: unsound_vectors(workspace, "sentence_embeddings", "sentences"),
+    ),
+    "parquet_and_postgres_agree": ("indexed_documents", disagreements),
+    "links_in_budget": ("search_index", too_many_links),
+    "audited": ("search_index", audit_problems),
+}
+"""Name of the check to the stage it is of, and the check."""
+DESCRIPTIONS: Mapping[str, str] = {
+    "no_empty_documents": "Every document that was parsed has at least one chunk.",
+    "text_coverage": f"At least {LEAST_COVERAGE:.0%} of every document's characters are in its chunks or headings.",
+    "chunk_vectors": "A vector for every chunk, finite and of unit length.",
+    "sentence_vectors": "A vector for every sentence, finite and of unit length.",
+    "parquet_and_postgres_agree": "Parquet and Postgres hold the same documents, chunks and sentences.",
+    "links_in_budget": "RELATED_TO at most 2n and all edges at most 5n for n sentences.",
+    "audited": "No orphans, vector indexes valid, nearest neighbours and filtered searches as the exact ones.",
+}

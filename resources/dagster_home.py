@@ -1,0 +1,76 @@
+"""Dagster's folder of a state: its instance, made with settings that suit one state on one machine."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dagster import DagsterInstance
+
+_SETTINGS = """\
+# Written by pincite, and replaced by its next version for as long as nobody edits it.
+telemetry:
+  enabled: false
+nux:
+  enabled: false
+concurrency:
+  runs:
+    # Runs of one state wait for each other: the second is there so that one left behind by a
+    # killed process does not hold up the queue.
+    max_concurrent_runs: 2
+  pools:
+    # Pools `embedding` and `llm`: at most so many runs that use one are in progress at once. Set a
+    # pool's own limit under Deployment, Concurrency, or with `dagster instance concurrency set`.
+    granularity: run
+    default_limit: 2
+run_monitoring:
+  enabled: true
+  free_slots_after_run_end_seconds: 60
+  # A run still marked as started after three days has lost its process.
+  max_runtime_seconds: 259200
+run_retries:
+  # A run whose process died is started again. A step that failed is not: it says why.
+  enabled: true
+  max_retries: 2
+  retry_on_asset_or_op_failure: false
+# So that `pincite ui` ends after its last process.
+code_servers:
+  wait_for_local_processes_on_shutdown: true
+# Nothing is written to standard output by the stages; capturing it would put helper processes
+# between the progress of a run and the terminal.
+compute_logs:
+  module: dagster._core.storage.noop_compute_log_manager
+  class: NoOpComputeLogManager
+"""
+_EARLIER = frozenset({"113ec8298c87f1c3"})
+"""Hashes of the settings that earlier versions wrote."""
+
+
+def dagster_home(state: Path) -> Path:
+    """The instance's folder in the state. Its dagster.yaml is written where there is none, and where
+    it still is as an earlier version wrote it."""
+    home = state / "dagster"
+    home.mkdir(parents=True, exist_ok=True)
+    file = home / "dagster.yaml"
+    if not file.exists() or _digest(file.read_bytes()) in _EARLIER:
+        file.write_text(_SETTINGS, encoding="utf-8")
+    return home
+
+
+def close_dead_runs(instance: DagsterInstance) -> list[str]:
+    """Marks runs of the command that were killed as failed, so that they hold no place in the queue;
+    returns their ids. Only for who holds the state's run lock: the command takes it before it
+    records a run, so none of them can be alive."""
+    import dagster as dg
+
+    started = instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED]))
+    dead = [run for run in started if run.remote_job_origin is None]
+    for run in dead:
+        instance.report_run_failed(run, "The process of this run was killed; the next run reuses what it committed.")
+    return [run.run_id for run in dead]
+
+
+def _digest(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()[:16]

@@ -1,0 +1,139 @@
+"""Generations beside the one that a run makes: they go on receiving what happens to documents.
+
+The live one is brought up to date with its own settings and its own embedder before the new one is
+filled. The others, kept for a rollback, receive deletions and changes of groups, so that none of them
+shows what must no longer be seen.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import ModelError, SettingsError
+from pipelines.indexing.indexed_documents import document_groups
+from pipelines.stages import STAGES
+from resources import generations
+from resources.audit import Problems, vector_index_problems
+from resources.catalog import ManifestRow, commit_row
+from resources.document_listing import adopt_listing, listing_output
+from resources.index_tables import IndexTables
+from resources.publishing import AUDITED_SHARE
+from resources.stage_runner import StageReport
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+    from resources.catalog import GenerationRow
+    from resources.workspace import Workspace
+
+_BY_DOCUMENTS = tuple(name for name in STAGES if name not in ("raw_documents", "sentence_links"))
+
+
+def keep_up(workspace: Workspace) -> StageReport:
+    """Brings all generations but the one of the settings up to date, as far as each can be."""
+    report, started = StageReport("kept_generations"), time.perf_counter()
+    target = generations.find_generation(workspace.catalog, workspace.settings)
+    live = workspace.catalog.live()
+    for generation in workspace.catalog.generations():
+        if target and generation.generation == target.generation:
+            continue
+        if live and generation.generation == live.generation:
+            _follow(workspace, generation, report)
+        else:
+            _withdraw(workspace, generation, report)
+    report.seconds = time.perf_counter() - started
+    workspace.reports[report.stage] = report
+    return report
+
+
+def _follow(workspace: Workspace, live: GenerationRow, report: StageReport) -> None:
+    """All that changed goes into the live generation; where its embedder is not to be had any more,
+    or this version makes other chunks, only what its rows allow."""
+    name = f"generation {live.generation}"
+    try:
+        beside = workspace.beside(live)
+    except SettingsError as error:
+        _withdraw(workspace, live, report)
+        report.notes[name] = f"receives deletions and groups only: {error}"
+        return
+    if not generations.reproducible(live, beside.settings):
+        _withdraw(workspace, live, report)
+        report.notes[name] = "receives deletions and groups only: this version or its models make other chunks of it"
+        return
+    try:
+        _update(workspace, beside, report)
+    except ModelError as error:
+        _withdraw(workspace, live, report)
+        report.notes[name] = f"receives deletions and groups only: {error}"
+    finally:
+        beside.close()
+
+
+def _update(workspace: Workspace, beside: Workspace, report: StageReport) -> None:
+    buckets = range(beside.settings.buckets)
+    adopt_listing(beside.runner, workspace.raw_documents(), workspace.runner.failures())
+    for stage in _BY_DOCUMENTS:
+        beside.make(stage, buckets)
+    beside.link_sentences()
+    written = beside.write_index(buckets)
+    report.computed += written.computed
+    report.gone += written.gone
+    report.kept += written.kept
+    report.written += written.written
+    report.total += written.total
+    embedded = sum(beside.reports[name].notes["texts embedded"] for name in ("chunk_embeddings", "sentence_embeddings"))
+    report.notes["texts embedded"] = embedded
+    problems = _finish(beside, audited=written.computed + written.gone > AUDITED_SHARE * max(1, written.kept))
+    if problems:
+        report.notes[f"problems of generation {beside.ensure_generation().generation}"] = str(problems)
+
+
+def _finish(beside: Workspace, audited: bool) -> Problems:
+    """Completes a generation that is being served; returns the problems found."""
+    build = beside.index_build
+    build.load_links()
+    build.index.build_vector_indexes(live=True)
+    problems = build.audit() if audited else vector_index_problems(build.index)
+    if not problems:
+        beside.catalog.mark_built(build.generation.generation, listing_output(beside.runner))
+    return problems
+
+
+def _withdraw(workspace: Workspace, generation: GenerationRow, report: StageReport) -> None:
+    """Removes the documents that are listed no more, and gives the others the groups they have now."""
+    index = IndexTables(workspace.database, generation)
+    groups = groups_now(workspace, generation)
+    gone: dict[int, list[str]] = {}
+    regrouped: dict[int, dict[str, tuple[str, ...]]] = {}
+    for doc_id, (bucket, before) in index.document_groups().items():
+        if doc_id not in groups:
+            gone.setdefault(bucket, []).append(doc_id)
+        elif groups[doc_id] != before:
+            regrouped.setdefault(bucket, {})[doc_id] = groups[doc_id]
+    committed = workspace.catalog.manifest_of("indexed_documents", generation.schema)
+    for bucket in sorted(gone.keys() | regrouped.keys()):
+        before_row = committed.get(bucket)
+
+        def commit(connection: Connection[Any], state: str, rows: int, before: ManifestRow | None = before_row) -> None:
+            if before:
+                row = ManifestRow(before.table, before.key, before.bucket, "", before.input, state, rows,
+                                  before.documents, workspace.run_id)  # fmt: skip
+                commit_row(connection, row)
+
+        index.replace(bucket, [], gone.get(bucket, []), regrouped=regrouped.get(bucket), commit=commit)
+    report.gone += sum(map(len, gone.values()))
+    report.computed += sum(map(len, regrouped.values()))
+
+
+def groups_now(workspace: Workspace, generation: GenerationRow) -> Mapping[str, tuple[str, ...]]:
+    """doc_id to groups of all listed documents; those that a file gives itself are of its last parse."""
+    parsed: dict[str, tuple[str, ...] | None] = {}
+    for row in workspace.catalog.manifest_of("parsed_documents", generation.keys.get("parsed_elements", "")).values():
+        if not workspace.tables.exists(row.file):
+            continue
+        read = workspace.tables.read(row.file, ["doc_id", "groups"])
+        for doc_id, groups in zip(read["doc_id"].to_pylist(), read["groups"].to_pylist(), strict=True):
+            parsed[doc_id] = tuple(groups) if groups is not None else None
+    return {raw.doc_id: document_groups(raw, parsed.get(raw.doc_id)) for raw in workspace.raw_documents()}

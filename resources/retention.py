@@ -1,0 +1,45 @@
+"""Giving back what old generations hold: their tables, and the Parquet files that nothing names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import UsageError
+from resources.generations import kept_keys
+
+if TYPE_CHECKING:
+    from resources.catalog import GenerationRow
+    from resources.workspace import Workspace
+
+
+def prune(workspace: Workspace, keep: int, dry_run: bool = False) -> dict[str, Any]:
+    """Drops all but `keep` generations: the live one, the one to roll back to, then the newest; then the
+    commits, failures and files of no generation that is left. Files that no commit names go too.
+
+    Returns {"dropped", "kept", "files", "bytes"}. Raises UsageError for a `keep` under 1."""
+    if keep < 1:
+        raise UsageError(f"--keep {keep}: keep at least 1; the live generation always stays")
+    catalog, tables = workspace.catalog, workspace.tables
+    with workspace.database.exclusive("index"):
+        live, previous = catalog.live(), catalog.previous()
+
+        def worth(row: GenerationRow) -> tuple[bool, bool, int]:
+            return live is not None and row.generation == live.generation, row.generation == previous, row.generation
+
+        best = sorted(catalog.generations(), key=worth, reverse=True)
+        kept, dropped = best[:keep], best[keep:]
+        keys = kept_keys(workspace.settings, kept)
+        sizes = tables.sizes()
+        needed = catalog.files_under(keys)
+        garbage = sorted(name for name in sizes if name not in needed)
+        if not dry_run:
+            for row in dropped:
+                catalog.drop_generation(row)
+            catalog.forget_keys(keys)
+            tables.delete(garbage)
+    return {
+        "dropped": sorted(row.generation for row in dropped),
+        "kept": sorted(row.generation for row in kept),
+        "files": len(garbage),
+        "bytes": sum(sizes[name] for name in garbage),
+    }

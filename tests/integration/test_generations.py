@@ -1,0 +1,311 @@
+"""Generations side by side: swaps of the embedder, what keeps one from being published, and the ways by hand.
+
+The embedders are endpoints on loopback. One whose vectors have a single dimension tells texts apart by a
+sign at most, and so answers worse than one of sixteen.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes import (
+    EmbeddingServer,
+    Project,
+    embedding_server,
+    kept_workers,
+    make_project,
+    new_database,
+    project_copy,
+)
+
+pytestmark = pytest.mark.integration
+
+TOPICS = {
+    "vault": "The vault key is held by the registrar of the archive.",
+    "telescope": "The telescope of the observatory is cleaned every spring.",
+    "canteen": "The canteen serves soup with bread at noon.",
+    "garden": "The garden behind the library grows roses and lavender.",
+    "ferry": "The ferry crosses the river twice an hour in summer.",
+    "parking": "Parking permits are renewed at the front desk in January.",
+    "orchestra": "The orchestra rehearses in the great hall on Tuesdays.",
+    "laboratory": "The laboratory keeps acids in a locked steel cabinet.",
+    "museum": "The museum lends bicycles to visitors for a small deposit.",
+    "printer": "The printer on the second floor needs paper of another size.",
+    "heating": "The heating is switched off on the first day of May.",
+    "choir": "The choir sings carols beneath the old oak in December.",
+}
+SAME, WORSE = "same", "worse"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def workers() -> Iterator[None]:
+    with kept_workers():
+        yield
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[EmbeddingServer]:
+    with embedding_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def poor() -> Iterator[EmbeddingServer]:
+    with embedding_server(dimension=1) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def made(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    folder = tmp_path_factory.mktemp("made") / "project"
+    with new_database(server_url) as url:
+        project = make_project(
+            folder,
+            {f"{name}.md": f"# About the {name}\n\n{text}\n" for name, text in TOPICS.items()},
+            database=url,
+            embedder={"endpoint": endpoint.url, "model": "first"},
+            publish={"golden": "golden.jsonl"},
+            query={"strategy": "dense"},
+        )
+        questions = [
+            {"id": name, "question": f"Is it so? {text}", "gold": [{"uri": f"{name}.md", "quote": text}]}
+            for name, text in TOPICS.items()
+        ]
+        (folder / "golden.jsonl").write_text("\n".join(map(json.dumps, questions)), encoding="utf-8")
+        assert project.index()["published"] is True
+        yield project
+
+
+@pytest.fixture
+def project(made: Project, server_url: str, endpoint: EmbeddingServer, tmp_path: Path) -> Iterator[Project]:
+    with project_copy(made, server_url, tmp_path / "project") as copy:
+        endpoint.forget()
+        yield copy
+
+
+def swap(project: Project, server: EmbeddingServer, model: str, code: int = 0) -> dict[str, Any]:
+    project.configure(embedder={"endpoint": server.url, "model": model})
+    return project.index(code=code)
+
+
+def listed(project: Project) -> dict[int, dict[str, Any]]:
+    found = project.run("generations list").json["generations"]
+    return {item["generation"]: item for item in found}
+
+
+def live(project: Project) -> int:
+    return next(number for number, item in listed(project).items() if item["live"])
+
+
+def found(project: Project, text: str, *arguments: str) -> list[str]:
+    return [hit["uri"] for hit in project.hits(text, "-k", "12", *arguments)]
+
+
+# ---------------------------------------------------------------- the gate
+
+
+def test_an_embedder_as_good_is_published_from_what_is_there(project: Project, endpoint: EmbeddingServer) -> None:
+    result = swap(project, endpoint, SAME)
+    assert (result["generation"], result["published"], result["notes"]) == (2, True, [])
+    assert result["documents"]["unchanged"] == len(TOPICS)
+    both = listed(project)
+    assert [both[number]["live"] for number in (1, 2)] == [False, True]
+    assert both[1]["scores"] == both[2]["scores"] == {"recall@5": 1.0}
+    assert project.hits(TOPICS["ferry"])[0]["uri"] == "ferry.md"
+
+
+def test_an_embedder_that_answers_worse_is_not_published_until_one_insists(
+    project: Project, poor: EmbeddingServer
+) -> None:
+    result = swap(project, poor, WORSE, code=1)
+    assert (result["generation"], result["published"]) == (2, False)
+    (note,) = result["notes"]
+    assert "recall@5 1.000 live" in note and "generations publish 2 --force" in note
+    assert live(project) == 1
+    assert project.hits(TOPICS["ferry"])[0]["uri"] == "ferry.md"
+
+    # Nothing has changed: the verdict stands, and nothing is embedded or asked again.
+    poor.forget()
+    scores = project.rows("SELECT count(*) FROM pincite.scores")
+    again = project.index(code=1)
+    assert (again["notes"], again["chunks"]["written"], poor.texts) == ([note], 0, [])
+    assert project.rows("SELECT count(*) FROM pincite.scores") == scores
+    assert listed(project)[2]["notes"] == [note]
+
+    refused = project.run("generations publish 2")
+    assert (refused.code, refused.json["error"]["code"]) == (1, "worse")
+    assert "--force" in refused.json["error"]["message"]
+    assert project.run("generations publish 2", "--force").json == {"live": 2, "previous": 1}
+    assert project.index()["published"] is True
+
+
+def test_how_much_worse_is_a_setting(project: Project, poor: EmbeddingServer) -> None:
+    project.configure(publish={"golden": "golden.jsonl", "max_drop": 1.0})
+    assert swap(project, poor, WORSE)["published"] is True
+    assert listed(project)[2]["scores"]["recall@5"] < 1.0
+
+
+def test_a_problem_of_the_audit_keeps_a_generation_from_being_published(
+    project: Project, endpoint: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("resources.audit.LEAST_RECALL", 1.5)
+        ran = project.run("index")
+        assert ran.code == 0, "nothing changed, nothing to audit"
+        project.configure(embedder={"endpoint": endpoint.url, "model": SAME})
+        ran = project.run("index")
+    assert ran.code == 1
+    assert (ran.json["error"]["code"], live(project)) == ("check_failed", 1)
+    assert "exact neighbours" in ran.json["error"]["message"]
+    assert project.index()["published"] is True
+    assert live(project) == 2
+
+
+def test_in_place_changes_of_more_than_a_fifth_are_audited(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("resources.audit.LEAST_RECALL", 1.5)
+    project.write("choir.md", "# About the choir\n\nThe choir sings hymns in the chapel.\n")
+    assert project.index()["published"] is True
+    for name in ("garden", "ferry", "parking"):
+        project.write(f"{name}.md", f"# About the {name}\n\nNothing is known of the {name} any more.\n")
+    ran = project.run("index")
+    assert (ran.code, ran.json["error"]["code"]) == (1, "check_failed")
+
+
+# ---------------------------------------------------------------- the live one meanwhile
+
+
+def change(project: Project) -> None:
+    project.write("choir.md", "# About the choir\n\nA zeppelin hangs above the choir.\n")
+    (project.docs / "garden.md").unlink()
+    project.write("vault.md.meta.yaml", "groups: [archive]\n")
+
+
+def check_changed(project: Project, generation: int) -> None:
+    chosen = ("--generation", str(generation))
+    texts = {hit["uri"]: hit["text"] for hit in project.hits("zeppelin", "-k", "12", *chosen)}
+    assert "zeppelin" in texts["choir.md"]
+    assert "garden.md" not in found(project, TOPICS["garden"], *chosen)
+    assert "vault.md" not in found(project, TOPICS["vault"], *chosen)
+    assert "vault.md" in found(project, TOPICS["vault"], *chosen, "--group", "archive")
+
+
+def test_the_live_generation_receives_all_that_happens_while_another_waits(
+    project: Project, endpoint: EmbeddingServer, poor: EmbeddingServer
+) -> None:
+    swap(project, poor, WORSE, code=1)
+    change(project)
+    endpoint.forget()
+    poor.forget()
+    result = project.index(code=1)
+    assert (result["documents"]["changed"], result["documents"]["removed"]) == (1, 1)
+    for server in (endpoint, poor):
+        embedded = {text for text in server.texts if not text.startswith("Is it so?")}
+        assert embedded and all("zeppelin" in text for text in embedded)
+    check_changed(project, 1)
+    check_changed(project, 2)
+    assert live(project) == 1
+    written = project.index(code=1)["chunks"]
+    assert (written["written"], written["deleted"]) == (0, 0)
+
+
+def test_without_its_embedder_the_live_generation_receives_deletions_and_groups(
+    project: Project, poor: EmbeddingServer
+) -> None:
+    with embedding_server() as gone:
+        swap(project, gone, "gone")
+    assert live(project) == 2
+    note = swap(project, poor, WORSE, code=1)["notes"][0]
+    assert "recall@5 1.000 live" in note, "the scores that were kept stand in for those it cannot give"
+    change(project)
+    result = project.index(code=1)
+    assert any("generation 2 receives deletions and groups only" in note for note in result["notes"])
+    documents = dict(project.rows("SELECT uri, groups FROM g0002.documents"))
+    assert "garden.md" not in documents and documents["vault.md"] == ["archive"]
+    assert project.rows("SELECT count(*) FROM g0002.chunks WHERE text LIKE '%%zeppelin%%'") == [(0,)]
+    check_changed(project, 3)
+
+
+def test_a_generation_kept_for_a_rollback_shows_nothing_that_was_taken_away(
+    project: Project, endpoint: EmbeddingServer
+) -> None:
+    swap(project, endpoint, SAME)
+    change(project)
+    project.index()
+    documents = dict(project.rows("SELECT uri, groups FROM g0001.documents"))
+    assert "garden.md" not in documents and documents["vault.md"] == ["archive"]
+    check_changed(project, 2)
+    project.run("generations rollback")
+    endpoint.forget()
+    project.index()
+    check_changed(project, 1)
+
+
+# ---------------------------------------------------------------- by hand
+
+
+def test_a_rollback_stays_until_somebody_publishes(project: Project, endpoint: EmbeddingServer) -> None:
+    assert project.run("generations rollback").json["error"]["code"] == "no_previous"
+    swap(project, endpoint, SAME)
+    assert project.run("generations rollback").json == {"live": 1, "previous": 2}
+    for text in ("The ferry is out of service.", "The ferry runs again."):
+        project.write("ferry.md", f"# About the ferry\n\n{text}\n")
+        result = project.index()
+        assert (result["generation"], result["published"], live(project)) == (2, False, 1)
+        assert "a rollback holds" in result["notes"][0]
+        assert text in project.hits(text)[0]["text"]
+    assert project.index()["chunks"]["written"] == 0
+    assert listed(project)[1]["held"] is True
+    assert project.run("generations publish 2").json == {"live": 2, "previous": 1}
+    assert project.index()["published"] is True
+
+
+@pytest.mark.parametrize(("number", "code"), [("99", "no_generation")])
+def test_what_is_not_there_cannot_be_published(project: Project, number: str, code: str) -> None:
+    ran = project.run("generations publish", number)
+    assert (ran.code, ran.json["error"]["code"]) == (1, code)
+
+
+def test_pruning_gives_back_tables_and_files_and_nothing_that_is_needed(
+    project: Project, endpoint: EmbeddingServer
+) -> None:
+    swap(project, endpoint, SAME)
+    swap(project, endpoint, "third")
+    stray = project.state / "parquet" / "chunks" / "of-no-commit" / "00-0.parquet"
+    stray.parent.mkdir(parents=True)
+    stray.write_bytes(b"left behind")
+    planned = project.run("generations prune", "--keep", "2", "--dry-run").json
+    assert (planned["dropped"], planned["kept"]) == ([1], [2, 3]) and stray.exists()
+    assert project.run("generations prune", "--keep", "2").json == planned
+    assert planned["files"] > 1 and not stray.parent.exists()
+    assert sorted(listed(project)) == [2, 3]
+    assert project.rows("SELECT to_regclass('g0001.chunks')") == [(None,)]
+    endpoint.forget()
+    assert project.index()["chunks"]["written"] == 0
+    assert project.run("generations rollback").json == {"live": 2, "previous": 3}
+    assert project.run("generations prune", "--keep", "1").json["kept"] == [2]
+    assert project.hits(TOPICS["ferry"])[0]["uri"] == "ferry.md"
+    assert endpoint.texts == [TOPICS["ferry"]]
+    assert project.run("generations prune", "--keep", "0").code == 2
+
+
+# ---------------------------------------------------------------- statistics
+
+
+def test_statistics_are_frozen_anew_when_the_corpus_is_another(project: Project, endpoint: EmbeddingServer) -> None:
+    for number in range(120):
+        project.write(f"more/{number}.md", f"# Entry {number}\n\nThe ledger of day {number} lists {number} parcels.\n")
+    result = project.index()
+    assert (result["generation"], result["published"]) == (2, True)
+    assert set(endpoint.texts).isdisjoint(TOPICS.values()), "what was embedded is not embedded again"
+    ((first, second),) = project.rows(
+        "SELECT a.statistics ->> 'chunks', b.statistics ->> 'chunks' FROM pincite.generations a, pincite.generations b "
+        "WHERE a.generation = 1 AND b.generation = 2"
+    )
+    assert (int(first), int(second)) == (len(TOPICS), len(TOPICS) + 120)
+    project.write("more/one.md", "# Another\n\nOne more entry.\n")
+    assert project.index()["generation"] == 2
