@@ -1,0 +1,201 @@
+"""A generation's rows in Postgres beside what Parquet says they should be, row by row.
+
+Every finding is (code, message): `missing_*` is in Parquet only, `extra_*` in Postgres only, `changed_*` in both but
+not the same, `duplicate_*` more than once in Postgres.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from resources import index_rows
+from resources.findings import Finding
+from resources.index_rows import IndexedDocument
+from resources.sql_files import query
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from psycopg import Connection
+
+_BATCH = 20_000
+
+Row = tuple[Any, ...]
+Rows = dict[str, Row]
+"""Rows by id. Numbers of chunks, which Parquet does not have, are left out."""
+_Link = tuple[str, str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A table of rows with an id: its name and singular, where the ids of row and document stand, and how a
+    document's rows are made."""
+
+    name: str
+    noun: str
+    id: int
+    document: int
+    made: Callable[[IndexedDocument, int], Iterable[Row]]
+
+
+_NO_NUMBERS: Mapping[str, int] = defaultdict(int)
+_DOCUMENTS = _Table("documents", "document", 0, 0, lambda document, bucket: [index_rows.document_row(document, bucket)])
+_CHUNKS = _Table("chunks", "chunk", 1, 2, lambda document, bucket: index_rows.chunk_rows(document, _NO_NUMBERS))
+_SENTENCES = _Table("sentences", "sentence", 0, 1, lambda document, bucket: index_rows.sentence_rows(document))
+
+
+def bucket_findings(
+    connection: Connection[Any], schema: str, bucket: int, documents: Sequence[IndexedDocument], average_terms: float
+) -> Iterator[Finding]:
+    """One bucket's documents, chunks, sentences and postings. Postings are compared where no chunk is missing or
+    extra, since their numbers are those of the chunks in Postgres."""
+    places = {document.raw.doc_id: f"{document.raw.source}/{document.raw.uri}" for document in documents}
+    stored = _stored(connection, schema, bucket, _DOCUMENTS)
+    places = {doc_id: f"{row[2]}/{row[3]}" for doc_id, row in stored.rows.items()} | places
+    yield from _compared(_DOCUMENTS, documents, bucket, stored, places)
+    chunks = _stored(connection, schema, bucket, _CHUNKS)
+    yield from _compared(_CHUNKS, documents, bucket, chunks, places)
+    yield from _compared(_SENTENCES, documents, bucket, _stored(connection, schema, bucket, _SENTENCES), places)
+    if chunks.numbers.keys() == {chunk.chunk_id for document in documents for chunk in document.chunks}:
+        wanted = index_rows.postings_of(documents, chunks.numbers, average_terms)
+        yield from _postings(connection, schema, bucket, wanted)
+
+
+# ---------------------------------------------------------------- rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    columns: Sequence[str]
+    rows: Rows
+    numbers: Mapping[str, int]
+    twice: list[Finding]
+
+
+def _stored(connection: Connection[Any], schema: str, bucket: int, table: _Table) -> _Stored:
+    rows: Rows = {}
+    numbers: dict[str, int] = {}
+    twice: list[Finding] = []
+    with connection.cursor(binary=True) as cursor:
+        cursor.execute(query("verify", table.name, schema=schema), {"bucket": bucket})
+        columns = [column.name for column in cursor.description or ()]
+        for row in cursor:
+            name = row[table.id]
+            if name in rows:
+                twice.append((f"duplicate_{table.noun}", str(name)))
+            if table is _CHUNKS:
+                numbers[name] = row[0]
+            rows[name] = _comparable(row, table)
+    return _Stored(columns, rows, numbers, twice)
+
+
+def _comparable(row: Row, table: _Table) -> Row:
+    """Values as plain ones that are equal where Postgres holds the same."""
+    kinds = _kinds()
+    plain = [kinds[type(value)](value) if type(value) in kinds else value for value in row]
+    if table is _CHUNKS:
+        plain[0] = None
+    return tuple(plain)
+
+
+@cache
+def _kinds() -> Mapping[type, Callable[[Any], Any]]:
+    import numpy as np
+    from psycopg.types.json import Jsonb
+
+    return {Jsonb: attrgetter("obj"), float: _single, np.ndarray: _sent, list: _spans}
+
+
+def _single(value: float) -> float:
+    return array("f", [value])[0]
+
+
+def _sent(vector: Any) -> bytes:
+    """A vector as vector_send gives it."""
+    return len(vector).to_bytes(2) + bytes(2) + bytes(vector.astype(">f4"))
+
+
+def _spans(values: list[Any]) -> list[Any]:
+    """Ranges as pairs, an empty one as None; other lists as they are."""
+    if not values or not hasattr(values[0], "isempty"):
+        return values
+    return [None if span.isempty or span.lower == span.upper else (span.lower, span.upper) for span in values]
+
+
+def _compared(
+    table: _Table, documents: Iterable[IndexedDocument], bucket: int, stored: _Stored, places: Mapping[str, str]
+) -> Iterator[Finding]:
+    yield from stored.twice
+    left = dict(stored.rows)
+    for document in documents:
+        for made in table.made(document, bucket):
+            wanted = _comparable(made, table)
+            found = left.pop(wanted[table.id], None)
+            if found is None:
+                yield f"missing_{table.noun}", _named(table, wanted, places)
+            elif found != wanted:
+                differ = [name for name, a, b in zip(stored.columns, found, wanted, strict=True) if a != b]
+                yield f"changed_{table.noun}", f"{_named(table, wanted, places)} in {', '.join(differ)}"
+    for row in left.values():
+        yield f"extra_{table.noun}", _named(table, row, places)
+
+
+def _named(table: _Table, row: Row, places: Mapping[str, str]) -> str:
+    doc_id = row[table.document]
+    place = places.get(doc_id, "an unknown document")
+    return f"{doc_id} ({place})" if table is _DOCUMENTS else f"{row[table.id]} of {doc_id} ({place})"
+
+
+# ---------------------------------------------------------------- postings and links
+
+
+def _postings(connection: Connection[Any], schema: str, bucket: int, wanted: index_rows.Postings) -> Iterator[Finding]:
+    left = dict(wanted)
+    with connection.cursor(binary=True) as cursor:
+        cursor.execute(query("verify", "postings", schema=schema), {"bucket": bucket})
+        for term, chunks, weights in cursor:
+            made = left.pop(term, ([], []))
+            if _pairs(chunks, weights) != _pairs(*made):
+                yield "postings", f"term {term!r} of bucket {bucket:02d}"
+    for term in left:
+        yield "postings", f"term {term!r} of bucket {bucket:02d}, which has none"
+
+
+def _pairs(chunks: Sequence[int], weights: Sequence[float]) -> tuple[list[tuple[int, float]], int]:
+    """In one order, the weights in the precision that Postgres keeps them in; and how many weights."""
+    return sorted(zip(chunks, array("f", weights), strict=False)), len(weights)
+
+
+def link_findings(connection: Connection[Any], schema: str, links: pa.Table) -> Iterator[Finding]:
+    """RELATED_TO in Postgres beside its Parquet table; both are read in one order, a part at a time."""
+    ordered = links.sort_by([("source_id", "ascending"), ("target_id", "ascending")])
+    wanted = (
+        (row["source_id"], row["target_id"], _single(row["similarity"]))
+        for batch in ordered.to_batches(_BATCH)
+        for row in batch.to_pylist()
+    )
+    with connection.cursor("links", binary=True) as cursor:
+        cursor.itersize = _BATCH
+        cursor.execute(query("verify", "links", schema=schema))
+        yield from _links_compared(wanted, iter(cursor))
+
+
+def _links_compared(wanted: Iterator[_Link], stored: Iterator[_Link]) -> Iterator[Finding]:
+    made, found = next(wanted, None), next(stored, None)
+    while made or found:
+        if found is None or (made and made[:2] < found[:2]):
+            assert made
+            yield "missing_link", f"{made[0]} -> {made[1]}"
+            made = next(wanted, None)
+        elif made is None or found[:2] < made[:2]:
+            yield "extra_link", f"{found[0]} -> {found[1]}"
+            found = next(stored, None)
+        else:
+            if made[2] != found[2]:
+                yield "changed_link", f"{made[0]} -> {made[1]}: similarity {found[2]:.4f}, not {made[2]:.4f}"
+            made, found = next(wanted, None), next(stored, None)

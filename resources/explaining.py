@@ -1,0 +1,270 @@
+"""A chunk back to its document, stage by stage: what each result was made from, when, why, at what cost.
+
+Everything is read from what stands in Parquet and Postgres; nothing is made. Where two of them do not
+agree, `problems` says so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import IndexStateError, SourceError
+from pipelines.fingerprint import text_hash
+from pipelines.indexing import indexed_documents
+from pipelines.indexing.embeddings import embedded_text
+from pipelines.indexing.overlap import CONDITIONAL
+from pipelines.stages import MAKER, STAGES
+from pipelines.tokens import count_tokens
+from resources.generations import floor_for
+from resources.hashes import content_hash
+from resources.index_build import INPUTS
+from resources.parsers.registry import files_of
+from resources.stage_chain import WAY, Chain, committed_at
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipelines.records import Chunk, Element, Span
+    from resources.searching import FoundChunk
+    from resources.workspace import Workspace
+
+FIRST_WORDS, FIRST_VALUES = 8, 4
+
+
+def explain(workspace: Workspace, found: FoundChunk, groups: Sequence[str] = ()) -> dict[str, Any]:
+    """The JSON of `explain`; `groups` are the asker's, and decide which linked sentences are named.
+
+    Raises IndexStateError where the generation or the chunk is gone meanwhile, SettingsError where
+    this version does not know the generation's settings, DatabaseError."""
+    generation = workspace.catalog.generation(found.generation)
+    if generation is None:
+        raise IndexStateError(f"there is no generation {found.generation} any more", "no_generation")
+    chain = Chain(workspace, generation, found, groups)
+    stages = []
+    for name in WAY:
+        about = _ABOUT[name](chain, chain.chunk) if chain.chunk and name in _ABOUT else {}
+        stages.append({**chain.stage(name), **about})
+    return {
+        "chunk_id": found.passage.chunk_id,
+        "page_start": found.passage.page_start,
+        "page_end": found.passage.page_end,
+        "document": _document(chain),
+        "generation": _generation(chain),
+        "parquet": str(workspace.located.state / "parquet"),
+        "stages": [*stages, _indexed(chain)],
+        "problems": [{"code": code, "message": message} for code, message in chain.problems],
+    }
+
+
+# ---------------------------------------------------------------- what stands at each stage
+
+
+def _overlaps(item: Any, spans: Sequence[Span]) -> bool:
+    return any(item.start < span.end and span.start < item.end for span in spans)
+
+
+def _elements(chain: Chain, chunk: Chunk) -> dict[str, Any]:
+    """The elements that the chunk's own text lies on, with the boxes that it lies in."""
+    found: list[Element] = [item for item in chain.rows("parsed_elements") if _overlaps(item, chunk.spans)]
+    return {
+        "elements": [
+            {
+                "index": item.index,
+                "kind": item.kind,
+                "page_start": item.page_start,
+                "page_end": item.page_end,
+                "words": " ".join(item.text.split()[:FIRST_WORDS]),
+                "boxes": [asdict(place.box) for place in item.places if place.box and _overlaps(place, chunk.spans)],
+            }
+            for item in found
+        ]
+    }
+
+
+def _units(chain: Chain, chunk: Chunk) -> dict[str, Any]:
+    units = [item for item in chain.rows("structural_chunks") if item.index in chunk.units]
+    return {"units": len(units), "block_types": dict(Counter(item.block_type for item in units))}
+
+
+def _packed(chain: Chain, chunk: Chunk) -> dict[str, Any]:
+    return {
+        "tokens": chunk.tokens,
+        "section_id": chunk.section_id,
+        "header_chain": list(chunk.header_chain),
+        "spans": [[span.start, span.end] for span in chunk.spans],
+    }
+
+
+def _overlap(chain: Chain, chunk: Chunk) -> dict[str, Any]:
+    """`floor` is what the cosine with the chunk before had to reach, None where no cosine decides."""
+    parsed, chunking = chain.one("parsed_documents"), chain.workspace.settings.chunking
+    conditional = chunking.strategy == CONDITIONAL and chunking.overlap_tokens and parsed
+    before = next((item.chunk_id for item in chain.rows("chunks") if item.index == chunk.index - 1), None)
+    return {
+        "chunk_before": before,
+        "language": parsed.language if parsed else None,
+        "floor": floor_for(chain.workspace.runner.resolved, parsed.language) if conditional else None,
+        "overlap_tokens": count_tokens(chunk.overlap),
+    }
+
+
+def _sentences(chain: Chain, chunk: Chunk) -> dict[str, Any]:
+    return {
+        "sentences": sum(item.chunk_id == chunk.chunk_id for item in chain.rows("sentences")),
+        "links": [dict(link) for link in chain.links],
+    }
+
+
+def _summary(chain: Chain, chunk: Chunk) -> dict[str, Any]:
+    made = chain.one("document_summaries")
+    return {"text": made.text, "method": made.method} if made else {}
+
+
+def _context(chain: Chain, chunk: Chunk) -> dict[str, Any]:
+    made = chain.of_chunk("chunk_contexts", "chunk_id")
+    return {"text": made.text, "method": made.method} if made else {}
+
+
+def _vector(chain: Chain, chunk: Chunk) -> dict[str, Any]:
+    """The text to embed as it is rebuilt now, beside the vector that stands for it."""
+    import numpy as np
+
+    texts = [(part(chain, chunk) or {"text": ""})["text"] for part in (_summary, _context)]
+    text, embedder = embedded_text(chunk, *texts), chain.generation.embedder
+    made = chain.of_chunk("chunk_embeddings", "item_id")
+    about = {
+        "embedded_text": text,
+        "text_hash": text_hash(text),
+        "recorded_text_hash": made.text_hash if made else None,
+        "embedder": {name: embedder[name] for name in ("kind", "name", "identity", "passage_prefix")},
+    }
+    if made is None:
+        chain.problem("no_vector", "chunk_embeddings has no vector of the chunk")
+        return about
+    if made.text_hash != about["text_hash"]:
+        chain.problem("text_hash", "the vector is of another text than the chunk's embedded text as rebuilt now")
+    vector = np.asarray(made.vector, np.float32)
+    same = np.array_equal(vector, np.asarray(chain.stored["vector"], np.float32))
+    if not same:
+        chain.problem("vector", "the vector in Postgres is not that of chunk_embeddings")
+    return {
+        **about,
+        "dimension": len(vector),
+        "norm": round(float(np.linalg.norm(vector)), 6),
+        "first_values": [round(float(value), 6) for value in vector[:FIRST_VALUES]],
+        "same_in_postgres": same,
+    }
+
+
+_ABOUT: Mapping[str, Callable[[Chain, Chunk], dict[str, Any]]] = {
+    "parsed_elements": _elements,
+    "structural_chunks": _units,
+    "packed_chunks": _packed,
+    "chunks": _overlap,
+    "sentences": _sentences,
+    "document_summaries": _summary,
+    "chunk_contexts": _context,
+    "chunk_embeddings": _vector,
+}
+
+
+# ---------------------------------------------------------------- the two ends
+
+
+def _facts(chain: Chain) -> indexed_documents.DocumentFacts | None:
+    raw, parsed = chain.one("raw_documents"), chain.one("parsed_documents")
+    return indexed_documents.document_facts(raw, parsed) if raw and parsed else None
+
+
+def _document(chain: Chain) -> dict[str, Any]:
+    found, raw, facts = chain.found, chain.one("raw_documents"), _facts(chain)
+    media_type, parsed = (raw.media_type if raw else ""), chain.one("parsed_documents")
+    path = _path(chain.workspace, found)
+    keys = [chain.workspace.runner.key(name) for name in STAGES]
+    failures = [item for item in chain.workspace.catalog.failures(keys) if item.doc_id == chain.doc_id]
+    return {
+        "doc_id": chain.doc_id,
+        "source": found.passage.source,
+        "uri": found.passage.uri,
+        "title": found.passage.title,
+        "path": str(path) if path else None,
+        "file": _file_now(path, media_type, found.content_hash),
+        "content_hash": found.content_hash,
+        "size": raw.size if raw else None,
+        "media_type": media_type or None,
+        "pages": parsed.pages if parsed else None,
+        "language": parsed.language if parsed else None,
+        "effective_date": str(facts.effective_date) if facts and facts.effective_date else None,
+        "version": facts.version if facts else None,
+        "groups": list(facts.groups) if facts else None,
+        "bucket": chain.bucket,
+        "stale": found.stale,
+        "failures": [{"stage": item.stage, "code": item.code, "message": item.message} for item in failures],
+    }
+
+
+def _path(workspace: Workspace, found: FoundChunk) -> Path | None:
+    try:
+        return workspace.sources.root(found.passage.source) / found.passage.uri
+    except SourceError:
+        return None
+
+
+def _file_now(path: Path | None, media_type: str, indexed: str) -> str:
+    """`current`, `changed` since it was indexed, `missing`, or `unreadable`."""
+    if path is None:
+        return "missing"
+    try:
+        return "current" if content_hash(*files_of(path, media_type)) == indexed else "changed"
+    except FileNotFoundError:
+        return "missing"
+    except OSError:
+        return "unreadable"
+
+
+def _generation(chain: Chain) -> dict[str, Any]:
+    row = chain.generation
+    return {
+        "generation": row.generation,
+        "key": row.key,
+        "live": chain.live,
+        "embedder": row.embedder["name"],
+        "dimension": row.dimension,
+        "created_at": row.created_at.isoformat(timespec="seconds"),
+        "published_at": row.published_at.isoformat(timespec="seconds") if row.published_at else None,
+        "statistics": {name: row.statistics.get(name) for name in ("chunks", "average_terms", "languages")},
+    }
+
+
+def _indexed(chain: Chain) -> dict[str, Any]:
+    """The rows in Postgres: their hash as it stands there, and as Parquet says it should be."""
+    committed = chain.workspace.catalog.manifest_of("indexed_documents", chain.generation.schema).get(chain.bucket)
+    outputs = {table: state.output for table in INPUTS[1:] if (state := chain.states[table])}
+    raw, parsed, facts = chain.one("raw_documents"), chain.states["parsed_documents"], _facts(chain)
+    wanted = None
+    if raw and parsed and facts:
+        stale = parsed.failed is not None
+        wanted = indexed_documents.row_hash(facts, raw.uri, raw.content_hash, stale, list(outputs.values()))
+    if wanted != chain.stored["row_hash"]:
+        chain.problem("rows", "the document's rows in Postgres are not those that Parquet says they should be")
+    return {
+        "stage": "indexed_documents",
+        "key": chain.generation.schema,
+        "version": indexed_documents.VERSION,
+        "settings": {},
+        "keys_before": {MAKER[table].name: chain.workspace.runner.key(MAKER[table].name) for table in INPUTS},
+        "inputs": [{"table": table, "used": None, "now": output} for table, output in outputs.items()],
+        "fingerprint": wanted,
+        "failed_fingerprint": None,
+        "tables": [{"table": f"{chain.generation.schema}.chunks", "output": chain.stored["row_hash"], "file": None}],
+        "at": None,
+        "run": committed.run_id if committed else None,
+        "reason": None,
+        "committed_at": committed_at(committed),
+        "cost": None,
+        "number": chain.stored["number"],
+        "terms": chain.stored["terms"],
+    }

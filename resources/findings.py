@@ -1,0 +1,88 @@
+"""What `verify` may find, as data: codes, what they mean, and what mends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from resources.catalog import schema_name
+
+Finding = tuple[str, str]
+"""A code, and a message that names one thing."""
+
+SHOWN = 3
+"""Findings of a problem that are named; the rest are counted."""
+
+_RUN = "run `pincite index`"
+_ALL = "run `pincite index --retry-failed`, which looks at everything again"
+_REWRITE = (
+    "a run does not notice values changed by hand: delete the row of the document, `DELETE FROM {schema}.documents "
+    "WHERE doc_id = '...'`, and run `pincite index`"
+)
+_RELINK = "delete all links, `DELETE FROM {schema}.sentence_links`, and run `pincite index`"
+_KEPT = "`pincite generations prune --keep 1` drops all but the live one"
+_LOST = (
+    "restore the database; or drop the schema pincite and those of all generations, and run `pincite index`, which "
+    "embeds nothing again"
+)
+
+PROBLEMS: Mapping[str, tuple[str, str]] = {
+    "not_published": ("no generation is published", f"{_RUN} or `pincite generations publish ID`"),
+    "missing_tables": ("tables are gone", _LOST),
+    "leftover_schema": ("schemas of no generation", "drop each with `DROP SCHEMA ... CASCADE`"),
+    "dimension": ("vector columns of another dimension", _LOST),
+    "settings": ("its settings cannot be read", "index with this version and publish the new generation"),
+    "missing_bucket": ("not made", _ALL),
+    "missing_file": ("committed files that are gone", f"restore them, or {_ALL}"),
+    "damaged_file": ("files whose content is not the one in their name", f"restore them, or delete them and {_ALL}"),
+    "miscounted_file": ("files with other numbers of rows than their commits say", f"delete them and {_ALL}"),
+    "embedder": ("vectors of another embedder", f"delete the files and {_ALL}"),
+    "unfinished": ("not up to date with what it is made from", _RUN),
+    "missing_document": ("documents not served", _RUN),
+    "extra_document": (
+        "documents served that are not listed, or in another bucket than theirs",
+        "delete them, `DELETE FROM {schema}.documents WHERE doc_id = '...'`, and run `pincite index`",
+    ),
+    "changed_document": ("documents that are not as Parquet has them", _REWRITE),
+    "duplicate_chunk": ("chunks there twice", _RUN),
+    "duplicate_sentence": ("sentences there twice", _RUN),
+    "missing_chunk": ("chunks missing", _RUN),
+    "extra_chunk": ("chunks too many", _RUN),
+    "changed_chunk": ("chunks that are not as Parquet has them", _REWRITE),
+    "missing_sentence": ("sentences missing", _RUN),
+    "extra_sentence": ("sentences too many", _RUN),
+    "changed_sentence": ("sentences that are not as Parquet has them", _REWRITE),
+    "postings": (
+        "postings that are not those of the chunks",
+        "delete those of the bucket, `DELETE FROM {schema}.postings WHERE bucket = ...`, and run `pincite index`",
+    ),
+    "terms": ("frozen frequencies of terms", "restore the database, or make another generation"),
+    "missing_link": ("links missing", _RELINK),
+    "extra_link": ("links too many", _RELINK),
+    "changed_link": ("links that are not as Parquet has them", _RELINK),
+    "groups": ("documents with other groups than they have now", _REWRITE),
+    "deleted_document": ("documents served that were deleted", _RUN),
+    "changed_rows": ("rows that are not as they were left", ""),
+    "nameless_failure": ("failures without path, stage, code or reason", _ALL),
+    "unrecorded_failure": ("documents failed without a record of it", _ALL),
+    "false_failure": ("failures recorded of documents that did not fail", _ALL),
+    "vector_index": ("", _ALL),
+}
+"""Code to what its findings are, and the remedy; those of audit and checks say it themselves."""
+
+
+def told(findings: Iterable[Finding], generation: int | None = None, kept: bool = False) -> Iterator[Finding]:
+    """One problem for each code: what it is, the first findings, how many more, the remedy."""
+    first: dict[str, list[str]] = {}
+    counts: dict[str, int] = {}
+    for code, message in findings:
+        counts[code] = counts.get(code, 0) + 1
+        if counts[code] <= SHOWN:
+            first.setdefault(code, []).append(message)
+    for code, shown in first.items():
+        what, remedy = PROBLEMS.get(code, ("", ""))
+        more = f"; and {counts[code] - SHOWN} more" if counts[code] > SHOWN else ""
+        text = f"{what}: {'; '.join(shown)}{more}" if what else f"{'; '.join(shown)}{more}"
+        if generation is not None:
+            text = f"generation {generation}: {text}"
+            remedy = _KEPT if kept else remedy.replace("{schema}", schema_name(generation))
+        yield code, f"{text}. {remedy[:1].upper()}{remedy[1:]}" if remedy else text

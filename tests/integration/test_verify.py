@@ -1,0 +1,387 @@
+"""`pincite verify`: silent about what is right, a code for everything that is not; and what then mends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from resources.database import Database
+from resources.settings_file import locate
+from resources.verification import verify
+from resources.workspace import Workspace
+from tests.fakes import EmbeddingServer, Project, embedding_server, kept_workers, make_project, new_database
+from tests.fakes import project_copy as copied
+
+pytestmark = pytest.mark.integration
+
+NOTICE = "The {} gate of the old town hall is locked by the porter at nine in the evening.\n"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def workers() -> Iterator[None]:
+    with kept_workers():
+        yield
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[EmbeddingServer]:
+    with embedding_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def indexed(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """Two generations, the second live; a restricted document, one that fails, and one in its last good version."""
+    with new_database(server_url) as url:
+        embedder = {"endpoint": endpoint.url, "model": "first"}
+        project = make_project(tmp_path_factory.mktemp("indexed") / "project", database=url, embedder=embedder)
+        project.write(
+            "board/minutes.txt", "The council adopted the budget. Members approved the repairs of the roof.\n"
+        )
+        project.write("board/minutes.txt.meta.yaml", "groups: [board]\n")
+        project.write("east.txt", NOTICE.format("east"))
+        project.write("west.txt", NOTICE.format("west"))
+        project.write("empty.txt", b"")
+        project.index(code=3)
+        project.configure(embedder={**embedder, "model": "second"})
+        project.write("archive/keys.md", b"")
+        project.index(code=3)
+        project.run("generations prune")
+        yield project
+
+
+@pytest.fixture
+def reread(indexed: Project, server_url: str, tmp_path: Path) -> Iterator[Project]:
+    """The same files, and a database of its own: for what only reads files."""
+    database = indexed.settings["database"].split("?")[0].rsplit("/", 1)[1]
+    with new_database(server_url, database) as url:
+        project = Project(tmp_path, dict(indexed.settings))
+        project.configure(database=url, state=str(indexed.state))
+        yield project
+
+
+@pytest.fixture
+def project(indexed: Project, server_url: str, tmp_path: Path) -> Iterator[Project]:
+    with copied(indexed, server_url, tmp_path / "project") as copy:
+        yield copy
+
+
+def problems(project: Project) -> dict[str, str]:
+    """Code to message."""
+    ran = project.run("verify")
+    assert ran.code == (0 if ran.json["ok"] else 1), ran.out + ran.err
+    assert ran.json["ok"] == (not ran.json["problems"])
+    return {problem["code"]: problem["message"] for problem in ran.json["problems"]}
+
+
+def test_a_clean_index_is_ok(indexed: Project) -> None:
+    assert indexed.run("verify").json == {"ok": True, "problems": [], "notes": []}
+    assert indexed.rows("SELECT count(*) > 0 FROM g0002.sentence_links") == [(True,)]
+    assert indexed.rows("SELECT uri FROM g0002.documents WHERE stale") == [("archive/keys.md",)]
+
+
+# ---------------------------------------------------------------- tampering with Postgres
+
+
+@dataclass(frozen=True)
+class Tampering:
+    """A statement behind the pipeline's back, the codes that tell of it (among others), and a part of the message
+    of the first."""
+
+    statement: str
+    codes: str
+    told: str
+
+
+def of(uri: str, table: str = "") -> str:
+    return f"{table}doc_id = (SELECT doc_id FROM g0002.documents WHERE uri = '{uri}')"
+
+
+def added(schema: str) -> str:
+    """A document that no listing has, in bucket 0."""
+    return (
+        f"INSERT INTO {schema}.documents SELECT repeat('f', 32), 0, source, 'forged.txt', title, family, language, "
+        "effective_date, version, groups, metadata, pages, summary, content_hash, stale, row_hash "
+        f"FROM {schema}.documents WHERE uri = 'west.txt'"
+    )
+
+
+ZERO = "array_fill(0, ARRAY[16])::vector"
+
+NOTICED = {
+    "document deleted": Tampering(
+        "DELETE FROM g0002.documents WHERE uri = 'east.txt'", "missing_document missing_chunk", "docs/east.txt"
+    ),
+    "document added": Tampering(added("g0002"), "extra_document deleted_document", "docs/forged.txt"),
+    "chunk deleted": Tampering(
+        f"DELETE FROM g0002.chunks WHERE ordinal = 0 AND {of('handbook.md')}", "missing_chunk", "docs/handbook.md"
+    ),
+    "sentence deleted": Tampering(
+        f"DELETE FROM g0002.sentences WHERE ordinal = 0 AND {of('boilers.txt')}", "missing_sentence", "docs/boilers.txt"
+    ),
+    "sentence twice": Tampering(
+        "ALTER TABLE g0002.sentences DROP CONSTRAINT sentences_pkey; "
+        f"INSERT INTO g0002.sentences SELECT * FROM g0002.sentences WHERE ordinal = 0 AND {of('visitors.html')}",
+        "duplicate_sentence",
+        "there twice",
+    ),
+    "posting deleted": Tampering("DELETE FROM g0002.postings WHERE term = 'permit'", "postings", "'permit'"),
+    "links deleted": Tampering("DELETE FROM g0002.sentence_links", "missing_link", " -> "),
+}
+"""What the next run mends by itself."""
+
+OVERLOOKED = {
+    "text of a chunk": Tampering(
+        f"UPDATE g0002.chunks SET text = text || '.' WHERE {of('east.txt')}", "changed_chunk", "docs/east.txt) in text"
+    ),
+    "boxes and header chain": Tampering(
+        """UPDATE g0002.chunks SET boxes = '[{"page": 1}]', header_chain = '{Other}' """
+        f"WHERE ordinal = 0 AND {of('handbook.md')}",
+        "changed_chunk",
+        "in header_chain, boxes",
+    ),
+    "another vector": Tampering(
+        f"UPDATE g0002.chunks SET embedding = l2_normalize(((embedding::real[])[2:16] || 0.1::real)::vector) "
+        f"WHERE {of('boilers.txt')}",
+        "changed_chunk",
+        "docs/boilers.txt) in embedding",
+    ),
+    "a vector of zeros": Tampering(
+        f"UPDATE g0002.sentences SET embedding = {ZERO} WHERE ordinal = 0 AND {of('visitors.html')}",
+        "changed_sentence zero_vector",
+        "in embedding",
+    ),
+    "groups": Tampering(
+        "UPDATE g0002.documents SET groups = '{}' WHERE uri = 'board/minutes.txt'",
+        "groups changed_document",
+        "(public, not board)",
+    ),
+    "a stale version shown as new": Tampering(
+        "UPDATE g0002.documents SET stale = false WHERE uri = 'archive/keys.md'",
+        "changed_document",
+        "docs/archive/keys.md) in stale",
+    ),
+    "a bucket that is none": Tampering(
+        "UPDATE g0002.documents SET bucket = 77 WHERE uri = 'west.txt'",
+        "extra_document missing_document",
+        "docs/west.txt). Delete",
+    ),
+    "weight of a term": Tampering(
+        "UPDATE g0002.postings SET weights[1] = 9 WHERE term = 'porter'", "postings", "'porter' of bucket"
+    ),
+    "similarity of a link": Tampering(
+        "UPDATE g0002.sentence_links SET similarity = 0.5", "changed_link", "similarity 0.5000, not 0.9"
+    ),
+    "another link": Tampering(
+        "UPDATE g0002.sentence_links SET target_id = (SELECT min(sentence_id) FROM g0002.sentences s "
+        f"WHERE {of('boilers.txt', 's.')})",
+        "extra_link missing_link",
+        " -> ",
+    ),
+}
+"""What a run cannot notice; the messages say what to delete first."""
+
+REMEDIES = (
+    "DELETE FROM g0002.documents WHERE uri IN ('east.txt', 'west.txt', 'handbook.md', 'boilers.txt', 'visitors.html', "
+    "'board/minutes.txt', 'archive/keys.md')",
+    "DELETE FROM g0002.postings WHERE bucket IN (SELECT bucket FROM g0002.postings WHERE term = 'porter')",
+    "DELETE FROM g0002.sentence_links",
+)
+
+OTHERS = {
+    "nothing published": Tampering("DELETE FROM pincite.live", "not_published", "pincite generations publish"),
+    "vector index dropped": Tampering("DROP INDEX g0002.chunks_embedding", "vector_index", "g0002.chunks is missing"),
+    "table dropped": Tampering("DROP TABLE g0002.sentence_links", "missing_tables", "g0002.sentence_links"),
+    "dimension": Tampering(
+        "DROP INDEX g0002.chunks_embedding; ALTER TABLE g0002.chunks ALTER COLUMN embedding "
+        "TYPE vector(8) USING subvector(embedding, 1, 8)::vector(8)",
+        "dimension",
+        "g0002.chunks has 8, the generation 16",
+    ),
+    "document frequencies deleted": Tampering("DELETE FROM g0002.terms", "terms", "0 of the"),
+    "document frequency out of range": Tampering("UPDATE g0002.terms SET documents = 99", "terms", "99 of"),
+    "commit deleted": Tampering(
+        "DELETE FROM pincite.manifest WHERE table_name = 'chunks' AND bucket = 2", "missing_bucket", "02 of chunks"
+    ),
+    "commit of rows deleted": Tampering(
+        "DELETE FROM pincite.manifest WHERE key = 'g0002' AND bucket = 3", "missing_bucket", "buckets 03"
+    ),
+    "commit of other rows": Tampering(
+        "UPDATE pincite.manifest SET rows = rows + 1 WHERE table_name = 'chunks' AND bucket = 1",
+        "miscounted_file",
+        "chunks/",
+    ),
+    "an interrupted run": Tampering(
+        "UPDATE pincite.manifest SET output = 'other' WHERE table_name = 'parsed_documents' AND bucket = 1",
+        "unfinished",
+        "structural_chunks of bucket 01",
+    ),
+    "a run that ended early": Tampering(
+        "UPDATE pincite.generations SET built_from = 'other'", "unfinished", "before it had audited"
+    ),
+    "failure forgotten": Tampering(
+        "DELETE FROM pincite.failures WHERE uri = 'empty.txt'", "unrecorded_failure", "at parsed_elements"
+    ),
+    "failure made up": Tampering(
+        "INSERT INTO pincite.failures (doc_id, stage, key, bucket, source, uri, code, message) "
+        "SELECT repeat('f', 32), stage, key, bucket, 'docs', 'forged.txt', code, message FROM pincite.failures "
+        "WHERE uri = 'empty.txt' LIMIT 1",
+        "false_failure",
+        "docs/forged.txt) at parsed_elements",
+    ),
+    "failure without a reason": Tampering("UPDATE pincite.failures SET message = ''", "nameless_failure", "empty.txt"),
+    "schema left over": Tampering(
+        "CREATE SCHEMA g0009; CREATE TABLE g0009.chunks ()", "leftover_schema", "g0009. Drop each"
+    ),
+    "rows of the kept generation": Tampering(
+        f"DELETE FROM g0001.sentences WHERE {of('handbook.md')}", "changed_rows", "generation 1: "
+    ),
+    "groups in the kept generation": Tampering(
+        "UPDATE g0001.documents SET groups = '{}' WHERE uri = 'board/minutes.txt'", "groups", "generation 1: "
+    ),
+    "a deleted document in the kept generation": Tampering(added("g0001"), "deleted_document", "generation 1: "),
+}
+
+TAMPERINGS = {**NOTICED, **OVERLOOKED, **OTHERS}
+
+
+@pytest.mark.parametrize("name", TAMPERINGS)
+def test_tampering_with_the_database_is_told(reread: Project, name: str) -> None:
+    tampering = TAMPERINGS[name]
+    for statement in tampering.statement.split("; "):
+        reread.rows(statement)
+    found, codes = problems(reread), tampering.codes.split()
+    assert set(codes) <= found.keys(), found
+    assert tampering.told in found[codes[0]]
+
+
+def test_more_than_a_few_are_counted(reread: Project) -> None:
+    reread.rows("UPDATE g0002.sentences SET text = ''")
+    ((count,),) = reread.rows("SELECT count(*) FROM g0002.sentences")
+    assert f"; and {count - 3} more. " in problems(reread)["changed_sentence"]
+
+
+# ---------------------------------------------------------------- what mends it
+
+
+def test_the_next_run_restores_rows_deleted_or_added(project: Project) -> None:
+    for tampering in NOTICED.values():
+        for statement in tampering.statement.split("; "):
+            project.rows(statement)
+    found = problems(project)
+    assert {tampering.codes.split()[0] for tampering in NOTICED.values()} - {"postings"} <= found.keys()
+    project.index(code=3)
+    assert problems(project) == {}
+
+
+def test_the_remedies_mend_what_a_run_overlooks(project: Project) -> None:
+    for tampering in OVERLOOKED.values():
+        project.rows(tampering.statement)
+    before = problems(project)
+    for told in (
+        "DELETE FROM g0002.documents WHERE",
+        "g0002.postings WHERE bucket",
+        "DELETE FROM g0002.sentence_links",
+    ):
+        assert any(told in message for message in before.values())
+    for statement in REMEDIES:
+        project.rows(statement)
+    project.index(code=3)
+    assert problems(project) == {}
+
+
+def test_a_run_that_looks_at_everything_mends_commits_indexes_and_failures(project: Project) -> None:
+    mended = ("vector index dropped", "commit deleted", "failure forgotten", "failure made up")
+    for name in mended:
+        project.rows(TAMPERINGS[name].statement)
+    for table in ("structural_chunks", "chunk_embeddings", "sentence_links"):
+        committed(project, table)[0].unlink()
+    assert {"vector_index", "missing_bucket", "missing_file"} <= problems(project).keys()
+    project.index("--retry-failed", code=3)
+    assert problems(project) == {}
+
+
+def test_a_lost_database_is_made_again_from_files(project: Project, endpoint: EmbeddingServer) -> None:
+    project.rows("DROP TABLE g0002.chunks CASCADE")
+    assert "drop the schema pincite" in problems(project)["missing_tables"]
+    project.rows("DROP SCHEMA pincite, g0001, g0002 CASCADE")
+    endpoint.forget()
+    project.index(code=3)
+    assert set(endpoint.texts) <= {"dimension"}
+    assert problems(project) == {}
+
+
+# ---------------------------------------------------------------- files
+
+
+def committed(project: Project, table: str) -> list[Path]:
+    rows = project.rows(
+        "SELECT file FROM pincite.manifest WHERE table_name = %s AND rows > 0 ORDER BY committed_at DESC", table
+    )
+    return [project.state / "parquet" / file for (file,) in rows]
+
+
+@pytest.mark.parametrize(
+    "table", ["raw_documents", "parsed_elements", "chunks", "sentence_embeddings", "sentence_links"]
+)
+def test_a_file_that_is_gone_or_damaged_is_named(project: Project, table: str) -> None:
+    file = committed(project, table)[0]
+    content = file.read_bytes()
+    file.write_bytes(content[:-9] + b"x" + content[-8:])
+    assert file.name in problems(project)["damaged_file"]
+    file.unlink()
+    assert file.name in problems(project)["missing_file"]
+
+
+def test_vectors_of_another_embedder_are_told(reread: Project) -> None:
+    """A file of the first generation's vectors committed for the second."""
+    reread.rows(
+        "UPDATE pincite.manifest AS new SET file = old.file FROM pincite.manifest AS old "
+        "WHERE (new.table_name, new.bucket, new.rows) = (old.table_name, old.bucket, old.rows) "
+        "AND new.table_name = 'chunk_embeddings' AND new.file <> old.file"
+    )
+    assert "has those of" in problems(reread)["embedder"]
+
+
+def test_files_of_no_commit_are_a_note(project: Project) -> None:
+    (project.state / "parquet" / "chunks" / "left.parquet.77.partial").write_bytes(b"half")
+    ran = project.run("verify")
+    assert (ran.code, ran.json["ok"]) == (0, True)
+    assert ran.json["notes"] == ["1 files (0.0 MB) are named by no commit; `pincite generations prune` collects them"]
+
+
+# ---------------------------------------------------------------- beside others
+
+
+def test_a_run_in_progress_is_noted_and_not_waited_for(reread: Project, tmp_path: Path) -> None:
+    with Database(reread.settings["database"], tmp_path) as database, database.exclusive("index"):
+        ran = reread.run("verify")
+    assert ran.json == {
+        "ok": True,
+        "problems": [],
+        "notes": ["a run is in progress; what it is changing may show here"],
+    }
+
+
+def test_it_sees_one_moment(reread: Project) -> None:
+    """Documents that go while it reads are there for it, and their postings and links with them."""
+
+    def delete(stage: str, done: int, total: int) -> None:
+        reread.rows("DELETE FROM g0002.documents")
+
+    workspace = Workspace(locate(str(reread.config)))
+    assert verify(workspace, delete)["ok"]
+    workspace.close()
+    assert "missing_document" in problems(reread)
+
+
+def test_it_writes_nothing(reread: Project, indexed: Project) -> None:
+    reread.rows(
+        f"ALTER DATABASE {reread.rows('SELECT current_database()')[0][0]} SET default_transaction_read_only = on"
+    )
+    files = {path: path.stat().st_mtime_ns for path in indexed.state.rglob("*")}
+    assert problems(reread) == {}
+    assert {path: path.stat().st_mtime_ns for path in indexed.state.rglob("*")} == files
