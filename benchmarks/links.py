@@ -1,0 +1,92 @@
+"""RELATED_TO over 1,000 to 100,000 sentences: all of them, and after one document changed.
+
+    python benchmarks/links.py [--sentences 1000 10000 100000]
+
+The sentences are vectors of 384 dimensions from a seed: a third lie alone, most of the others in groups of
+two to eight that are alike, and a twentieth are one and the same line of boilerplate; three to a chunk, six
+to a document. Beside the seconds stand those of the bare products of the same shapes in single precision,
+taken in the same run: every block of rows against itself and those after it for the whole, one document's
+rows against all for the update. An update must give what a rebuild gives; that is checked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from pipelines.indexing.sentence_links import BLOCK, sentence_links  # noqa: E402  (path above)
+
+DIMENSION, DOCUMENT, CHUNK = 384, 6, 3
+
+
+def sentences(count: int) -> tuple[list[str], list[str], Any]:
+    """Ids in no order, chunks, and vectors of shape (count, DIMENSION)."""
+    chance = np.random.default_rng(count)
+    group = np.concatenate([np.repeat(-1 - np.arange(count // 3), 1), np.zeros(count // 20, dtype=np.int64)])
+    group = np.concatenate([group, 1 + chance.integers(0, max(1, count // 8), count - len(group))])
+    centres = chance.standard_normal((group.max() + count // 3 + 1, DIMENSION), dtype=np.float32)
+    vectors = centres[np.where(group < 0, group.max() - group, group)]
+    alike = group > 0
+    vectors[alike] += np.float32(0.25) * chance.standard_normal((int(alike.sum()), DIMENSION), dtype=np.float32)
+    vectors = vectors[chance.permutation(count)]
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    ids = [f"{value:08d}" for value in chance.permutation(count)]
+    return ids, [str(number // CHUNK) for number in range(count)], vectors
+
+
+def bare(vectors: Any, rows: int) -> float:
+    """Seconds of the products alone of the first rows with all."""
+    started = time.perf_counter()
+    for start in range(0, rows, BLOCK):
+        for other in range(start, len(vectors), BLOCK):
+            vectors[start : min(start + BLOCK, rows)] @ vectors[other : other + BLOCK].T
+    return time.perf_counter() - started
+
+
+def memory(which: str) -> float:
+    """MB that this process holds (VmRSS), or the most since the last reset (VmHWM). Linux only."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return int(status.split(f"{which}:")[1].split()[0]) / 1024
+
+
+def measure(count: int) -> None:
+    ids, chunks, vectors = sentences(count)
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    held, started = memory("VmRSS"), time.perf_counter()
+    whole = sentence_links(ids, chunks, vectors)
+    seconds, added = time.perf_counter() - started, memory("VmHWM") - held
+    told("whole", count, whole.compared, len(whole.links), seconds, bare(vectors, count), added)
+
+    vectors[:DOCUMENT] = vectors[DOCUMENT : 2 * DOCUMENT]
+    started = time.perf_counter()
+    update = sentence_links(ids, chunks, vectors, before=whole.links, known=set(ids[DOCUMENT:]))
+    seconds = time.perf_counter() - started
+    told("one document", count, update.compared, len(update.links), seconds, bare(vectors, update.compared), None)
+    if update.links != sentence_links(ids, chunks, vectors).links:
+        raise SystemExit("the update differs from a rebuild")
+
+
+def told(what: str, count: int, compared: int, links: int, seconds: float, least: float, added: float | None) -> None:
+    counts, more = f"{count:>9,}{compared:>10,}{links:>9,}", "" if added is None else f"{added:>9.0f}"
+    print(f"{what:<13}{counts}{seconds:>9.2f}{least:>9.2f}{seconds / least:>7.1f}{more}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sentences", type=int, nargs="+", default=[1000, 10_000, 100_000])
+    heads = ("", "sentences", "compared", "links", "s", "bare s", "ratio", "MB more")
+    print("{:<13}{:>9}{:>10}{:>9}{:>9}{:>9}{:>7}{:>9}".format(*heads))
+    for count in parser.parse_args().sentences:
+        measure(count)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,207 @@
+"""Loading Postgres and building vector indexes, each against its peer in the same run.
+
+    python benchmarks/loading.py [--parts copy hnsw] [--rows 50000] [--vectors 100000]
+
+copy: chunk rows of 384 dimensions and 1 KB of text, written as the pipeline writes them (every column,
+      into the generation's tables with their keys), against bare psycopg binary COPY loops: of number,
+      text and vector into a table without keys, and of the very same rows into such a table.
+hnsw: the build of the chunks' vector index against CREATE INDEX by hand on a copy of the table with the
+      same maintenance_work_mem, in turn, the best of each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.increments import DIMENSION, invented  # noqa: E402  (path above)
+from pipelines.fingerprint import document_id, fingerprint  # noqa: E402
+from pipelines.indexing.indexed_documents import DocumentFacts  # noqa: E402
+from pipelines.records import Chunk, ParsedDocument, RawDocument, Span  # noqa: E402
+from resources import index_rows  # noqa: E402
+from resources.catalog import Catalog  # noqa: E402
+from resources.database import Database  # noqa: E402
+from resources.index_tables import IndexedDocument, IndexTables  # noqa: E402
+from resources.sql_files import query  # noqa: E402
+
+PARTS = ("copy", "hnsw")
+CHUNKS_A_DOCUMENT = 100
+
+# ---------------------------------------------------------------- COPY
+
+
+def made_document(number: int, words: Sequence[str], vectors: Any) -> IndexedDocument:
+    """A document of chunks of 1 KB with a box each, and no sentences."""
+    chance = random.Random(number)
+    doc_id = document_id("s", str(number))
+    chunks = []
+    for place in range(len(vectors)):
+        text = " ".join(chance.choices(words, k=170))[:1024]
+        chunk = Chunk(
+            doc_id=doc_id, index=place, chunk_id=fingerprint(doc_id, place), section_id="s",
+            header_chain=("Notices", f"Part {place}"), block_types=("paragraph",), text=text,
+            spans=(Span(place * 1100, place * 1100 + 1024),), units=(place,), offsets=(0,), page_start=None,
+            page_end=None, boxes=(), tokens=250, metadata={}, has_overlap=False, overlap="", overlap_spans=(),
+        )  # fmt: skip
+        chunks.append(chunk)
+    return IndexedDocument(
+        raw=RawDocument(doc_id, "s", f"{number}.md", "0" * 32, 1, "text/markdown", None, None, None, None, (), {}),
+        parsed=ParsedDocument(doc_id, "Notice", False, "en", "", None, None, None, None, {}, ()),
+        facts=DocumentFacts("Notice", "notice", None, None, (), {}),
+        summary="",
+        stale=False,
+        row_hash="",
+        chunks=chunks,
+        contexts={},
+        terms={chunk.chunk_id: Counter(chunk.text.split()) for chunk in chunks},
+        vectors={chunk.chunk_id: vector for chunk, vector in zip(chunks, vectors, strict=True)},
+        sentences=[],
+        sentence_vectors={},
+    )
+
+
+def made_documents(rows: int) -> Iterator[IndexedDocument]:
+    """Vectors lie in clusters, as those of texts do."""
+    noise, words = np.random.default_rng(1), invented(random.Random(5), 4000)
+    centres = noise.standard_normal((500, DIMENSION))
+    for number in range(rows // CHUNKS_A_DOCUMENT):
+        block = centres[noise.integers(0, len(centres), CHUNKS_A_DOCUMENT)]
+        block = (block + noise.standard_normal(block.shape)).astype(np.float32)
+        yield made_document(number, words, block / np.linalg.norm(block, axis=1, keepdims=True))
+
+
+class TimedTables(IndexTables):
+    """The project's own writer; remembers the seconds of each COPY, and the memory asked for a build."""
+
+    spent: Counter[str]
+    kilobytes = 0
+
+    def _copy(self, connection: Any, name: str, types: Any, rows: Any) -> None:
+        started = time.perf_counter()
+        super()._copy(connection, name, types, rows)
+        self.spent[name] += time.perf_counter() - started  # type: ignore[assignment]
+
+    def _run(self, connection: Any, name: str, **values: Any) -> list[tuple[Any, ...]]:
+        self.kilobytes = max(self.kilobytes, values.get("kilobytes", 0))
+        return super()._run(connection, name, **values)
+
+
+def new_tables(database: Database) -> TimedTables:
+    generation = Catalog(database).create_generation("bench", {}, {}, DIMENSION, {"average_terms": 150.0}, {})
+    tables = TimedTables(database, generation)
+    tables.spent = Counter()
+    return tables
+
+
+def bare_copy(database: Database, create: str, types: Sequence[str], rows: Sequence[Sequence[Any]]) -> float:
+    """Seconds of a plain loop of write_row into a new table without keys."""
+    from pgvector.psycopg import register_vector
+
+    with database.connect() as connection:
+        register_vector(connection)
+        connection.execute("DROP TABLE IF EXISTS bare")
+        connection.execute(create)
+    with database.connect() as connection:
+        register_vector(connection)
+        started = time.perf_counter()
+        with connection.cursor() as cursor, cursor.copy("COPY bare FROM STDIN (FORMAT binary)") as copy:
+            copy.set_types(types)
+            for row in rows:
+                copy.write_row(row)
+        return time.perf_counter() - started
+
+
+def measure_copy(database: Database, rows: int) -> None:
+    documents = list(made_documents(rows))
+    numbers = {chunk.chunk_id: place for place, chunk in enumerate(c for d in documents for c in d.chunks)}
+    wide = [row for item in documents for row in index_rows.chunk_rows(item, numbers)]
+    narrow = [(row[0], row[7], row[-1]) for row in wide]
+    tables, whole, copied, bare, same = None, [], [], [], []
+    for _ in range(3):
+        bare.append(
+            bare_copy(
+                database,
+                f"CREATE TABLE bare (number int, text text, embedding vector({DIMENSION}))",
+                ("int4", "text", "vector"),
+                narrow,
+            )
+        )
+        tables = new_tables(database)
+        same.append(
+            bare_copy(database, f"CREATE TABLE bare (LIKE {tables.schema}.chunks)", index_rows.CHUNK_TYPES, wide)
+        )
+        started = time.perf_counter()
+        for bucket, first in enumerate(range(0, len(documents), 32)):
+            tables.replace(bucket, documents[first : first + 32])
+        whole.append(time.perf_counter() - started)
+        copied.append(tables.spent["copy_chunks"])
+    print(f"COPY of {len(wide)} rows of {DIMENSION} dimensions and 1 KB of text, the best of three")
+    for name, spent in (
+        ("bare, number, text and vector", min(bare)),
+        ("bare, the same rows", min(same)),
+        ("pincite, COPY of chunks", min(copied)),
+        ("pincite, documents replaced with postings", min(whole)),
+    ):
+        rate, peer = len(wide) / spent, min(bare) / spent
+        print(f"  {name:44}{rate:8,.0f} rows/s   {peer:.2f} x the first   (at least 40,000 for COPY)")
+
+
+# ---------------------------------------------------------------- HNSW
+
+
+def measure_hnsw(database: Database, vectors: int) -> None:
+    tables = new_tables(database)
+    for bucket, item in enumerate(made_documents(vectors)):
+        tables.replace(bucket % 16, [item])
+    ours: list[float] = []
+    by_hand: list[float] = []
+    with database.connect(autocommit=True) as connection:
+        connection.execute(f"CREATE TABLE by_hand AS TABLE {tables.schema}.chunks")
+        connection.execute(f"VACUUM ANALYZE by_hand, {tables.schema}.chunks")
+    for _ in range(2):
+        ours.append(tables.build_vector_indexes().seconds)
+        with database.connect(autocommit=True) as connection:
+            connection.execute(f"DROP INDEX {tables.schema}.chunks_embedding")
+            connection.execute(query("index", "more_memory"), {"kilobytes": tables.kilobytes})
+            started = time.perf_counter()
+            connection.execute("CREATE INDEX by_hand_embedding ON by_hand USING hnsw (embedding vector_cosine_ops)")
+            by_hand.append(time.perf_counter() - started)
+            connection.execute("DROP INDEX by_hand_embedding")
+    hand, own = min(by_hand), min(ours)
+    print(f"HNSW of {vectors} vectors, {tables.kilobytes >> 10} MB of maintenance_work_mem, the best of two")
+    print(f"  by hand  {hand:6.1f} s   {vectors / hand:6,.0f} vectors/s")
+    print(f"  pincite  {own:6.1f} s   {vectors / own:6,.0f} vectors/s   {own / hand:.2f} x by hand (at most 1.10)")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--rows", type=int, default=50_000, help="Rows of the COPY.")
+    parser.add_argument("--vectors", type=int, default=100_000, help="Vectors of the HNSW index.")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="pincite-bench-") as folder:
+        database = Database("embedded", Path(folder) / "state")
+        database.migrate()
+        try:
+            if "copy" in options.parts:
+                measure_copy(database, options.rows)
+            if "hnsw" in options.parts:
+                measure_hnsw(database, options.vectors)
+        finally:
+            database.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,376 @@
+"""What Dagster does by itself: schedule, sensor, retries, data versions, and the instance's settings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from assets.definitions import build_defs
+from assets.metadata import histogram, score_chart
+from assets.partitions import NIGHTLY, whole
+from assets.pictures import lines
+from assets.retries import PATIENCE
+from pipelines.errors import ModelError
+from resources import dagster_home as homes
+from resources.dagster_home import close_dead_runs, dagster_home
+from tests.dagster.test_definitions import BUCKETED, WHOLE, nodes
+from tests.fakes import EmbeddingServer, Project, content, make_project, new_database, project_copy
+
+pytestmark = [pytest.mark.integration, pytest.mark.dagster]
+
+QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+SPAN = {"dagster/asset_partition_range_start": "00", "dagster/asset_partition_range_end": "03"}
+
+
+@pytest.fixture
+def here(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project as the environment names it, nothing made of it yet."""
+    monkeypatch.setenv("PINCITE_CONFIG", str(project.config))
+    return project
+
+
+@pytest.fixture(scope="module")
+def made(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """A project indexed once, to be copied."""
+    with new_database(server_url) as url:
+        project = make_project(
+            tmp_path_factory.mktemp("made") / "project",
+            database=url,
+            embedder={"endpoint": endpoint.url, "model": "fake"},
+        )
+        project.index()
+        yield project
+
+
+@pytest.fixture
+def indexed(made: Project, server_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
+    """An indexed project, its own to change, as the environment names it."""
+    with project_copy(made, server_url, tmp_path / "copy") as copy:
+        monkeypatch.setenv("PINCITE_CONFIG", str(copy.config))
+        yield copy
+
+
+def execute(
+    instance: dg.DagsterInstance, names: list[str], tags: Mapping[str, str], config: Mapping[str, Any] = QUIET
+) -> dg.ExecuteInProcessResult:
+    assets: list[Any] = list(build_defs().assets or [])
+    return dg.materialize(
+        assets,
+        selection=names,
+        instance=instance,
+        resources=dict(build_defs().resources or {}),
+        run_config={**QUIET, **config},
+        tags=tags,
+        raise_on_error=False,
+    )
+
+
+def bucket_of(project: Project, uri: str) -> str:
+    ((bucket,),) = project.rows(
+        "SELECT ('x' || left(doc_id, 8))::bit(32)::bigint * 4 >> 32 FROM g0001.documents WHERE uri = %s", uri
+    )
+    return f"{bucket:02d}"
+
+
+# ---------------------------------------------------------------- schedule
+
+
+def test_the_schedule_is_one_run_over_all_buckets_and_off_at_first() -> None:
+    schedule = build_defs(buckets=5).resolve_schedule_def("nightly")
+    assert schedule.default_status == dg.DefaultScheduleStatus.STOPPED
+    assert (schedule.job_name, schedule.execution_timezone) == ("index", "UTC")
+    at = datetime(2026, 1, 2, 2, tzinfo=UTC)
+    (request,) = schedule.evaluate_tick(dg.build_schedule_context(scheduled_execution_time=at)).run_requests or []
+    assert request.tags["dagster/asset_partition_range_start"] == "00"
+    assert request.tags["dagster/asset_partition_range_end"] == "04"
+
+
+def test_the_run_of_the_schedule_makes_the_whole_index(here: Project) -> None:
+    defs = build_defs()
+    at = datetime(2026, 1, 2, 2, tzinfo=UTC)
+    tick = defs.resolve_schedule_def("nightly").evaluate_tick(dg.build_schedule_context(scheduled_execution_time=at))
+    (request,) = tick.run_requests or []
+    instance = dg.DagsterInstance.ephemeral()
+    result = defs.resolve_job_def("index").execute_in_process(QUIET, instance=instance, tags=dict(request.tags))
+    done = {
+        (event.asset_key.to_user_string() if event.asset_key else "", event.partition)
+        for event in result.get_asset_materialization_events()
+    }
+    assert done >= {(name, f"{number:02d}") for name in BUCKETED for number in range(4)}
+    assert done >= {(name, None) for name in WHOLE}
+    assert here.hits("annual leave")[0]["uri"] == "handbook.md"
+
+
+# ---------------------------------------------------------------- sensor
+
+
+def tick(cursor: str | None) -> dg.SensorExecutionData:
+    sensor = build_defs().resolve_sensor_def("changed_sources")
+    with dg.build_sensor_context(cursor=cursor) as context:
+        return sensor.evaluate_tick(context)
+
+
+def requested(data: dg.SensorExecutionData) -> list[str]:
+    (request,) = data.run_requests or []
+    assert {**request.tags, **SPAN} == request.tags
+    sources: list[str] = request.run_config["ops"]["raw_documents"]["config"]["sources"]
+    return sources
+
+
+def test_the_sensor_launches_once_for_each_state_of_the_sources(here: Project) -> None:
+    assert build_defs().resolve_sensor_def("changed_sources").default_status == dg.DefaultSensorStatus.STOPPED
+    first = tick(None)
+    assert requested(first) == ["docs"]
+    still = tick(first.cursor)
+    assert (still.run_requests or [], still.cursor) == ([], first.cursor)
+    assert "nothing changed: 6 files in docs" in str(still.skip_message)
+
+    cursor, keys, text = first.cursor, [(first.run_requests or [])[0].run_key], (here.docs / "boilers.txt").read_text()
+    for step in (
+        lambda: here.write("new.txt", "A new document of one sentence."),
+        lambda: here.write("boilers.txt", "The boiler is cold."),
+        lambda: here.write("boilers.txt.meta.yaml", "title: Boilers"),
+        lambda: (here.docs / "archive/keys.md").unlink(),
+        lambda: (here.docs / "visitors.html").rename(here.docs / "guests.html"),
+        lambda: os.utime(here.write("boilers.txt", text), ns=(10**18, 10**18)),
+        lambda: here.write("boilers.txt", "The boiler is cold again."),
+        lambda: os.utime(here.write("boilers.txt", text), ns=(10**18, 10**18)),
+    ):
+        step()
+        seen = tick(cursor)
+        assert requested(seen) == ["docs"]
+        keys.append((seen.run_requests or [])[0].run_key)
+        cursor = seen.cursor
+        assert not tick(cursor).run_requests
+    assert len(set(keys)) == len(keys), "a state that comes back is launched again"
+
+
+def test_a_killed_tick_asks_for_the_same_run_again(here: Project) -> None:
+    first, again = tick(None), tick(None)
+    assert [item.run_key for item in first.run_requests or []] == [item.run_key for item in again.run_requests or []]
+
+
+def test_only_the_source_that_changed_is_listed(here: Project, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    here.write("memo.txt", "A memo about the lift.", other)
+    sources = [{"name": "docs", "path": "docs"}, {"name": "other", "path": str(other), "exclude": ["*.log"]}]
+    here.configure(sources=sources)
+    first = tick(None)
+    assert requested(first) == ["docs", "other"]
+    here.write("run.log", "left out by the settings", other)
+    assert not tick(first.cursor).run_requests
+    here.write("memo.txt", "A longer memo about the lift.", other)
+    second = tick(first.cursor)
+    assert requested(second) == ["other"]
+
+    here.configure(sources=sources[:1])
+    assert requested(tick(second.cursor)) == [], "a source that is gone concerns the whole listing"
+
+
+def test_a_source_that_cannot_be_listed_is_said_and_launches_nothing(here: Project) -> None:
+    first = tick(None)
+    kept = here.docs.rename(here.folder / "elsewhere")
+    lost = tick(first.cursor)
+    assert not lost.run_requests
+    assert f"cannot list {here.docs}" in str(lost.skip_message)
+    kept.rename(here.docs)
+    assert not tick(lost.cursor).run_requests, "nothing changed meanwhile"
+
+
+def test_the_run_of_the_sensor_indexes_the_change(indexed: Project) -> None:
+    first = tick(None)
+    indexed.write("new.txt", "Umbrellas are kept in the brass stand.")
+    (request,) = tick(first.cursor).run_requests or []
+    job = build_defs().resolve_job_def("index")
+    instance = dg.DagsterInstance.ephemeral()
+    result = job.execute_in_process({**QUIET, **request.run_config}, instance=instance, tags=dict(request.tags))
+    assert result.success
+    assert indexed.hits("umbrellas brass stand")[0]["uri"] == "new.txt"
+
+
+# ---------------------------------------------------------------- data versions
+
+
+def versions(instance: dg.DagsterInstance) -> dict[tuple[str, str], str]:
+    """(asset, bucket) to the data version of its latest materialisation; each is logged once a run."""
+    found: dict[tuple[str, str], str] = {}
+    for name in BUCKETED:
+        for record in instance.fetch_materializations(dg.AssetKey(name), limit=1000).records:
+            event = record.asset_materialization
+            assert event is not None and event.partition is not None and event.tags
+            found.setdefault((name, event.partition), event.tags["dagster/data_version"])
+    return found
+
+
+def test_a_changed_document_changes_the_versions_of_its_bucket_alone(indexed: Project) -> None:
+    instance = dg.DagsterInstance.ephemeral()
+    job = build_defs().resolve_job_def("index")
+    first = job.execute_in_process(QUIET, instance=instance, tags=SPAN)
+    logged = [event.asset_key for event in first.get_asset_materialization_events()]
+    assert len(logged) == 4 * len(BUCKETED) + len(WHOLE), "one a partition"
+    before = versions(instance)
+    assert len(before) == 4 * len(BUCKETED)
+
+    assert job.execute_in_process(QUIET, instance=instance, tags=SPAN).success
+    assert versions(instance) == before, "nothing changed"
+
+    indexed.write("boilers.txt", "Boiler inspection\n\nThe boiler is now inspected every March by the engineer.\n")
+    assert job.execute_in_process(QUIET, instance=instance, tags=SPAN).success
+    after, bucket = versions(instance), bucket_of(indexed, "boilers.txt")
+    assert {partition for (_, partition), version in after.items() if before[_, partition] != version} == {bucket}
+    changed = {name for (name, partition), version in after.items() if before[name, partition] != version}
+    assert changed >= set(BUCKETED) - {"document_summaries", "chunk_contexts"}
+
+
+def test_a_materialisation_says_what_it_was_made_from(indexed: Project) -> None:
+    instance = dg.DagsterInstance.ephemeral()
+    execute(instance, ["raw_documents", "parsed_elements"], SPAN)
+    (raw,) = instance.fetch_materializations(dg.AssetKey("raw_documents"), limit=1).records
+    event = instance.get_latest_materialization_event(dg.AssetKey("parsed_elements"))
+    assert event is not None and event.asset_materialization is not None and event.asset_materialization.tags
+    tags = event.asset_materialization.tags
+    assert tags["dagster/input_event_pointer/raw_documents"] == str(raw.storage_id)
+    assert (
+        tags["dagster/code_version"] == nodes()["parsed_elements"].code_versions_by_key[dg.AssetKey("parsed_elements")]
+    )
+
+
+# ---------------------------------------------------------------- failures
+
+
+def test_a_bucket_that_failed_is_repaired_by_itself(
+    indexed: Project, made: Project, endpoint: EmbeddingServer, server_url: str, tmp_path: Path
+) -> None:
+    text = "Retention of records\n\nPersonnel files are burnt after nine years, in the yard.\n"
+    with project_copy(made, server_url, tmp_path / "clean") as clean:
+        clean.write("archive/retention.txt", text)
+        clean.index()
+        wanted = content(clean)
+    indexed.write("archive/retention.txt", text)
+    bucket = bucket_of(indexed, "archive/retention.txt")
+    instance = dg.DagsterInstance.ephemeral()
+
+    endpoint.next(endpoint.status(400))
+    with pytest.raises(ModelError, match="answered 400"):
+        build_defs().resolve_job_def("index").execute_in_process(QUIET, instance=instance, tags=SPAN)
+    assert content(indexed) != wanted
+
+    endpoint.forget()
+    one = {"dagster/asset_partition_range_start": bucket, "dagster/asset_partition_range_end": bucket}
+    again = execute(instance, list(BUCKETED), one)
+    assert again.success
+    assert {event.partition for event in again.get_asset_materialization_events()} == {bucket}
+    assert endpoint.texts
+    assert all("Personnel" in text or "Retention" in text for text in endpoint.texts), "nothing else is embedded"
+    assert execute(instance, list(WHOLE), {}).success
+    assert content(indexed) == wanted
+
+
+@pytest.mark.parametrize(("tags", "retries"), [({}, 0), ({"dagster/sensor_name": "changed_sources"}, 1)])
+def test_a_run_that_nobody_watches_tries_the_embedder_again(
+    indexed: Project, endpoint: EmbeddingServer, monkeypatch: pytest.MonkeyPatch, tags: dict[str, str], retries: int
+) -> None:
+    monkeypatch.setattr("assets.retries.PATIENCE", PATIENCE._replace(delay=0))
+    indexed.write("new.txt", "A sentence about the lighthouse at the point.")
+    endpoint.next(endpoint.status(400))
+    result = execute(dg.DagsterInstance.ephemeral(), list(BUCKETED), {**SPAN, **tags})
+    assert result.success == bool(retries)
+    assert len([event for event in result.all_events if event.is_step_up_for_retry]) == retries
+
+
+def test_patience_ends(indexed: Project, endpoint: EmbeddingServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("assets.retries.PATIENCE", PATIENCE._replace(delay=0))
+    indexed.write("new.txt", "A sentence about the harbour master.")
+    names = [name for name in BUCKETED if name not in ("sentence_embeddings", "indexed_documents")]
+    endpoint.next(*[endpoint.status(400)] * (PATIENCE.max_retries + 1))
+    result = execute(dg.DagsterInstance.ephemeral(), names, {**SPAN, "dagster/backfill": "b"})
+    assert not result.success
+    assert endpoint.faults == []
+
+
+# ---------------------------------------------------------------- the instance
+
+
+def test_the_instance_is_made_with_limits_and_retries(tmp_path: Path) -> None:
+    with dg.DagsterInstance.from_config(str(dagster_home(tmp_path))) as instance:
+        limits = instance.get_concurrency_config()
+        assert limits.run_queue_config is not None
+        assert limits.run_queue_config.max_concurrent_runs == 2
+        pools = limits.pool_config
+        assert pools.pool_granularity is not None
+        assert (pools.pool_granularity.value, pools.default_pool_limit) == ("run", 2)
+        assert instance.run_retries_enabled
+        assert (instance.run_retries_max_retries, instance.run_retries_retry_on_asset_or_op_failure) == (2, False)
+        assert instance.run_monitoring_enabled
+        assert instance.run_monitoring_max_runtime_seconds == 3 * 24 * 3600
+
+
+def test_settings_that_nobody_edited_are_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = dagster_home(tmp_path) / "dagster.yaml"
+    now = file.read_text()
+    file.write_text("telemetry:\n  enabled: false\n")
+    dagster_home(tmp_path)
+    assert file.read_text() == "telemetry:\n  enabled: false\n", "an edited one stays"
+    monkeypatch.setattr(homes, "_EARLIER", frozenset({homes._digest(file.read_bytes())}))
+    dagster_home(tmp_path)
+    assert file.read_text() == now
+
+
+def test_runs_of_a_killed_command_are_closed(tmp_path: Path) -> None:
+    with dg.DagsterInstance.from_config(str(dagster_home(tmp_path))) as instance:
+        job = build_defs(buckets=4).resolve_job_def("index")
+        run = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
+        assert close_dead_runs(instance) == [run.run_id]
+        closed = instance.get_run_by_id(run.run_id)
+        assert closed is not None and closed.status == dg.DagsterRunStatus.FAILURE
+        assert close_dead_runs(instance) == []
+
+
+# ---------------------------------------------------------------- pictures and policies
+
+
+def test_pictures_carry_their_own_data() -> None:
+    shown = histogram([3, 40, 41, 100], 32).value
+    assert shown is not None
+    assert shown.startswith("![histogram](data:image/svg+xml;base64,")
+    assert "    32–63     ██████████████████████████████ 2" in shown
+    assert "█" not in str(histogram([], 32).value)
+
+
+def test_scores_are_drawn_and_listed() -> None:
+    rows = [
+        {"generation": 1, "at": "2026-01-02T00:00:00Z", "name": "hybrid", "metrics": {"recall@5": 0.5}},
+        {"generation": 2, "at": "2026-01-03T00:00:00Z", "name": "hybrid", "metrics": {"recall@5": 0.75}},
+    ]
+    shown = score_chart(rows).value
+    assert shown is not None
+    assert "| g0002 | 2026-01-03 00:00 | hybrid | 0.75 |  |  |  |" in shown
+    assert shown.split("\n\n")[0] == lines(
+        "scores", ["g0001", "g0002"],
+        {"recall@5": [0.5, 0.75], "accuracy_page": [None, None], "mrr": [None, None], "ndcg@10": [None, None]},
+    )  # fmt: skip
+    assert "none" in str(score_chart([]).value)
+
+
+def test_a_whole_asset_takes_a_freshness_policy() -> None:
+    @whole("index", deps=[], kinds={"postgres"}, freshness=NIGHTLY)
+    def search_index() -> None:
+        """Nothing."""
+
+    assert search_index.specs_by_key[search_index.key].freshness_policy == NIGHTLY
+
+
+def test_pools_are_of_the_steps_that_call_a_model() -> None:
+    pools = {name: asset.op.pool for name, asset in nodes().items() if asset.op.pool}
+    assert pools == {
+        "document_summaries": "llm",
+        "chunk_contexts": "llm",
+        "chunk_embeddings": "embedding",
+        "sentence_embeddings": "embedding",
+    }

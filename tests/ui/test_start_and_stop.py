@@ -1,0 +1,61 @@
+"""`pincite ui` as a process: what it starts, what it refuses, what it leaves behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.fakes import Project, make_project
+from tests.ui.conftest import command, processes, serving
+
+PARTS = {"webserver": "dagster_webserver", "daemon": "dagster._daemon", "code server": "code-server"}
+
+
+def refused(project: Project, *arguments: str) -> tuple[int, str]:
+    ran = subprocess.run(command(project, "ui", *arguments), capture_output=True, text=True, timeout=120)
+    return ran.returncode, ran.stderr
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_webserver_and_daemon_start_and_end_together(tmp_path: Path, ending: signal.Signals) -> None:
+    project = make_project(tmp_path)
+    with serving(project) as served:
+        running = processes(project.state).values()
+        for name, part in PARTS.items():
+            assert any(part in line for line in running), name
+        with urllib.request.urlopen(f"{served.url}/server_info") as answer:
+            assert answer.status == 200
+
+        code, said = refused(project, "--port", "0")
+        assert (code, f"has a UI already: {served.url}" in said) == (1, True), said
+
+        served.process.send_signal(ending)
+        assert served.process.wait() == 0, served.log.read_text()
+        assert processes(project.state) == {}
+    with socket.create_server(("127.0.0.1", int(served.url.rpartition(":")[2]))):
+        pass
+
+
+def test_a_dagster_that_ends_by_itself_is_an_error(tmp_path: Path) -> None:
+    project = make_project(tmp_path)
+    with serving(project) as served:
+        (webserver,) = [pid for pid, line in processes(project.state).items() if PARTS["webserver"] in line]
+        os.kill(webserver, signal.SIGKILL)
+        assert served.process.wait() == 1
+        assert "webserver or daemon ended by itself" in served.log.read_text()
+
+
+def test_a_port_in_use_is_named_with_its_remedy(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        code, said = refused(make_project(tmp_path), "--port", port)
+    assert code == 2
+    assert f"port {port}" in said
+    assert "--port" in said
+    assert "Traceback" not in said
