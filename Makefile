@@ -7,7 +7,7 @@ SOURCE ?= $(LIBRARY)
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install index test test-ui lint bench bench-parsing library clean
+.PHONY: help install index test faults test-ui lint bench bench-parsing library clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -41,6 +41,9 @@ lint: $(STAMP)
 
 test: $(STAMP) lint  ## Lint, types, layers and every test
 	$(BIN)/python -m pytest
+
+faults: $(STAMP)  ## Kill, stop and starve runs at every named point
+	$(BIN)/python -m pytest tests/faults -m faults
 
 test-ui: $(STAMP)  ## Use the UI in Debian's chromium: lineage, metadata, checks, a backfill
 	@command -v chromium >/dev/null || { echo 'the UI is tested in chromium: apt-get install chromium, then again'; exit 1; }

@@ -82,6 +82,17 @@ def commit_row(connection: Connection[Any], row: ManifestRow) -> None:
     connection.execute(query("catalog", "commit_row"), asdict(row))
 
 
+def add_statistics(connection: Connection[Any], number: int, statistics: Mapping[str, Any]) -> GenerationRow:
+    """Freeze more statistics with whatever else the transaction writes."""
+    from psycopg.types.json import Jsonb
+
+    values = {"generation": number, "statistics": Jsonb(dict(statistics))}
+    row = connection.execute(query("catalog", "add_statistics"), values).fetchone()
+    if row is None:
+        raise IndexStateError(f"there is no generation {number}; see `pincite generations list`")
+    return GenerationRow(*row)
+
+
 class Catalog:
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -209,12 +220,8 @@ class Catalog:
 
     def add_statistics(self, number: int, statistics: Mapping[str, Any]) -> GenerationRow:
         """Freeze more statistics. Raises IndexStateError where there is no such generation."""
-        from psycopg.types.json import Jsonb
-
-        row = self._generation("add_statistics", generation=number, statistics=Jsonb(dict(statistics)))
-        if row is None:
-            raise IndexStateError(f"there is no generation {number}; see `pincite generations list`")
-        return row
+        with self.database.writing() as connection:
+            return add_statistics(connection, number, statistics)
 
     def mark_built(self, number: int, built_from: str) -> None:
         """Note the listing that the generation holds; writes nothing where it is the same."""

@@ -55,7 +55,7 @@ PROBLEMS: Mapping[str, tuple[str, str]] = {
         "postings that are not those of the chunks",
         "delete those of the bucket, `DELETE FROM {schema}.postings WHERE bucket = ...`, and run `pincite index`",
     ),
-    "terms": ("frozen frequencies of terms", "restore the database, or make another generation"),
+    "terms": ("frozen frequencies of terms", "run `pincite index`, which counts them again"),
     "missing_link": ("links missing", _RELINK),
     "extra_link": ("links too many", _RELINK),
     "changed_link": ("links that are not as Parquet has them", _RELINK),

@@ -16,7 +16,7 @@ from pipelines.schemas import from_table
 from pipelines.stages import WHOLE
 from resources import generations
 from resources.audit import audit, needed_ef_search
-from resources.catalog import ManifestRow, commit_row
+from resources.catalog import ManifestRow, add_statistics, commit_row
 from resources.index_tables import EMPTY, INDEXED_TABLES, IndexedDocument, IndexTables, index_name
 from resources.search_index import ef_search
 from resources.stage_runner import StageReport, rows_by_document
@@ -203,10 +203,13 @@ class IndexBuild:
                 frequency.update(set(terms))
                 chunks += 1
                 total += len(terms)
-        self.index.freeze_terms(frequency)
         average = statistics.get("average_terms", total / chunks if chunks else 1.0)
-        frozen = {"chunks": chunks, "average_terms": average, "terms": len(frequency)}
-        self.generation = self._catalog.add_statistics(self.generation.generation, frozen)
+        values = {"chunks": chunks, "average_terms": average, "terms": len(frequency)}
+
+        def commit(connection: Connection[Any]) -> None:
+            self.generation = add_statistics(connection, self.generation.generation, values)
+
+        self.index.freeze_terms(frequency, commit)
         self.index = IndexTables(self._workspace.database, self.generation)
 
     def _titles(self, bucket: int) -> dict[str, str]:

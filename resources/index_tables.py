@@ -166,11 +166,16 @@ class IndexTables:
 
     # ------------------------------------------------------------ statistics and links
 
-    def freeze_terms(self, frequencies: Mapping[str, int]) -> None:
-        """Set in how many chunks each term stands: once, when the generation's statistics are frozen."""
+    def freeze_terms(
+        self, frequencies: Mapping[str, int], commit: Callable[[Connection[Any]], None] | None = None
+    ) -> None:
+        """Set in how many chunks each term stands: once, when the generation's statistics are frozen.
+        `commit` takes part in the transaction."""
         with self.database.writing() as connection:
             self._run(connection, "clear_terms")
             self._copy(connection, "copy_terms", index_rows.TERM_TYPES, frequencies.items())
+            if commit:
+                commit(connection)
 
     def replace_links(self, links: Iterable[SentenceLink]) -> tuple[int, int]:
         """Make RELATED_TO these links; only rows that differ are touched. Returns (written, deleted)."""

@@ -28,12 +28,14 @@ from pathlib import Path
 from pipelines.errors import DatabaseError
 from resources.connection_address import is_full, is_transient
 from resources.postgres_account import REMEDIES
-from resources.postgres_setup import SUPERUSER, launch, socket_folder
+from resources.postgres_setup import SOCKET, SUPERUSER, launch, socket_folder
 
 Log = Callable[[str], None]
 
 START_SECONDS = 600.0
-STOP_SECONDS = 300.0
+SETTLE_SECONDS = 60.0
+HURRY_SECONDS = 20.0
+STOP_SECONDS = 60.0
 SURVIVOR_SECONDS = 90.0
 
 # A started server that is not waited for any more; kept so that its end is collected.
@@ -169,7 +171,7 @@ class PostgresServer:
         """The process that listens on the socket, from the kernel; None where nobody does."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
             try:
-                client.connect(str(self._sockets / ".s.PGSQL.5432"))
+                client.connect(str(self._sockets / SOCKET))
                 packed = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
             except OSError:
                 return None
@@ -195,6 +197,7 @@ class PostgresServer:
         process: subprocess.Popen[bytes] | None = None
         begun = time.monotonic()
         told, log_start = begun, 0
+        _children[:] = [child for child in _children if child.poll() is None]
         while True:
             listening = self._listener() is not None
             if listening and self._answers():
@@ -225,14 +228,30 @@ class PostgresServer:
             return False
         if pid == 0:
             raise DatabaseError(f"the Postgres of {self.state} runs in another container; stop it there")
+        # A server that recovers from the death of one of its processes never ends when told to stop then.
+        begun = time.monotonic()
+        while self._listener() == pid and not self._settled() and time.monotonic() - begun < SETTLE_SECONDS:
+            time.sleep(0.01)
         os.kill(pid, signal.SIGINT)
-        deadline = time.monotonic() + STOP_SECONDS
+        begun, hurried = time.monotonic(), False
         while (self.data / "postmaster.pid").exists() and self._listener() is not None:
-            if time.monotonic() > deadline:
+            waited = time.monotonic() - begun
+            if waited > HURRY_SECONDS and not hurried:
+                self._say("Postgres does not stop; it is stopped at once, and recovers at its next start")
+                os.kill(pid, signal.SIGQUIT)
+                hurried = True
+            if waited > STOP_SECONDS:
                 raise DatabaseError(f"Postgres (process {pid}) has not stopped; see {self._log_file}")
             time.sleep(0.005)
         self._collect(pid)
         return True
+
+    def _settled(self) -> bool:
+        """Whether it takes connections or refuses them for good."""
+        try:
+            return self._answers()
+        except DatabaseError:
+            return True
 
     def _collect(self, pid: int) -> None:
         """Where the server is a child of this process, wait for it, so that no zombie stays."""

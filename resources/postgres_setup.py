@@ -17,6 +17,7 @@ from resources.postgres_account import REMEDIES, Account, account_for
 
 LOG_BYTES = 8 << 20
 SUPERUSER = "pincite"
+SOCKET = ".s.PGSQL.5432"
 
 
 def binaries() -> Path:
@@ -81,6 +82,8 @@ def launch(data: Path, sockets: Path, log_file: Path) -> tuple[subprocess.Popen[
         )
     _prepare_sockets(sockets, account)
     _disown_pid_file(data)
+    # Of a killed server; a zombie or another program may have its pid.
+    (sockets / f"{SOCKET}.lock").unlink(missing_ok=True)
     if log_file.exists() and log_file.stat().st_size > LOG_BYTES:
         log_file.replace(log_file.with_suffix(".log.1"))
     with log_file.open("ab") as log:

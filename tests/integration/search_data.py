@@ -66,7 +66,7 @@ def load(
     texts = [text for document in documents for text in document.texts]
     term_lists = [terms_of(text) for text in texts]
     frequencies = Counter(term for terms in term_lists for term in set(terms))
-    generation = catalog.create_generation("k", {}, {"identity": "e"}, dimension, {"chunks": len(texts)})
+    generation = catalog.create_generation("k", {}, {"identity": "e"}, dimension, {"chunks": len(texts)}, {})
     with database.connect() as connection, connection.cursor() as cursor:
         cursor.execute(f"SET search_path = {generation.schema}, public")
         number = 0

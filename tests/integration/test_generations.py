@@ -214,8 +214,9 @@ def test_the_live_generation_receives_all_that_happens_while_another_waits(
 
 
 def test_without_its_embedder_the_live_generation_receives_deletions_and_groups(
-    project: Project, poor: EmbeddingServer
+    project: Project, poor: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("resources.embedders.endpoint._RETRIES", 0)
     with embedding_server() as gone:
         swap(project, gone, "gone")
     assert live(project) == 2

@@ -84,6 +84,7 @@ def test_floors_are_calibrated_by_language_and_shown(project: Project) -> None:
 
 
 def test_added_documents_move_no_floor_and_no_chunk_of_the_others(project: Project) -> None:
+    project.configure(publish={"drift": 100})
     project.index()
     before, frozen = chunks(project, 1), floors(project, 1)
     for number, subject in itertools.product(range(10), SUBJECTS):

@@ -201,7 +201,7 @@ OTHERS = {
         "dimension",
         "g0002.chunks has 8, the generation 16",
     ),
-    "document frequencies deleted": Tampering("DELETE FROM g0002.terms", "terms", "0 of the"),
+    "document frequencies deleted": Tampering("DELETE FROM g0002.terms", "terms", "0 of"),
     "document frequency out of range": Tampering("UPDATE g0002.terms SET documents = 99", "terms", "99 of"),
     "commit deleted": Tampering(
         "DELETE FROM pincite.manifest WHERE table_name = 'chunks' AND bucket = 2", "missing_bucket", "02 of chunks"

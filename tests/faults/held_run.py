@@ -1,0 +1,240 @@
+"""A `pincite` command as a process of its own that stops at one named point of the product's code, says
+so, and goes on when told to: what happens to it meanwhile, SIGKILL before all, happens exactly there.
+
+Nothing in the product knows of these points: the process wraps one function before it begins. It is
+forked from a server that has done the imports, which would else be most of its time.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+PATIENCE = 120
+"""Seconds after which a run that has not come to its point fails the test."""
+_CONTEXT = get_context("forkserver")
+_CONTEXT.set_forkserver_preload(["tests.faults.held_run", "tests.faults.preloaded"])
+
+Fits = Callable[..., bool]
+
+
+def _any(*_: Any, **__: Any) -> bool:
+    return True
+
+
+def _table(name: str) -> Fits:
+    return lambda tables, table, *rest, **named: table == name
+
+
+def _stage(name: str) -> Fits:
+    return lambda catalog, rows, stage, *rest, **named: stage == name
+
+
+def _copied(name: str) -> Fits:
+    return lambda tables, connection, statement, *rest, **named: statement == name
+
+
+@dataclass(frozen=True)
+class Point:
+    """`function` is MODULE:CLASS.NAME or MODULE:NAME; `when` is before it, after it, or after so many `items`
+    of the rows that it is given or gives. Only calls that `fits` are counted."""
+
+    function: str
+    when: str
+    fits: Fits = _any
+
+
+_TABLES, _PARQUET = "resources.index_tables:IndexTables", "resources.parquet_tables:ParquetTables"
+_CATALOG = "resources.catalog:Catalog"
+
+POINTS = {
+    "parsed": Point("resources.parser_pool:ParserPool.parse", "items"),
+    "embedded": Point("resources.vectors:KnownVectors.add", "before"),
+    "file half written": Point("os:fsync", "before"),
+    "file written": Point(f"{_PARQUET}.write", "after", _table("chunk_embeddings")),
+    "before a commit": Point(f"{_CATALOG}.commit", "before", _stage("chunk_embeddings")),
+    "after a commit": Point(f"{_CATALOG}.commit", "after", _stage("chunk_embeddings")),
+    "generation made": Point(f"{_CATALOG}.create_generation", "after"),
+    "terms frozen": Point(f"{_TABLES}.freeze_terms", "after"),
+    "copying chunks": Point(f"{_TABLES}._copy", "items", _copied("copy_chunks")),
+    "copying sentences": Point(f"{_TABLES}._copy", "items", _copied("copy_sentences")),
+    "before rows commit": Point("resources.index_build:commit_row", "after"),
+    "after rows commit": Point(f"{_TABLES}.replace", "after"),
+    "copying links": Point(f"{_TABLES}._copy", "items", _copied("copy_staged_links")),
+    "links loaded": Point(f"{_TABLES}.replace_links", "after"),
+    "before building": Point(f"{_TABLES}.build_vector_indexes", "before"),
+    "building": Point(f"{_TABLES}._build", "before"),
+    "index built": Point(f"{_TABLES}.build_vector_indexes", "after"),
+    "built": Point(f"{_CATALOG}.mark_built", "after"),
+    "published": Point(f"{_CATALOG}.publish", "after"),
+    "verdict": Point(f"{_CATALOG}.set_verdict", "after"),
+}
+
+
+# ---------------------------------------------------------------- in the run's process
+
+
+def _wrapped(original: Callable[..., Any], point: Point, pass_: Callable[[], None]) -> Callable[..., Any]:
+    def watched(rows: Iterable[Any]) -> Iterator[Any]:
+        for row in rows:
+            yield row
+            pass_()
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        if not point.fits(*arguments, **named):
+            return original(*arguments, **named)
+        if point.when == "items" and point.function.endswith("_copy"):
+            *others, rows = arguments
+            return original(*others, watched(rows), **named)
+        if point.when == "items":
+            return watched(original(*arguments, **named))
+        if point.when == "before":
+            pass_()
+        result = original(*arguments, **named)
+        if point.when == "after":
+            pass_()
+        return result
+
+    return call
+
+
+def wrap(name: str, number: int, wait: Callable[[], None]) -> None:
+    """Replaces the point's function by one that waits at the pass of this number."""
+    point, passes = POINTS[name], 0
+    module, _, path = point.function.partition(":")
+    holder: Any = importlib.import_module(module)
+    *classes, attribute = path.split(".")
+    for part in classes:
+        holder = getattr(holder, part)
+
+    def pass_() -> None:
+        nonlocal passes
+        passes += 1
+        if passes == number:
+            wait()
+
+    setattr(holder, attribute, _wrapped(getattr(holder, attribute), point, pass_))
+
+
+def _divide_here() -> None:
+    """Text is divided in this process, which has the models from the one it was forked from; a worker would
+    load them anew, in seconds."""
+    from resources.text_worker import TextWorker
+
+    TextWorker.start = lambda self: None  # type: ignore[method-assign,assignment,return-value]
+    TextWorker._ask = lambda self, work, *arguments: work(*arguments)  # type: ignore[method-assign]
+
+
+def _run(arguments: list[str], point: str | None, number: int, output: Path, there: Connection, limit: int) -> None:
+    os.setsid()
+    for stream, name in ((sys.stdout, "out"), (sys.stderr, "err")):
+        with open(output / name, "wb") as file:
+            os.dup2(file.fileno(), stream.fileno() if stream else 0)
+    sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
+
+    def wait() -> None:
+        there.send(point)
+        there.recv()
+
+    if point:
+        wrap(point, number, wait)
+    if limit:
+        import resource
+
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    _divide_here()
+    sys.argv = ["pincite", *arguments]
+    from pincite.cli import main
+
+    try:
+        main()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+
+
+# ---------------------------------------------------------------- in the test
+
+
+class HeldRun:
+    """A started command; `reached` waits for its point, `go_on` lets it pass."""
+
+    def __init__(self, output: Path, arguments: list[str], point: str | None, number: int, limit: int) -> None:
+        output.mkdir(parents=True, exist_ok=True)
+        self._output = output
+        self._here, there = _CONTEXT.Pipe()
+        self._process = _CONTEXT.Process(target=_run, args=(arguments, point, number, output, there, limit))
+        self._process.start()
+        there.close()
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid
+        return self._process.pid
+
+    @property
+    def out(self) -> str:
+        return self._said("out")
+
+    @property
+    def err(self) -> str:
+        return self._said("err")
+
+    def _said(self, name: str) -> str:
+        file = self._output / name
+        return file.read_text() if file.exists() else ""
+
+    def reached(self) -> None:
+        assert self._here.poll(PATIENCE), "the run has not come to its point"
+        try:
+            self._here.recv()
+        except EOFError:
+            raise AssertionError(f"the run ended before its point: {self.out} {self.err}") from None
+
+    def go_on(self) -> None:
+        self._here.send(None)
+
+    def ended(self) -> int:
+        """Its exit code, once it has ended."""
+        self._process.join(PATIENCE)
+        assert self._process.exitcode is not None, "the run has not ended"
+        return self._process.exitcode
+
+    def signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """Really: SIGKILL, and it is dead."""
+        self.signal(signal.SIGKILL)
+        assert self.ended() == -signal.SIGKILL
+
+    def close(self) -> None:
+        if self._process.is_alive():
+            self._process.kill()
+        self._process.join(PATIENCE)
+        self._here.close()
+
+
+@contextmanager
+def held_run(
+    output: Path, *arguments: str | Path, point: str | None = None, number: int = 1, file_limit: int = 0
+) -> Iterator[HeldRun]:
+    """A command that waits at the pass of this number of a point; no file that it writes may pass
+    `file_limit` bytes, where one is given."""
+    run = HeldRun(output, [str(argument) for argument in arguments], point, number, file_limit)
+    try:
+        if point:
+            run.reached()
+        yield run
+    finally:
+        run.close()

@@ -1,0 +1,116 @@
+"""The disk is full while Parquet is written, or while Postgres writes: reliability.md 4."""
+
+from __future__ import annotations
+
+import json
+import resource
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from resources.postgres_server import PostgresServer
+from tests.fakes import EmbeddingServer, Project, running_server
+from tests.faults.held_run import HeldRun, held_run
+from tests.faults.running import Clean, Reader, assert_converges, changed, edit, library_project, vectors_on_disk
+
+pytestmark = pytest.mark.integration
+
+
+@contextmanager
+def disk(folder: Path, kilobytes: int) -> Iterator[Path]:
+    """A small file system of its own at a folder; skips where this process may not mount one."""
+    folder.mkdir(parents=True)
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", str(folder)], capture_output=True, text=True
+    )
+    if made.returncode:
+        pytest.skip(f"mounting a file system is not allowed here: {made.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def fill(folder: Path) -> Path:
+    """Takes all the room that is left."""
+    ballast = folder / "ballast"
+    with ballast.open("wb", buffering=0) as file:
+        for size in (1 << 20, 4096, 1):
+            try:
+                while file.write(bytes(size)) == size:
+                    pass
+            except OSError:
+                continue
+    return ballast
+
+
+def no_file_may_grow(run: HeldRun, state: Path) -> Callable[[], None]:
+    """For the run, from now on; also Dagster's records are files."""
+    resource.prlimit(run.pid, resource.RLIMIT_FSIZE, (1000, 1000))
+    return lambda: None
+
+
+def parquet_is_full(run: HeldRun, state: Path) -> Callable[[], None]:
+    return fill(state / "parquet").unlink
+
+
+@pytest.mark.parametrize("fault", [no_file_may_grow, pytest.param(parquet_is_full, marks=pytest.mark.faults)])
+def test_a_full_disk_under_parquet(
+    fault: Callable[[HeldRun, Path], Callable[[], None]],
+    full: tuple[Project, Clean],
+    clean_after: Callable[..., Clean],
+    server_url: str,
+    endpoint: EmbeddingServer,
+    tmp_path: Path,
+) -> None:
+    clean = clean_after(edit)
+    with changed(full[0], server_url, tmp_path / "project", edit) as project, ExitStack() as stack:
+        if fault is parquet_is_full:
+            move_to(stack.enter_context(disk(tmp_path / "disk", 4096)), project.state / "parquet")
+        before = vectors_on_disk(project)
+        reader = stack.enter_context(Reader(project))
+        arguments = "index", "--config", project.config, "--json"
+        with held_run(tmp_path / "run", *arguments, point="embedded", number=2) as run:
+            mended = fault(run, project.state)
+            run.go_on()
+            assert run.ended() == 1, run.out
+            error = json.loads(run.out)["error"]
+        assert error["code"] == "disk", error
+        assert str(project.state) in error["message"]
+        assert "room" in error["message"]
+        assert reader.ask() == reader.first
+        mended()
+        assert_converges(project, endpoint, clean, before)
+
+
+@pytest.mark.faults
+def test_a_full_disk_under_postgres(full: tuple[Project, Clean], endpoint: EmbeddingServer, tmp_path: Path) -> None:
+    with disk(tmp_path / "disk", 200_000) as folder:
+        project = library_project(folder / "project", endpoint)
+        try:
+            with running_server(project.state) as url:
+                project.settings["database"] = url  # for `rows`; the settings file does not have it
+                arguments = "index", "--config", project.config, "--json"
+                with held_run(tmp_path / "run", *arguments, point="copying chunks", number=7) as run:
+                    ballast = fill(folder)
+                    run.go_on()
+                    assert run.ended() == 1, run.out
+                ballast.unlink()
+                error = json.loads(run.out)["error"]
+                assert error["code"] == "database", error
+                assert "No space left" in error["message"]
+                assert "room" in error["message"]
+                assert_converges(project, endpoint, full[1])
+        finally:
+            PostgresServer(project.state).stop(force=True)
+
+
+def move_to(disk: Path, folder: Path) -> None:
+    """The folder's files to another file system, with a link in their place."""
+    shutil.copytree(folder, disk / folder.name)
+    shutil.rmtree(folder)
+    folder.symlink_to(disk / folder.name)

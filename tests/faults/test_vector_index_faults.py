@@ -1,0 +1,123 @@
+"""The build of a vector index killed, ended or timed out: reliability.md 5."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.fakes import EmbeddingServer, Project
+from tests.faults.held_run import HeldRun, held_run
+from tests.faults.running import (
+    Change,
+    Clean,
+    Reader,
+    assert_converges,
+    assert_verified,
+    backends,
+    changed,
+    contents,
+    edit,
+    terminate,
+    unchanged,
+    until,
+    vectors_on_disk,
+)
+
+pytestmark = pytest.mark.integration
+
+BUILDING = "query LIKE 'CREATE INDEX%%' AND wait_event_type = 'Lock'"
+VALID = """SELECT i.indisvalid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+    WHERE c.relnamespace = 'g0001'::regnamespace AND c.relname = 'chunks_embedding'"""
+
+
+@contextmanager
+def writer(project: Project) -> Iterator[None]:
+    """A transaction that has written to the chunks: whoever indexes them waits for its end."""
+    with psycopg.connect(project.settings["database"]) as connection:
+        connection.execute("LOCK TABLE g0001.chunks IN ROW EXCLUSIVE MODE")
+        yield
+        connection.rollback()
+
+
+@contextmanager
+def building(project: Project, output: Path) -> Iterator[HeldRun]:
+    """A run that waits within CREATE INDEX of the chunks."""
+    with held_run(output, "index", "--config", project.config, "--json", point="building") as run, writer(project):
+        run.go_on()
+        until(lambda: backends(project, BUILDING))
+        yield run
+
+
+def ended(project: Project, run: HeldRun) -> None:
+    """By an administrator."""
+    terminate(project, BUILDING)
+
+
+def killed(project: Project, run: HeldRun) -> None:
+    """The run; the server goes on for it until it has nobody to tell."""
+    run.kill()
+
+
+def unindexed(project: Project) -> None:
+    """An edit of the live generation, whose index of the chunks somebody has dropped."""
+    edit(project)
+    project.rows("DROP INDEX g0001.chunks_embedding")
+
+
+@pytest.mark.parametrize(
+    ("change", "fault", "left"),
+    [
+        pytest.param(unindexed, ended, [(False,)], id="live-ended"),
+        pytest.param(unindexed, killed, [(False,)], id="live-killed", marks=pytest.mark.faults),
+        pytest.param(unchanged, ended, [], id="new-ended", marks=pytest.mark.faults),
+        pytest.param(unchanged, killed, [], id="new-killed", marks=pytest.mark.faults),
+    ],
+)
+def test_an_index_that_was_not_finished_is_built_by_the_next_run(
+    change: Change,
+    fault: Callable[[Project, HeldRun], None],
+    left: list[tuple[bool]],
+    empty: Project,
+    full: tuple[Project, Clean],
+    clean_after: Callable[[Change], Clean],
+    server_url: str,
+    endpoint: EmbeddingServer,
+    tmp_path: Path,
+) -> None:
+    base, clean = (empty, full[1]) if change is unchanged else (full[0], clean_after(edit))
+    with changed(base, server_url, tmp_path / "project", change) as project:
+        before = vectors_on_disk(project)
+        with building(project, tmp_path / "run") as run:
+            fault(project, run)
+            if fault is ended:
+                assert run.ended() == 1
+                error = json.loads(run.out)["error"]
+                assert error["code"] == "database" and "Postgres" in error["message"]
+            assert project.rows(VALID) == left
+            assert project.rows("SELECT count(*) FROM pincite.live") == [(int(change is unindexed),)]
+            if change is unindexed:
+                with Reader(project) as reader:
+                    assert len(reader.first) == len(reader.ask()) > 5
+        assert_converges(project, endpoint, clean, before)
+        assert project.rows(VALID) == [(True,)]
+
+
+@pytest.mark.faults
+def test_a_build_that_outlives_its_run_does_not_stop_the_next(
+    empty: Project, full: tuple[Project, Clean], server_url: str, endpoint: EmbeddingServer, tmp_path: Path
+) -> None:
+    """The server may go on building for a run that was killed, which it does not notice at once."""
+    with changed(empty, server_url, tmp_path / "project", unchanged) as project, ExitStack() as stack:
+        with building(project, tmp_path / "first") as first:
+            (orphan,) = backends(project, BUILDING)
+            first.kill()
+            second = stack.enter_context(held_run(tmp_path / "second", "index", "--config", project.config, "--json"))
+            until(lambda: backends(project, f"pid <> {orphan} AND wait_event_type = 'Lock'"))
+        assert second.ended() == 0, second.out
+        assert contents(project) == full[1].contents
+        assert_verified(project)
