@@ -40,7 +40,7 @@ lint: $(STAMP)
 	$(BIN)/lint-imports
 
 test: $(STAMP) lint  ## Lint, types, layers and every test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 faults: $(STAMP)  ## Kill, stop and starve runs at every named point
 	$(BIN)/python -m pytest tests/faults -m faults

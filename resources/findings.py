@@ -32,10 +32,10 @@ PROBLEMS: Mapping[str, tuple[str, str]] = {
     "dimension": ("vector columns of another dimension", _LOST),
     "settings": ("its settings cannot be read", "index with this version and publish the new generation"),
     "missing_bucket": ("not made", _ALL),
-    "missing_file": ("committed files that are gone", f"restore them, or {_ALL}"),
-    "damaged_file": ("files whose content is not the one in their name", f"restore them, or delete them and {_ALL}"),
-    "miscounted_file": ("files with other numbers of rows than their commits say", f"delete them and {_ALL}"),
-    "embedder": ("vectors of another embedder", f"delete the files and {_ALL}"),
+    "missing_file": ("committed files that are gone", f"restore them, or {_RUN}"),
+    "damaged_file": ("files whose content is not the one in their name", f"restore them, or delete them and {_RUN}"),
+    "miscounted_file": ("files with other numbers of rows than their commits say", f"delete them and {_RUN}"),
+    "embedder": ("vectors of another embedder", f"delete the files and {_RUN}"),
     "unfinished": ("not up to date with what it is made from", _RUN),
     "missing_document": ("documents not served", _RUN),
     "extra_document": (
@@ -65,7 +65,7 @@ PROBLEMS: Mapping[str, tuple[str, str]] = {
     "nameless_failure": ("failures without path, stage, code or reason", _ALL),
     "unrecorded_failure": ("documents failed without a record of it", _ALL),
     "false_failure": ("failures recorded of documents that did not fail", _ALL),
-    "vector_index": ("", _ALL),
+    "vector_index": ("", _RUN),
 }
 """Code to what its findings are, and the remedy; those of audit and checks say it themselves."""
 

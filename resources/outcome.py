@@ -113,7 +113,7 @@ def result(workspace: Workspace, before: Served, seconds: float) -> dict[str, An
             "sentences": _embedded(workspace, "sentence_embeddings"),
         },
         "llm": {"calls": 0, "cached": 0, "prompt_tokens": 0, "completion_tokens": 0, "cost": 0.0},
-        "seconds": {**{name: round(report.seconds, 3) for name, report in reports.items()}, "total": round(seconds, 3)},
+        "seconds": _seconds(workspace, seconds),
         "notes": _notes(workspace, row),
     }
 
@@ -137,6 +137,13 @@ def _documents(workspace: Workspace, before: Served) -> dict[str, Any]:
         "skipped": [asdict(item) for item in workspace.skipped],
         "warnings": [warning for doc_id in new for warning in said.get(doc_id, ())],
     }
+
+
+def _seconds(workspace: Workspace, total: float) -> dict[str, float]:
+    stages = {name: report.seconds for name, report in workspace.reports.items()}
+    if workspace.reports and workspace.built:
+        stages["search_index"] = workspace.built.seconds
+    return {name: round(value, 3) for name, value in {**stages, "total": total}.items()}
 
 
 def _embedded(workspace: Workspace, stage: str) -> int:

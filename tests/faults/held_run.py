@@ -21,6 +21,8 @@ from typing import Any
 
 PATIENCE = 120
 """Seconds after which a run that has not come to its point fails the test."""
+# A process forked after tokenizers has used threads waits for them for ever.
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
 _CONTEXT = get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["tests.faults.held_run", "tests.faults.preloaded"])
 
