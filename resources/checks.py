@@ -120,6 +120,17 @@ def _column(workspace: Workspace, table: str, bucket: int, name: str) -> list[st
     return values
 
 
+def before_publishing(workspace: Workspace) -> Problems:
+    """The checks of all that a generation is made of, also of what other runs than this one made."""
+    return [
+        *empty_documents(workspace, everywhere=True),
+        *text_coverage(workspace, everywhere=True),
+        *unsound_vectors(workspace, "chunk_embeddings", "chunks", everywhere=True),
+        *unsound_vectors(workspace, "sentence_embeddings", "sentences", everywhere=True),
+        *disagreements(workspace),
+    ]
+
+
 Check = Callable[["Workspace"], Problems]
 
 CHECKS: Mapping[str, tuple[str, Check]] = {

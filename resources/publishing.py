@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import IndexStateError, ModelError
 from pipelines.fingerprint import text_hash
 from resources.audit import Problems, audit, vector_index_problems
+from resources.checks import before_publishing
 from resources.document_listing import listing_output
 from resources.index_tables import IndexTables
 
@@ -71,7 +72,9 @@ def publish(workspace: Workspace) -> Built:
     build.index.build_vector_indexes(live=serving)
     counts = build.index.counts()
     audited = not serving or _share_changed(workspace, counts["documents"]) > AUDITED_SHARE
-    problems = build.missing_buckets() or (build.audit() if audited else vector_index_problems(build.index))
+    problems = build.missing_buckets() or (
+        [*before_publishing(workspace), *build.audit()] if audited else vector_index_problems(build.index)
+    )
     built = Built(number, serving and not problems, problems, counts, audited=audited)
     if not problems:
         catalog.mark_built(number, listing_output(workspace.runner))

@@ -209,6 +209,16 @@ def test_an_embedder_is_swapped_by_backfills_of_embeddings_and_index(
     assert not [evaluation for evaluation in check(project).values() if not evaluation.passed]
 
 
+def test_publishing_by_itself_looks_at_what_other_runs_made(project: Project) -> None:
+    for names in (BEFORE_STATISTICS, [*BEFORE_INDEX, "indexed_documents"], ["sentence_links"]):
+        assert materialise(project, names).success
+    project.rows("DELETE FROM g0001.documents WHERE uri = 'boilers.txt'")
+    ((_, index),) = metadata(materialise(project, ["search_index"]), "search_index")
+    assert index["published"] is False
+    assert "differs between Parquet and Postgres" in index["problems"]
+    assert project.rows("SELECT * FROM pincite.live") == []
+
+
 def test_what_was_never_made_is_named_with_its_remedy(project: Project) -> None:
     with pytest.raises(IndexStateError, match=r"bucket 02 of raw_documents.*materialise raw_documents first"):
         materialise(project, ["parsed_elements"], ("02",))
