@@ -15,6 +15,7 @@ from psycopg import sql
 from resources.catalog import Catalog
 from resources.database import Database
 from resources.postgres_server import PostgresServer
+from tests.fakes import EmbeddingServer, embedding_server, kept_workers
 
 _numbers = itertools.count(1)
 
@@ -68,3 +69,17 @@ def database(fresh_url: str, tmp_path: Path) -> Iterator[Database]:
 @pytest.fixture
 def catalog(database: Database) -> Catalog:
     return Catalog(database)
+
+
+@pytest.fixture(scope="module")
+def workers() -> Iterator[None]:
+    """Runs of the command in this process keep their parser and text worker from one to the next."""
+    with kept_workers():
+        yield
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[EmbeddingServer]:
+    """An embeddings endpoint on loopback that records what it is asked for."""
+    with embedding_server() as server:
+        yield server

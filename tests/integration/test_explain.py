@@ -20,7 +20,6 @@ from tests.fakes import (
     DOCUMENTS,
     EmbeddingServer,
     Project,
-    embedding_server,
     kept_workers,
     make_project,
     new_database,
@@ -36,12 +35,6 @@ WAY = [
 MADE = WAY[1:]
 FIRST = {"first with these settings", "new document"}
 MINUTES = "The council adopted the budget of the observatory. Members approved the telescope repairs.\n"
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[EmbeddingServer]:
-    with embedding_server() as server:
-        yield server
 
 
 @pytest.fixture(scope="module")

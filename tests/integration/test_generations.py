@@ -17,13 +17,12 @@ from tests.fakes import (
     EmbeddingServer,
     Project,
     embedding_server,
-    kept_workers,
     make_project,
     new_database,
     project_copy,
 )
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
 
 TOPICS = {
     "vault": "The vault key is held by the registrar of the archive.",
@@ -40,18 +39,6 @@ TOPICS = {
     "choir": "The choir sings carols beneath the old oak in December.",
 }
 SAME, WORSE = "same", "worse"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def workers() -> Iterator[None]:
-    with kept_workers():
-        yield
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[EmbeddingServer]:
-    with embedding_server() as server:
-        yield server
 
 
 @pytest.fixture(scope="module")

@@ -21,8 +21,6 @@ from tests.fakes import (
     DOCUMENTS,
     EmbeddingServer,
     Project,
-    embedding_server,
-    kept_workers,
     make_model,
     make_project,
     new_database,
@@ -30,7 +28,7 @@ from tests.fakes import (
     run_command,
 )
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
 
 ROOT = Path(__file__).parents[2]
 HIT = {
@@ -52,18 +50,6 @@ class Indexed:
     project: Project
     result: dict[str, Any]
     texts: list[str]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def workers() -> Iterator[None]:
-    with kept_workers():
-        yield
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[EmbeddingServer]:
-    with embedding_server() as server:
-        yield server
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,6 @@ import pytest
 from tests.fakes import (
     EmbeddingServer,
     Project,
-    embedding_server,
     kept_workers,
     make_project,
     new_database,
@@ -37,12 +36,6 @@ def text_of(first: str, number: int, paragraphs: int = 8) -> str:
     return "\n\n".join(
         f"{subjects[at // 2 % 2]} This is rule {number * 100 + at} of its kind." for at in range(paragraphs)
     )
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[EmbeddingServer]:
-    with embedding_server() as server:
-        yield server
 
 
 @pytest.fixture

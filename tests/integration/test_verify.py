@@ -12,24 +12,12 @@ from resources.database import Database
 from resources.settings_file import locate
 from resources.verification import verify
 from resources.workspace import Workspace
-from tests.fakes import EmbeddingServer, Project, embedding_server, kept_workers, make_project, new_database
+from tests.fakes import EmbeddingServer, Project, make_project, new_database
 from tests.fakes import project_copy as copied
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
 
 NOTICE = "The {} gate of the old town hall is locked by the porter at nine in the evening.\n"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def workers() -> Iterator[None]:
-    with kept_workers():
-        yield
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[EmbeddingServer]:
-    with embedding_server() as server:
-        yield server
 
 
 @pytest.fixture(scope="module")

@@ -10,23 +10,11 @@ from typing import Any
 import pytest
 
 from resources import generations
-from tests.fakes import EmbeddingServer, Project, embedding_server, kept_workers, make_model, make_project, new_database
+from tests.fakes import EmbeddingServer, Project, make_model, make_project, new_database
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
 
 FERRY = "The ferry crosses the river twice an hour in summer."
-
-
-@pytest.fixture(scope="module", autouse=True)
-def workers() -> Iterator[None]:
-    with kept_workers():
-        yield
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[EmbeddingServer]:
-    with embedding_server() as server:
-        yield server
 
 
 @pytest.fixture
