@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
 
@@ -11,6 +12,7 @@ sys.path.insert(0, str(ROOT))
 
 from pydantic import BaseModel  # noqa: E402
 
+from pipelines.enrichment_settings import RoleSettings, RolesSettings  # noqa: E402
 from pipelines.settings import Settings, SourceSettings  # noqa: E402
 
 INTRODUCTION = """\
@@ -31,6 +33,8 @@ def kind_of(annotation: Any) -> str:
     arguments = [item for item in get_args(annotation) if item is not Ellipsis]
     if arguments and all(isinstance(item, str) for item in arguments):
         return " or ".join(f"`{item}`" for item in arguments)
+    if getattr(annotation, "__origin__", None) is Mapping:
+        return "mapping"
     if getattr(annotation, "__origin__", None) is tuple:
         return f"list of {kind_of(arguments[0])}"
     return " or ".join(kind_of(item) for item in arguments if item is not type(None)) or annotation.__name__
@@ -39,6 +43,8 @@ def kind_of(annotation: Any) -> str:
 def default_of(value: Any) -> str:
     if value is None:
         return "–"
+    if value == {}:
+        return "`{}`"
     if isinstance(value, tuple):
         return f"`[{', '.join(value)}]`"
     return f"`{value}`"
@@ -60,6 +66,9 @@ def page() -> str:
     for name, field in Settings.model_fields.items():
         if isinstance(field.default, BaseModel):
             parts += ["", f"## `{name}`\n", table(type(field.default))]
+    parts += ["", "### `llm.roles`\n", f"{RolesSettings.__doc__}\n", "| role | for |", "|---|---|"]
+    parts += [f"| `{name}` | {field.description} |" for name, field in RolesSettings.model_fields.items()]
+    parts += ["", "Each role has\n", table(RoleSettings)]
     return "\n".join(parts) + "\n"
 
 

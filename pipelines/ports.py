@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -42,6 +42,57 @@ class CountingEmbedder(TextEmbedder, Protocol):
 
     def load(self) -> None:
         """Makes it ready, so that what it is made of has been read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What a language model is asked: rendered texts, and pictures as PNG or JPEG. The reply has at most
+    `most_tokens`; `top_logprobs` alternatives of its first token are told."""
+
+    system: str
+    user: str
+    most_tokens: int
+    images: tuple[bytes, ...] = ()
+    top_logprobs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """As the model gave it. `finish` as the endpoint says (`stop`, `length`, `content_filter`); `logprobs`
+    are (token, natural logarithm of its probability) of the first token's alternatives; `key` is the
+    fingerprint of model, parameters and prompt under which it is kept."""
+
+    text: str
+    finish: str = "stop"
+    logprobs: tuple[tuple[str, float], ...] = ()
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NoReply:
+    """A prompt without a usable reply. code: `unusable` (the model was asked as often as allowed, the
+    message says what was wrong), `unreachable` (the endpoint did not answer), `rejected` (it refused
+    the request: wrong key, model or parameters), `pending` (in a batch), `budget` (llm.max_cost is spent)."""
+
+    code: str
+    message: str
+    key: str = ""
+
+
+ReplyCheck = Callable[[Reply], str | None]
+"""Why a reply cannot be used; None where it can."""
+
+
+class LanguageModel(Protocol):
+    """The model of one role. Replies are kept by model, parameters and prompt: none is bought twice."""
+
+    @property
+    def name(self) -> str:
+        """The model's name at its endpoint."""
+
+    def replies(self, prompts: Iterable[Prompt], unusable: ReplyCheck) -> Iterator[Reply | NoReply]:
+        """One for each prompt, in order. The prompts are taken lazily, in the caller's thread, a bounded
+        number ahead of the replies; several are asked at once."""
 
 
 class SentenceSplitter(Protocol):

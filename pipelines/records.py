@@ -262,18 +262,29 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class DocumentSummary:
+    """method: off, extractive, llm, or fallback: extractive because no reply of the model could be used,
+    as `note` says. `reply` is the key under which the model's reply is kept."""
+
     doc_id: str
     text: str
     method: str
+    model: str = ""
+    reply: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkContext:
+    """Fields as of DocumentSummary."""
+
     doc_id: str
     index: int
     chunk_id: str
     text: str
     method: str
+    model: str = ""
+    reply: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

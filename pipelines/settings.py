@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
+from pipelines.enrichment_settings import EnrichmentSettings, LlmSettings
 from pipelines.errors import SettingsError
-
-
-class Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+from pipelines.query_settings import QuerySettings
+from pipelines.section import Section
 
 
 class SourceSettings(Section):
@@ -75,13 +74,6 @@ class SentenceSettings(Section):
     related_most: int = Field(2, ge=0, le=2, description="Most RELATED_TO links from one sentence.")
 
 
-class EnrichmentSettings(Section):
-    summary: Literal["off", "extractive"] = Field("extractive", description="Document summary put before each chunk.")
-    context: Literal["off", "extractive"] = Field("extractive", description="Context put after each chunk.")
-    summary_characters: int = Field(250, ge=40, description="Longest summary.")
-    context_characters: int = Field(250, ge=40, description="Longest context.")
-
-
 class EmbedderSettings(Section):
     preset: Literal["auto", "english-small", "multilingual-small"] | None = Field(
         None, description="A shipped model; auto (the default) chooses by the corpus's languages."
@@ -108,15 +100,6 @@ class EmbedderSettings(Section):
     def chosen_preset(self) -> str | None:
         """The preset by name, `auto` included; None where a model is named."""
         return self.preset or (None if self.model else "auto")
-
-
-class QuerySettings(Section):
-    strategy: Literal["dense", "lexical", "hybrid"] = Field("hybrid", description="How candidates are found.")
-    rerank: tuple[Literal["none", "weighted"], ...] = Field(("none",), description="Rerankers, in sequence.")
-    candidates: int = Field(20, ge=1, le=1000, description="Candidates fetched before reranking.")
-    half_life_days: float = Field(365.0, gt=0, description="Age at which the recency factor halves.")
-    metadata_keys: tuple[str, ...] = Field((), description="Metadata keys that --filter may name.")
-    important_sections: tuple[str, ...] = Field((), description="More patterns of section names that weigh high.")
 
 
 class PublishSettings(Section):
@@ -149,6 +132,7 @@ class Settings(Section):
     sentences: SentenceSettings = SentenceSettings()
     enrichment: EnrichmentSettings = EnrichmentSettings()
     embedder: EmbedderSettings = EmbedderSettings()
+    llm: LlmSettings = LlmSettings()
     query: QuerySettings = QuerySettings()
     publish: PublishSettings = PublishSettings()
     schedule: ScheduleSettings = ScheduleSettings()
@@ -159,6 +143,15 @@ class Settings(Section):
         for name in names:
             if names.count(name) > 1:
                 raise ValueError(f"two sources are named {name!r}")
+        return self
+
+    @model_validator(mode="after")
+    def _buyable(self) -> Settings:
+        try:
+            for name in self.enrichment.bought:
+                self.llm.role(name)
+        except SettingsError as error:
+            raise ValueError(str(error)) from None
         return self
 
 
@@ -176,15 +169,20 @@ def shaped_as(settings: Settings, recorded: Mapping[str, Any]) -> Settings:
     return settings_from(values, "the settings of the generation")
 
 
+def _section_of(annotation: Any) -> Any:
+    """The section that an annotation holds: itself, or what a list, a mapping or an option is of."""
+    if isinstance(annotation, type) and issubclass(annotation, Section):
+        return annotation
+    return next((found for part in get_args(annotation) if (found := _section_of(part))), None)
+
+
 def _fields_at(location: tuple[Any, ...]) -> list[str]:
     """Names valid at a place in the tree of settings."""
-    model: Any = Settings
+    section: Any = Settings
     for part in location:
-        if isinstance(part, int):
-            continue
-        annotation = model.model_fields[part].annotation
-        model = annotation if isinstance(annotation, type) else SourceSettings
-    return list(model.model_fields)
+        if isinstance(part, str) and part in section.model_fields:
+            section = _section_of(section.model_fields[part].annotation)
+    return list(section.model_fields)
 
 
 def _explain(error: dict[str, Any]) -> str:

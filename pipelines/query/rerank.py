@@ -18,7 +18,7 @@ from functools import lru_cache
 from pipelines.errors import SettingsError
 from pipelines.ports import Passage
 from pipelines.query.results import Scored
-from pipelines.settings import QuerySettings
+from pipelines.query_settings import QuerySettings
 
 WEIGHTS: Mapping[str, float] = {"similarity": 0.50, "recency": 0.20, "hierarchy": 0.20, "adjacency": 0.10}
 

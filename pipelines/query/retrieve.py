@@ -15,7 +15,7 @@ from pipelines.query.deduplicate import distinct
 from pipelines.query.fuse import DEFAULT_FUSION, FUSIONS, Rankings
 from pipelines.query.rerank import RERANKERS, RerankContext
 from pipelines.query.results import Hit, Scored
-from pipelines.settings import QuerySettings
+from pipelines.query_settings import QuerySettings
 from pipelines.terms import terms_of
 
 Embed = Callable[[Sequence[str]], Vectors]

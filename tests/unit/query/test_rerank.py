@@ -16,7 +16,7 @@ from pipelines.query.rerank import (
     similarity_factors,
     weighted,
 )
-from pipelines.settings import QuerySettings
+from pipelines.query_settings import QuerySettings
 
 SETTINGS = QuerySettings()
 

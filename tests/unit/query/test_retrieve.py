@@ -12,7 +12,7 @@ from pipelines.errors import UsageError
 from pipelines.ports import Candidate, Filters, Passage, Vectors
 from pipelines.query.results import hit_json, query_json
 from pipelines.query.retrieve import Question, retrieve
-from pipelines.settings import QuerySettings
+from pipelines.query_settings import QuerySettings
 
 SETTINGS = QuerySettings(candidates=2)
 

@@ -1,0 +1,116 @@
+"""The settings of enrichment and of the language models it, queries and answers are bought from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import Field
+
+from pipelines.errors import SettingsError
+from pipelines.section import Section
+
+Mode = Literal["off", "extractive", "llm"]
+
+
+class EnrichmentSettings(Section):
+    summary: Mode = Field("extractive", description="Document summary put before each chunk.")
+    context: Mode = Field("extractive", description="Context put after each chunk.")
+    summary_characters: int = Field(250, ge=40, description="Longest summary.")
+    context_characters: int = Field(250, ge=40, description="Longest context.")
+    summary_window: int = Field(10, ge=1, description="Chunks that a summary is made from: the first and last half.")
+    context_window: int = Field(4, ge=0, description="Neighbours that the prompt of a context shows.")
+    prompts: str | None = Field(
+        None,
+        description="Folder of prompts of your own, named as the shipped ones (`summary.en.md`); those that are not "
+        "there are the shipped ones. Relative to the settings file.",
+    )
+
+    @property
+    def bought(self) -> tuple[str, ...]:
+        """The roles that enrichment asks a language model for."""
+        return tuple(name for name in ("summary", "context") if getattr(self, name) == "llm")
+
+
+class RoleSettings(Section):
+    base_url: str | None = Field(None, description="Another endpoint than `llm.base_url`.")
+    model: str | None = Field(None, description="Another model than `llm.model`.")
+    api_key_env: str | None = Field(None, description="Another key than that of `llm.api_key_env`.")
+    temperature: float | None = Field(None, ge=0, le=2, description="Another temperature than `llm.temperature`.")
+
+
+class RolesSettings(Section):
+    """Each may name another model and endpoint; figures are described only where their role is given."""
+
+    summary: RoleSettings = Field(RoleSettings(), description="Document summaries.")
+    context: RoleSettings = Field(RoleSettings(), description="Chunk contexts.")
+    figure: RoleSettings | None = Field(None, description="Descriptions of figures, by a model that sees.")
+    hyde: RoleSettings = Field(RoleSettings(), description="Hypothetical passages and other wordings of a question.")
+    rerank: RoleSettings = Field(RoleSettings(), description="The rerankers `logprob` and `listwise`.")
+    answer: RoleSettings = Field(RoleSettings(), description="Answers of `pincite ask`.")
+
+
+class PriceSettings(Section):
+    prompt: float = Field(ge=0, description="Price of a million prompt tokens.")
+    completion: float = Field(ge=0, description="Price of a million completion tokens.")
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A model for one task, all told. `temperature` is None where none is sent."""
+
+    name: str
+    base_url: str
+    model: str
+    api_key_env: str
+    temperature: float | None
+    price: PriceSettings | None
+
+
+class LlmSettings(Section):
+    base_url: str | None = Field(None, description="Base URL of an OpenAI-compatible endpoint, such as "
+                                 "`https://api.openai.com/v1`.")  # fmt: skip
+    model: str | None = Field(None, description="The model's name at the endpoint.")
+    api_key_env: str = Field("OPENAI_API_KEY", description="Environment variable that holds the endpoint's key.")
+    temperature: float | None = Field(0.0, ge=0, le=2, description="Nothing (`null`) sends none, as some models want.")
+    completion_limit: Literal["max_tokens", "max_completion_tokens"] = Field(
+        "max_tokens", description="Name under which the endpoint takes the bound of a reply."
+    )
+    timeout_seconds: float = Field(60.0, gt=0, description="Longest time of one call.")
+    concurrency: int = Field(4, ge=1, le=256, description="Calls under way at once.")
+    requests_per_minute: int = Field(0, ge=0, description="Most calls a minute; 0 is no limit of ours.")
+    tokens_per_minute: int = Field(0, ge=0, description="Most tokens a minute, as estimated; 0 is no limit of ours.")
+    retries: int = Field(5, ge=0, description="How often a call is made again that got no answer (429, 5xx, time out).")
+    longest_wait_seconds: float = Field(60.0, gt=0, description="Longest pause before a call is made again.")
+    attempts: int = Field(3, ge=1, description="How often a model is asked when its replies cannot be used.")
+    batch: bool = Field(
+        False, description="Buy enrichment through the endpoint's batch API: one run submits, a later one collects."
+    )
+    currency: str = Field("USD", min_length=1, description="Of the prices.")
+    prices: Mapping[str, PriceSettings] = Field(
+        {}, description="By model: `{prompt: 0.15, completion: 0.60}`, for a million tokens each."
+    )
+    max_cost: float | None = Field(None, ge=0, description="Most that one run of `index` may spend.")
+    roles: RolesSettings = RolesSettings()
+
+    def role(self, name: str) -> Role:
+        """The model for a task: that of the role where it names one, else the common one.
+
+        Raises SettingsError where neither names a model and an endpoint."""
+        own: RoleSettings = getattr(self.roles, name) or RoleSettings()
+        model, base_url = own.model or self.model, own.base_url or self.base_url
+        if not model or not base_url:
+            missing = " and ".join(key for key, value in (("base_url", base_url), ("model", model)) if not value)
+            raise SettingsError(
+                f"the role {name!r} needs a language model, but {missing} is not set: set llm.base_url and llm.model, "
+                f"or llm.roles.{name}, in pincite.yaml"
+            )
+        return Role(
+            name,
+            base_url,
+            model,
+            own.api_key_env or self.api_key_env,
+            own.temperature if own.temperature is not None else self.temperature,
+            self.prices.get(model),
+        )
