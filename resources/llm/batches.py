@@ -1,0 +1,304 @@
+"""Prompts bought by the batch API of an endpoint: one run submits, a later one collects.
+
+A batch is recorded before it is submitted, and carries a fingerprint of its prompts: one that a run was
+killed over is found again at the endpoint, not bought twice.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import chain, islice
+from typing import IO, Any, TypeVar
+
+from pipelines.ports import NoReply, Prompt, Reply, ReplyCheck
+from resources.llm.batch_files import URL, Part, Spool, answers
+from resources.llm.endpoint import CallFailed, Completion, request_body, storable
+from resources.llm.model import AT_ONCE, BoughtModel, Said
+from resources.llm.replies import reply_row
+from resources.sql_files import query
+
+T = TypeVar("T")
+
+MARK = "pincite"
+"""Under which a batch's metadata carry its fingerprint."""
+_UNDER_WAY = frozenset({"validating", "in_progress", "finalizing", "cancelling"})
+_OF_NO_USE = frozenset({"failed", "cancelling", "cancelled"})
+_KEPT_SECONDS = 30 * 86400
+_NO_API = frozenset({404, 405, 501})
+
+
+@dataclass(frozen=True, slots=True)
+class OpenBatch:
+    """A batch that was not collected yet; without an id where a run ended while it submitted it."""
+
+    number: int
+    fingerprint: str
+    batch_id: str | None
+    keys: Sequence[str]
+    submitted_at: datetime
+
+
+@dataclass
+class Outcomes:
+    """What one call of `replies` found out, by key: why there is no reply yet, and which were collected now."""
+
+    without: dict[str, NoReply] = field(default_factory=dict)
+    collected: set[str] = field(default_factory=set)
+
+    def refuse(self, keys: Iterable[str], code: str, message: str) -> None:
+        self.without.update((key, NoReply(code, message, key)) for key in keys)
+
+
+class BatchModel(BoughtModel):
+    """Implements ports.LanguageModel: all prompts are taken before the first reply is given, those that are
+    not kept are submitted, and are `pending` until a later run."""
+
+    def replies(self, prompts: Iterable[Prompt], unusable: ReplyCheck) -> Iterator[Said]:
+        self.hope()
+        with self.store.held():
+            found = Outcomes()
+            self._collect(found)
+            with Spool() as spool:
+                keys = self._spooled(iter(prompts), unusable, spool, found)
+                for part in spool.parts:
+                    self._submit(part, found)
+            asked = [found.without.get(key) for key in set(keys)]
+            self.count(pending=sum(said is not None and said.code == "pending" for said in asked))
+            for start in range(0, len(keys), AT_ONCE):
+                chunk = keys[start : start + AT_ONCE]
+                known = self.known(chunk)
+                for key in chunk:
+                    said = found.without.get(key) or known[key].reply
+                    assert said is not None, key
+                    yield said
+
+    def _spooled(self, prompts: Iterator[Prompt], unusable: ReplyCheck, spool: Spool, found: Outcomes) -> list[str]:
+        """The keys of all prompts; requests for those that are to be bought are written to the spool."""
+        keys: list[str] = []
+        seen: set[str] = set()
+        while chunk := [(self.key_of(prompt), prompt) for prompt in islice(prompts, AT_ONCE)]:
+            keys += [key for key, _ in chunk]
+            fresh = {key: prompt for key, prompt in chunk if key not in seen}
+            seen |= fresh.keys()
+            known = self.known(fresh.keys())
+            for key, prompt in fresh.items():
+                said = self.settled(key, known.get(key), unusable)
+                if isinstance(said, int):
+                    self._ask_for(key, prompt, said, spool, found)
+                    continue
+                if isinstance(said, Reply):
+                    found.without.pop(key, None)
+                else:
+                    found.without.setdefault(key, said)  # one that is asked again waits for its batch
+                self.count(cached=key not in found.collected)
+        return keys
+
+    def _ask_for(self, key: str, prompt: Prompt, asked: int, spool: Spool, found: Outcomes) -> None:
+        if key in found.without:
+            return
+        try:
+            self.reserve(prompt)
+        except CallFailed as failed:
+            found.refuse([key], failed.code, failed.message)
+            return
+        spool.add(key, request_body(self.role, self.settings.completion_limit, prompt, self.temperature(asked)))
+
+    # ------------------------------------------------------------ submitting
+
+    def _submit(self, part: Part, found: Outcomes) -> None:
+        mark = part.fingerprint(self.name)
+        values = {"fingerprint": mark, "keys": part.keys, "stage": self.account.stage, "model": self.name,
+                  "generation": self.account.generation, "run_id": self.account.run_id}  # fmt: skip
+        number = self._one("record_batch", base_url=self.role.base_url, **values)
+        try:
+            batch_id = self._created(part, mark)
+        except CallFailed as failed:
+            message, none = failed.message, failed.status in _NO_API
+            if none:
+                message = f"{self.endpoint.where} has no batch API ({message}); set llm.batch to false in pincite.yaml"
+            if failed.code == "rejected":
+                self._execute("forget_batch", number=number)
+            found.refuse(part.keys, failed.code, message)
+            return
+        self._execute("batch_submitted", number=number, batch_id=batch_id)
+        found.refuse(part.keys, "pending", f"in batch {batch_id} since {_told(datetime.now(UTC))}")
+
+    def _created(self, part: Part, mark: str) -> str:
+        """The id of the batch of these requests: of one that the endpoint has already, else of a new one."""
+        uploaded: list[str] = []
+        known = self._known_batches()
+
+        def upload(client: Any, headers: dict[str, str]) -> str:
+            part.file.seek(0)
+            file = client.files.create(file=("prompts.jsonl", part.file), purpose="batch", extra_headers=headers)
+            return str(file.id)
+
+        def create(client: Any, headers: dict[str, str]) -> str:
+            # Looked for each time: a call that seemed to fail may have made it.
+            if made := _found(client, headers, mark, known):
+                return made
+            if not uploaded:
+                uploaded.append(upload(client, headers))
+            batch = client.batches.create(
+                input_file_id=uploaded[0], endpoint=URL, completion_window="24h", metadata={MARK: mark},
+                extra_headers=headers,
+            )  # fmt: skip
+            return str(batch.id)
+
+        return self._call(create)
+
+    def _known_batches(self) -> set[str]:
+        """Batches of the endpoint that a run has recorded, collected ones too."""
+        return {row[0] for row in self._rows("known_batches", base_url=self.role.base_url)}
+
+    # ------------------------------------------------------------ collecting
+
+    def _collect(self, found: Outcomes) -> None:
+        values = {"base_url": self.role.base_url, "model": self.name, "stage": self.account.stage}
+        for row in self._rows("open_batches", **values):
+            batch = OpenBatch(*row)
+            try:
+                self._look_at(batch, found)
+            except CallFailed as failed:
+                where = f"in batch {batch.batch_id or '(being submitted)'} since {_told(batch.submitted_at)}"
+                found.refuse(batch.keys, "pending", f"{where}, which could not be looked at: {failed.message}")
+
+    def _look_at(self, batch: OpenBatch, found: Outcomes) -> None:
+        """Raises CallFailed where the endpoint does not answer."""
+        batch_id = batch.batch_id or self._recovered(batch)
+        if batch_id is None:
+            self._execute("forget_batch", number=batch.number)
+            return
+        if batch.batch_id is None:
+            self._execute("batch_submitted", number=batch.number, batch_id=batch_id)
+        try:
+            state = self._call(lambda client, headers: client.batches.retrieve(batch_id, extra_headers=headers))
+        except CallFailed as failed:
+            if failed.status != 404:
+                raise
+            self._execute("batch_collected", number=batch.number, state="gone")
+            return
+        if state.status in _UNDER_WAY:
+            found.refuse(batch.keys, "pending", f"in batch {batch_id} since {_told(batch.submitted_at)}")
+            return
+        with ExitStack() as opened:
+            ids = [file_id for file_id in (state.output_file_id, state.error_file_id) if file_id]
+            files = [opened.enter_context(self._downloaded(file_id)) for file_id in ids]
+            answered = self._keep(batch, state, chain.from_iterable(files))
+        found.collected |= answered
+        if state.status == "failed":
+            errors = getattr(state.errors, "data", None) or []
+            said = "; ".join(str(error.message or error.code) for error in errors) or "no reason was given"
+            left = [key for key in batch.keys if key not in answered]
+            message = f"batch {batch_id} failed: {self.endpoint.safe(said)}; the next run submits its prompts again"
+            found.refuse(left, "rejected", message)
+
+    def _recovered(self, batch: OpenBatch) -> str | None:
+        """The id of a batch that a run was submitting when it ended; None where it did not come to that."""
+        known = self._known_batches()
+        try:
+            return self._call(lambda client, headers: _found(client, headers, batch.fingerprint, known))
+        except CallFailed as failed:
+            if failed.status not in _NO_API:
+                raise
+        return None
+
+    def _downloaded(self, file_id: str) -> IO[bytes]:
+        """A file of the endpoint, as a temporary one. One that is there no more is empty."""
+        file = tempfile.TemporaryFile(prefix="pincite-batch-")  # noqa: SIM115 - the caller closes it
+
+        def read(client: Any, headers: dict[str, str]) -> None:
+            file.seek(0)
+            file.truncate()
+            with client.files.with_streaming_response.content(file_id, extra_headers=headers) as response:
+                for part in response.iter_bytes():
+                    file.write(part)
+
+        try:
+            self._call(read)
+        except CallFailed as failed:
+            if failed.status != 404:
+                file.close()
+                raise
+        file.seek(0)
+        return file
+
+    def _keep(self, batch: OpenBatch, state: Any, lines: Iterator[bytes]) -> set[str]:
+        """Keeps all that a batch brought, and that it was collected, in one transaction. Which keys it
+        answered. What a completed batch left out counts as an attempt; what an expired or cancelled one
+        did not come to does not."""
+        answered: set[str] = set()
+        missing = set(batch.keys)
+        bought: list[Completion] = []
+        most = {"most": self.settings.attempts}
+        with self.store.transaction() as connection, connection.pipeline(), connection.cursor() as cursor:
+            for key, said in answers(lines):
+                if key not in missing:
+                    continue
+                missing.remove(key)
+                if isinstance(said, str):
+                    message = f"in batch {state.id}: {self.endpoint.safe(said)}"
+                    cursor.execute(query("llm", "count_failure"), self._failure(key, message) | most)
+                    continue
+                answered.add(key)
+                bought.append(said)
+                cursor.execute(query("llm", "keep_reply"), reply_row(key, said, self.price(said), self.account))
+            if state.status == "completed":
+                message = f"batch {state.id} ended without an answer to it"
+                cursor.executemany(
+                    query("llm", "count_failure"), [self._failure(key, message) | most for key in sorted(missing)]
+                )
+            cursor.execute(query("llm", "batch_collected"), {"number": batch.number, "state": state.status})
+        self.count_completions(bought)
+        return answered
+
+    def _failure(self, key: str, message: str) -> dict[str, Any]:
+        account = self.account
+        return {"key": key, "message": storable(message), "stage": account.stage, "model": account.model,
+                "run_id": account.run_id, "generation": account.generation}  # fmt: skip
+
+    # ------------------------------------------------------------ within
+
+    def _call(self, ask: Callable[[Any, dict[str, str]], T]) -> T:
+        """By the endpoint's client, made again where it got no answer. Raises CallFailed."""
+
+        def once() -> T:
+            try:
+                return self.endpoint.call(ask)
+            except CallFailed as failed:
+                if failed.status in _NO_API:
+                    failed.hopeless = False  # a batch or file is gone, or all of them: other calls may do
+                raise
+
+        return self.patience.call(once, threading.Event())
+
+    def _rows(self, name: str, **values: Any) -> list[tuple[Any, ...]]:
+        with self.store.transaction() as connection:
+            return connection.execute(query("llm", name), values).fetchall()
+
+    def _one(self, name: str, **values: Any) -> Any:
+        return self._rows(name, **values)[0][0]
+
+    def _execute(self, name: str, **values: Any) -> None:
+        with self.store.transaction() as connection:
+            connection.execute(query("llm", name), values)
+
+
+def _found(client: Any, headers: dict[str, str], mark: str, known: Collection[str]) -> str | None:
+    """A batch at the endpoint that carries a fingerprint, and is not a known one."""
+    for batch in client.batches.list(limit=100, extra_headers=headers):
+        if batch.created_at and batch.created_at < time.time() - _KEPT_SECONDS:
+            return None
+        if (batch.metadata or {}).get(MARK) == mark and batch.id not in known and batch.status not in _OF_NO_USE:
+            return str(batch.id)
+    return None
+
+
+def _told(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -1,0 +1,294 @@
+"""One call of an OpenAI-compatible endpoint: what is sent, what came back, and what went wrong.
+
+The key of an endpoint is read when a call is made and kept nowhere. Endpoints repeat it in their errors, and
+the client's exceptions hold the request: so an error's text is masked, and no exception is chained.
+"""
+
+from __future__ import annotations
+
+import base64
+import email.utils
+import json
+import math
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from pipelines.enrichment_settings import LlmSettings, Role
+from pipelines.ports import Prompt, Reply
+from pipelines.pricing import estimated_tokens, prompt_tokens
+
+T = TypeVar("T")
+
+MALFORMED = "malformed"
+"""`finish` of an answer that is no chat completion."""
+
+_NO_KEY = "none"
+_PASSING = frozenset({408, 409, 425, 429})
+_HOPELESS = frozenset({401, 402, 403, 404})
+_LARGEST_ANSWER = 1 << 24
+_LONGEST_ERROR = 300
+_MOST_TOKENS = 1 << 40
+_LEAST_LOGPROB = -9999.0
+_SENDABLE = re.compile("[\x21-\x7e]+")
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+class CallFailed(Exception):
+    """A call without an answer. code: `unreachable` or `rejected`, as of ports.NoReply. `passing` where the
+    same call may succeed later, after `retry_after` seconds if the endpoint says so; `hopeless` where no other
+    prompt would fare better; `status` is that of HTTP, 0 where there was none."""
+
+    def __init__(
+        self, message: str, code: str = "unreachable", passing: bool = True, hopeless: bool = False, status: int = 0
+    ) -> None:
+        super().__init__(message)
+        self.message, self.code, self.passing, self.hopeless, self.status = message, code, passing, hopeless, status
+        self.retry_after: float | None = None
+
+    def __str__(self) -> str:
+        return self.message
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A reply and what it took; `estimated_tokens` are those of both kinds that the endpoint did not tell."""
+
+    reply: Reply
+    prompt_tokens: int
+    completion_tokens: int
+    estimated_tokens: int = 0
+
+
+def request_body(role: Role, completion_limit: str, prompt: Prompt, temperature: float | None) -> dict[str, Any]:
+    """The JSON of a chat completion."""
+    content: Any = prompt.user
+    if prompt.images:
+        content = [{"type": "text", "text": prompt.user}]
+        content += [{"type": "image_url", "image_url": {"url": _data_url(image)}} for image in prompt.images]
+    system = [{"role": "system", "content": prompt.system}] if prompt.system else []
+    body = {"model": role.model, "messages": [*system, {"role": "user", "content": content}],
+            completion_limit: prompt.most_tokens}  # fmt: skip
+    if temperature is not None:
+        body["temperature"] = temperature
+    if prompt.top_logprobs:
+        body |= {"logprobs": True, "top_logprobs": prompt.top_logprobs}
+    return body
+
+
+def _data_url(image: bytes) -> str:
+    kind = "png" if image.startswith(b"\x89PNG") else "jpeg"
+    return f"data:image/{kind};base64,{base64.b64encode(image).decode()}"
+
+
+class Endpoint:
+    """The endpoint of a role. Threads share one client, which retries nothing by itself."""
+
+    def __init__(self, role: Role, settings: LlmSettings) -> None:
+        self.role, self.settings = role, settings
+        self.where = f"the language model endpoint {_shown(role.base_url)} (model {role.model!r})"
+        self._lock = threading.Lock()
+        self._client: Any = None
+
+    def complete(self, prompt: Prompt, temperature: float | None) -> Completion:
+        """Raises CallFailed."""
+        body = request_body(self.role, self.settings.completion_limit, prompt, temperature)
+        answer = self.call(lambda client, headers: self._read(client, headers, body))
+        read = _json(answer)
+        if isinstance(read, dict) and read.get("error") and not read.get("choices"):
+            raise self._error_in_answer(read["error"])
+        return completion(read, prompt)
+
+    def call(self, ask: Callable[[Any, dict[str, str]], T]) -> T:
+        """What `ask(client, headers)` gives. Raises CallFailed for whatever goes wrong in it."""
+        key = self._key()
+        failed: CallFailed
+        if not _SENDABLE.fullmatch(key):
+            raise self._unusable_key()  # libraries log what they cannot send
+        try:
+            return ask(self._shared_client(), {"Authorization": f"Bearer {key}"})
+        except CallFailed as error:
+            failed = error
+        except Exception as error:
+            failed = self._failed(error, key)
+        # Not in the handler: what is raised there carries the client's exception, and that the request.
+        raise failed
+
+    def close(self) -> None:
+        with self._lock:
+            if self._client is not None:
+                self._client.close()
+            self._client = None
+
+    def _shared_client(self) -> Any:
+        with self._lock:
+            if self._client is None:
+                import openai
+
+                self._client = openai.OpenAI(
+                    base_url=self.role.base_url, api_key=_NO_KEY, max_retries=0, timeout=self.settings.timeout_seconds
+                )
+            return self._client
+
+    def _read(self, client: Any, headers: dict[str, str], body: Mapping[str, Any]) -> bytes:
+        """The answer, read in parts: the client's own limit is on the pause between two of them, and some
+        endpoints send blanks for as long as the model thinks."""
+        end = time.monotonic() + self.settings.timeout_seconds
+        parts, size = [], 0
+        create = client.chat.completions.with_streaming_response.create
+        with create(**body, extra_headers=headers) as response:
+            for part in response.iter_bytes():
+                parts.append(part)
+                size += len(part)
+                if time.monotonic() > end or size > _LARGEST_ANSWER:
+                    limit = "llm.timeout_seconds" if size <= _LARGEST_ANSWER else "the largest answer that is read"
+                    raise CallFailed(f"{self.where} did not end its answer within {limit}")
+        return b"".join(parts)
+
+    # ------------------------------------------------------------ errors
+
+    def _failed(self, error: Exception, key: str) -> CallFailed:
+        import openai
+
+        if isinstance(error, openai.APIStatusError):
+            return self._refused(error, key)
+        if isinstance(error, openai.APITimeoutError):
+            return CallFailed(f"{self.where} did not answer within llm.timeout_seconds "
+                              f"({self.settings.timeout_seconds:g})")  # fmt: skip
+        transport = type(error).__module__.partition(".")[0].startswith(("httpx", "httpcore"))
+        kind = type(error.__cause__ or error).__name__
+        if isinstance(error, (openai.APIConnectionError, OSError)) or transport:
+            return CallFailed(f"{self.where} did not answer: {kind}; check that it runs and that llm.base_url is right")
+        return CallFailed(f"{self.where} cannot be asked: {kind}; check llm.base_url", "rejected", False, True)
+
+    def _unusable_key(self) -> CallFailed:
+        said = f"the key in the environment variable {self.role.api_key_env} has characters that a key cannot have"
+        return CallFailed(f"{self.where} cannot be asked: {said}", "rejected", passing=False, hopeless=True)
+
+    def _refused(self, error: Any, key: str) -> CallFailed:
+        status, spent = int(error.status_code), error.code == "insufficient_quota"
+        body = error.body if isinstance(error.body, dict) else {}
+        said = masked(str(body.get("message") or error.message), key)
+        passing = (status in _PASSING or (status >= 500 and status != 501)) and not spent
+        hopeless = status in _HOPELESS or spent
+        remedy = ""
+        if status in (401, 403):
+            remedy = f"; check the key in the environment variable {self.role.api_key_env}"
+        elif status == 404:
+            remedy = "; check llm.base_url and the model's name"
+        failed = CallFailed(
+            f"{self.where} answered {status}: {said}{remedy}",
+            "unreachable" if passing else "rejected", passing, hopeless, status,
+        )  # fmt: skip
+        failed.retry_after = retry_after(error.response.headers, time.time())
+        return failed
+
+    def _error_in_answer(self, error: Any) -> CallFailed:
+        """Some gateways answer 200 with the error of the model behind them."""
+        said = error.get("message") if isinstance(error, dict) else error
+        return CallFailed(f"{self.where} answered with an error: {self.safe(said)}")
+
+    def safe(self, said: object) -> str:
+        """What the endpoint said, without its key."""
+        return masked(str(said), self._key())
+
+    def _key(self) -> str:
+        return os.environ.get(self.role.api_key_env, "").strip() or _NO_KEY
+
+
+def _shown(url: str) -> str:
+    """An address without the user and password that may stand in it."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
+
+
+def masked(text: str, key: str) -> str:
+    """One bounded line without the key of the endpoint."""
+    text = text.replace(key, "***") if key != _NO_KEY else text
+    text = re.sub(r"(?i)(bearer)\s+[^\s\"',}]+", r"\1 ***", text)
+    return storable(" ".join(text.split()))[:_LONGEST_ERROR]
+
+
+def retry_after(headers: Mapping[str, str], now: float) -> float | None:
+    """Seconds from `now` (Unix time) that the endpoint asks to wait; None where it does not."""
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        value = headers.get(name)
+        if value is None:
+            continue
+        try:
+            seconds = float(value) * unit
+        except ValueError:
+            try:
+                seconds = email.utils.parsedate_to_datetime(value).timestamp() - now
+            except ValueError:
+                continue
+        if math.isfinite(seconds):
+            return max(0.0, seconds)
+    return None
+
+
+# ---------------------------------------------------------------- the answer
+
+
+def storable(text: str) -> str:
+    """Without what Postgres does not take: NUL, and halves of surrogate pairs."""
+    return _UNSTORABLE.sub("", text)
+
+
+def _json(answer: bytes) -> Any:
+    try:
+        return json.loads(answer)
+    except (ValueError, RecursionError):
+        return None
+
+
+def completion(read: Any, prompt: Prompt | None) -> Completion:
+    """The first choice of a chat completion, as JSON has it; MALFORMED where it has none.
+
+    What the endpoint does not tell of tokens is estimated from the prompt, where that is at hand."""
+    read = read if isinstance(read, dict) else {}
+    choices = read.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else None
+    message = choice.get("message") if choice else None
+    if choice and isinstance(message, dict):
+        finish = storable(str(choice.get("finish_reason") or "stop"))
+        reply = Reply(storable(_text(message.get("content"))), finish, _first_logprobs(choice.get("logprobs")))
+    else:
+        reply = Reply("", MALFORMED)
+    usage = read.get("usage") if isinstance(read.get("usage"), dict) else {}
+    counts, estimated = [], 0
+    for name, estimate in (
+        ("prompt_tokens", prompt_tokens(prompt) if prompt else 0),
+        ("completion_tokens", estimated_tokens(reply.text)),
+    ):
+        told = usage.get(name)
+        if isinstance(told, int) and 0 <= told < _MOST_TOKENS:
+            counts.append(told)
+        else:
+            counts.append(estimate)
+            estimated += estimate
+    return Completion(reply, counts[0], counts[1], estimated)
+
+
+def _text(content: Any) -> str:
+    """A message's content: text, or parts of which some are text."""
+    if isinstance(content, list):
+        return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
+    return content if isinstance(content, str) else ""
+
+
+def _first_logprobs(logprobs: Any) -> tuple[tuple[str, float], ...]:
+    """(Token, natural logarithm) of the alternatives of the first token."""
+    try:
+        first = logprobs["content"][0]
+        pairs = [(item["token"], float(item["logprob"])) for item in first.get("top_logprobs") or [first]]
+    except (TypeError, LookupError, ValueError, AttributeError):
+        return ()
+    return tuple(
+        (storable(str(token)), value if math.isfinite(value) else _LEAST_LOGPROB) for token, value in pairs
+    )  # fmt: skip

@@ -1,0 +1,52 @@
+"""Language models by role, as the settings name them."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from pipelines.errors import SettingsError
+from pipelines.settings import Settings
+from resources.llm.batches import BatchModel
+from resources.llm.limits import Limits, Sleep
+from resources.llm.model import BoughtModel
+from resources.llm.replies import Account, ReplyStore
+
+BATCHED = frozenset({"summary", "context", "figure"})
+"""Roles that can wait for a batch; at the others somebody waits."""
+
+
+@cache
+def shared_limits(base_url: str, calls: int, tokens: int) -> Limits:
+    """Those of an endpoint, for every model at it in this process."""
+    return Limits(calls, tokens)
+
+
+def language_model(
+    settings: Settings,
+    role: str,
+    store: ReplyStore,
+    *,
+    run_id: str = "",
+    generation: int | None = None,
+    stage: str = "",
+    retry_rejected: bool = False,
+    sleep: Sleep | None = None,
+) -> BoughtModel:
+    """The model of a role, whose replies are kept under a run, generation and stage (the role where none is
+    named). What one run may spend is bounded (llm.max_cost); calls without a run, as of queries, are not.
+
+    Raises SettingsError where no model is named, or its price is not although llm.max_cost bounds it."""
+    llm = settings.llm
+    chosen = llm.role(role)
+    budget = None
+    if run_id and llm.max_cost is not None:
+        if chosen.price is None:
+            raise SettingsError(
+                f"llm.max_cost bounds what a run may spend, but llm.prices has no price for the model "
+                f"{chosen.model!r}; add it in pincite.yaml (0 for a model that costs nothing)"
+            )
+        budget = store.budget(run_id, llm.max_cost)
+    kind = BatchModel if llm.batch and role in BATCHED else BoughtModel
+    account = Account(stage or role, chosen.model, run_id, generation, llm.currency)
+    limits = shared_limits(chosen.base_url, llm.requests_per_minute, llm.tokens_per_minute)
+    return kind(chosen, llm, store, account, limits, budget, retry_rejected, sleep)

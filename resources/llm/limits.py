@@ -1,0 +1,152 @@
+"""How often an endpoint is asked: calls and tokens a minute, pauses, retries, and when to leave it alone."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TypeVar
+
+from resources.llm.endpoint import CallFailed
+
+T = TypeVar("T")
+Sleep = Callable[[float], object]
+"""Waits for so many seconds, or less: what waits looks again at the clock, and whether it shall stop."""
+
+FAILURES_IN_A_ROW = 3
+"""Calls that failed for good one after another, after which a model is not asked again in a run."""
+_WINDOW_SECONDS = 60.0
+_FIRST_WAIT_SECONDS = 1.0
+
+
+class Stopped(Exception):
+    """The replies are not wanted any more."""
+
+
+class Limits:
+    """What all calls to an endpoint share: at most so many calls and tokens in any minute (0 is no limit), and
+    a pause that the endpoint asked for. Calls start in the order in which they came."""
+
+    def __init__(self, calls: int, tokens: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most_calls, self._most_tokens, self._clock = calls, tokens, clock
+        self._lock = threading.Lock()
+        self._starts: deque[tuple[float, int]] = deque()
+        self._held_until = 0.0
+
+    def wait(self, tokens: int, sleep: Sleep, stopped: Callable[[], bool]) -> None:
+        """Until a call of so many tokens may start. Raises Stopped."""
+        with self._lock:
+            start = self._reserved(tokens)
+        while True:
+            if stopped():
+                raise Stopped
+            pause = max(start, self._held_until) - self._clock()
+            if pause <= 0:
+                return
+            sleep(pause)
+
+    def hold(self, seconds: float) -> None:
+        """No call starts before that."""
+        with self._lock:
+            self._held_until = max(self._held_until, self._clock() + seconds)
+
+    def _reserved(self, tokens: int) -> float:
+        """When a call may start: not before those that came before it, and when a minute has passed since
+        enough of them. One that is larger than the limit starts alone."""
+        start = max(self._clock(), self._starts[-1][0] if self._starts else 0.0)
+        while self._starts and (self._starts[0][0] + _WINDOW_SECONDS <= start or self._full(tokens)):
+            start = max(start, self._starts.popleft()[0] + _WINDOW_SECONDS)
+        self._starts.append((start, tokens))
+        return start
+
+    def _full(self, tokens: int) -> bool:
+        if self._most_calls and len(self._starts) >= self._most_calls:
+            return True
+        return bool(self._most_tokens) and sum(count for _, count in self._starts) + tokens > self._most_tokens
+
+
+class Patience:
+    """Makes calls again that got no answer, and gives up on an endpoint that answers nobody.
+
+    `gave_up` says why no more calls are made; threads share all of this."""
+
+    def __init__(
+        self,
+        limits: Limits,
+        retries: int,
+        longest_wait_seconds: float,
+        sleep: Sleep | None = None,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self.gave_up: str | None = None
+        self._code = "unreachable"
+        self._limits, self._retries, self._longest = limits, retries, longest_wait_seconds
+        self._sleep, self._jitter = sleep, jitter
+        self._lock = threading.Lock()
+        self._failures = 0
+
+    def call(self, ask: Callable[[], T], stopping: threading.Event, tokens: int = 0) -> T:
+        """What `ask` gives, once it does. Raises CallFailed, or Stopped once that is set."""
+        sleep = self._sleep or stopping.wait
+        for tried in range(self._retries + 1):
+            self._require_hope()
+            self._limits.wait(tokens, sleep, stopping.is_set)
+            self._require_hope()
+            try:
+                given = ask()
+            except CallFailed as failed:
+                self._after(failed, last=tried == self._retries)
+                if not failed.passing or tried == self._retries:
+                    raise
+            else:
+                self._answered()
+                return given
+            # Full jitter, so that calls that failed together do not come back together.
+            sleep(min(self._longest, _FIRST_WAIT_SECONDS * 2.0**tried) * self._jitter())
+        raise AssertionError("unreachable")
+
+    def _after(self, failed: CallFailed, last: bool) -> None:
+        wait = failed.retry_after
+        if failed.passing and wait is not None and wait > self._longest:
+            failed.passing, failed.hopeless = False, True
+            failed.message += f"; it asks to be left alone for {wait:.0f} s, more than llm.longest_wait_seconds"
+        elif failed.passing and wait is not None:
+            self._limits.hold(wait)
+        if failed.passing and not last:
+            return
+        with self._lock:
+            # A prompt that is refused by itself (400) says that the endpoint is there.
+            self._failures = self._failures + 1 if failed.code == "unreachable" else 0
+            if self.gave_up is None and (failed.hopeless or self._failures >= FAILURES_IN_A_ROW):
+                self._code, self.gave_up = failed.code, failed.message
+
+    def _answered(self) -> None:
+        with self._lock:
+            self._failures = 0
+
+    def _require_hope(self) -> None:
+        if self.gave_up is not None:
+            message = f"not asked, as the endpoint answers nobody; the next run asks again: {self.gave_up}"
+            raise CallFailed(message, self._code, passing=False)
+
+
+class Budget:
+    """What a run may spend, shared by its models and their threads. Estimates are set aside before a call."""
+
+    def __init__(self, most: float, spent: float = 0.0) -> None:
+        self._most, self._committed = most, spent
+        self._lock = threading.Lock()
+
+    def reserve(self, cost: float) -> bool:
+        """Sets so much aside; false where it is not left."""
+        with self._lock:
+            if self._committed + cost > self._most:
+                return False
+            self._committed += cost
+            return True
+
+    def settle(self, reserved: float, actual: float) -> None:
+        with self._lock:
+            self._committed += actual - reserved

@@ -1,0 +1,241 @@
+"""The model of one role: replies that are kept are read, the others bought, several at once."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from pipelines.enrichment_settings import LlmSettings, Role
+from pipelines.ports import NoReply, Prompt, Reply, ReplyCheck
+from pipelines.pricing import cost, prompt_tokens
+from pipelines.prompts import prompt_key
+from resources.llm.endpoint import MALFORMED, CallFailed, Completion, Endpoint
+from resources.llm.limits import Budget, Limits, Patience, Sleep, Stopped
+from resources.llm.workers import Workers
+
+if TYPE_CHECKING:
+    from resources.llm.replies import Account, KeptReply, ReplyStore
+
+AT_ONCE = 64
+"""Prompts that are looked up together."""
+OTHER_TEMPERATURE = 0.3
+"""Of a second attempt where the first had none: the same request would get the same reply."""
+IN_FILES = frozenset({"summary", "context"})
+"""Roles whose replies an index carries."""
+_LONGEST_FAREWELL_SECONDS = 10.0
+
+Said = Reply | NoReply
+Buy = Callable[[str, Prompt, int], Future[Said]]
+"""Of (key, prompt, how often it was asked already)."""
+
+
+@dataclass
+class Spent:
+    """By this model so far. `cached` prompts took no call; `pending` ones are in a batch."""
+
+    calls: int = 0
+    cached: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float = 0.0
+    pending: int = 0
+
+
+class BoughtModel:
+    """Implements ports.LanguageModel. What `retry_rejected` asks for again are prompts that no usable reply
+    could be bought for. Without a run (`account.run_id`), as for queries, each `replies` hopes anew."""
+
+    def __init__(
+        self,
+        role: Role,
+        settings: LlmSettings,
+        store: ReplyStore,
+        account: Account,
+        limits: Limits,
+        budget: Budget | None = None,
+        retry_rejected: bool = False,
+        sleep: Sleep | None = None,
+    ) -> None:
+        self.role, self.settings, self.store, self.account = role, settings, store, account
+        self.endpoint = Endpoint(role, settings)
+        self.spent = Spent()
+        self._limits, self._budget, self._sleep = limits, budget, sleep
+        self._retry_rejected = retry_rejected
+        self._tried_again: set[str] = set()
+        self._counting = threading.Lock()
+        self.patience: Patience
+        self.hope(anew=True)
+
+    @property
+    def name(self) -> str:
+        return self.role.model
+
+    @property
+    def gave_up(self) -> str | None:
+        """Why no more calls are made in this run; None where they are."""
+        return self.patience.gave_up
+
+    def replies(self, prompts: Iterable[Prompt], unusable: ReplyCheck) -> Iterator[Said]:
+        """One for each prompt, in order. Raises DatabaseError where what was bought cannot be kept."""
+        self.hope()
+        stopping, workers = threading.Event(), Workers(self.settings.concurrency)
+        buy = partial(self._purchase, unusable=unusable, stopping=stopping)
+        with self.store.held():
+            try:
+                yield from self._in_order(
+                    iter(prompts), unusable, lambda *bought: workers.submit(partial(buy, *bought))
+                )
+            finally:
+                # Calls under way are paid for: they have a while to end, so that what they bring is kept.
+                stopping.set()
+                workers.stop(min(self.settings.timeout_seconds, _LONGEST_FAREWELL_SECONDS))
+
+    def hope(self, anew: bool = False) -> None:
+        """An endpoint that answered nobody is asked again, where there is no run that it ended for."""
+        if anew or not self.account.run_id:
+            wait, retries = self.settings.longest_wait_seconds, self.settings.retries
+            self.patience = Patience(self._limits, retries, wait, self._sleep)
+
+    def close(self) -> None:
+        """Lets go of the endpoint's connections."""
+        self.endpoint.close()
+
+    # ------------------------------------------------------------ what is known
+
+    def key_of(self, prompt: Prompt) -> str:
+        return prompt_key(self.role.model, self.role.temperature, prompt)
+
+    def known(self, keys: Collection[str]) -> dict[str, KeptReply]:
+        """What is kept of these prompts. The files of an index have no replies of the other roles."""
+        return self.store.get(keys, seek=self.role.name in IN_FILES) if keys else {}
+
+    def settled(self, key: str, kept: KeptReply | None, unusable: ReplyCheck) -> Said | int:
+        """What is known of a prompt suffices, or how often it was asked already in this round."""
+        if kept is None:
+            return 0
+        rejected, asked = kept.rejected, kept.attempts
+        if kept.reply is not None:
+            reason = unusable(kept.reply)
+            if reason is None:
+                return kept.reply
+            rejected = reason if asked >= self.settings.attempts else None
+            self.store.refuse(key, rejected)
+        if rejected is None:
+            return min(asked, self.settings.attempts - 1)
+        if self._retry_rejected and key not in self._tried_again:
+            self._tried_again.add(key)
+            return 0
+        return NoReply("unusable", rejected, key)
+
+    def count(self, **more: float) -> None:
+        with self._counting:
+            for name, number in more.items():
+                setattr(self.spent, name, getattr(self.spent, name) + number)
+
+    # ------------------------------------------------------------ buying
+
+    def _in_order(self, prompts: Iterator[Prompt], unusable: ReplyCheck, buy: Buy) -> Iterator[Said]:
+        waiting: deque[Said | Future[Said]] = deque()
+        flying: dict[str, Future[Said]] = {}
+        more = True
+        while more or waiting:
+            while more and len(waiting) <= 2 * self.settings.concurrency:
+                taken = list(islice(prompts, AT_ONCE))
+                more = len(taken) == AT_ONCE
+                waiting.extend(self._begun(taken, unusable, buy, flying))
+            if waiting:
+                said = waiting.popleft()
+                yield said.result() if isinstance(said, Future) else said
+
+    def _begun(
+        self, prompts: Sequence[Prompt], unusable: ReplyCheck, buy: Buy, flying: dict[str, Future[Said]]
+    ) -> Iterator[Said | Future[Said]]:
+        """What is kept, or will be bought. A prompt whose reply is under way waits for that one."""
+        for key in [key for key, future in flying.items() if future.done()]:
+            del flying[key]
+        keys = [self.key_of(prompt) for prompt in prompts]
+        known = self.known(set(keys) - flying.keys())
+        for key, prompt in zip(keys, prompts, strict=True):
+            found = flying[key] if key in flying else self.settled(key, known.get(key), unusable)
+            if isinstance(found, int):
+                found = flying[key] = buy(key, prompt, found)
+            else:
+                self.count(cached=1)
+            yield found
+
+    def _purchase(self, key: str, prompt: Prompt, asked: int, unusable: ReplyCheck, stopping: threading.Event) -> Said:
+        try:
+            return self._bought(key, prompt, asked, unusable, stopping)
+        except CallFailed as failed:
+            return NoReply(failed.code, failed.message, key)
+        except Stopped:
+            return NoReply("unreachable", "the run was stopped before the model was asked", key)
+        except BaseException:
+            stopping.set()  # what cannot be kept is not bought
+            raise
+
+    def _bought(self, key: str, prompt: Prompt, asked: int, unusable: ReplyCheck, stopping: threading.Event) -> Said:
+        reason = ""
+        for attempt in range(asked, self.settings.attempts):
+            completion = self._asked(prompt, attempt, stopping)
+            self.keep(key, completion)
+            reply = replace(completion.reply, key=key)
+            found = "the endpoint's answer is no chat completion" if reply.finish == MALFORMED else unusable(reply)
+            if found is None:
+                return reply
+            reason = found
+            self.store.refuse(key, reason if attempt + 1 == self.settings.attempts else None)
+        return NoReply("unusable", reason, key)
+
+    def _asked(self, prompt: Prompt, attempt: int, stopping: threading.Event) -> Completion:
+        reserved, actual = self.reserve(prompt), 0.0
+        try:
+            completion = self.patience.call(
+                lambda: self.endpoint.complete(prompt, self.temperature(attempt)),
+                stopping,
+                prompt_tokens(prompt) + prompt.most_tokens,
+            )
+            actual = self.price(completion)
+            return completion
+        finally:
+            if self._budget:
+                self._budget.settle(reserved, actual)
+
+    def keep(self, key: str, completion: Completion) -> None:
+        """Before it is judged: it is paid for."""
+        self.store.add(key, completion, self.price(completion), self.account)
+        self.count_completions([completion])
+
+    def count_completions(self, completions: Sequence[Completion]) -> None:
+        self.count(
+            calls=len(completions),
+            prompt_tokens=sum(item.prompt_tokens for item in completions),
+            completion_tokens=sum(item.completion_tokens for item in completions),
+            cost=sum(map(self.price, completions)),
+        )
+
+    def price(self, completion: Completion) -> float:
+        return cost(self.role.price, completion.prompt_tokens, completion.completion_tokens)
+
+    def temperature(self, attempt: int) -> float | None:
+        """Of the first attempt (0) that of the settings; of a later one a warmer, where that is zero."""
+        return OTHER_TEMPERATURE if attempt and self.role.temperature == 0 else self.role.temperature
+
+    def reserve(self, prompt: Prompt) -> float:
+        """Sets the estimated cost of a call aside. Raises CallFailed (`budget`)."""
+        estimate = cost(self.role.price, prompt_tokens(prompt), prompt.most_tokens)
+        if self._budget and not self._budget.reserve(estimate):
+            most, currency = self.settings.max_cost, self.settings.currency
+            raise CallFailed(
+                f"llm.max_cost ({most:g} {currency}) leaves no room for another call of model {self.name!r}; raise it, "
+                "or run again: what was bought is kept",
+                "budget",
+                passing=False,
+            )
+        return estimate

@@ -1,0 +1,229 @@
+"""Replies of language models, kept in Postgres by model, parameters and prompt: none is bought twice.
+
+A reply is written when it arrives, by the thread that got it, before anything is made of it. The rows that
+were made of replies carry them too (Parquet), so that a database that was lost is filled from there.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import DatabaseError
+from pipelines.ports import Reply
+from pipelines.records import FALLBACK, LLM
+from resources.database import Database
+from resources.llm.endpoint import Completion, storable
+from resources.llm.limits import Budget
+from resources.sql_files import query
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+    from resources.parquet_tables import ParquetTables
+
+BOUGHT_TABLES = ("document_summaries", "chunk_contexts")
+"""Tables whose rows carry the replies that they were made of."""
+_ROWS_AT_ONCE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What a reply is bought for, and how it is paid."""
+
+    stage: str
+    model: str
+    run_id: str
+    generation: int | None
+    currency: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeptReply:
+    """What is known of a prompt: a reply, or why none is bought any more (`rejected`), or neither where it was
+    asked `attempts` times and may be asked again."""
+
+    reply: Reply | None
+    rejected: str | None
+    attempts: int
+
+
+class ReplyStore:
+    """The replies of a database. Threads share it, by a connection of its own.
+
+    `tables` are those of the state, from which missing replies are taken back, once."""
+
+    def __init__(self, database: Database, tables: ParquetTables | None = None) -> None:
+        self._database, self._tables = database, tables
+        self._lock = threading.RLock()
+        self._own: Database | None = None
+        self._holders = 0
+        self._refilled = tables is None
+        self._budgets: dict[str, Budget] = {}
+
+    def get(self, keys: Collection[str], seek: bool = True) -> dict[str, KeptReply]:
+        """What is known of these prompts, by key. `seek` looks in the files too, once, where some are missing."""
+        found = self._kept(keys)
+        if seek and len(found) < len(set(keys)) and not self._refilled:
+            self._refilled = True
+            if self._refill():
+                found = self._kept(keys)
+        return found
+
+    def add(self, key: str, completion: Completion, cost: float, account: Account) -> None:
+        """Keeps an attempt: its reply, and what it took beside what earlier attempts did."""
+        row = reply_row(key, completion, cost, account)
+        try:
+            self._execute("keep_reply", row)
+        except DatabaseError:
+            self._execute("keep_reply", row)  # it is paid for: a server that was restarted may take it
+
+    def refuse(self, key: str, reason: str | None) -> None:
+        """The reply cannot be used. With a reason no other is bought until that is asked for."""
+        self._execute("refuse_reply", refusal_row(key, reason))
+
+    def costs(self) -> list[dict[str, Any]]:
+        """By stage, generation, model and currency: prompts, calls, prompt_tokens, completion_tokens,
+        estimated_tokens, cost. A prompt that two runs asked counts wholly to the later one."""
+        return self._records("llm_costs")
+
+    def costs_of_run(self, run_id: str) -> list[dict[str, Any]]:
+        """The same of one run."""
+        return self._records("llm_costs_of_run", run_id=run_id)
+
+    def budget(self, run_id: str, most: float) -> Budget:
+        """What a run may still spend: one for all models of the run."""
+        with self._lock:
+            if run_id not in self._budgets:
+                spent = sum(row["cost"] for row in self.costs_of_run(run_id))
+                self._budgets[run_id] = Budget(most, spent)
+            return self._budgets[run_id]
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """While it lasts, transactions share one connection. Each opens its own else."""
+        with self._lock:
+            self._holders += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._holders -= 1
+                if not self._holders and self._own is not None:
+                    self._own.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection[Any]]:
+        """One at a time, whichever thread asks."""
+        with self.held(), self._lock:
+            self._own = self._own or _another(self._database)
+            with self._own.connect() as connection:
+                yield connection
+
+    # ------------------------------------------------------------ within
+
+    def _kept(self, keys: Collection[str]) -> dict[str, KeptReply]:
+        with self.transaction() as connection:
+            rows = connection.execute(query("llm", "replies"), {"keys": list(keys)}).fetchall()
+        return {
+            key: KeptReply(
+                None if text is None else Reply(text, finish, tuple((token, value) for token, value in logprobs), key),
+                rejected,
+                attempts,
+            )
+            for key, text, finish, logprobs, rejected, attempts in rows
+        }
+
+    def _execute(self, name: str, values: dict[str, Any]) -> None:
+        with self.transaction() as connection:
+            connection.execute(query("llm", name), values)
+
+    def _records(self, name: str, **values: Any) -> list[dict[str, Any]]:
+        from psycopg.rows import dict_row
+
+        with self.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
+            return cursor.execute(query("llm", name), values).fetchall()
+
+    def _refill(self) -> int:
+        """Takes back what any file under the state holds, whatever its key and whether or not it was
+        committed. How many there were."""
+        import pyarrow as pa
+
+        restored = 0
+        assert self._tables is not None
+        for table in BOUGHT_TABLES:
+            for file in self._tables.files(table):
+                try:
+                    rows = self._bought_rows(table, file)
+                except pa.ArrowInvalid:
+                    continue  # no whole file; if it was committed, reading it as a table says so
+                for start in range(0, len(rows), _ROWS_AT_ONCE):
+                    with self.transaction() as connection, connection.cursor() as cursor:
+                        cursor.executemany(query("llm", "restore_reply"), rows[start : start + _ROWS_AT_ONCE])
+                restored += len(rows)
+        return restored
+
+    def _bought_rows(self, table: str, file: str) -> list[dict[str, Any]]:
+        """Rows for the replies of a file that Postgres does not know. Files from before replies were kept in
+        them have none."""
+        assert self._tables is not None
+        try:
+            keys = set(self._tables.read(file, ["reply"])["reply"].to_pylist()) - {""}
+        except KeyError:
+            return []
+        unknown = self._unknown(sorted(keys))
+        if not unknown:
+            return []
+        read = self._tables.read(file, ["reply", "text", "model", "method", "note"]).to_pylist()
+        return [
+            {
+                "key": row["reply"],
+                "stage": table,
+                "model": row["model"],
+                "text": storable(row["text"]) if row["method"] == LLM else None,
+                "finish": "stop" if row["method"] == LLM else "",
+                "rejected": storable(row["note"]) if row["method"] == FALLBACK else None,
+            }
+            for row in read
+            if row["reply"] in unknown and row["method"] in (LLM, FALLBACK)
+        ]
+
+    def _unknown(self, keys: Sequence[str]) -> set[str]:
+        with self.transaction() as connection:
+            return {key for (key,) in connection.execute(query("llm", "unknown_keys"), {"keys": list(keys)})}
+
+
+def _another(database: Database) -> Database:
+    """The same database for other threads: the connections of the first are its thread's."""
+    return Database("embedded", database.server.state) if database.server else Database(database.url, Path())
+
+
+def reply_row(key: str, completion: Completion, cost: float, account: Account) -> dict[str, Any]:
+    """Parameters of `keep_reply`."""
+    from psycopg.types.json import Jsonb
+
+    reply = completion.reply
+    return {
+        "key": key,
+        "stage": account.stage,
+        "model": account.model,
+        "text": reply.text,
+        "finish": reply.finish,
+        "logprobs": Jsonb(reply.logprobs),
+        "prompt_tokens": completion.prompt_tokens,
+        "completion_tokens": completion.completion_tokens,
+        "estimated_tokens": completion.estimated_tokens,
+        "cost": cost,
+        "currency": account.currency,
+        "run_id": account.run_id,
+        "generation": account.generation,
+    }
+
+
+def refusal_row(key: str, reason: str | None) -> dict[str, Any]:
+    """Parameters of `refuse_reply`."""
+    return {"key": key, "rejected": None if reason is None else storable(reason)}

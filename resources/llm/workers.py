@@ -1,0 +1,47 @@
+"""Threads that make calls. An executor's are joined when the interpreter ends; a call that hangs would hold it up."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from typing import Any
+
+
+class Workers:
+    """At most so many threads, started when there is work for them."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._work: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._futures: set[Future[Any]] = set()
+
+    def submit(self, function: Callable[[], Any]) -> Future[Any]:
+        future: Future[Any] = Future()
+        self._futures.add(future)
+        future.add_done_callback(self._futures.discard)
+        self._work.put((future, function))
+        if len(self._threads) < self._most:
+            thread = threading.Thread(target=self._run, name="language model", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+        return future
+
+    def stop(self, seconds: float) -> None:
+        """What has not begun is cancelled. What runs has so many seconds to end, and is left alone after that."""
+        for _ in self._threads:
+            self._work.put(None)
+        running = list(self._futures)
+        wait([future for future in running if not future.cancel()], seconds)
+
+    def _run(self) -> None:
+        while item := self._work.get():
+            future, function = item
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                future.set_result(function())
+            except BaseException as error:
+                future.set_exception(error)
