@@ -47,12 +47,14 @@ class CountingEmbedder(TextEmbedder, Protocol):
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """What a language model is asked: rendered texts, and pictures as PNG or JPEG. The reply has at most
-    `most_tokens`; `top_logprobs` alternatives of its first token are told."""
+    `most_tokens`; `top_logprobs` alternatives of its first token are told. `image_names` stand for the pictures
+    in the key of the reply: they stay the same where the same picture is drawn a little differently."""
 
     system: str
     user: str
     most_tokens: int
     images: tuple[bytes, ...] = ()
+    image_names: tuple[str, ...] = ()
     top_logprobs: int = 0
 
 
@@ -93,6 +95,13 @@ class LanguageModel(Protocol):
     def replies(self, prompts: Iterable[Prompt], unusable: ReplyCheck) -> Iterator[Reply | NoReply]:
         """One for each prompt, in order. The prompts are taken lazily, in the caller's thread, a bounded
         number ahead of the replies; several are asked at once."""
+
+
+class CrossEncoder(Protocol):
+    """Reads a question and a passage together."""
+
+    def scores(self, question: str, passages: Sequence[str]) -> list[float]:
+        """How well each passage answers the question, in [0, 1]; in the order given."""
 
 
 class SentenceSplitter(Protocol):
@@ -145,6 +154,7 @@ class Passage:
     spans: tuple[tuple[int, int], ...]
     previous_id: str | None
     next_id: str | None
+    context_method: str = "extractive"
 
 
 class SearchIndex(Protocol):

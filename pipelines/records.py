@@ -150,8 +150,9 @@ class Cell:
 @dataclass(frozen=True, slots=True)
 class Element:
     """A block in reading order. kind: heading, paragraph, list_item, table, caption, formula,
-    code, key_value, footnote, quote, page_header, page_footer, break. Page headers and footers
-    are not part of the body: their span is empty. For all others `text == body[start:end]`."""
+    code, key_value, footnote, quote, figure, page_header, page_footer, break. Page headers and footers
+    are not part of the body: their span is empty. For all others `text == body[start:end]`; a figure
+    mostly has none, and its place in the body."""
 
     doc_id: str
     index: int
@@ -173,7 +174,8 @@ class Element:
 @dataclass(frozen=True, slots=True)
 class StructuralChunk:
     """The smallest unit never split. block_type: paragraph, table-row, list-item, heading,
-    clause, caption, code, formula. A table's first row has its header rows in its span."""
+    clause, caption, code, formula, figure-description. A table's first row has its header rows in its
+    span; the description of a figure, which a model made, has the figure's empty place."""
 
     doc_id: str
     index: int
@@ -260,10 +262,18 @@ class Sentence:
     next_id: str | None
 
 
+OFF, EXTRACTIVE, LLM, FALLBACK, WAITING = "off", "extractive", "llm", "fallback", "waiting"
+"""How a generated text was come by. fallback: extractive, since no reply of the model could be used;
+waiting: extractive, or of the model's last reply, until it answers."""
+BY_MODEL = frozenset({LLM, WAITING})
+DESCRIPTION = "figure-description"
+"""The block type of what a model says that a figure shows."""
+
+
 @dataclass(frozen=True, slots=True)
 class DocumentSummary:
-    """method: off, extractive, llm, or fallback: extractive because no reply of the model could be used,
-    as `note` says. `reply` is the key under which the model's reply is kept."""
+    """`note` says why the method is fallback or waiting; `reply` is the key under which the model's
+    reply is kept."""
 
     doc_id: str
     text: str
@@ -305,6 +315,23 @@ class SentenceLink:
     source_id: str
     target_id: str
     similarity: float
+
+
+@dataclass(frozen=True, slots=True)
+class FigureDescription:
+    """What a model says that a figure shows: `element` is the figure's index, `image_hash` of the picture's
+    bytes as the file has them. `text` is empty where there is no usable reply, or no picture to show; other
+    fields as of DocumentSummary."""
+
+    doc_id: str
+    index: int
+    element: int
+    image_hash: str
+    text: str
+    method: str
+    model: str = ""
+    reply: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

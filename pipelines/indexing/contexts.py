@@ -1,13 +1,52 @@
-"""Chunk contexts without a model: title, header chain and the key sentence before."""
+"""Chunk contexts: what a model reads to write one, and title, header chain and the key sentence before
+where there is no model."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pipelines.indexing.summaries import EXTRACTIVE, clipped, words_of
-from pipelines.records import Chunk, ChunkContext, ParsedDocument, Sentence
+from pipelines.generated import clipped
+from pipelines.indexing.summaries import is_description, read_text, words_of
+from pipelines.ports import Prompt
+from pipelines.pricing import most_tokens
+from pipelines.prompts import PromptTemplate, as_data
+from pipelines.records import EXTRACTIVE, Chunk, ChunkContext, ParsedDocument, Sentence
 
-VERSION = 1
+VERSION = 2
+WINDOW = 4
+
+
+def context_window(chunks: int, at: int, width: int = WINDOW) -> tuple[range, range]:
+    """Neighbours (before, after) of chunk `at` that its prompt shows: floor(w/2) and ceil(w/2), shifted at
+    the document's ends so that there are w of them wherever the document has as many."""
+    shown = min(width, chunks - 1)
+    start = min(max(at - width // 2, 0), chunks - 1 - shown)
+    return range(start, at), range(at + 1, start + shown + 1)
+
+
+def context_prompt(
+    template: PromptTemplate, title: str, chunks: Sequence[Chunk], at: int, characters: int, width: int = WINDOW
+) -> Prompt:
+    """What a model is asked for the context of `chunks[at]`; `title` empty where it is only a file name.
+
+    Own texts and headings only: no number, page or count that an edit elsewhere in the document would change;
+    and of its neighbours none that a model wrote."""
+    chunk = chunks[at]
+    shown = [item for position, item in enumerate(chunks) if position == at or not is_description(item)]
+    before, after = context_window(len(shown), shown.index(chunk), width)
+    system, user = template.render(
+        title=as_data(title),
+        headings=as_data(" › ".join(heading for heading in chunk.header_chain if heading != title)),
+        before=_own_texts(shown, before),
+        chunk=as_data(read_text(chunk)),
+        after=_own_texts(shown, after),
+        characters=characters,
+    )
+    return Prompt(system, user, most_tokens(characters))
+
+
+def _own_texts(chunks: Sequence[Chunk], items: range) -> str:
+    return as_data("\n\n".join(read_text(chunks[item]) for item in items))
 
 
 def chunk_contexts(
@@ -19,13 +58,14 @@ def chunk_contexts(
     chunk; a title that is only a file name is left out."""
     by_chunk: Mapping[str, list[Sentence]] = _by_chunk(sentences)
     made = []
-    for position, chunk in enumerate(chunks):
-        before = by_chunk.get(chunks[position - 1].chunk_id, []) if position else []
+    before: list[Sentence] = []
+    for chunk in chunks:
         places = [] if document.title_is_file_name else [document.title]
         places += [heading for heading in chunk.header_chain if heading not in places]
         parts = [" › ".join(places), _key_sentence(chunk, before)]
         text = clipped(": ".join(part for part in parts if part), characters)
         made.append(ChunkContext(document.doc_id, chunk.index, chunk.chunk_id, text, EXTRACTIVE))
+        before = before if is_description(chunk) else by_chunk.get(chunk.chunk_id, [])
     return made
 
 

@@ -1,0 +1,130 @@
+"""Prompts: templates that a person can edit, and the document text that goes into them.
+
+A prompt file is a system text, a line `---`, and a user text. `{name}` is a placeholder, `{{name}}` the
+literal `{name}`; every other brace stands for itself. Placeholders are filled in one pass, so that braces in
+document text are never read as placeholders. Text of documents and askers stands between tags such as
+`<document>` and `</document>`, in the user text, and passes `as_data`, so that it cannot close its tag.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from pipelines.errors import SettingsError
+from pipelines.fingerprint import DIGEST_BYTES, fingerprint
+from pipelines.ports import Prompt
+
+DEFAULT_LANGUAGE = "en"
+
+Fields = Mapping[str, bool]
+"""Placeholders that a prompt may have; those that it must have are true."""
+
+FIELDS: Mapping[str, Fields] = {
+    "summary": {"title": False, "document": True, "characters": False},
+    "context": {
+        "title": False, "headings": False, "before": False, "chunk": True, "after": False, "characters": False,
+    },
+    "figure": {"characters": False},
+    "hyde": {"question": True},
+    "multi_query": {"question": True, "count": False},
+    "logprob": {"question": True, "passage": True},
+    "listwise": {"question": True, "passages": True, "count": False},
+    "answer": {"question": True, "passages": True},
+    "choice": {"question": True, "options": True, "passages": True},
+}  # fmt: skip
+
+IN_SYSTEM = frozenset({"characters", "count"})
+"""Placeholders that are numbers of ours. All others are data, and stand in the user text."""
+
+TAGS = ("title", "headings", "document", "before", "chunk", "after", "caption", "question", "options", "passages",
+        "passage")  # fmt: skip
+"""Tags that the shipped prompts put around data."""
+
+_DIVIDER = re.compile(r"^---[ \t]*$", re.MULTILINE)
+_PLACEHOLDER = re.compile(r"\{\{([^\W\d]\w*)\}\}|\{[ \t]*([^\W\d]\w*)[ \t]*\}")
+_UNSEEN = "\xad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff"
+_GAP = f"[\\s{_UNSEEN}]*"
+_NAMES = "|".join(f"[{_UNSEEN}]*".join(name) for name in TAGS)
+_TAG = re.compile(f"[<＜]({_GAP}(?:[/／]{_GAP})?(?:{_NAMES})(?![\\w-])[^<>＜＞]{{0,200}})([>＞]?)", re.IGNORECASE)
+_CHAT_MARK = re.compile(
+    r"<([|｜][^<>\n]{1,60}?[|｜])>|<(/?(?:start_of_turn|end_of_turn|bos|eos|s))>|\[(/?INST)\]|<<(/?SYS)>>",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTemplate:
+    """A prompt with placeholders. `language` chooses the words put between stretches of data."""
+
+    system: str
+    user: str
+    language: str = DEFAULT_LANGUAGE
+
+    def render(self, **values: object) -> tuple[str, str]:
+        """(system, user) with every placeholder filled, in one pass.
+
+        A value that the template has no place for is left out; one that it lacks is a KeyError."""
+
+        def filled(match: re.Match[str]) -> str:
+            return f"{{{match.group(1)}}}" if match.group(1) else str(values[match.group(2)])
+
+        return _PLACEHOLDER.sub(filled, self.system), _PLACEHOLDER.sub(filled, self.user)
+
+
+def template_from(text: str, origin: str, fields: Fields) -> PromptTemplate:
+    """The template of a prompt file's text; `origin` names the file in errors.
+
+    Raises SettingsError for a missing divider, an empty user text, and a placeholder that is missing,
+    unknown, or in the system text although it is data."""
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    parts = _DIVIDER.split(text, maxsplit=1)
+    if len(parts) != 2 or not parts[1].strip():
+        raise SettingsError(f"{origin}: write the system text, then a line '---', then the user text")
+    system, user = (part.strip() for part in parts)
+    known = ", ".join(f"{{{name}}}" for name in fields)
+    for name in _names(text):
+        if name not in fields:
+            raise SettingsError(f"{origin}: unknown placeholder {{{name}}}; use {known}, or {{{{{name}}}}} for braces")
+    for name in _names(system):
+        if name not in IN_SYSTEM:
+            raise SettingsError(f"{origin}: {{{name}}} is data; move it below the line '---'")
+    for name, required in fields.items():
+        if required and name not in _names(user):
+            raise SettingsError(f"{origin}: the placeholder {{{name}}} is missing; put it below the line '---'")
+    return PromptTemplate(system, user)
+
+
+def _names(text: str) -> list[str]:
+    return [match.group(2) for match in _PLACEHOLDER.finditer(text) if match.group(2)]
+
+
+def templates_of(name: str, texts: Mapping[str, str]) -> dict[str, PromptTemplate]:
+    """The templates of one prompt by language, from the texts of its files by language."""
+    return {language: template_from(text, f"{name}.{language}.md", FIELDS[name]) for language, text in texts.items()}
+
+
+def in_language(templates: Mapping[str, PromptTemplate], language: str) -> PromptTemplate:
+    """The template of a language, which it then says; the English one where there is none."""
+    found = language if language in templates else DEFAULT_LANGUAGE
+    return replace(templates[found], language=found)
+
+
+def as_data(text: str) -> str:
+    """The text with what reads as a tag of TAGS, or as a mark of a chat template (`<|im_end|>`, `[INST]`),
+    in round brackets instead. Nothing else changes."""
+    text = _TAG.sub(lambda match: f"({match.group(1)}{')' if match.group(2) else ''}", text)
+    return _CHAT_MARK.sub(lambda match: f"({next(filter(None, match.groups()))})", text)
+
+
+def prompt_key(model: str, temperature: float | None, prompt: Prompt) -> str:
+    """Under which a reply is kept: everything that shapes it, the endpoint's address aside."""
+    warmth = None if temperature is None else float(temperature)
+    pictures = prompt.image_names or tuple(
+        hashlib.blake2b(image, digest_size=DIGEST_BYTES).hexdigest() for image in prompt.images
+    )
+    return fingerprint(
+        "reply", model, warmth, prompt.most_tokens, prompt.top_logprobs, prompt.system, prompt.user, pictures
+    )

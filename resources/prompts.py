@@ -1,0 +1,66 @@
+"""Prompt files: those shipped in `prompts/`, and a folder of the user's own over them."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from pathlib import Path
+
+from pipelines.errors import SettingsError
+from pipelines.prompts import FIELDS, template_from
+
+# Beside this package in a checkout and in site-packages alike, as `sql` is.
+_FOLDER = Path(__file__).resolve().parent.parent / "prompts"
+_NAME = re.compile(r"([a-z_]+)\.([a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*)\.md")
+
+
+def read_prompts(folder: Path | None = None) -> dict[str, dict[str, str]]:
+    """The texts of the prompt files by name and language. Those of `folder` replace the shipped ones of
+    the same file name, and may add languages (`summary.de.md`).
+
+    Raises SettingsError naming the folder or file and the remedy: it cannot be read, is named as no prompt,
+    has no divider, or a wrong placeholder."""
+    texts = _texts(_FOLDER)
+    missing = [f"{name}.en.md" for name in FIELDS if "en" not in texts.get(name, {})]
+    if missing:
+        raise SettingsError(f"{_FOLDER}: {', '.join(missing)} is not installed; install pincite again")
+    if folder is not None:
+        for name, languages in _texts(folder).items():
+            texts[name].update(languages)
+    return texts
+
+
+def _texts(folder: Path) -> dict[str, dict[str, str]]:
+    try:
+        files = sorted(file for file in folder.iterdir() if file.suffix == ".md")
+    except OSError as error:
+        raise SettingsError(
+            f"{folder}: the folder of prompts cannot be listed ({error.strerror}); correct enrichment.prompts"
+        ) from None
+    texts: dict[str, dict[str, str]] = {}
+    for file in files:
+        match = _NAME.fullmatch(file.name)
+        if not match or match.group(1) not in FIELDS:
+            raise SettingsError(f"{file}: no prompt has this name; {_remedy(file.name)}")
+        name, language = match.groups()
+        texts.setdefault(name, {})[language] = _text(file, name)
+    return texts
+
+
+def _text(file: Path, name: str) -> str:
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise SettingsError(f"{file}: the prompt cannot be read ({error.strerror}); check its permissions") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"{file}: the prompt is not UTF-8; save it as UTF-8") from None
+    template_from(text, str(file), FIELDS[name])
+    return text
+
+
+def _remedy(file_name: str) -> str:
+    """The nearest valid name, in the language that the file's name gives where it gives one."""
+    stem, *given = file_name.lower().removesuffix(".md").split(".")
+    language = next((part for part in given if re.fullmatch("[a-z]{2,3}", part)), "en")
+    near = difflib.get_close_matches(stem, FIELDS, n=1)
+    return f"did you mean {near[0]}.{language}.md?" if near else f"name it NAME.en.md, NAME one of {', '.join(FIELDS)}"
