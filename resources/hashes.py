@@ -4,12 +4,28 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import IO
 
 from pipelines.fingerprint import DIGEST_BYTES
+
+_PIECE = 1 << 20
 
 
 def _blake2b() -> hashlib.blake2b:
     return hashlib.blake2b(digest_size=DIGEST_BYTES)
+
+
+def bytes_hash(data: bytes) -> str:
+    """BLAKE2b, 32 hex digits."""
+    return hashlib.blake2b(data, digest_size=DIGEST_BYTES).hexdigest()
+
+
+def stream_hash(stream: IO[bytes]) -> str:
+    """The same of what a stream has left, read piece by piece."""
+    whole = _blake2b()
+    while piece := stream.read(_PIECE):
+        whole.update(piece)
+    return whole.hexdigest()
 
 
 def content_hash(*paths: Path) -> str:

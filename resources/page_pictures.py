@@ -35,6 +35,7 @@ COLOURS: dict[str, Colour] = {
     "key_value": (0, 150, 160),
     "footnote": (135, 85, 40),
     "quote": (125, 135, 0),
+    "figure": (0, 170, 120),
     "page_header": (140, 140, 140),
     "page_footer": (140, 140, 140),
     "break": (20, 20, 20),
@@ -75,6 +76,13 @@ class Pages:
         """The page as a viewer shows it, at most LONGEST_SIDE pixels long.
 
         Raises DocumentError `no_page` where there is no such page, `corrupt` where it cannot be drawn."""
+        return self._drawn(number, None, None)
+
+    def region(self, box: Box, scale: float) -> Image:
+        """What a viewer shows in a box, at `scale` pixels a point. Raises as `picture`."""
+        return self._drawn(box.page, box, scale).image
+
+    def _drawn(self, number: int, box: Box | None, scale: float | None) -> Picture:
         import pypdfium2
 
         if not 1 <= number <= len(self):
@@ -82,8 +90,10 @@ class Pages:
         try:
             page = self._document[number - 1]
             try:
-                scale = min(MOST_SCALE, LONGEST_SIDE / max(*page.get_size(), 1.0))
-                return Picture(page.render(scale=scale).to_pil().convert("RGB"), scale)
+                width, height = page.get_size()
+                scale = scale or min(MOST_SCALE, LONGEST_SIDE / max(width, height, 1.0))
+                cut = (box.x0, height - box.y1, width - box.x1, box.y0) if box else (0, 0, 0, 0)
+                return Picture(page.render(scale=scale, crop=cut).to_pil().convert("RGB"), scale)
             finally:
                 page.close()
         except (pypdfium2.PdfiumError, ValueError) as error:

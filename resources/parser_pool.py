@@ -28,7 +28,7 @@ from pipelines.errors import PinciteError
 from pipelines.ports import Progress
 from pipelines.records import Element, Failure, ParsedDocument, RawDocument
 from pipelines.settings import ParsingSettings
-from resources.parser_worker import HEADER, Reply, write_frame
+from resources.parser_worker import HEADER, Reply, isolated_environment, write_frame
 from resources.parsers.registry import MEDIA_TYPES
 
 STAGE = "parsed_elements"
@@ -38,12 +38,6 @@ START_SECONDS = 60.0
 MOST_PAGES_LOST = 5
 """Of one document, before it is given up."""
 _CHUNK = 1 << 20
-_ENVIRONMENT = {
-    "DO_NOT_TRACK": "1",
-    "SCARF_NO_ANALYTICS": "true",
-    "OMP_NUM_THREADS": "1",
-    "TOKENIZERS_PARALLELISM": "false",
-}
 
 Task = tuple[RawDocument, Path]
 Outcome = tuple[ParsedDocument, list[Element]] | Failure
@@ -75,13 +69,12 @@ class _Worker:
     """One process, what it is doing, and the reply it is sending."""
 
     def __init__(self, settings: ParsingSettings) -> None:
-        paths = [path or os.getcwd() for path in sys.path]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "resources.parser_worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, **_ENVIRONMENT, "PYTHONPATH": os.pathsep.join(paths)},
+            env=isolated_environment(),
         )
         self.ready = False
         self.job: _Job | None = None

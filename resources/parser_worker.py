@@ -31,6 +31,12 @@ HEADER = struct.Struct("!Q")
 MEGABYTE = 1 << 20
 STACK_BYTES = 64 * MEGABYTE
 DOCUMENTS_BETWEEN_COLLECTIONS = 16
+_SETTINGS = {
+    "DO_NOT_TRACK": "1",
+    "SCARF_NO_ANALYTICS": "true",
+    "OMP_NUM_THREADS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+}
 _ONE_AT_A_TIME = threading.Lock()
 
 Reply = tuple[str, Any]
@@ -54,6 +60,12 @@ def read_frame(stream: BinaryIO) -> Any:
     return pickle.loads(data) if len(data) == length else None
 
 
+def isolated_environment() -> dict[str, str]:
+    """Of a process that reads documents: it finds the modules that this one finds."""
+    paths = [path or os.getcwd() for path in sys.path]
+    return {**os.environ, **_SETTINGS, "PYTHONPATH": os.pathsep.join(paths)}
+
+
 @cache
 def _identifier() -> Any:
     """The model of py3langid, for languages that have a two-letter code."""
@@ -72,7 +84,7 @@ def detect_language(text: str) -> str:
     return code
 
 
-def _limit_memory(megabytes: int) -> None:
+def limit_memory(megabytes: int) -> None:
     """Let the address space grow by `megabytes` from what it is now (where the system can tell)."""
     try:
         import resource
@@ -124,7 +136,7 @@ def _reply(raw: RawDocument, path: Path, limits: dict[str, Any], care: Any) -> R
     from resources.parsers.ocr import OcrSettings
 
     try:
-        _limit_memory(limits["memory_mb"])
+        limit_memory(limits["memory_mb"])
         return "done", parse_document(raw, path, limits["max_megabytes"], care=care, ocr=OcrSettings(**limits["ocr"]))
     except DocumentError as error:
         return "failed", (error.code, str(error))

@@ -3,7 +3,8 @@
 The body is the texts of the elements in reading order, two newlines apart (one between list
 items that follow each other). Runs are cleaned one by one and then joined, so a place of the
 body is exact whatever cleaning removed. Running headers and footers are elements outside the
-body. An ordered list marker is part of the text, since people cite it; a bullet is not.
+body; a figure is an empty place in it, unless its extractor gave it a text. An ordered list marker
+is part of the text, since people cite it; a bullet is not.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pipelines.indexing.dates import iso_date
 from pipelines.indexing.titles import choose_title
 from pipelines.records import Block, Cell, Element, ParsedDocument, ParsedFile, Place, RawDocument
 
-STAGE_VERSION = 2
+STAGE_VERSION = 3
 KINDS = frozenset(
     (
         "heading",
@@ -31,6 +32,7 @@ KINDS = frozenset(
         "key_value",
         "footnote",
         "quote",
+        "figure",
         "page_header",
         "page_footer",
         "break",
@@ -79,6 +81,8 @@ class _Body:
             text, places = lay(pieces_of(block.runs, block.kind == "code"), start)
         if block.kind == "break":
             text, places = "", []
+        elif block.kind == "figure" and not text.strip():
+            text, places = "", [Place(start, start, r.box, r.source_start, r.source_end, r.locator) for r in block.runs]
         elif not text.strip():
             return
         if outside or not text:
@@ -118,7 +122,7 @@ class _Body:
 def _refuse_empty(doc: RawDocument, parsed: ParsedFile, elements: Sequence[Element]) -> None:
     if doc.size == 0:
         raise DocumentError(f"{doc.uri}: the file is empty (0 bytes)", "empty")
-    if doc.media_type == "application/pdf" and not elements:
+    if doc.media_type == "application/pdf" and all(element.kind == "figure" for element in elements):
         pages = f"none of its {parsed.pages} pages" if parsed.pages else "no page"
         raise DocumentError(
             f"{doc.uri}: {pages} has a text layer; it looks scanned: make it searchable with OCR, then index again",

@@ -1,6 +1,7 @@
 """A document as Markdown (CommonMark with pipe tables), for a person to read.
 
-Every word of every element is in it; running headers and footers and page numbers are comments.
+Every word of every element is in it; running headers and footers and page numbers are comments, and
+so are figures without a text.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from pipelines.indexing.pictures import ALT, FIGURE
 from pipelines.records import Cell, Element
 
 DEEPEST_HEADING = 6
@@ -45,6 +47,11 @@ def _code(element: Element) -> str:
 def _footnote(element: Element) -> str:
     marker, text = element.marker, escaped(element.text)
     return f"<sup>{escaped(marker)}</sup> {text}" if marker and not element.text.startswith(marker) else text
+
+
+def _figure(element: Element) -> str:
+    said = element.metadata.get(ALT, "")
+    return _comment(f"figure: {said}" if said else "figure")
 
 
 # ---------------------------------------------------------------- tables
@@ -102,6 +109,11 @@ class _Lists:
         """Indentation of the next block: of an item of that level, or of what ends all lists."""
         while self._open and (level is None or self._open[-1][0] >= level):
             self._open.pop()
+        return self.inside
+
+    @property
+    def inside(self) -> int:
+        """Indentation of what belongs to the item that is open."""
         return self._open[-1][1] if self._open else 0
 
     def item(self, element: Element) -> str:
@@ -152,6 +164,10 @@ def markdown_of(elements: Iterable[Element]) -> str:
             page = element.page_start or 0
             parts += ["\n\n" if parts else "", " " * lists.indent(level), _comment(f"page {page}")]
             last = "page"
+        if element.kind == FIGURE and not element.text:
+            parts += ["\n\n" if parts else "", " " * lists.inside, _figure(element)]
+            last = element.kind
+            continue
         text = lists.item(element) if level else (lists.indent(None), _block(element))[1]
         parts += [("\n" if last == element.kind == "list_item" else "\n\n") if parts else "", text]
         last = element.kind

@@ -17,7 +17,7 @@ import numpy as np
 
 from pipelines.indexing.boundaries import sentence_spans
 from pipelines.ports import Vectors
-from pipelines.records import Chunk, PackedChunk, Span
+from pipelines.records import DESCRIPTION, Chunk, PackedChunk, Span
 from pipelines.tokens import TokenIndex, count_tokens
 
 VERSION = 2
@@ -62,10 +62,11 @@ class Calibration:
 
 def cosines_of(vectors: Vectors, chunks: Sequence[PackedChunk], seed: int = 0) -> Cosines:
     """vectors: shape (len(chunks), d), unit length. Random pairs are all that are not neighbours, or
-    a sample of them where there are many; table rows are in neither."""
-    after = [index for index in range(1, len(chunks)) if may_overlap(chunks[index - 1], chunks[index])]
-    before = [index - 1 for index in after]
-    prose = vectors[[index for index, chunk in enumerate(chunks) if not _tabular(chunk)]]
+    a sample of them where there are many; table rows and descriptions of figures are in neither."""
+    neighbours = [(at, before) for at, before in enumerate(_before(chunks)) if before is not None]
+    pairs = [(before, at) for at, before in neighbours if may_overlap(chunks[before], chunks[at])]
+    before, after = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    prose = vectors[[at for at, chunk in enumerate(chunks) if not _tabular(chunk) and not _described(chunk)]]
     if len(prose) <= _SAMPLED_FROM:
         left, right = np.triu_indices(len(prose), 2)
     else:
@@ -138,14 +139,31 @@ def _tabular(chunk: PackedChunk) -> bool:
     return "table-row" in chunk.block_types
 
 
-def _follows(before: PackedChunk, after: PackedChunk) -> bool:
-    return before.doc_id == after.doc_id and before.index + 1 == after.index
+def _described(chunk: PackedChunk) -> bool:
+    return DESCRIPTION in chunk.block_types
+
+
+def _before(chunks: Sequence[PackedChunk]) -> list[int | None]:
+    """For every chunk, which one is its neighbour before it in the text of its document: descriptions of
+    figures part no neighbours, and have none."""
+    found: list[int | None] = []
+    last, between = None, 0
+    for at, chunk in enumerate(chunks):
+        if _described(chunk):
+            found.append(None)
+            between += 1
+            continue
+        held = chunks[last] if last is not None else None
+        follows = held is not None and held.doc_id == chunk.doc_id and held.index + between + 1 == chunk.index
+        found.append(last if follows else None)
+        last, between = at, 0
+    return found
 
 
 def may_overlap(before: PackedChunk, after: PackedChunk) -> bool:
-    """Prose neighbours of one document under the same top-level heading; table rows stay apart."""
+    """Whether neighbours are prose under the same top-level heading; table rows stay apart."""
     same_heading = before.header_chain[:1] == after.header_chain[:1]
-    return _follows(before, after) and same_heading and not _tabular(before) and not _tabular(after)
+    return same_heading and not _tabular(before) and not _tabular(after)
 
 
 def with_overlap(
@@ -154,25 +172,27 @@ def with_overlap(
     """Chunks of any number of documents, in the order given, with overlap where neighbours are alike.
 
     vectors: shape (len(chunks), d), unit length; bodies by doc_id; tokens: most to repeat, 0 for none."""
-    repeats = [
-        bool(tokens and at and may_overlap(chunks[at - 1], chunk) and vectors[at - 1] @ vectors[at] >= floor)
-        for at, chunk in enumerate(chunks)
+    repeated = [
+        before
+        if before is not None and may_overlap(chunks[before], chunks[at]) and vectors[before] @ vectors[at] >= floor
+        else None
+        for at, before in enumerate(_before(chunks))
     ]
-    return _chunks(chunks, repeats, bodies, tokens)
+    return _chunks(chunks, repeated, bodies, tokens)
 
 
 def with_own_overlap(chunks: Sequence[PackedChunk], bodies: Mapping[str, str], tokens: int) -> list[Chunk]:
     """Chunks of a splitter with an overlap of its own: between all neighbours of a document."""
-    repeats = [bool(tokens and at and _follows(chunks[at - 1], chunk)) for at, chunk in enumerate(chunks)]
-    return _chunks(chunks, repeats, bodies, tokens)
+    return _chunks(chunks, _before(chunks), bodies, tokens)
 
 
 def _chunks(
-    chunks: Sequence[PackedChunk], repeats: Sequence[bool], bodies: Mapping[str, str], tokens: int
+    chunks: Sequence[PackedChunk], repeated: Sequence[int | None], bodies: Mapping[str, str], tokens: int
 ) -> list[Chunk]:
+    """`repeated` says for every chunk which one's end it repeats."""
     done = []
-    for at, (chunk, repeat) in enumerate(zip(chunks, repeats, strict=True)):
-        span = tail(chunks[at - 1], bodies[chunk.doc_id], tokens) if repeat else None
+    for chunk, before in zip(chunks, repeated, strict=True):
+        span = tail(chunks[before], bodies[chunk.doc_id], tokens) if tokens and before is not None else None
         text = bodies[chunk.doc_id][span.start : span.end] if span else ""
         own = {name: getattr(chunk, name) for name in PackedChunk.__dataclass_fields__}
         done.append(Chunk(**own, has_overlap=span is not None, overlap=text, overlap_spans=(span,) if span else ()))

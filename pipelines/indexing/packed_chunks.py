@@ -5,20 +5,23 @@ headings say stands inline, as lines above it: where a splitter packs across hea
 heading has no text of its own. With the structure splitter a chunk has one chain, and a heading
 with one short paragraph, or a clause alone in its section, stands inline too. Inline headings
 belong to the text that is shown and embedded; their spans stay their own, so no chunk counts them.
+
+The description of a figure is a chunk by itself, after the one that it stands in: no splitter sees
+it, so the chunks of the text are the same with and without it.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from pipelines.fingerprint import fingerprint
 from pipelines.indexing.places import boxes_of
 from pipelines.indexing.splitters import cluster, page, recursive, sentences, structure
-from pipelines.indexing.splitters.pieces import HEADING, ROW, Embed, Piece, Splitter, Task, separator
-from pipelines.records import Box, Element, PackedChunk, Span, StructuralChunk
+from pipelines.indexing.splitters.pieces import HEADING, ROW, Embed, Piece, Splitter, Task, separator, whole
+from pipelines.records import DESCRIPTION, Box, Element, PackedChunk, Span, StructuralChunk
 
 VERSION = 3
 SHORT_PARAGRAPH = 64
@@ -43,9 +46,24 @@ def packed_chunks(
     `embed` is needed by the cluster splitter alone.
 
     Raises KeyError on an unknown strategy, ModelError where `embed` is missing."""
-    task = Task(units, {element.index: element for element in elements}, target, ceiling, embed)
+    text = [unit for unit in units if unit.block_type != DESCRIPTION]
+    task = Task(text, {element.index: element for element in elements}, target, ceiling, embed)
     maker = _Maker(task)
-    return [maker.chunk(pieces, index) for index, pieces in enumerate(SPLITTERS[strategy](task))]
+    packs = _with_descriptions(SPLITTERS[strategy](task), units[len(text) :])
+    return [maker.chunk(pieces, index) for index, pieces in enumerate(packs)]
+
+
+def _with_descriptions(
+    packs: Iterable[Sequence[Piece]], described: Sequence[StructuralChunk]
+) -> Iterator[Sequence[Piece]]:
+    """Descriptions in reading order among the packs, each before the first pack that begins after its figure."""
+    waiting = deque(described)
+    for pack in packs:
+        while waiting and waiting[0].element < pack[0].unit.element:
+            yield [whole(waiting.popleft())]
+        yield pack
+    for unit in waiting:
+        yield [whole(unit)]
 
 
 @dataclass
@@ -90,6 +108,8 @@ class _Maker:
 
     def _text(self, parts: Sequence[Piece], chain: tuple[str, ...]) -> tuple[str, tuple[int, ...]]:
         """The text of a chunk, and where each part begins in it."""
+        if parts[0].unit.block_type == DESCRIPTION:
+            return parts[0].text, (0,)
         written: list[str] = []
         offsets = []
         length = 0
@@ -175,9 +195,10 @@ def _shared(chains: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 
 
 def _span(part: Piece) -> Span:
-    """The place of a part in the body; a row's text is written out, so that only the whole has one."""
+    """The place of a part in the body; the text of a row or description is not the body's, so that only the
+    whole has one."""
     unit = part.unit
-    if unit.block_type == ROW:
+    if unit.block_type in (ROW, DESCRIPTION):
         return unit.span
     return Span(unit.span.start + part.start, unit.span.start + part.end)
 

@@ -25,6 +25,7 @@ from pipelines.indexing.pdf_lines import Line, lines_of
 from pipelines.indexing.pdf_page import LEAST_COVERAGE, PdfPage
 from pipelines.indexing.pdf_paragraphs import BULLET, Draft, Style, drafts_of, ends, is_bullet, style_of
 from pipelines.indexing.pdf_tables import aligned_table
+from pipelines.indexing.pictures import figures_of, with_figures, without_repeated
 from pipelines.records import Block, BlockCell, Run
 
 JOINABLE = ("paragraph", "list_item")
@@ -47,7 +48,7 @@ def blocks_of(
     ]
     _join_pages(drafts, edges)
     hyphens = Hyphens(line.text for page in bodies for line in page)
-    blocks = tuple(_blocks(pages, drafts, edges, hyphens))
+    blocks = without_repeated(tuple(_blocks(pages, drafts, edges, hyphens)), len(pages))
     return blocks, _lost(pages, blocks)
 
 
@@ -223,7 +224,8 @@ def _blocks(
     for page, found, edge in zip(pages, drafts, edges, strict=True):
         indents = sorted({round(d.marker_x / 6) for d in found if d.kind == "list_item"})
         blocks = [Block(kind, (Run(li.text, li.box),)) for kind, li in edge if kind == "page_header"]
-        blocks += [_block(draft, hyphens, indents) for draft in found]
+        content = [_block(draft, hyphens, indents) for draft in found]
+        blocks += with_figures(content, figures_of(page), page.number) if page.pictures else content
         blocks += page.blocks
         blocks += [Block(kind, (Run(li.text, li.box),)) for kind, li in edge if kind == "page_footer"]
         sure = page.confidence

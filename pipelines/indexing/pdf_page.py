@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from pipelines.indexing.cleaning import expand_ligatures
-from pipelines.records import Block
+from pipelines.records import Block, Box
 
 LEAST_COVERAGE = 0.99
 TIERS = (40, 20, 12, 6, 1)
@@ -68,6 +68,14 @@ class PdfRule:
 
 
 @dataclass(frozen=True, slots=True)
+class PdfPicture:
+    """A picture, as far as it is on its page. `image_hash` is of its bytes as the file has them."""
+
+    box: Box
+    image_hash: str
+
+
+@dataclass(frozen=True, slots=True)
 class PdfPage:
     """`number` is 1-based. `blocks` are what stands on it besides its text: form fields. `confidence`
     is under 1 where the text was recognised in a picture."""
@@ -79,6 +87,7 @@ class PdfPage:
     rules: tuple[PdfRule, ...] = ()
     blocks: tuple[Block, ...] = ()
     confidence: float = 1.0
+    pictures: tuple[PdfPicture, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """Chunks to the sentence skeleton: NEXT and PREVIOUS, and PART_OF as columns.
 
 Sentences come from the own text alone, so what overlap repeats is not made twice. Table rows,
-captions and formulas are sentences of their own source. Noise is left out by declared rules.
+captions and formulas are sentences of their own source, and so are those of the descriptions of
+figures. Noise is left out by declared rules.
 """
 
 from __future__ import annotations
@@ -16,19 +17,22 @@ from pipelines.fingerprint import fingerprint
 from pipelines.indexing.boundaries import ends_sentence, trimmed
 from pipelines.indexing.places import line_boxes
 from pipelines.ports import SentenceSplitter
-from pipelines.records import Chunk, Element, ParsedDocument, Sentence, Span, StructuralChunk
+from pipelines.records import DESCRIPTION, Chunk, Element, ParsedDocument, Sentence, Span, StructuralChunk
 
 VERSION = 2
 SOURCES = {
     "table-row": "table_row",
     "list-item": "list_item",
     "caption": "figure_caption",
+    DESCRIPTION: "figure_description",
     "formula": "equation",
     "code": "paragraph",
     "paragraph": "paragraph",
     "clause": "paragraph",
 }
 _WHOLE = frozenset({"table-row", "caption", "formula", "code"})
+_WRITTEN_OUT = frozenset({"table-row", DESCRIPTION})
+"""Their text is not the body's: a stretch of it has the boxes of the whole."""
 _FORM_LABEL = re.compile(r"[^.!?]{0,40}[_.…]{4,}\s*|[^\w]*|[\w\s]{1,30}:\s*")
 _WORD = re.compile(r"\w+")
 
@@ -97,7 +101,7 @@ def _pieces(units: Sequence[StructuralChunk], chunks: Sequence[Chunk]) -> list[_
     for chunk in chunks:
         for index, span, offset in zip(chunk.units, chunk.spans, chunk.offsets, strict=True):
             unit = by_index[index]
-            length = len(unit.text) if unit.block_type == "table-row" else span.end - span.start
+            length = len(unit.text) if unit.block_type in _WRITTEN_OUT else span.end - span.start
             pieces.append(_Piece(chunk, unit, offset, chunk.text[offset : offset + length], span))
     return pieces
 
@@ -128,7 +132,9 @@ def _sentence(
     seen: Counter[tuple[str, str]],
 ) -> Sentence:
     text, unit, chunk = piece.text[start:end], piece.unit, piece.chunk
-    if unit.block_type == "table-row":
+    if unit.block_type == DESCRIPTION:
+        boxes = chunk.boxes
+    elif unit.block_type == "table-row":
         boxes = line_boxes(element.places, piece.span)
     else:
         boxes = line_boxes(element.places, Span(piece.span.start + start, piece.span.start + end))

@@ -3,6 +3,9 @@
 A stack of headings gives every unit its header chain and its section; a table becomes one unit a
 row, written `Header: value | Header: value`. A chain stays short whatever the document: a heading
 as long as a paragraph is one, and of very deep chains the middle is left out.
+
+Descriptions of figures are units of their own. They come after all others, so that those are the
+same with and without them; their spans say where they belong.
 """
 
 from __future__ import annotations
@@ -10,11 +13,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pipelines.fingerprint import fingerprint
+from pipelines.indexing.pictures import ALT, FIGURE, IMAGE, IMAGE_HASH
 from pipelines.indexing.places import boxes_of, locator_of, pages_of
-from pipelines.records import Cell, Element, ParsedDocument, Span, StructuralChunk
+from pipelines.records import DESCRIPTION, Cell, Element, FigureDescription, ParsedDocument, Span, StructuralChunk
 from pipelines.tokens import TokenIndex, count_tokens
 
 VERSION = 2
@@ -22,7 +26,10 @@ HEADING_TOKENS = 128
 """A heading longer than this is a paragraph: it would stand in the chain of every unit below it."""
 CHAIN_ENDS = 8
 """Of a deeper chain the first and the last so many headings are kept."""
+GENERATED_BY = "generated_by"
+"""Metadata of a unit whose text a model wrote: the model's name."""
 _OUTSIDE = frozenset({"page_header", "page_footer"})
+_OF_THE_PICTURE = frozenset({ALT, IMAGE, IMAGE_HASH})
 _TYPES = {"list_item": "list-item", "caption": "caption", "code": "code", "formula": "formula"}
 _KEY_VALUE = re.compile(r"^[^:.!?]{2,60}:\s+\S")
 _MEASURE = re.compile(
@@ -78,29 +85,54 @@ class _Section:
 
 
 def structural_chunks(
-    document: ParsedDocument, elements: Sequence[Element], clause_tokens: int = 25
+    document: ParsedDocument,
+    elements: Sequence[Element],
+    clause_tokens: int = 25,
+    descriptions: Sequence[FigureDescription] = (),
 ) -> list[StructuralChunk]:
-    """Structural chunks of one document in reading order; headings are among them.
+    """Structural chunks of one document in reading order, headings among them; then those of its figures.
 
     A document of nothing but headings has them as paragraphs, so that none of its text is lost."""
     body = [element for element in elements if element.kind not in _OUTSIDE]
-    only_headings = all(_is_heading(element) or element.kind == "break" for element in body)
+    text = [element for element in body if element.kind != FIGURE]
+    position = -1
+    only_headings = all(_is_heading(element) or element.kind == "break" for element in text)
     section = _Section(document.doc_id, None if document.title_is_file_name else document.title)
+    said = {described.element: described for described in descriptions if described.text}
     chunks: list[StructuralChunk] = []
-    for position, element in enumerate(body):
+    figures: list[StructuralChunk] = []
+    for element in body:
+        if element.kind == FIGURE:
+            figures += _figure(section, element, said.get(element.index))
+            continue
+        position += 1
         if element.kind == "break":
             section.open()
         elif _is_heading(element) and not only_headings:
             section.enter(element.level or 1, element.text)
             chunks.append(_unit(section, section.chain, element, "heading", element.text, len(chunks)))
         elif element.kind == "table" and element.cells:
-            chain = _with_caption(section.chain, body, position)
-            for text, span, cells in table_rows(element):
-                chunks.append(_unit(section, chain, element, "table-row", text, len(chunks), span, cells))
+            chain = _with_caption(section.chain, text, position)
+            for row, span, cells in table_rows(element):
+                chunks.append(_unit(section, chain, element, "table-row", row, len(chunks), span, cells))
         elif element.text.strip():
             kind = _block_type(element, clause_tokens)
             chunks.append(_unit(section, section.chain, element, kind, element.text, len(chunks)))
-    return chunks
+    return chunks + [replace(unit, index=at) for at, unit in enumerate(figures, start=len(chunks))]
+
+
+def _figure(section: _Section, element: Element, said: FigureDescription | None) -> Iterable[StructuralChunk]:
+    """The description of a figure: its extractor's, which is text of the body, else a model's."""
+    own = {key: value for key, value in element.metadata.items() if key not in _OF_THE_PICTURE}
+    element = replace(element, metadata=own)
+    if element.text:
+        yield _unit(section, section.chain, element, DESCRIPTION, element.text, 0)
+    elif said:
+        boxes = tuple(place.box for place in element.places if place.box)
+        located = next((place.locator for place in element.places if place.locator), None)
+        metadata = {**own, GENERATED_BY: said.model, **({"locator": located} if located else {})}
+        unit = _unit(section, section.chain, element, DESCRIPTION, said.text, 0)
+        yield replace(unit, boxes=boxes, metadata=metadata)
 
 
 def _is_heading(element: Element) -> bool:

@@ -1,5 +1,5 @@
 """DOCX from its XML, in document order: headings by style or outline level, lists with the numbers
-Word would show, tables with merged cells, text boxes, content controls, captions, notes.
+Word would show, tables with merged cells, text boxes, content controls, captions, notes, pictures.
 
 Deleted text of tracked changes is left out, inserted text is in. Running headers and footers come
 first and last, once each.
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.errors import DocumentError
+from pipelines.indexing.pictures import FIGURE
 from pipelines.records import Block, BlockCell, ParsedFile, Run
 from resources.parsers.docx_inline import MC, control_name, inline
 from resources.parsers.docx_looks import Look, headings_by_look, look_of
@@ -24,6 +25,7 @@ from resources.parsers.header_rows import reads_as_header
 from resources.parsers.key_values import key_value
 from resources.parsers.office_graphics import chart_blocks, diagram_blocks
 from resources.parsers.office_package import core_properties, opened_package, relations, xml_part
+from resources.parsers.office_pictures import picture_block
 
 ORIGIN = "docx"
 TITLES = ("title", "назва")
@@ -38,12 +40,14 @@ def parse(path: Path) -> ParsedFile:
     """Raises DocumentError: `corrupt`, `encrypted`, `limit_exceeded`."""
     with opened_package(path) as package:
         document = xml_part(package, MAIN, path)
+        related = relations(package, MAIN, path)
         if document is None:
             raise DocumentError(f"{path.name}: not a Word document: it has no {MAIN}", "corrupt")
         reader = _Reader(
             styles_of(xml_part(package, "word/styles.xml", path)),
             Numbering(xml_part(package, "word/numbering.xml", path)),
-            _parts(package, path),
+            lambda key: xml_part(package, related[key][1], path) if key in related else None,
+            lambda picture: picture_block(picture, related, package),
         )
         body = document.find(f"{W}body")
         blocks = _levelled(list(reader.blocks(body)), reader.looks) if body is not None else []
@@ -64,16 +68,18 @@ def _levelled(blocks: list[Block], looks: dict[int, Look]) -> list[Block]:
     return [replace(b, level=b.level + 1) if b.kind == "heading" and b.level is not None else b for b in blocks]
 
 
-def _parts(package: zipfile.ZipFile, path: Path) -> Callable[[str], Any]:
-    related = relations(package, MAIN, path)
-    return lambda key: xml_part(package, related[key][1], path) if key in related else None
-
-
 class _Reader:
-    """`part` gives the root of the part that a relation of the document points to, or None."""
+    """`part` gives the root of the part that a relation of the document points to, or None; `figure` the
+    block of a picture."""
 
-    def __init__(self, styles: dict[str, Style], numbering: Numbering, part: Callable[[str], Any]) -> None:
-        self.styles, self.numbering, self.part = styles, numbering, part
+    def __init__(
+        self,
+        styles: dict[str, Style],
+        numbering: Numbering,
+        part: Callable[[str], Any],
+        figure: Callable[[Any], Block | None],
+    ) -> None:
+        self.styles, self.numbering, self.part, self.figure = styles, numbering, part, figure
         self.plain = styles.get("", Style())
         self.looks: dict[int, Look] = {}
 
@@ -100,10 +106,12 @@ class _Reader:
         blocks = list(self.blocks(control))
         properties = control.find(f"{W}sdtPr")
         filled = properties is not None and properties.find(f"{W}showingPlcHdr") is None
-        if filled and len(blocks) == 1 and blocks[0].runs:
-            value = "".join(run.text for run in blocks[0].runs)
+        written = [block for block in blocks if block.kind != FIGURE]
+        if filled and len(written) == 1 and written[0].runs:
+            value = "".join(run.text for run in written[0].runs)
             pair = key_value(control_name(properties), value)
-            blocks = [replace(blocks[0], metadata={**pair, **blocks[0].metadata})]
+            own = replace(written[0], metadata={**pair, **written[0].metadata})
+            blocks = [own if block is written[0] else block for block in blocks]
         yield from blocks
 
     def _paragraph(self, paragraph: Any) -> Iterator[Block]:
@@ -124,6 +132,7 @@ class _Reader:
             yield from chart_blocks(chart, None, figures=True) if chart is not None else ()
         for diagram in map(self.part, found.diagrams):
             yield from diagram_blocks(diagram, None) if diagram is not None else ()
+        yield from filter(None, map(self.figure, found.pictures))
 
     def _block(self, paragraph: Any, style: Style, runs: tuple[Run, ...], text: str, formulas: bool) -> Block:
         number = value_of(paragraph, "w:pPr/w:numPr/w:numId") or style.number
@@ -161,13 +170,14 @@ class _Reader:
             yield from self.blocks(next(cell for row in rows for cell in row))
             return
         cells: list[BlockCell] = []
+        figures: list[Block] = []
         pairs: dict[str, str] = {}
         open_cells: dict[int, int] = {}
         headers = self._header_rows(table, elements, rows)
         for at, row in enumerate(rows):
             column = _skipped_columns(elements[at])
             for cell in row:
-                runs = self._cell_runs(cell, pairs)
+                runs = self._cell_runs(cell, pairs, figures)
                 wide = max(1, int(value_of(cell, "w:tcPr/w:gridSpan") or 1))
                 merge = cell.find(f"{W}tcPr/{W}vMerge")
                 goes_on = merge is not None and merge.get(f"{W}val") != "restart"
@@ -182,6 +192,7 @@ class _Reader:
                     cells.append(BlockCell(at, column, runs, 1, wide, at < headers))
                 column += wide
         yield Block("table", cells=tuple(cells), metadata=pairs)
+        yield from figures
 
     def _header_rows(self, table: Any, elements: list[Any], rows: list[list[Any]]) -> int:
         """Rows marked as repeating headers; else the first row where the table's style sets it apart, or all its
@@ -199,13 +210,17 @@ class _Reader:
         first, *others = [[_words(cell) for cell in row] for row in rows]
         return int(len(first) > 1 and reads_as_header(first, others))
 
-    def _cell_runs(self, cell: Any, pairs: dict[str, str]) -> tuple[Run, ...]:
-        """Text of a cell's paragraphs and of tables inside it, a space apart; `pairs` takes its fields."""
+    def _cell_runs(self, cell: Any, pairs: dict[str, str], figures: list[Block]) -> tuple[Run, ...]:
+        """Text of a cell's paragraphs and of tables inside it, a space apart; `pairs` takes its fields, `figures`
+        its pictures."""
         runs: list[Run] = []
         control = cell.getparent().getparent()
         if control.tag == f"{W}sdt":
             pairs.update(key_value(control_name(control.find(f"{W}sdtPr")), _words(cell)))
         for block in self.blocks(cell):
+            if block.kind == FIGURE:
+                figures.append(block)
+                continue
             pairs.update(block.metadata)
             inner = [run for own in block.cells for run in (Run(" ", joined=True), *own.runs)]
             bullet = [Run(f"{block.marker} ")] if block.kind == "list_item" and block.marker == "•" else []

@@ -1,4 +1,4 @@
-"""What stands in a paragraph of DOCX: text, formulas, anchored boxes, form fields."""
+"""What stands in a paragraph of DOCX: text, formulas, anchored boxes, pictures, form fields."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from resources.parsers.docx_formulas import M, latex
 from resources.parsers.docx_numbering import W, is_on, value_of
 from resources.parsers.key_values import key_value
 from resources.parsers.office_graphics import DGM, C
+from resources.parsers.office_pictures import PICTURES
 
 MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 W14 = "{http://schemas.microsoft.com/office/word/2010/wordml}"
@@ -40,6 +41,7 @@ class Inline:
     controls: list[Control] = field(default_factory=list)
     charts: list[str] = field(default_factory=list)
     diagrams: list[str] = field(default_factory=list)
+    pictures: list[Any] = field(default_factory=list)
 
     @property
     def text(self) -> str:
@@ -110,6 +112,8 @@ class _Walk:
             found.charts.append(element.get(f"{_R}id") or "")
         elif tag == f"{DGM}relIds":
             found.diagrams.append(element.get(f"{_R}dm") or "")
+        elif tag in PICTURES:
+            found.pictures.append(element)
         elif tag == f"{W}fldChar":
             self._legacy_field(element)
         elif tag == f"{MC}AlternateContent":

@@ -61,19 +61,32 @@ def _properties(message: EmailMessage) -> dict[str, str]:
 
 
 def _body(message: EmailMessage, name: str) -> list[Block]:
+    is_html, content = _written(message)
+    if is_html:
+        return [_without_offsets(block) for block in parse_source(content, name).blocks]
+    return [_without_offsets(block) for block in blocks_of_text(_QUOTED.sub("", content))]
+
+
+def html_of(path: Path) -> str:
+    """The text of a message that is written in HTML; else nothing."""
+    with open(path, "rb") as stream:
+        message = BytesParser(policy=policy.default).parse(stream)
+    assert isinstance(message, EmailMessage)
+    is_html, content = _written(message)
+    return content if is_html else ""
+
+
+def _written(message: EmailMessage) -> tuple[bool, str]:
+    """What the sender wrote, and whether it is HTML."""
     part = message.get_body(preferencelist=("html", "plain"))
     if part is None:
-        return []
+        return False, ""
     try:
         content = part.get_content()
     except (LookupError, UnicodeError, ValueError):
         payload = part.get_payload(decode=True)
         content = payload.decode("utf-8", "replace") if isinstance(payload, bytes) else ""
-    if not isinstance(content, str):
-        return []
-    if part.get_content_subtype() == "html":
-        return [_without_offsets(block) for block in parse_source(content, name).blocks]
-    return [_without_offsets(block) for block in blocks_of_text(_QUOTED.sub("", content))]
+    return part.get_content_subtype() == "html", content if isinstance(content, str) else ""
 
 
 def _without_offsets(block: Block) -> Block:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.records import Block, ParsedFile, Run
+from resources.parsers.data_pictures import data_figure
 from resources.parsers.html_source import properties_of, source_of, tree_of
 from resources.parsers.html_tables import is_data_table, table_blocks
 from resources.parsers.source_text import Finder
@@ -57,6 +58,7 @@ class _Walker:
         self.finder, self.root = finder, root
         self.blocks: list[Block] = []
         self.runs: list[Run] = []
+        self.figures: list[Block] = []
         self.has_words = False
         self.stack: list[str] = []
         self.lists: list[dict[str, Any]] = []
@@ -108,6 +110,8 @@ class _Walker:
             return
         elif tag == "table" and is_data_table(element):
             self.blocks += table_blocks(element, self.finder)
+            for image in element.iter("img"):
+                self._figure(image)
             events.skip_subtree()
             return
         self._text(element.text)
@@ -143,12 +147,20 @@ class _Walker:
     def _picture(self, image: Any) -> None:
         """What a picture is said to show, where it has no caption: with the words around it, else a
         caption."""
+        self._figure(image)
         text = (image.get("alt") or "").strip()
         figure = next(image.iterancestors("figure"), None)
         captioned = figure is not None and figure.find(".//figcaption") is not None
         if text and not captioned and not _is_icon(image):
             space = Run(" ", joined=True)
             self.runs += (space, self.finder.run(text, joined=True, node=False), space)
+
+    def _figure(self, image: Any) -> None:
+        """The picture itself, where it is in the file, after the block that it stands in."""
+        source = image.get("src") or ""
+        if source.startswith("data:") and not _is_icon(image) and self._region() is None:
+            found = data_figure(source)
+            self.figures += [found] if found is not None else []
 
     # ------------------------------------------------------------ blocks
 
@@ -165,6 +177,11 @@ class _Walker:
         return None
 
     def _flush(self) -> None:
+        self._flush_text()
+        self.blocks += self.figures
+        self.figures = []
+
+    def _flush_text(self) -> None:
         runs, self.runs = self.runs, []
         has_words, self.has_words = self.has_words, False
         if not any(run.text.strip() for run in runs):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.records import Block, BlockCell, ParsedFile, Run
+from resources.parsers.data_pictures import data_figure
 from resources.parsers.front_matter import front_matter
 from resources.parsers.source_text import Finder, read_text
 
@@ -19,6 +20,7 @@ ORIGIN = "markdown-it"
 LONGEST_PARAGRAPH = 4000
 DEEPEST = 200
 _TAG = re.compile(r"<[^>]*>")
+_IMAGE = re.compile(r"""<img\b[^>]*?\bsrc\s*=\s*["'](data:[^"']*)""", re.IGNORECASE)
 _COMMENT = re.compile(r"<!--.*?(-->|\Z)|<(script|style)\b.*?(</\2\s*>|\Z)", re.DOTALL | re.IGNORECASE)
 
 
@@ -68,6 +70,16 @@ class _Reader:
                 runs.append(self.finder.run(text, end, joined=True))
         return runs
 
+    def _figures(self, holder: Any) -> Iterator[Block]:
+        """The pictures that are written into a token."""
+        for token in (holder, *(holder.children or [])):
+            urls = _IMAGE.findall(token.content) if token.type.startswith("html") else []
+            urls += [token.attrs["src"]] if token.type == "image" else []
+            for url in urls:
+                found = data_figure(url) if url.startswith("data:") else None
+                if found is not None:
+                    yield found
+
     def _piece(self, child: Any) -> str:
         if child.type in ("text", "code_inline", "text_special"):
             return str(child.content)
@@ -87,6 +99,8 @@ class _Reader:
             if token.type == "table_open":
                 end = next(i for i in range(at, len(self.tokens)) if self.tokens[i].type == "table_close")
                 yield self._table(self.tokens[at:end])
+                for cell in self.tokens[at:end]:
+                    yield from self._figures(cell)
                 at = end
             elif handler is not None:
                 yield from handler(token, at)
@@ -139,6 +153,7 @@ class _Reader:
                 yield Block("quote" if self.quotes else "paragraph", tuple(line))
         else:
             yield Block("quote" if self.quotes else "paragraph", tuple(runs))
+        yield from self._figures(token)
 
     def _in_list(self, runs: list[Run]) -> Iterator[Block]:
         """The first paragraph of an item is the item; later ones are items without a marker."""
@@ -173,6 +188,7 @@ class _Reader:
         runs = [self.finder.run(piece, end) for piece in _TAG.split(content) if piece.strip()]
         if runs:
             yield Block("paragraph", tuple(runs))
+        yield from self._figures(token)
 
     def _table(self, tokens: list[Any]) -> Block:
         cells: list[BlockCell] = []

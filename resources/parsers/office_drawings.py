@@ -1,4 +1,4 @@
-"""What is drawn over a sheet: text boxes and charts, with the cell they are anchored at."""
+"""What is drawn over a sheet: text boxes, charts and pictures, with the cell they are anchored at."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from pipelines.records import Block, Run
 from resources.parsers.office_graphics import C, chart_blocks
 from resources.parsers.office_package import relations, xml_part
+from resources.parsers.office_pictures import picture_block
 from resources.parsers.workbook import letters
 
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
@@ -32,6 +33,10 @@ def drawing_blocks(package: zipfile.ZipFile, part: str, sheet: str, path: Path) 
             space = xml_part(package, name, path) if name else None
             if space is not None:
                 yield from chart_blocks(space, place, figures=False)
+        for picture in anchor.iter(f"{_X}pic"):
+            block = picture_block(picture, related, package, place)
+            if block is not None:
+                yield block
 
 
 def _place(anchor: Any, sheet: str) -> str:

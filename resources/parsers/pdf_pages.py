@@ -17,6 +17,7 @@ from pipelines.records import Box
 from resources.parsers.ocr import OcrSettings, has_pictures, page_items, remedy
 from resources.parsers.pdf_forms import fields, outside
 from resources.parsers.pdf_native import items_of, native_page, native_pages, rules_of
+from resources.parsers.pdf_pictures import pictures_of
 from resources.parsers.pdf_raw import Area, Character, characters, has_unmapped, patches, plain_lines
 from resources.parsers.registry import Care
 
@@ -90,7 +91,8 @@ def _page(document: Any, number: int, native: Any) -> Read:
             read = _plain(page, number, characters(page, textpage), "could not be read")
         else:
             read = _laid_out(page, textpage, number, native, form.boxes)
-        return replace(read, page=replace(read.page, blocks=tuple(form.blocks))) if form.blocks else read
+        blocks, pictures = tuple(form.blocks), pictures_of(page, number)
+        return replace(read, page=replace(read.page, blocks=blocks, pictures=pictures))
     finally:
         textpage.close()
         page.close()
@@ -112,7 +114,8 @@ def _recognised(document: Any, read: Read, ocr: OcrSettings, care: Care) -> Read
         page.close()
     if not found.items:
         return replace(read, warnings=(*read.warnings, found.warning))
-    scan = PdfPage(read.page.number, width, height, found.items, (), read.page.blocks, found.confidence)
+    had = read.page
+    scan = PdfPage(had.number, width, height, found.items, (), had.blocks, found.confidence, had.pictures)
     return Read(scan, recognised=True)
 
 

@@ -48,7 +48,7 @@ def characters(page: Any, textpage: Any) -> list[Character]:
     """Every character of a page in PDFium's order."""
     import pypdfium2.raw as pdfium
 
-    ax, bx, cx, ay, by, cy = _placing(page)
+    ax, bx, cx, ay, by, cy = placing(page)
     left, right, bottom, top = (ctypes.c_double() for _ in range(4))
     edges = tuple(map(ctypes.byref, (left, right, bottom, top)))
     unicode, box, unmapped, raw = (
@@ -65,8 +65,21 @@ def characters(page: Any, textpage: Any) -> list[Character]:
     return found
 
 
-def _placing(page: Any) -> tuple[float, float, float, float, float, float]:
+class Placing(NamedTuple):
     """Page space to points from the top left as shown, rotated and cropped: x = ax*x + bx*y + cx."""
+
+    ax: float
+    bx: float
+    cx: float
+    ay: float
+    by: float
+    cy: float
+
+    def point(self, x: float, y: float) -> tuple[float, float]:
+        return self.ax * x + self.bx * y + self.cx, self.ay * x + self.by * y + self.cy
+
+
+def placing(page: Any) -> Placing:
     import pypdfium2.raw as pdfium
 
     width, height = page.get_size()
@@ -78,7 +91,7 @@ def _placing(page: Any) -> tuple[float, float, float, float, float, float]:
         return across.value / _SCALE, down.value / _SCALE
 
     (cx, cy), (rx, ry), (ux, uy) = placed(0, 0), placed(_REACH, 0), placed(0, _REACH)
-    return (rx - cx) / _REACH, (ux - cx) / _REACH, cx, (ry - cy) / _REACH, (uy - cy) / _REACH, cy
+    return Placing((rx - cx) / _REACH, (ux - cx) / _REACH, cx, (ry - cy) / _REACH, (uy - cy) / _REACH, cy)
 
 
 def has_unmapped(textpage: Any) -> bool:

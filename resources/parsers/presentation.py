@@ -1,4 +1,4 @@
-"""PPTX by python-pptx, slide by slide: title, text by level, tables, notes. A slide is a page."""
+"""PPTX by python-pptx, slide by slide: title, text by level, tables, pictures, notes. A slide is a page."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.errors import DocumentError
+from pipelines.indexing.pictures import figure, shown_large, without_repeated
 from pipelines.records import Block, BlockCell, ParsedFile, Run
+from resources.hashes import bytes_hash
 from resources.parsers.office_graphics import DGM, chart_blocks, diagram_blocks
 from resources.parsers.office_package import core_properties, opened_package, xml_parser
+from resources.parsers.office_pictures import A
 
 ORIGIN = "python-pptx"
 _R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
@@ -32,7 +35,8 @@ def parse(path: Path) -> ParsedFile:
     blocks: list[Block] = []
     for number, slide in enumerate(deck.slides, start=1):
         blocks += _slide(slide, f"slide {number}")
-    return ParsedFile(tuple(blocks), properties, len(deck.slides), (), ORIGIN)
+    count = len(deck.slides)
+    return ParsedFile(without_repeated(blocks, count), properties, count, (), ORIGIN)
 
 
 def _slide(slide: Any, place: str) -> Iterator[Block]:
@@ -68,6 +72,7 @@ def _shape(shape: Any, place: str) -> Iterator[Block]:
         yield from _paragraphs(shape, place)
     else:
         yield from _diagram(shape, place)
+        yield from _picture(shape, place)
 
 
 def _diagram(shape: Any, place: str) -> Iterator[Block]:
@@ -76,6 +81,22 @@ def _diagram(shape: Any, place: str) -> Iterator[Block]:
     for relations in shape._element.iter(f"{DGM}relIds"):
         part = shape.part.related_part(relations.get(f"{_R}dm"))
         yield from diagram_blocks(etree.fromstring(part.blob, xml_parser()), place)
+
+
+def _picture(shape: Any, place: str) -> Iterator[Block]:
+    """The figure of a picture that is in the file and no icon."""
+    if not shape._element.tag.endswith("}pic") or not shown_large(*_sides(shape)):
+        return
+    blip = next(shape._element.iter(f"{A}blip"), None)
+    relation = shape.part.rels.get(blip.get(f"{_R}embed")) if blip is not None else None
+    if relation is not None and not relation.is_external:
+        part = relation.target_part
+        alt = shape._element.find("{*}nvPicPr/{*}cNvPr").get("descr") or ""
+        yield figure(bytes_hash(part.blob), part.partname.lstrip("/"), alt, locator=place)
+
+
+def _sides(shape: Any) -> list[float]:
+    return [side.pt for side in (shape.width, shape.height) if side is not None]
 
 
 def _paragraphs(shape: Any, place: str) -> Iterator[Block]:

@@ -1,5 +1,5 @@
 """XLSX sheet by sheet: the name as heading, blocks of cells as tables or labels with values, then comments,
-text boxes and the titles of charts."""
+text boxes, the titles of charts, pictures."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from pipelines.indexing.pictures import FIGURE
 from pipelines.records import Block, ParsedFile, Run
 from resources.parsers.office_drawings import drawing_blocks
 from resources.parsers.office_package import core_properties, opened_package, relations, xml_part
@@ -26,8 +27,9 @@ def parse(path: Path) -> ParsedFile:
         for sheet in book.sheets:
             found, left = _cells(book, sheet, left) if not sheet.is_chart else ([], left)
             found += _beside(package, sheet, path)
-            if found:
-                blocks += [_heading(sheet), *found]
+            if any(block.kind != FIGURE for block in found):
+                blocks.append(_heading(sheet))
+            blocks += found
         notes = (f"only the first {MOST_CELLS} cells were read",) if left <= 0 else ()
         return ParsedFile(tuple(blocks), core_properties(package, path), None, notes, ORIGIN)
 

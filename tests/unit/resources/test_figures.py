@@ -1,0 +1,247 @@
+"""The pictures that a model is shown are those of the document, bounded, and nothing else is opened."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from pipelines.errors import DocumentError
+from pipelines.indexing.figures import figures_of
+from pipelines.indexing.pictures import IMAGE, IMAGE_HASH
+from pipelines.ports import Prompt, Reply, ReplyCheck
+from pipelines.prompts import PromptTemplate
+from pipelines.records import Element
+from pipelines.settings import ParsingSettings
+from resources.describing import FigureTask, said_of
+from resources.figures import LONGEST_SIDE, figure_image, figure_images
+from resources.hashes import bytes_hash
+from resources.parsers.registry import media_type_of
+from tests.pictures import BLUE, GREEN, RED, colour_of, data_url, illustrated_pdf, near, picture
+from tests.unit.parsers.documents import elements_of
+from tests.unit.parsers.test_figures import WORDS, docx_with, pptx_with
+
+
+def type_of(path: Path) -> str:
+    return media_type_of(path) or ""
+
+
+def figure_in(path: Path) -> Element:
+    (figure,) = figures_of(elements_of(path)[1])
+    return figure
+
+
+def image_of(path: Path) -> bytes:
+    return figure_image(path, type_of(path), figure_in(path))
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+def html_with(path: Path, *data: bytes) -> Path:
+    return written(path, f"<p>{WORDS}</p>" + "".join(f"<p><img src='{data_url(item)}'></p>" for item in data))
+
+
+MAKERS: dict[str, Callable[[Path], Path]] = {
+    "docx": lambda folder: docx_with(folder / "a.docx", WORDS, picture(RED)),
+    "pptx": lambda folder: pptx_with(folder / "a.pptx", [picture(RED)]),
+    "html": lambda folder: html_with(folder / "a.html", picture(RED)),
+    "markdown": lambda folder: written(folder / "a.md", f"{WORDS} ![]({data_url(picture(RED))})"),
+    "pdf": lambda folder: illustrated_pdf(
+        folder / "a.pdf",
+        ([(picture(BLUE), 50, 500, 200, 150)], [(100, 90, WORDS)]),
+        ([(picture(RED), 100, 120, 200, 150)], [(100, 90, WORDS)]),
+    ),
+    "turned pdf": lambda folder: illustrated_pdf(
+        folder / "a.pdf", ([(picture(RED), 100, 420, 200, 150)], [(100, 400, WORDS)]), turned=90
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_the_picture_of_a_figure_is_the_one_in_its_file(tmp_path: Path, kind: str) -> None:
+    path = MAKERS[kind](tmp_path)
+    figure = figures_of(elements_of(path)[1])[-1]
+    found = figure_image(path, type_of(path), figure)
+    assert near(colour_of(found), RED)
+    assert found.startswith(b"\x89PNG") and found == figure_image(path, type_of(path), figure)
+
+
+def test_a_region_of_a_page_is_all_of_the_picture_and_nothing_beside_it(tmp_path: Path) -> None:
+    two = Image.new("RGB", (200, 100), GREEN)
+    two.paste(BLUE, (100, 0, 200, 100))
+    data = io.BytesIO()
+    two.save(data, "PNG")
+    path = illustrated_pdf(tmp_path / "a.pdf", ([(data.getvalue(), 100, 120, 200, 100)], [(100, 90, WORDS)]))
+    with Image.open(io.BytesIO(image_of(path))) as image:
+        assert image.size == (833, 416)
+        corners = [image.getpixel((x, y)) for x in (3, image.width - 4) for y in (3, image.height - 4)]
+    assert corners == [GREEN, GREEN, BLUE, BLUE]
+
+
+def test_a_photograph_stays_a_jpeg_and_is_scaled_down(tmp_path: Path) -> None:
+    found = image_of(docx_with(tmp_path / "a.docx", WORDS, (picture(RED, (4000, 1000), "JPEG"), 6)))
+    with Image.open(io.BytesIO(found)) as image:
+        assert (image.format, image.size) == ("JPEG", (LONGEST_SIDE, LONGEST_SIDE // 4))
+    assert near(colour_of(found), RED)
+
+
+def test_what_is_transparent_is_shown_on_white(tmp_path: Path) -> None:
+    out = io.BytesIO()
+    Image.new("RGBA", (160, 120), (0, 0, 0, 0)).save(out, "PNG")
+    assert colour_of(image_of(docx_with(tmp_path / "a.docx", WORDS, out.getvalue()))) == (255, 255, 255)
+
+
+def test_no_words_about_the_picture_go_with_it(tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[0x010E] = "taken at home"
+    out = io.BytesIO()
+    Image.new("RGB", (160, 120), RED).save(out, "JPEG", exif=exif)
+    assert b"taken at home" in out.getvalue()
+    assert b"taken at home" not in image_of(docx_with(tmp_path / "a.docx", WORDS, out.getvalue()))
+
+
+# ---------------------------------------------------------------- what cannot be shown
+
+
+def declaring(width: int, height: int) -> bytes:
+    """A PNG that says how large it is and has nothing in it."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
+
+
+def replaced(path: Path, name: str, data: bytes) -> Path:
+    """A copy of a package with another part."""
+    copy = path.with_name("copy" + path.suffix)
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(copy, "w") as new:
+        for part in old.namelist():
+            new.writestr(part, data if part == name else old.read(part))
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "said"),
+    [
+        (declaring(30_000, 30_000), "limit_exceeded", "too large"),
+        (declaring(12_000, 9_000), "limit_exceeded", "108000000 pixels"),
+        (b"\x01\x00\x00\x00" + bytes(36) + b" EMF" + bytes(60), "unsupported", "an EMF drawing"),
+        (b"\xd7\xcd\xc6\x9a" + bytes(60), "unsupported", "a WMF drawing"),
+        (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "unsupported", "an unknown format"),
+        (picture()[:90], "corrupt", "cannot be read"),
+        (declaring(10, 400), "no_picture", "shows nothing"),
+    ],
+)
+def test_what_cannot_be_shown_is_named(tmp_path: Path, data: bytes, code: str, said: str) -> None:
+    path = replaced(docx_with(tmp_path / "a.docx", WORDS, picture()), "word/media/image1.png", data)
+    with pytest.raises(DocumentError, match=said) as raised:
+        image_of(path)
+    assert raised.value.code == code and "copy.docx: figure 1" in str(raised.value)
+
+
+def test_a_picture_that_went_away_is_named(tmp_path: Path) -> None:
+    figure = figure_in(html_with(tmp_path / "a.html", picture()))
+    path = html_with(tmp_path / "a.html", picture(BLUE))
+    with pytest.raises(DocumentError, match="not in the file") as raised:
+        figure_image(path, type_of(path), figure)
+    assert raised.value.code == "no_picture"
+
+
+@pytest.mark.parametrize("part", ["../../etc/passwd", "word/document.xml"])
+def test_a_figure_opens_no_other_file_and_no_other_part_as_a_picture(tmp_path: Path, part: str) -> None:
+    path = docx_with(tmp_path / "a.docx", WORDS, picture())
+    with pytest.raises(DocumentError):
+        figure_image(path, type_of(path), replace(figure_in(path), metadata={IMAGE: part}))
+
+
+# ---------------------------------------------------------------- in a process of its own
+
+
+def test_one_picture_that_cannot_be_shown_costs_no_other(tmp_path: Path) -> None:
+    path = docx_with(tmp_path / "a.docx", WORDS, picture(RED), picture(GREEN), picture(BLUE))
+    path = replaced(path, "word/media/image2.png", declaring(30_000, 30_000))
+    figures = figures_of(elements_of(path)[1])
+    red, bomb, blue = figure_images(path, type_of(path), figures, ParsingSettings())
+    assert isinstance(red, bytes) and isinstance(blue, bytes)
+    assert (colour_of(red), colour_of(blue)) == (RED, BLUE)
+    assert isinstance(bomb, str) and "too large" in bomb
+
+
+def test_a_process_that_dies_or_hangs_costs_one_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stood in for by a module that ends, or waits, at the second figure."""
+    fake = tmp_path / "resources"
+    fake.mkdir()
+    (fake / "__init__.py").write_text("")
+    (fake / "figures.py").write_text(
+        "import os, pickle, sys, time\n"
+        "data = sys.stdin.buffer.read()\n"
+        "path, media_type, figures, memory = pickle.loads(data[8:])\n"
+        "for figure in figures:\n"
+        "    if figure.index == 2:\n"
+        "        os._exit(9) if media_type == 'dies' else time.sleep(600)\n"
+        "    value = pickle.dumps(b'%d' % figure.index)\n"
+        "    sys.stdout.buffer.write(len(value).to_bytes(8, 'big') + value)\n"
+        "    sys.stdout.buffer.flush()\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    html = html_with(tmp_path / "a.html", picture(RED), picture(GREEN), picture(BLUE))
+    figures = figures_of(elements_of(html)[1])
+    assert [figure.index for figure in figures] == [1, 2, 3]
+    for how, why in (("dies", "crashes"), ("hangs", "parsing.timeout_seconds")):
+        found = list(figure_images(html, how, figures, ParsingSettings(timeout_seconds=1)))
+        assert found[0] == b"1" and found[2] == b"3" and why in str(found[1]) and "figure 2" in str(found[1])
+
+
+# ---------------------------------------------------------------- shown to a model
+
+
+class Seeing:
+    """A model that says which colour it sees."""
+
+    name = "seeing"
+
+    def __init__(self) -> None:
+        self.asked: list[Prompt] = []
+
+    def replies(self, prompts: Iterable[Prompt], unusable: ReplyCheck) -> Iterator[Reply]:
+        for prompt in prompts:
+            self.asked.append(prompt)
+            (image,) = prompt.images
+            yield Reply(f"{prompt.system} {colour_of(image)}", key=str(len(self.asked)))
+
+
+def test_a_picture_is_shown_once_however_many_documents_have_it(tmp_path: Path) -> None:
+    first = docx_with(tmp_path / "a.docx", WORDS, picture(RED), picture(BLUE), picture(RED))
+    second = html_with(tmp_path / "b.html", picture(BLUE), picture(GREEN))
+    broken = replaced(first, "word/media/image1.png", b"nothing")
+    english, ukrainian = (PromptTemplate(language, "?", language) for language in ("en", "uk"))
+    tasks = [
+        FigureTask(path, type_of(path), figures_of(elements_of(path)[1]), template)
+        for path, template in ((broken, english), (first, english), (second, english), (second, ukrainian))
+    ]
+    model = Seeing()
+    said = said_of(tasks, model, ParsingSettings(), 300)
+    texts = {key: value.text if isinstance(value, Reply) else value for key, value in said.items()}
+    expected = {
+        (bytes_hash(picture(colour)), language): f"{language} {colour}"
+        for colour, language in ((BLUE, "en"), (RED, "en"), (GREEN, "en"), (BLUE, "uk"), (GREEN, "uk"))
+    }
+    assert {key: text for key, text in texts.items() if key in expected} == expected
+    assert len(model.asked) == 5
+    (unseen,) = (text for key, text in texts.items() if key not in expected)
+    assert unseen.startswith("copy.docx: figure 1")
+    assert bytes_hash(b"nothing") == next(
+        figure.metadata[IMAGE_HASH] for figure in tasks[0].figures if figure.index == 1
+    )
