@@ -10,6 +10,7 @@ from assets.chunk_contexts import chunk_contexts
 from assets.chunk_embeddings import chunk_embeddings
 from assets.chunks import chunks
 from assets.document_summaries import document_summaries
+from assets.figure_descriptions import figure_descriptions
 from assets.indexed_documents import indexed_documents
 from assets.jobs import index_job
 from assets.kept_generations import kept_generations
@@ -31,6 +32,7 @@ from resources.settings_file import locate
 _BUCKETED = (
     raw_documents,
     parsed_elements,
+    figure_descriptions,
     structural_chunks,
     packed_chunks,
     chunks,

@@ -27,11 +27,6 @@ class EnrichmentSettings(Section):
         "there are the shipped ones. Relative to the settings file.",
     )
 
-    @property
-    def bought(self) -> tuple[str, ...]:
-        """The roles that enrichment asks a language model for."""
-        return tuple(name for name in ("summary", "context") if getattr(self, name) == "llm")
-
 
 class RoleSettings(Section):
     base_url: str | None = Field(None, description="Another endpoint than `llm.base_url`.")

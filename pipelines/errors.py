@@ -7,6 +7,7 @@ PinciteError                  exit 1, code in JSON
 ├── DocumentError             one document; others go on
 ├── DatabaseError             Postgres cannot be reached, started or used
 ├── ModelError                an embedder cannot be loaded or answers wrongly
+├── Waiting                   exit 0: paid work is under way elsewhere; a later run goes on
 └── IndexStateError           no index yet, wrong embedder, a damaged state, a run in progress
 
 A message names the thing (file, setting, address) and the remedy.
@@ -46,7 +47,9 @@ class DocumentError(PinciteError):
     default_code = "document"
 
 
-PASSING = frozenset({"timeout", "crashed", "changed", "unreadable", "limit_exceeded"})
+PASSING = frozenset(
+    {"timeout", "crashed", "changed", "unreadable", "limit_exceeded", "unreachable", "rejected", "pending", "budget"}
+)
 """Codes of failures that another run, or other limits, may not meet: they are tried again."""
 
 
@@ -56,6 +59,11 @@ class DatabaseError(PinciteError):
 
 class ModelError(PinciteError):
     default_code = "model"
+
+
+class Waiting(PinciteError):
+    exit_code = 0
+    default_code = "pending"
 
 
 class IndexStateError(PinciteError):

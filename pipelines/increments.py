@@ -26,6 +26,11 @@ class DocumentState:
     at: str = ""
     reason: str = ""
 
+    @property
+    def last(self) -> str:
+        """The fingerprint of the last attempt."""
+        return self.fingerprint if self.failed is None else self.failed
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -50,7 +55,8 @@ def plan(
     """The first input decides which documents exist; all of them decide what is computed again.
 
     `inputs` are by table; `previous` is None where nothing was made under this key yet. A document
-    that failed under the same fingerprint is tried again only if it is among `retried`."""
+    that failed under the same fingerprint is tried again only if it is among `retried`, and so is one
+    whose rows are to be made anew from the same inputs."""
     compute: dict[str, str] = {}
     reasons: dict[str, str] = {}
     keep: dict[str, DocumentState] = {}
@@ -58,8 +64,7 @@ def plan(
     for doc_id in tables[0]:
         wanted = input_fingerprint(tables, doc_id)
         state = known.get(doc_id)
-        same_failure = state is not None and wanted == state.failed and doc_id not in retried
-        if state and (same_failure or (state.failed is None and wanted == state.fingerprint)):
+        if state and wanted == state.last and doc_id not in retried:
             keep[doc_id] = state
         else:
             compute[doc_id] = wanted
@@ -70,7 +75,7 @@ def plan(
 def _reason(tables: Sequence[str], state: DocumentState | None, wanted: str) -> str:
     if state is None:
         return "new document"
-    if wanted == state.failed:
+    if wanted == state.last:
         return "tried again after it failed"
     before, now = state.fingerprint.split("."), wanted.split(".")
     if len(before) != len(now):

@@ -2,17 +2,86 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator, model_validator
 
 from pipelines.section import Section
 
+StrategyName = Literal["dense", "lexical", "hybrid", "hyde", "hyde+hybrid", "multi-query", "multi-query+hybrid"]
+RerankerName = Literal["none", "weighted", "evidence", "cross-encoder", "logprob", "listwise"]
+FusionName = Literal["weighted-score", "reciprocal-rank"]
+
+
+class FusionWeights(Section):
+    """The weights of the routes where their rankings become one; they are divided by their sum."""
+
+    dense: float = Field(1.0, gt=0, description="Of vectors of the question.")
+    lexical: float = Field(1.0, gt=0, description="Of its words.")
+    hyde: float = Field(1.0, gt=0, description="Of the vector of a passage written as an answer.")
+
+
+class WeightedSettings(Section):
+    """The weights of the reranker `weighted`; they are divided by their sum."""
+
+    similarity: float = Field(0.50, ge=0, description="Of the score that a passage comes in with.")
+    recency: float = Field(0.20, ge=0, description="Of the document's effective date and version.")
+    hierarchy: float = Field(0.20, ge=0, description="Of the names and depth of the headings above.")
+    adjacency: float = Field(0.10, ge=0, description="Of neighbours among the candidates.")
+
+    @model_validator(mode="after")
+    def _some(self) -> WeightedSettings:
+        if not any(self.model_dump().values()):
+            raise ValueError("at least one weight must be above 0")
+        return self
+
+
+class CrossEncoderSettings(Section):
+    """The model of the reranker `cross-encoder`."""
+
+    model: str | None = Field(None, description="A sentence-transformers CrossEncoder: a folder, or a name on a hub.")
+    revision: str | None = Field(None, description="Revision of a model named on a hub, which must be given.")
+    batch_size: int = Field(16, ge=1, description="Passages read at once.")
+    max_length: int = Field(512, ge=16, description="Most tokens of question and passage; the rest is not read.")
+
 
 class QuerySettings(Section):
-    strategy: Literal["dense", "lexical", "hybrid"] = Field("hybrid", description="How candidates are found.")
-    rerank: tuple[Literal["none", "weighted"], ...] = Field(("none",), description="Rerankers, in sequence.")
+    strategy: StrategyName = Field("hybrid", description="How candidates are found.")
+    rerank: tuple[RerankerName, ...] = Field(("none",), description="Rerankers, in sequence.")
     candidates: int = Field(20, ge=1, le=1000, description="Candidates fetched before reranking.")
-    half_life_days: float = Field(365.0, gt=0, description="Age at which the recency factor halves.")
+    fusion: FusionName = Field(
+        "weighted-score", description="How the rankings of several routes become one; multi-query always by rank."
+    )
+    rewrites: int = Field(3, ge=1, le=10, description="Other wordings of the question that multi-query asks for.")
     metadata_keys: tuple[str, ...] = Field((), description="Metadata keys that --filter may name.")
-    important_sections: tuple[str, ...] = Field((), description="More patterns of section names that weigh high.")
+    half_life_days: float = Field(365.0, gt=0, description="Age at which the recency factor halves.")
+    important_sections: tuple[str, ...] = Field(
+        (), description="More patterns (regular expressions) of section names that weigh high."
+    )
+    unimportant_sections: tuple[str, ...] = Field((), description="More patterns of section names that weigh low.")
+    evidence_weight: float = Field(
+        0.3, ge=0, le=1, description="Weight of the document's score in the reranker `evidence`."
+    )
+    fusion_weights: FusionWeights = FusionWeights()
+    weighted: WeightedSettings = WeightedSettings()
+    cross_encoder: CrossEncoderSettings = CrossEncoderSettings()
+    context_passages: int = Field(3, ge=1, le=50, description="Best hits that an answer is made from.")
+    context_tokens: int = Field(2000, ge=16, description="Most tokens of the passages that an answer is made from.")
+    answer_support: float = Field(
+        0.4,
+        ge=0,
+        le=1,
+        description="Without a language model: share of the question's content words, by weight, that a passage must "
+        "hold, or `ask` declines.",
+    )
+
+    @field_validator("important_sections", "unimportant_sections")
+    @classmethod
+    def _compile(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        for pattern in patterns:
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+        return patterns

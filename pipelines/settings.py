@@ -148,11 +148,17 @@ class Settings(Section):
     @model_validator(mode="after")
     def _buyable(self) -> Settings:
         try:
-            for name in self.enrichment.bought:
+            for name in self.bought:
                 self.llm.role(name)
         except SettingsError as error:
             raise ValueError(str(error)) from None
         return self
+
+    @property
+    def bought(self) -> tuple[str, ...]:
+        """The roles that indexing asks a language model for."""
+        figures = ("figure",) if self.llm.roles.figure else ()
+        return (*figures, *(name for name in ("summary", "context") if getattr(self.enrichment, name) == "llm"))
 
 
 _SHAPING = ("buckets", "chunking", "sentences", "enrichment", "embedder")
@@ -160,13 +166,26 @@ _PARSING = ("ocr", "ocr_languages", "ocr_seconds")
 
 
 def shaped_as(settings: Settings, recorded: Mapping[str, Any]) -> Settings:
-    """These settings, with all that shapes an index as it was recorded for a generation.
+    """These settings, with all that shapes an index as it was recorded for a generation; where that asks
+    the same language models, they are asked where these settings say.
 
     Raises SettingsError where the record has settings that this version does not know."""
     values = settings.model_dump()
     values.update({name: recorded[name] for name in _SHAPING})
+    if _models(recorded) != _models(values):
+        values["llm"] = recorded.get("llm", {})
     values["parsing"] |= {name: recorded["parsing"][name] for name in _PARSING if name in recorded["parsing"]}
     return settings_from(values, "the settings of the generation")
+
+
+def _models(values: Mapping[str, Any]) -> Any:
+    """What recorded settings of language models say that shapes a reply."""
+    llm = values.get("llm")
+    if not llm:
+        return None
+    roles = [(llm["roles"].get(name) or {}) for name in ("figure", "summary", "context")]
+    asked = [(role.get("model") or llm["model"], role.get("temperature")) for role in roles]
+    return asked, llm["temperature"], llm["roles"].get("figure") is None
 
 
 def _section_of(annotation: Any) -> Any:

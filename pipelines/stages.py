@@ -17,6 +17,7 @@ from pipelines.indexing import (
     contexts,
     elements,
     embeddings,
+    figures,
     overlap,
     packed_chunks,
     sentence_links,
@@ -32,13 +33,15 @@ WHOLE = -1
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """What a generation has frozen: overlap floors by language; and the identities of the embedder, of
-    the static vectors that decide on overlap, and of the models that divide into sentences."""
+    """What a generation has frozen: overlap floors by language; the identities of the embedder, of the
+    static vectors that decide on overlap, and of the models that divide into sentences; and the prompts
+    of the roles that enrichment asks, by role and language."""
 
     floors: Mapping[str, float] = field(default_factory=dict)
     embedder: str = ""
     static: str = ""
     sentence_models: str = ""
+    prompts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,22 @@ def _settings(settings: Settings, section: str, *names: str) -> dict[str, Any]:
     return {f"{section}.{name}": getattr(getattr(settings, section), name) for name in names}
 
 
+def _bought(settings: Settings, resolved: Resolved, role: str) -> dict[str, Any]:
+    """What shapes the replies to a role's prompts; nothing where no model is asked."""
+    if role not in settings.bought:
+        return {}
+    model = settings.llm.role(role)
+    return {"model": model.model, "temperature": model.temperature, "prompts": dict(resolved.prompts.get(role, {}))}
+
+
+def _enriched(settings: Settings, resolved: Resolved, role: str) -> dict[str, Any]:
+    mode = getattr(settings.enrichment, role)
+    if mode == "off":
+        return {f"enrichment.{role}": mode}
+    shape = _settings(settings, "enrichment", role, f"{role}_characters", f"{role}_window")
+    return {**shape, **_bought(settings, resolved, role)}
+
+
 def _stages() -> tuple[Stage, ...]:
     return (
         Stage("raw_documents", 1, {"raw_documents": records.RawDocument}, (), lambda s, r: {}),
@@ -68,10 +87,17 @@ def _stages() -> tuple[Stage, ...]:
             lambda s, r: _settings(s, "parsing", "ocr", "ocr_languages", "ocr_seconds"),
         ),
         Stage(
+            "figure_descriptions",
+            figures.VERSION,
+            {"figure_descriptions": records.FigureDescription},
+            ("parsed_documents", "parsed_elements"),
+            lambda s, r: _bought(s, r, "figure"),
+        ),
+        Stage(
             "structural_chunks",
             structural_chunks.VERSION,
             {"structural_chunks": records.StructuralChunk},
-            ("parsed_documents", "parsed_elements"),
+            ("parsed_documents", "parsed_elements", "figure_descriptions"),
             lambda s, r: _settings(s, "chunking", "clause_tokens"),
         ),
         Stage(
@@ -110,15 +136,15 @@ def _stages() -> tuple[Stage, ...]:
             "document_summaries",
             summaries.VERSION,
             {"document_summaries": records.DocumentSummary},
-            ("chunks", "sentences"),
-            lambda s, r: _settings(s, "enrichment", "summary", "summary_characters"),
+            ("chunks", "parsed_documents", "sentences"),
+            lambda s, r: _enriched(s, r, "summary"),
         ),
         Stage(
             "chunk_contexts",
             contexts.VERSION,
             {"chunk_contexts": records.ChunkContext},
             ("chunks", "parsed_documents", "sentences"),
-            lambda s, r: _settings(s, "enrichment", "context", "context_characters"),
+            lambda s, r: _enriched(s, r, "context"),
         ),
         Stage(
             "chunk_embeddings",

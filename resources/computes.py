@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import ModelError
 from pipelines.fingerprint import text_hash
-from pipelines.indexing.contexts import chunk_contexts
 from pipelines.indexing.embeddings import embedded_text
 from pipelines.indexing.overlap import CONDITIONAL, UNCONDITIONAL, with_overlap, with_own_overlap
 from pipelines.indexing.packed_chunks import packed_chunks
 from pipelines.indexing.sentences import NoiseRules, sentences
 from pipelines.indexing.structural_chunks import structural_chunks
-from pipelines.indexing.summaries import document_summary
-from pipelines.records import ChunkContext, DocumentSummary, Embedding, Failure
+from pipelines.records import Embedding, Failure
 from pipelines.settings import Settings
 from pipelines.stages import Resolved
+from resources import describing, enriching
 from resources.generations import StaticVectors, floor_for
 from resources.stage_runner import per_document
 
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
     from resources.vectors import KnownVectors
     from resources.workspace import Workspace
 
-OFF = "off"
-
 
 def compute_of(workspace: Workspace, stage: str) -> Compute:
     """The compute of a stage of text, all but the listing and the embeddings."""
@@ -44,14 +41,18 @@ def compute_of(workspace: Workspace, stage: str) -> Compute:
         return parse(workspace.pool, workspace.path_of, workspace.progress_of(stage))
     if stage == "chunks":
         return overlap(workspace.worker.passages, settings, lambda: workspace.runner.resolved)
+    if stage == "figure_descriptions":
+        return describing.describe(workspace)
+    if stage == "document_summaries":
+        return enriching.summaries(workspace)
+    if stage == "chunk_contexts":
+        return enriching.contexts(workspace)
     if stage == "sentences":
         return split_sentences(workspace.worker.split, settings, workspace.dropped)
     return per_document(
         {
             "structural_chunks": lambda: divide(settings),
             "packed_chunks": lambda: pack(workspace.worker.passages, settings),
-            "document_summaries": lambda: summarise(settings),
-            "chunk_contexts": lambda: contextualise(settings),
         }[stage]()
     )
 
@@ -90,7 +91,7 @@ def divide(settings: Settings) -> Callable[[Work, str], Sequence[Any]]:
 
     def compute(work: Work, doc_id: str) -> Sequence[Any]:
         document, elements = work.one("parsed_documents", doc_id), work.all("parsed_elements", doc_id)
-        return structural_chunks(document, elements, limit)
+        return structural_chunks(document, elements, limit, work.all("figure_descriptions", doc_id))
 
     return compute
 
@@ -156,31 +157,6 @@ def split_sentences(
             yield made
 
     return run
-
-
-def summarise(settings: Settings) -> Callable[[Work, str], Sequence[Any]]:
-    enrichment = settings.enrichment
-
-    def compute(work: Work, doc_id: str) -> Sequence[Any]:
-        if enrichment.summary == OFF:
-            return [DocumentSummary(doc_id, "", OFF)]
-        order = [chunk.chunk_id for chunk in work.all("chunks", doc_id)]
-        return [document_summary(doc_id, work.all("sentences", doc_id), order, enrichment.summary_characters)]
-
-    return compute
-
-
-def contextualise(settings: Settings) -> Callable[[Work, str], Sequence[Any]]:
-    enrichment = settings.enrichment
-
-    def compute(work: Work, doc_id: str) -> Sequence[Any]:
-        chunks = work.all("chunks", doc_id)
-        if enrichment.context == OFF:
-            return [ChunkContext(doc_id, chunk.index, chunk.chunk_id, "", OFF) for chunk in chunks]
-        document, found = work.one("parsed_documents", doc_id), work.all("sentences", doc_id)
-        return chunk_contexts(document, chunks, found, enrichment.context_characters)
-
-    return compute
 
 
 Items = list[tuple[str, int, str, str]]

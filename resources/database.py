@@ -106,6 +106,11 @@ class Database:
                 "newer_index",
             )
 
+    def holds_catalog(self) -> bool:
+        """Whether there is a schema `pincite`, of whatever version."""
+        with self.connect() as connection:
+            return self._applied(connection) > 0
+
     @contextmanager
     def writing(self) -> Iterator[psycopg.Connection[Any]]:
         """`connect` for what only the run that holds the lock may write.

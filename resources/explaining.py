@@ -16,6 +16,7 @@ from pipelines.fingerprint import text_hash
 from pipelines.indexing import indexed_documents
 from pipelines.indexing.embeddings import embedded_text
 from pipelines.indexing.overlap import CONDITIONAL
+from pipelines.records import DESCRIPTION
 from pipelines.stages import MAKER, STAGES
 from pipelines.tokens import count_tokens
 from resources.generations import floor_for
@@ -68,7 +69,10 @@ def _overlaps(item: Any, spans: Sequence[Span]) -> bool:
 
 def _elements(chain: Chain, chunk: Chunk) -> dict[str, Any]:
     """The elements that the chunk's own text lies on, with the boxes that it lies in."""
-    found: list[Element] = [item for item in chain.rows("parsed_elements") if _overlaps(item, chunk.spans)]
+    units = [item for item in chain.rows("structural_chunks") if item.index in chunk.units]
+    figures = {item.element for item in units if item.block_type == DESCRIPTION}
+    rows: list[Element] = chain.rows("parsed_elements")
+    found = [item for item in rows if item.index in figures or _overlaps(item, chunk.spans)]
     return {
         "elements": [
             {
@@ -77,7 +81,11 @@ def _elements(chain: Chain, chunk: Chunk) -> dict[str, Any]:
                 "page_start": item.page_start,
                 "page_end": item.page_end,
                 "words": " ".join(item.text.split()[:FIRST_WORDS]),
-                "boxes": [asdict(place.box) for place in item.places if place.box and _overlaps(place, chunk.spans)],
+                "boxes": [
+                    asdict(place.box)
+                    for place in item.places
+                    if place.box and (item.index in figures or _overlaps(place, chunk.spans))
+                ],
             }
             for item in found
         ]

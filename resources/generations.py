@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError
@@ -40,14 +41,25 @@ def find_generation(catalog: Catalog, settings: Settings) -> GenerationRow | Non
     return catalog.find_generation(generation_key(settings, installed(settings)))
 
 
-def text_models() -> Resolved:
-    """The models of the chunking and sentence settings as they are installed."""
-    return Resolved(static=static_identity(), sentence_models=sentence_models_identity())
+def text_models(settings: Settings) -> Resolved:
+    """The models of the chunking and sentence settings as they are installed, and the prompts of the roles
+    that indexing asks as they are in their files."""
+    return Resolved(static=static_identity(), sentence_models=sentence_models_identity(), prompts=_prompts(settings))
+
+
+def _prompts(settings: Settings) -> dict[str, dict[str, str]]:
+    if not settings.bought:
+        return {}
+    from resources.prompts import read_prompts
+
+    own = settings.enrichment.prompts
+    found = read_prompts(Path(own) if own else None)
+    return {role: found[role] for role in settings.bought}
 
 
 def installed(settings: Settings) -> Resolved:
     """All models as they are here and now, before a generation has frozen anything."""
-    return replace(text_models(), embedder=unresolved_identity(settings.embedder))
+    return replace(text_models(settings), embedder=unresolved_identity(settings.embedder))
 
 
 def spec_of(generation: GenerationRow) -> EmbedderSpec:
@@ -85,8 +97,9 @@ def resolved_of(generation: GenerationRow) -> Resolved:
 def reproducible(generation: GenerationRow, settings: Settings) -> bool:
     """Whether this version, with the weights installed, makes what the generation holds from the
     settings it was made with."""
-    keys = stage_keys(settings, resolved_of(generation))
-    return keys == dict(generation.keys or keys) and generation.key == generation_key(settings, installed(settings))
+    resolved = resolved_of(generation)
+    keys, here = stage_keys(settings, resolved), replace(installed(settings), prompts=resolved.prompts)
+    return keys == dict(generation.keys or keys) and generation.key == generation_key(settings, here)
 
 
 def ensure_generation(
@@ -117,7 +130,7 @@ def ensure_generation(
     statistics = {
         "packed_chunks": chunks,
         "languages": languages,
-        "models": {"static": models.static, "sentence_models": models.sentence_models},
+        "models": {"static": models.static, "sentence_models": models.sentence_models, "prompts": dict(models.prompts)},
         "chunking": chunking_key(settings, models),
         "overlap": _floors([] if found else catalog.generations(), settings, runner, static),
     }
@@ -137,7 +150,7 @@ def kept_keys(settings: Settings, kept: Sequence[GenerationRow]) -> set[str]:
     for row in kept:
         if not row.keys:
             keys |= set(stage_keys(settings, resolved_of(row)).values())
-    return keys | set(stage_keys(settings, text_models()).values())
+    return keys | set(stage_keys(settings, text_models(settings)).values())
 
 
 def _drifted(generation: GenerationRow, settings: Settings, runner: StageRunner) -> bool:

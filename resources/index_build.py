@@ -171,12 +171,12 @@ class IndexBuild:
         self, bucket: _Bucket, doc_id: str, rows: Mapping[str, Sequence[Any]], vectors: Mapping[str, Mapping[str, Any]]
     ) -> IndexedDocument:
         raw, parsed = bucket.raws[doc_id], bucket.parsed[doc_id]
-        facts = document_facts(raw, parsed)
+        facts, (summary,) = document_facts(raw, parsed), rows["document_summaries"]
         return IndexedDocument(
             raw=raw,
             parsed=parsed,
             facts=facts,
-            summary=rows["document_summaries"][0].text if rows["document_summaries"] else "",
+            summary=summary.text,
             stale=bucket.stale(doc_id),
             row_hash=bucket.hashes[doc_id],
             chunks=rows["chunks"],
@@ -185,6 +185,8 @@ class IndexBuild:
             vectors=vectors["chunk_embeddings"],
             sentences=rows["sentences"],
             sentence_vectors=vectors["sentence_embeddings"],
+            summary_method=summary.method,
+            context_methods={item.chunk_id: item.method for item in rows["chunk_contexts"]},
         )
 
     def _freeze_statistics(self) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, count, repeat
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import ModelError
-from pipelines.records import Box, Chunk, ParsedDocument, RawDocument, Sentence
+from pipelines.records import OFF, Box, Chunk, ParsedDocument, RawDocument, Sentence
 from resources import copy_rows
 
 if TYPE_CHECKING:
@@ -28,9 +28,10 @@ def _types(names: str) -> tuple[str, ...]:
     return tuple(names.split())
 
 
-DOCUMENT_TYPES = _types("text int2 text text text text text date text text[] jsonb int4 text text bool text")
+DOCUMENT_TYPES = _types("text int2 text text text text text date text text[] jsonb int4 text text bool text text")
 CHUNK_TYPES = _types(
     "int4 text text int4 text text[] text[] text text text int4 int4 jsonb int4range[] int4 int4 jsonb text text vector"
+    " text"
 )
 SENTENCE_TYPES = _types("text text int4 text text text int4 jsonb float4 int4 int4 text text text[] text text vector")
 LINK_TYPES = _types("text text float4")
@@ -55,6 +56,8 @@ class IndexedDocument:
     vectors: Mapping[str, NDArray[np.float32]]
     sentences: Sequence[Sentence]
     sentence_vectors: Mapping[str, NDArray[np.float32]]
+    summary_method: str = OFF
+    context_methods: Mapping[str, str] = field(default_factory=dict)
 
 
 # ---------------------------------------------------------------- vectors
@@ -114,8 +117,8 @@ def document_row(document: IndexedDocument, bucket: int) -> tuple[Any, ...]:
     raw, parsed, facts = document.raw, document.parsed, document.facts
     return (
         raw.doc_id, bucket, raw.source, raw.uri, facts.title, facts.family, parsed.language, facts.effective_date,
-        facts.version, list(facts.groups), Jsonb(facts.metadata), parsed.pages, document.summary, raw.content_hash,
-        document.stale, document.row_hash,
+        facts.version, list(facts.groups), Jsonb(facts.metadata), parsed.pages, document.summary,
+        raw.content_hash, document.stale, document.row_hash, document.summary_method,
     )  # fmt: skip
 
 
@@ -132,7 +135,7 @@ def chunk_rows(document: IndexedDocument, numbers: Mapping[str, int]) -> Iterato
             document.contexts.get(chunk.chunk_id, ""), chunk.page_start, chunk.page_end, _boxes(chunk.boxes),
             [Range(span.start, span.end) for span in chunk.spans], chunk.tokens,
             sum(document.terms[chunk.chunk_id].values()), Jsonb(chunk.metadata), previous, following,
-            document.vectors[chunk.chunk_id],
+            document.vectors[chunk.chunk_id], document.context_methods.get(chunk.chunk_id, OFF),
         )  # fmt: skip
 
 

@@ -82,6 +82,13 @@ class IndexTables:
         """doc_id to bucket and groups, of all documents."""
         return {doc_id: (bucket, tuple(groups)) for doc_id, bucket, groups in self._rows("document_groups")}
 
+    def methods(self) -> dict[str, dict[str, int]]:
+        """How summaries and contexts were come by: table to method to rows."""
+        found: dict[str, dict[str, int]] = {}
+        for table, method, count in self._rows("methods"):
+            found.setdefault(table, {})[method] = count
+        return found
+
     def counts(self) -> dict[str, int]:
         """Rows of documents, chunks, sentences, sentence_links and terms."""
         names = ("documents", "chunks", "sentences", "sentence_links", "terms")

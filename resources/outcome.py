@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import PASSING
 from pipelines.fingerprint import bucket_of, fingerprint
+from pipelines.records import Failure
 from pipelines.stages import STAGES
 from resources import generations
 from resources.document_listing import listing_output, merged_listing
@@ -19,6 +20,8 @@ from resources.status import document_warnings
 if TYPE_CHECKING:
     from resources.catalog import GenerationRow
     from resources.workspace import Workspace
+
+_NO_FAULT = {"pending", "planned"}
 
 Served = Mapping[str, str]
 """doc_id to content hash of what the live generation serves."""
@@ -48,7 +51,7 @@ def due(workspace: Workspace) -> Due:
     live, wanted = catalog.live(), generations.find_generation(catalog, workspace.settings)
     if live is None or wanted is None or not _whole(workspace, {row.generation: row for row in (live, wanted)}):
         return everything
-    changed = _changed_buckets(workspace)
+    changed = _changed_buckets(workspace, workspace.of(wanted).runner.failures())
     if changed:
         return Due(range(min(changed), max(changed) + 1))
     if changed is None:
@@ -72,10 +75,9 @@ def _whole(workspace: Workspace, kept: Mapping[int, GenerationRow]) -> bool:
     return all(workspace.of(row).index_build.standing() for row in kept.values())
 
 
-def _changed_buckets(workspace: Workspace) -> set[int] | None:
+def _changed_buckets(workspace: Workspace, failures: Sequence[Failure]) -> set[int] | None:
     """Buckets in which a file was added, changed, removed, or can be read or not as it could before; None
     where documents of any may be tried again."""
-    failures = workspace.runner.failures()
     if any(item.code in PASSING and item.stage != "raw_documents" for item in failures):
         return None
     listed, buckets = workspace.listed(), workspace.settings.buckets
@@ -102,7 +104,7 @@ def result(workspace: Workspace, before: Served, seconds: float) -> dict[str, An
         "published": built.published if built else False,
         "held": built.held if built else False,
         "embedder": row.embedder["name"] if row else None,
-        "documents": _documents(workspace, before),
+        "documents": documents(workspace, before),
         "chunks": {
             "total": counts["chunks"],
             "written": rows.written if rows else 0,
@@ -112,16 +114,17 @@ def result(workspace: Workspace, before: Served, seconds: float) -> dict[str, An
             "chunks": _embedded(workspace, "chunk_embeddings"),
             "sentences": _embedded(workspace, "sentence_embeddings"),
         },
-        "llm": {"calls": 0, "cached": 0, "prompt_tokens": 0, "completion_tokens": 0, "cost": 0.0},
+        "llm": _bought(workspace),
         "seconds": _seconds(workspace, seconds),
         "notes": _notes(workspace, row),
     }
 
 
-def _documents(workspace: Workspace, before: Served) -> dict[str, Any]:
-    """Counts against what was served before; a failed document is neither added nor changed."""
+def documents(workspace: Workspace, before: Served) -> dict[str, Any]:
+    """Counts against what was served before; a failed document is neither added nor changed. One that waits
+    for a batch has not failed."""
     raws = {raw.doc_id: raw for raw in workspace.raw_documents()}
-    failures = workspace.runner.failures()
+    failures = [item for item in workspace.runner.failures() if item.code not in _NO_FAULT]
     failed = {item.doc_id for item in failures}
     good = {doc_id: raw for doc_id, raw in raws.items() if doc_id not in failed}
     new = [doc_id for doc_id, raw in good.items() if before.get(doc_id) != raw.content_hash]
@@ -146,6 +149,12 @@ def _seconds(workspace: Workspace, total: float) -> dict[str, float]:
     return {name: round(value, 3) for name, value in {**stages, "total": total}.items()}
 
 
+def _bought(workspace: Workspace) -> dict[str, Any]:
+    """What the run bought of language models; what it bought before a reply was usable counts too."""
+    names = ("calls", "cached", "prompt_tokens", "completion_tokens", "cost", "pending")
+    return {name: sum(getattr(model.spent, name) for model in workspace.models) for name in names}
+
+
 def _embedded(workspace: Workspace, stage: str) -> int:
     report = workspace.reports.get(stage)
     return int(report.notes.get("texts embedded", 0)) if report else 0
@@ -153,7 +162,7 @@ def _embedded(workspace: Workspace, stage: str) -> int:
 
 def _notes(workspace: Workspace, row: Any) -> list[str]:
     """What a person should know: which preset was chosen, languages it was not made for, an audit's problems."""
-    notes = []
+    notes = [workspace.waiting] if workspace.waiting else []
     if workspace.built:
         notes += workspace.built.notes
     kept = workspace.reports.get("kept_generations")

@@ -3,9 +3,9 @@
 Everything is read in one repeatable-read, read-only transaction, so a query sees one state of one
 generation even while documents are replaced. Filters work inside SQL, values only as parameters.
 
-A filter never costs hits. Up to EXACT_CHUNKS chunks that match are compared exactly; over that, the
-vector index is walked iteratively, and where its limits end the walk before k are found, the same
-statement runs again without the index.
+A filter never costs hits. Where few chunks match, each of them is compared; else the search looks at
+the best of all, which for vectors is an iterative walk of the index, and where they do not give k
+that match, the same is asked of all. docs/searching.md says how this scales.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import date
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import DatabaseError, IndexStateError, ModelError, UsageError
@@ -30,8 +31,10 @@ if TYPE_CHECKING:
 
 CATALOG = "pincite"
 EXACT_CHUNKS = 5_000
+"""Up to so many matching chunks are compared one by one."""
 WALK_WIDTH = 4
-"""A walk takes this many times k, and the best k of them are kept."""
+"""With a filter, so many times k are taken, and the best k of them kept: a walk finds some late."""
+EF_SEARCH_WIDTH = 2
 LEAST_EF_SEARCH, MOST_EF_SEARCH = 200, 1_000
 MOST_VECTOR_DIMENSIONS = 2_000
 """Over this the vector index is on half precision, and so must the query be."""
@@ -96,10 +99,18 @@ def filter_parameters(filters: Filters, metadata_keys: Sequence[str] = ()) -> di
     }
 
 
-def _filtered(name: str, **values: str | int) -> Composed:
-    """A statement of sql/queries/search.sql with its `{filter}` written out."""
+FRAGMENTS = ("scored", "matching", "filter")
+"""Parts of statements by name, each of which may hold those after it."""
+
+
+@cache
+def _statement(name: str, distance: str = "distance", **values: str | int) -> Composed:
+    """A statement of sql/queries/search.sql with its fragments written out."""
     known = statements("search")
-    return fill(known[name].replace("{filter}", known["filter"]), values, f"search.{name}")
+    text = known[name].replace("{distance}", known[distance])
+    for fragment in FRAGMENTS:
+        text = text.replace(f"{{{fragment}}}", known[fragment])
+    return fill(text, values, f"search.{name}")
 
 
 # ---------------------------------------------------------------- the index
@@ -128,6 +139,8 @@ class PostgresSearchIndex:
         self.generation = generation
         self._metadata_keys = tuple(metadata_keys)
         self._schema = schema_name(generation.number)
+        self._ef_search = 0
+        self._counted: dict[tuple[int, str], int] = {}
 
     def _rows(self, statement: Composed, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         return self._connection.execute(statement, parameters).fetchall()
@@ -135,12 +148,37 @@ class PostgresSearchIndex:
     def _parameters(self, filters: Filters, **more: Any) -> dict[str, Any]:
         return {**filter_parameters(filters, self._metadata_keys), **more}
 
-    @contextmanager
-    def _tuned(self, ef_search: int = LEAST_EF_SEARCH) -> Iterator[None]:
-        """Planner settings for the block, gone with its savepoint."""
-        with self._connection.transaction(force_rollback=True):
-            self._rows(query("search", "tune"), {"ef_search": ef_search})
-            yield
+    def tune(self, least_ef_search: int) -> None:
+        """Settings for the rest of the transaction: the planner's, and the least width of a walk."""
+        width = min(least_ef_search, MOST_EF_SEARCH)
+        if width > self._ef_search:
+            self._rows(query("search", "tune"), {"ef_search": width})
+            self._ef_search = width
+
+    @cached_property
+    def _size(self) -> int:
+        return int(self.generation.statistics.get("chunks", 0))
+
+    @cached_property
+    def _restricted(self) -> bool:
+        return bool(self._rows(self._named("has_restricted"), {})[0][0])
+
+    def _all_match(self, filters: Filters) -> bool:
+        narrowed = filters.equal or filters.dated_from or filters.dated_to
+        return not narrowed and not self._restricted
+
+    def _few_match(self, filters: Filters, k: int) -> bool:
+        """Whether so few chunks match that each may be compared."""
+        most = max(EXACT_CHUNKS, k)
+        if (asked := (most, repr(filters))) not in self._counted:
+            parameters = self._parameters(filters, most=most + 1)
+            self._counted[asked] = self._rows(self._named("count_matching"), parameters)[0][0]
+        return self._counted[asked] <= most
+
+    def _named(self, name: str) -> Composed:
+        if self.generation.dimension <= MOST_VECTOR_DIMENSIONS or not name.startswith("nearest"):
+            return _statement(name, schema=self._schema)
+        return _statement(name, "distance_half", schema=self._schema, dimension=self.generation.dimension)
 
     # ------------------------------------------------------------ dense
 
@@ -149,10 +187,12 @@ class PostgresSearchIndex:
 
         Raises ModelError for a vector of another dimension, or one that has no direction."""
         parameters = self._parameters(filters, vector=self._checked(vector), k=k)
-        if self._matching(filters, max(EXACT_CHUNKS, k)) <= max(EXACT_CHUNKS, k):
-            return self._nearest(parameters, indexed=False)
-        found = self._nearest(parameters, indexed=True)
-        return found if len(found) == k else self._nearest(parameters, indexed=False)
+        everything = self._all_match(filters)
+        if self._size <= max(EXACT_CHUNKS, k) if everything else self._few_match(filters, k):
+            return _candidates(self._rows(self._named("nearest_exactly"), parameters))
+        self.tune(least_ef_search=EF_SEARCH_WIDTH * k)
+        found = self._rows(self._named("nearest"), {**parameters, "wide": k if everything else WALK_WIDTH * k})
+        return _candidates(found if len(found) == k else self._rows(self._named("nearest_exactly"), parameters))
 
     def _checked(self, vector: Sequence[float]) -> str:
         if len(vector) != self.generation.dimension:
@@ -163,24 +203,7 @@ class PostgresSearchIndex:
             )
         if not all(map(math.isfinite, vector)) or not any(vector):
             raise ModelError("the question's vector is zero or not finite", "bad_vector")
-        return "[" + ",".join(map(repr, map(float, vector))) + "]"
-
-    def _matching(self, filters: Filters, most: int) -> int:
-        """How many chunks match, counted to one past `most`."""
-        statement = _filtered("count_matching", schema=self._schema)
-        return int(self._rows(statement, self._parameters(filters, most=most + 1))[0][0])
-
-    def _nearest(self, parameters: Mapping[str, Any], indexed: bool) -> list[Candidate]:
-        wide = parameters["k"] * (WALK_WIDTH if indexed else 1)
-        if self.generation.dimension > MOST_VECTOR_DIMENSIONS:
-            statement = _filtered("nearest_half", schema=self._schema, dimension=self.generation.dimension)
-        else:
-            statement = _filtered("nearest", schema=self._schema)
-        with self._tuned(min(max(wide, ef_search(self.generation.statistics)), MOST_EF_SEARCH)):
-            if not indexed:
-                self._rows(query("search", "compare_exactly"), {})
-            rows = self._rows(statement, {**parameters, "wide": wide})
-        return [Candidate(chunk_id, float(score)) for chunk_id, score in rows]
+        return str(list(map(float, vector)))
 
     # ------------------------------------------------------------ lexical
 
@@ -196,12 +219,17 @@ class PostgresSearchIndex:
             filters,
             terms=list(asked),
             times=list(asked.values()),
-            chunks=int(self.generation.statistics.get("chunks", 0)),
+            chunks=self._size,
             k=k,
         )
-        with self._tuned():
-            rows = self._rows(_filtered("best_by_terms", schema=self._schema), parameters)
-        return [Candidate(chunk_id, float(score)) for chunk_id, score in rows]
+        everything = self._all_match(filters)
+        if not everything and self._few_match(filters, k):
+            return _candidates(self._rows(self._named("best_among_matching"), parameters))
+        best, depth = self._named("best_by_terms"), k + 1 if everything else WALK_WIDTH * k
+        found = self._rows(best, {**parameters, "depth": depth})
+        if not _complete(found, k):
+            found = self._rows(best, {**parameters, "depth": None})
+        return _candidates(found)
 
     # ------------------------------------------------------------ passages
 
@@ -213,6 +241,18 @@ class PostgresSearchIndex:
 
     def newest_date(self) -> str | None:
         return self._rows(query("search", "newest_date", schema=self._schema), {})[0][0]  # type: ignore[no-any-return]
+
+
+def _complete(rows: Sequence[tuple[Any, ...]], k: int) -> bool:
+    """Whether no chunk beside these rows of `best_by_terms` can be among the best k."""
+    if not rows:
+        return False
+    _, lowest, unseen = rows[-1]
+    return bool(unseen == 0 or (len(rows) == k and lowest > unseen))
+
+
+def _candidates(rows: Sequence[tuple[Any, ...]]) -> list[Candidate]:
+    return [Candidate(row[0], float(row[1])) for row in rows]
 
 
 def _passage(row: tuple[Any, ...]) -> Passage:
@@ -252,6 +292,8 @@ def search_index(
     try:
         with connection.transaction(force_rollback=True):
             connection.execute(query("search", "begin"))
-            yield PostgresSearchIndex(connection, resolve(connection, generation), metadata_keys)
+            index = PostgresSearchIndex(connection, resolve(connection, generation), metadata_keys)
+            index.tune(ef_search(index.generation.statistics))
+            yield index
     except psycopg.Error as error:
         raise DatabaseError(f"the search in the index failed: {error}") from error

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, UsageError
-from pipelines.ports import Filters, Passage, Vectors
+from pipelines.ports import Filters, Passage
 from pipelines.query.results import Hit, query_json
-from pipelines.query.retrieve import Question, retrieve
+from pipelines.query.retrieve import Question, Retrieved, retrieve
 from resources.catalog import schema_name
-from resources.embedders.specs import EmbedderSpec
-from resources.generations import require_weights
-from resources.search_index import filter_parameters, search_index
+from resources.query_tools import ToolBox
+from resources.search_index import PostgresSearchIndex, filter_parameters, search_index
 from resources.sql_files import query as statement
 
 if TYPE_CHECKING:
+    from psycopg import Connection
+
     from resources.workspace import Workspace
 
 LEAST_PREFIX = 6
@@ -59,17 +61,49 @@ def rerankers_from(names: str | Sequence[str] | None) -> tuple[str, ...] | None:
     return tuple(name.strip() for name in listed if name.strip())
 
 
+def require_question(text: str, k: int) -> None:
+    """Raises UsageError for what cannot be meant, before a database or model is asked for."""
+    if not text.strip():
+        raise UsageError("the question is empty")
+    if k < 1:
+        raise UsageError(f"k must be at least 1, not {k}")
+
+
 class Searcher:
     """Answers questions from the live generation, or a named one. The embedder is always the
     generation's own, and stays loaded."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
+        self.tools = ToolBox(workspace)
 
-    def _embed(self, embedder: Mapping[str, Any], texts: Sequence[str]) -> Vectors:
-        spec = EmbedderSpec(**embedder)
-        require_weights(spec)
-        return self._workspace.embedder(spec).queries(texts)
+    @contextmanager
+    def reading(self, generation: int | None = None) -> Iterator[tuple[Connection[Any], PostgresSearchIndex]]:
+        """A generation in one transaction. Raises IndexStateError, DatabaseError."""
+        keys = self._workspace.settings.query.metadata_keys
+        with self._workspace.database.connect() as connection, search_index(connection, generation, keys) as index:
+            yield connection, index
+
+    def retrieved(
+        self,
+        question: Question | str,
+        k: int,
+        index: PostgresSearchIndex,
+        strategy: str | None = None,
+        rerank: Sequence[str] | None = None,
+        filters: Filters | None = None,
+    ) -> Retrieved:
+        """Hits, and what fell back on the way. Raises UsageError, DatabaseError, ModelError."""
+        return retrieve(
+            question,
+            index,
+            self.tools.of(index.generation.embedder),
+            self._workspace.settings.query,
+            k=k,
+            strategy=strategy,
+            rerank=rerank,
+            filters=filters,
+        )
 
     def hits(
         self,
@@ -81,22 +115,9 @@ class Searcher:
         generation: int | None = None,
     ) -> tuple[int, list[Hit]]:
         """(generation, hits). Raises UsageError, IndexStateError, DatabaseError, ModelError."""
-        settings = self._workspace.settings.query
-        with (
-            self._workspace.database.connect() as connection,
-            search_index(connection, generation, settings.metadata_keys) as index,
-        ):
-            found = retrieve(
-                question,
-                index,
-                lambda texts: self._embed(index.generation.embedder, texts),
-                settings,
-                k=k,
-                strategy=strategy,
-                rerank=rerank,
-                filters=filters,
-            )
-            return index.generation.number, found
+        with self.reading(generation) as (_, index):
+            found = self.retrieved(question, k, index, strategy, rerank, filters)
+            return index.generation.number, found.hits
 
     def chunk(self, chunk: str, groups: Sequence[str] = (), generation: int | None = None) -> FoundChunk:
         """A chunk by its id, or by the beginning of it that no other has. One that the asker's groups
@@ -108,10 +129,7 @@ class Searcher:
                 f"{chunk!r} is no chunk id; give it whole, or at least its first {LEAST_PREFIX} characters"
             )
         filters = Filters(groups=tuple(groups))
-        with (
-            self._workspace.database.connect() as connection,
-            search_index(connection, generation, self._workspace.settings.query.metadata_keys) as index,
-        ):
+        with self.reading(generation) as (connection, index):
             number = index.generation.number
             asked = {**filter_parameters(filters), "prefix": chunk, "most": SHOWN_ALTERNATIVES + 1}
             named = statement("search", "chunks_starting", schema=schema_name(number))
@@ -140,9 +158,17 @@ class Searcher:
         generation: int | None = None,
     ) -> dict[str, Any]:
         """The JSON of `query`."""
-        if not text.strip():
-            raise UsageError("the question is empty")
-        chosen = filters_from(filters, groups)
+        require_question(text, k)
+        chosen, names = filters_from(filters, groups), rerankers_from(rerank)
         started = time.perf_counter()
-        number, hits = self.hits(text, k, strategy, rerankers_from(rerank), chosen, generation)
-        return query_json(text, number, hits, time.perf_counter() - started)
+        with self.reading(generation) as (_, index):
+            found = self.retrieved(text, k, index, strategy, names, chosen)
+            number = index.generation.number
+        settings = self._workspace.settings.query
+        return {
+            **query_json(text, number, found.hits, time.perf_counter() - started),
+            "strategy": strategy or settings.strategy,
+            "rerank": [name for name in (settings.rerank if names is None else names) if name != "none"],
+            "searched": dict(found.searched),
+            "notes": list(found.notes),
+        }

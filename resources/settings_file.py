@@ -41,6 +41,11 @@ def locate(config: str | None = None, state: str | None = None) -> Located:
     found = file.is_file()
     settings = settings_from(_read(file), str(file)) if found else Settings()
     folder = file.parent if found else Path.cwd()
+    if settings.enrichment.prompts:
+        prompts = str((folder / Path(settings.enrichment.prompts).expanduser()).resolve())
+        settings = settings.model_copy(
+            update={"enrichment": settings.enrichment.model_copy(update={"prompts": prompts})}
+        )
     override = state or os.environ.get(STATE_VARIABLE)
     place = Path(override).expanduser().resolve() if override else (folder / settings.state).resolve()
     return Located(settings, file if found else None, folder, place)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import PASSING, IndexStateError
 from pipelines.fingerprint import bucket_of, combined
 from pipelines.increments import DocumentState, Plan, bucket_output, output_hash, plan
-from pipelines.records import Failure
-from pipelines.schemas import from_table, to_table
+from pipelines.records import FALLBACK, Failure
+from pipelines.schemas import from_table, schema_of, to_table
 from pipelines.settings import Settings
 from pipelines.stages import MAKER, STAGES, Resolved, Stage, stage_key
 
@@ -32,13 +32,15 @@ Rows = Mapping[str, Sequence[Any]]
 
 @dataclass
 class Work:
-    """One bucket's documents to compute. Rows of the inputs are read when first asked for."""
+    """One bucket's documents to compute. Rows of the inputs, in `files`, are read when first asked for;
+    `last` are the files that the stage made of the bucket before."""
 
     stage: Stage
     bucket: int
     todo: Plan
     files: Mapping[str, str]
     tables: ParquetTables
+    last: Mapping[str, str] = field(default_factory=dict)
     _rows: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
 
     @property
@@ -47,8 +49,15 @@ class Work:
 
     def all(self, table: str, doc_id: str) -> list[Any]:
         """A document's rows of an input table, in order."""
+        return self._read(self.files[table], table, doc_id)
+
+    def before(self, table: str, doc_id: str) -> list[Any]:
+        """A document's rows of the stage's own table as they were made last."""
+        return self._read(self.last[table], table, doc_id) if table in self.last else []
+
+    def _read(self, file: str, table: str, doc_id: str) -> list[Any]:
         if table not in self._rows:
-            self._rows[table] = rows_by_document(self.tables, self.files[table], table, set(self.todo.compute))
+            self._rows[table] = rows_by_document(self.tables, file, table, set(self.todo.compute))
         return self._rows[table].get(doc_id, [])
 
     def one(self, table: str, doc_id: str) -> Any:
@@ -59,7 +68,15 @@ class Work:
         self._rows.clear()
 
 
-Outcome = Mapping[str, "Rows | Failure"]
+@dataclass(frozen=True, slots=True)
+class Makeshift:
+    """Rows that stand in for better ones, and the failure that is why; it is tried again."""
+
+    rows: Rows
+    failure: Failure
+
+
+Outcome = Mapping[str, "Rows | Makeshift | Failure"]
 Compute = Callable[[Iterator[Work]], Iterable[Outcome]]
 
 
@@ -140,8 +157,8 @@ class StageRunner:
         report = StageReport(name)
         inputs = {table: self.manifest(table) for table in stage.inputs}
         previous = self._made(stage)
-        passing = {item.doc_id for item in self.catalog.failures([self.key(name)]) if item.code in PASSING}
-        works = [work for bucket in buckets if (work := self._work(stage, bucket, inputs, previous, passing, report))]
+        retried = self._retried(stage, previous)
+        works = [work for bucket in buckets if (work := self._work(stage, bucket, inputs, previous, retried, report))]
         outcomes = iter(compute(iter(works)))
         for work in works:
             self._commit(work, next(outcomes), inputs, previous, report, note)
@@ -155,13 +172,26 @@ class StageRunner:
         whole = set.intersection(*(set(rows) for rows in found.values()))
         return {table: {bucket: rows[bucket] for bucket in whole} for table, rows in found.items()}
 
+    def _retried(self, stage: Stage, previous: Mapping[str, Mapping[int, ManifestRow]]) -> set[str]:
+        """Documents that are tried again although nothing about them changed: those whose failure may
+        pass; where all are asked for, every failed one, and those for which something had to stand in."""
+        failures = self.catalog.failures([self.key(stage.name)])
+        found = {item.doc_id for item in failures if self.retry_failed or item.code in PASSING}
+        for table, record in stage.tables.items() if self.retry_failed else ():
+            if "method" in schema_of(record).names:
+                for row in previous[table].values():
+                    read = self.tables.read(row.file, ["doc_id", "method"])
+                    pairs = zip(read["doc_id"].to_pylist(), read["method"].to_pylist(), strict=True)
+                    found.update(doc_id for doc_id, method in pairs if method == FALLBACK)
+        return found
+
     def _work(
         self,
         stage: Stage,
         bucket: int,
         inputs: Mapping[str, Mapping[int, ManifestRow]],
         previous: Mapping[str, Mapping[int, ManifestRow]],
-        passing: Collection[str],
+        retried: Collection[str],
         report: StageReport,
     ) -> Work | None:
         for table, rows in inputs.items():
@@ -173,7 +203,7 @@ class StageRunner:
                 )
         first = next(iter(stage.tables))
         before = previous[first].get(bucket)
-        again = self.retry_failed or any(bucket_of(doc_id, self.settings.buckets) == bucket for doc_id in passing)
+        again = any(bucket_of(doc_id, self.settings.buckets) == bucket for doc_id in retried)
         if before and before.input == self._input(inputs, bucket) and not again:
             report.kept += before.documents
             report.total += before.rows
@@ -182,8 +212,8 @@ class StageRunner:
         states = {table: with_rows(self.tables.documents(rows[bucket].file)) for table, rows in inputs.items()}
         known = self.tables.documents(before.file) if before else None
         files = {table: rows[bucket].file for table, rows in inputs.items()}
-        retried = (known or {}) if self.retry_failed else passing
-        return Work(stage, bucket, plan(states, known, retried), files, self.tables)
+        last = {table: rows[bucket].file for table, rows in previous.items() if bucket in rows}
+        return Work(stage, bucket, plan(states, known, retried), files, self.tables, last)
 
     def _input(self, inputs: Mapping[str, Mapping[int, ManifestRow]], bucket: int) -> str:
         return combined(rows[bucket].output for rows in inputs.values())
@@ -199,6 +229,8 @@ class StageRunner:
     ) -> None:
         """Writes the bucket's files and commits them, with its failures, in one transaction."""
         failures = [result for result in outcome.values() if isinstance(result, Failure)]
+        failures += [result.failure for result in outcome.values() if isinstance(result, Makeshift)]
+        outcome = {id_: result.rows if isinstance(result, Makeshift) else result for id_, result in outcome.items()}
         rows = []
         for table, record in work.stage.tables.items():
             before = previous[table].get(work.bucket)

@@ -90,17 +90,22 @@ def generations(workspace: Workspace) -> list[dict[str, Any]]:
 
 def status(workspace: Workspace) -> dict[str, Any]:
     """The JSON of `status`."""
+    from resources.index_tables import IndexTables
+
     found = generations(workspace)
     catalog = workspace.catalog
     live = catalog.live()
+    serving = workspace.of(live) if live else workspace
+    failures = {(item.doc_id, item.stage): item for item in (*workspace.runner.failures(), *serving.runner.failures())}
     return {
         "state": str(workspace.located.state),
         "live": live.generation if live else None,
         "generations": found,
         "sources": sources(workspace),
         "counts": next((item for item in found if item["live"]), {}),
-        "failures": [asdict(failure) for failure in workspace.runner.failures()],
+        "failures": [asdict(failure) for failure in failures.values()],
         "warnings": [warning for warnings in document_warnings(workspace).values() for warning in warnings],
-        "costs": catalog.costs(),
+        "enrichment": IndexTables(workspace.database, live).methods() if live else {},
+        "costs": [*catalog.costs(), *workspace.replies.costs()],
         "scores": catalog.scores(),
     }

@@ -9,12 +9,12 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipelines.errors import IndexStateError
+from pipelines.errors import IndexStateError, Waiting
 from pipelines.records import RawDocument
 from pipelines.schemas import from_table
 from pipelines.settings import SourceSettings, shaped_as
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from resources.database import Database
     from resources.embedders.specs import EmbedderSpec
     from resources.index_build import IndexBuild
+    from resources.llm.model import BoughtModel
+    from resources.llm.replies import ReplyStore
     from resources.parquet_tables import ParquetTables
     from resources.parser_pool import ParserPool
     from resources.publishing import Built
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
 
 _LAST_USE = {"parsed_elements": "pool", "sentences": "worker"}
 """Parts that hold processes, and the stage after which a run lets go of them."""
-_SHARED = ("database", "catalog", "tables", "sources", "worker")
+_SHARED = ("database", "catalog", "tables", "sources", "worker", "replies")
 """Parts that do not depend on the settings that shape an index."""
 
 StageProgress = Callable[[str, int, int], None]
@@ -66,6 +68,8 @@ class Workspace:
         self._warming: list[threading.Thread] = []
         self._raws: tuple[list[str], list[RawDocument]] | None = None
         self._lent: frozenset[str] = frozenset()
+        self.models: list[BoughtModel] = []
+        self.waiting = ""
         self.built: Built | None = None
         self.problems: dict[str, list[tuple[str, str]]] = {}
 
@@ -95,11 +99,17 @@ class Workspace:
         return ParquetTables(str(self.located.state / "parquet"))
 
     @cached_property
+    def replies(self) -> ReplyStore:
+        from resources.llm.replies import ReplyStore
+
+        return ReplyStore(self.database, self.tables)
+
+    @cached_property
     def runner(self) -> StageRunner:
         from resources.generations import text_models
 
         runner = StageRunner(self.settings, self.tables, self.catalog, self.run_id)
-        runner.resolved = text_models()
+        runner.resolved = text_models(self.settings)
         return runner
 
     @cached_property
@@ -132,6 +142,29 @@ class Workspace:
 
         return IndexBuild(self)
 
+    def language_model(self, role: str, stage: str) -> BoughtModel:
+        """The model of a role, whose replies are kept under this run and generation."""
+        from resources.llm.factory import language_model
+
+        generation = self._generation.generation if self._generation else None
+        model = language_model(
+            self.settings,
+            role,
+            self.replies,
+            run_id=self.run_id,
+            generation=generation,
+            stage=stage,
+            retry_rejected=self.runner.retry_failed,
+        )
+        self.models.append(model)
+        return model
+
+    @property
+    def serving(self) -> bool:
+        """Whether readers are served from the generation of these settings."""
+        live = self.catalog.live()
+        return live is not None and self._generation is not None and live.generation == self._generation.generation
+
     def warm(self) -> None:
         """Starts the text worker now, and lets the models be imported while documents parse."""
         self.worker.start()
@@ -147,10 +180,11 @@ class Workspace:
 
         Raises SettingsError where this version does not know them."""
         settings = shaped_as(self.settings, generation.settings)
-        other = Workspace(replace(self.located, settings=settings), self.run_id, self.progress)
+        other = type(self)(replace(self.located, settings=settings), self.run_id, self.progress)
         lent = [*_SHARED, *(["pool"] if settings.parsing == self.settings.parsing else [])]
         other.__dict__.update({name: getattr(self, name) for name in lent})
         other._lent, other._embedders, other._generation = frozenset(lent), self._embedders, generation
+        other.models = self.models
         other.runner.resolved, other.runner.recorded = generations.resolved_of(generation), generation.keys
         return other
 
@@ -165,6 +199,8 @@ class Workspace:
             part.close()
 
     def close(self) -> None:
+        for model in self.models:
+            model.close()
         for name in (*_LAST_USE.values(), "database"):
             self._release(name)
 
@@ -238,15 +274,31 @@ class Workspace:
 
     def make(self, stage: str, buckets: Sequence[int]) -> StageReport:
         """Brings a partitioned stage of text up to date, all but the listing and the index."""
-        if stage not in ("parsed_elements", "structural_chunks", "packed_chunks"):
+        if stage not in ("parsed_elements", "figure_descriptions", "structural_chunks", "packed_chunks"):
             self.ensure_generation()
         if stage == "chunk_embeddings":
+            self._require_replies()
             return self._embed(stage, buckets, computes.chunk_items)
         if stage == "sentence_embeddings":
             return self._embed(stage, buckets, computes.sentence_items)
         if stage == "parsed_elements":
             self._import_beside()
-        return self.run(stage, buckets, computes.compute_of(self, stage))
+        before = len(self.models)
+        report = self.run(stage, buckets, computes.compute_of(self, stage))
+        for model in self.models[before:]:
+            report.notes.update({"model": model.name, "currency": self.settings.llm.currency, **asdict(model.spent)})
+        return report
+
+    def _require_replies(self) -> None:
+        """A generation that nobody is served from is not embedded twice: it waits for its batches.
+
+        Raises Waiting."""
+        waiting = [item for item in self.runner.failures() if item.code == "pending"]
+        if waiting and not self.serving:
+            raise Waiting(
+                f"{len(waiting)} documents wait for a batch of the language model ({waiting[0].message}); run "
+                "`pincite index` again to collect it"
+            )
 
     def _embed(self, table: str, buckets: Sequence[int], items_of: Callable[..., computes.Items]) -> StageReport:
         model = self.ensure_generation().embedder["identity"]

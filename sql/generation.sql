@@ -17,7 +17,8 @@ CREATE TABLE {schema}.documents (
     summary text NOT NULL,
     content_hash text NOT NULL,
     stale boolean NOT NULL,
-    row_hash text NOT NULL
+    row_hash text NOT NULL,
+    summary_method text NOT NULL DEFAULT 'extractive'
 );
 CREATE INDEX ON {schema}.documents (bucket);
 
@@ -46,7 +47,8 @@ CREATE TABLE {schema}.chunks (
     metadata jsonb NOT NULL,
     previous_id text,
     next_id text,
-    embedding vector({dimension}) NOT NULL
+    embedding vector({dimension}) NOT NULL,
+    context_method text NOT NULL DEFAULT 'extractive'
 ) WITH (toast_tuple_target = 8160);
 CREATE INDEX ON {schema}.chunks (doc_id);
 

@@ -11,27 +11,31 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pipelines.ports import Passage
+from pipelines.records import BY_MODEL, DESCRIPTION
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
     """A passage at its rank, 1-based. `duplicates` are better-ranked passages' twins left out
-    of the list: the same text elsewhere, so that no place is lost."""
+    of the list: the same text elsewhere, so that no place is lost. `ranks` as of Scored."""
 
     rank: int
     score: float
     scores: dict[str, float]
     passage: Passage
     duplicates: tuple[Passage, ...] = field(default=())
+    ranks: dict[str, int] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A passage on its way through the stages."""
+    """A passage on its way through the stages. `ranks` are its places in each, 1-based, by the names of
+    `scores`; factors have none."""
 
     passage: Passage
     score: float
     scores: dict[str, float]
+    ranks: dict[str, int] = field(default_factory=dict, compare=False)
 
 
 def _twin_json(passage: Passage) -> dict[str, Any]:
@@ -44,6 +48,12 @@ def _twin_json(passage: Passage) -> dict[str, Any]:
     }
 
 
+def generated_parts(passage: Passage) -> list[str]:
+    """Which parts of a passage a language model wrote: its text (the description of a figure), its context."""
+    by_model = {"text": DESCRIPTION in passage.block_types, "context": passage.context_method in BY_MODEL}
+    return [name for name, written in by_model.items() if written and getattr(passage, name)]
+
+
 def hit_json(hit: Hit) -> dict[str, Any]:
     """One element of `hits` in the JSON of `query`."""
     passage = hit.passage
@@ -51,6 +61,7 @@ def hit_json(hit: Hit) -> dict[str, Any]:
         "rank": hit.rank,
         "score": hit.score,
         "scores": dict(hit.scores),
+        "ranks": dict(hit.ranks),
         "chunk_id": passage.chunk_id,
         "doc_id": passage.doc_id,
         "source": passage.source,
@@ -63,6 +74,7 @@ def hit_json(hit: Hit) -> dict[str, Any]:
         "text": passage.text,
         "overlap": passage.overlap,
         "context": passage.context,
+        "generated": generated_parts(passage),
         "boxes": [asdict(box) for box in passage.boxes],
         "duplicates": [_twin_json(twin) for twin in hit.duplicates],
     }

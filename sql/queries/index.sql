@@ -66,13 +66,13 @@ SELECT nextval('{schema}.chunk_number') FROM generate_series(1, %(count)s);
 -- name: copy_documents
 COPY {schema}.documents (
     doc_id, bucket, source, uri, title, family, language, effective_date, version, groups, metadata, pages, summary,
-    content_hash, stale, row_hash
+    content_hash, stale, row_hash, summary_method
 ) FROM STDIN (FORMAT binary);
 
 -- name: copy_chunks
 COPY {schema}.chunks (
     number, chunk_id, doc_id, ordinal, section_id, header_chain, block_types, text, overlap, context, page_start,
-    page_end, boxes, spans, tokens, terms, metadata, previous_id, next_id, embedding
+    page_end, boxes, spans, tokens, terms, metadata, previous_id, next_id, embedding, context_method
 ) FROM STDIN (FORMAT binary);
 
 -- name: copy_sentences
@@ -179,3 +179,9 @@ CREATE INDEX CONCURRENTLY {index} ON {schema}.{table} USING hnsw ((embedding::ha
 -- name: analyze
 ANALYZE {schema}.documents, {schema}.chunks, {schema}.sentences, {schema}.sentence_links, {schema}.postings,
     {schema}.terms;
+
+-- name: methods
+SELECT 'document_summaries' AS made, summary_method AS method, count(*) FROM {schema}.documents GROUP BY method
+UNION ALL
+SELECT 'chunk_contexts', context_method, count(*) FROM {schema}.chunks GROUP BY context_method
+ORDER BY made, method;

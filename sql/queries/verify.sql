@@ -27,13 +27,13 @@ SELECT bucket FROM {schema}.documents UNION SELECT bucket FROM {schema}.postings
 
 -- name: documents
 SELECT doc_id, bucket, source, uri, title, family, language, effective_date, version, groups, metadata, pages,
-    summary, content_hash, stale, row_hash
+    summary, content_hash, stale, row_hash, summary_method
 FROM {schema}.documents WHERE bucket = %(bucket)s;
 
 -- name: chunks
 SELECT c.number, c.chunk_id, c.doc_id, c.ordinal, c.section_id, c.header_chain, c.block_types, c.text, c.overlap,
     c.context, c.page_start, c.page_end, c.boxes, c.spans, c.tokens, c.terms, c.metadata, c.previous_id, c.next_id,
-    vector_send(c.embedding) AS embedding
+    vector_send(c.embedding) AS embedding, c.context_method
 FROM {schema}.chunks AS c JOIN {schema}.documents AS d USING (doc_id) WHERE d.bucket = %(bucket)s;
 
 -- name: sentences

@@ -1,0 +1,151 @@
+"""What is answered, and from where: claims, each with the places that bear it out.
+
+Without a language model the answer is the best supported sentences, verbatim. With one, its reply is taken
+apart into claims (claims.py), and only those stay that the passages they cite bear out. Whoever
+answers, nothing is said without a place, and where nothing remains the question is declined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pipelines.query.assemble import ContextPassage, place
+from pipelines.query.results import Hit, hit_json
+from pipelines.query.support import Evidence, Weigh, Weights, coverage, evidence_of, share
+from pipelines.terms import terms_of
+
+MOST_SENTENCES = 3
+NEAR_BEST = 0.75
+"""Support that a further sentence must have, as a part of the best one's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A place in the context: the sentence word for word, with its page. `name` is the document's."""
+
+    name: str
+    source: str
+    uri: str
+    page: int | None
+    quote: str
+    chunk_id: str
+
+    @property
+    def pin(self) -> str:
+        return place(self.name, self.page)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Something said, without the mark it ends with, and the places that bear it out."""
+
+    text: str
+    citations: tuple[Citation, ...]
+    end: str = "."
+
+    @property
+    def shown(self) -> str:
+        pins = "; ".join(dict.fromkeys(item.pin for item in self.citations))
+        return f"{self.text} [{pins}]{self.end}"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`claims` is empty where the question is declined. `model` wrote them, if anything did; `notes` say
+    what was left out, and why."""
+
+    claims: tuple[Claim, ...] = ()
+    option: str | None = None
+    model: str | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def declined(self) -> bool:
+        return not self.claims
+
+    @property
+    def text(self) -> str:
+        return " ".join(claim.shown for claim in self.claims)
+
+    @property
+    def citations(self) -> list[Citation]:
+        """Each place once."""
+        return list(dict.fromkeys(citation for claim in self.claims for citation in claim.citations))
+
+
+def citation_of(evidence: Evidence) -> Citation:
+    passage: ContextPassage = evidence.passage
+    chunk, sentence = passage.chunks[0], evidence.sentence
+    return Citation(passage.name, chunk.source, chunk.uri, sentence.page, sentence.text, sentence.chunk_id)
+
+
+def best_of(evidence: Sequence[Evidence], wanted: Weights) -> Evidence:
+    """The sentence that supports most; of equals the first, in reading order."""
+    return max(evidence, key=lambda item: (item.support(wanted), share(wanted, item.terms)))
+
+
+def extracted(question: str, context: Sequence[ContextPassage], weigh: Weigh, least: float) -> Answer:
+    """The sentences that support the question best, in reading order and word for word.
+
+    Declined where no passage holds `least` of the weight of the question's content words."""
+    wanted, evidence = weigh(set(terms_of(question))), evidence_of(context)
+    held = coverage(wanted, evidence)
+    if held < least or not held:
+        return Answer(notes=(f"the best passage holds {held:.2f} of the question's words by weight; an answer needs "
+                             f"{least:.2f} (query.answer_support)",))  # fmt: skip
+    own = [item for item in evidence if wanted.keys() & item.terms] or evidence
+    ranked = sorted(own, key=lambda item: -item.support(wanted))[:MOST_SENTENCES]
+    enough = NEAR_BEST * ranked[0].support(wanted)
+    chosen = [item for item in own if item in ranked and item.support(wanted) >= enough]
+    return Answer(tuple(_verbatim(item) for item in chosen))
+
+
+def _verbatim(item: Evidence) -> Claim:
+    return Claim(item.sentence.text, (citation_of(item),), end="")
+
+
+def chosen(
+    question: str, options: Mapping[str, str], context: Sequence[ContextPassage], weigh: Weigh, least: float
+) -> Answer:
+    """The option whose own words stand beside the question's in the best sentence; declined where two are
+    equal or none is found, and where the context does not hold the question."""
+    asked, evidence = set(terms_of(question)), evidence_of(context)
+    wanted = weigh(asked)
+    held = coverage(wanted, evidence)
+    if held < least or not held:
+        return extracted(question, context, weigh, least)
+    scores: list[tuple[float, str, Evidence]] = []
+    for letter, text in options.items():
+        terms = set(terms_of(text))
+        own = weigh(terms - asked or terms)
+        best = max(evidence, key=lambda item: item.support(own) * item.support(wanted))
+        scores.append((best.support(own) * best.support(wanted), letter, best))
+    scores.sort(key=lambda score: -score[0])
+    if not scores[0][0] or (len(scores) > 1 and scores[1][0] >= scores[0][0]):
+        return Answer(notes=("the passages do not tell one option from the others",))
+    _, letter, best = scores[0]
+    return Answer((option_claim(letter, options[letter], best),), letter)
+
+
+def option_claim(letter: str, text: str, evidence: Evidence) -> Claim:
+    return Claim(f"{letter}: {text}", (citation_of(evidence),), end="")
+
+
+def answer_json(question: str, answer: Answer, hits: Sequence[Hit], with_options: bool) -> dict[str, Any]:
+    """The JSON of `ask`; `option` only where there were options, null where none was chosen."""
+    return {
+        "query": question,
+        "answer": answer.text,
+        "declined": answer.declined,
+        **({"option": answer.option} if with_options else {}),
+        "citations": [
+            {name: getattr(item, name) for name in ("source", "uri", "page", "quote", "chunk_id")}
+            for item in answer.citations
+        ],
+        "hits": [hit_json(hit) for hit in hits],
+        "generated": answer.model is not None,
+        "model": answer.model,
+        "notes": list(answer.notes),
+    }

@@ -1,0 +1,141 @@
+"""From hits to what an answer may draw on: a few passages, in reading order, within a budget.
+
+Documents stand in the order of their best hit, passages of one document as they are read, and
+chunks that follow each other as one passage. Nothing but text: no scores, ids or marks of ours.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from pipelines.ports import Passage
+from pipelines.query.results import Hit
+from pipelines.tokens import count_tokens
+
+_SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|\n+")
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """What can be quoted: a sentence or table row of a chunk, with its own page."""
+
+    chunk_id: str
+    text: str
+    page: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ContextPassage:
+    """One numbered passage of the context: chunks of one document that follow each other. `name` is the
+    document's as a citation gives it, `text` the first chunk's overlap and every chunk's own text, and
+    `sentences` those that stand whole in it."""
+
+    number: int
+    chunks: tuple[Passage, ...]
+    name: str
+    text: str
+    sentences: tuple[Sentence, ...]
+
+    @property
+    def label(self) -> str:
+        """Document and pages."""
+        pages = [page for item in self.chunks for page in (item.page_start, item.page_end) if page is not None]
+        return place(self.name, min(pages, default=None), max(pages, default=None))
+
+    @property
+    def about(self) -> str:
+        """What the text says by where it stands: its document's title and the headings above it."""
+        return "\n".join([self.chunks[0].title, *self.chunks[0].header_chain])
+
+
+def place(name: str, first: int | None, last: int | None = None) -> str:
+    """`Handbook, p. 3` or `Handbook, pp. 3–4`; the name alone where there are no pages."""
+    if first is None:
+        return name
+    return f"{name}, p. {first}" if last in (first, None) else f"{name}, pp. {first}–{last}"
+
+
+def _names(passages: Sequence[Passage]) -> dict[str, str]:
+    """Names of documents by id: the title, or the path where there is none or two share it."""
+    titles = {item.doc_id: item.title for item in passages}
+    shared = Counter(titles.values())
+    return {item.doc_id: item.title if item.title and shared[item.title] == 1 else item.uri for item in passages}
+
+
+def _joined(chunks: Sequence[Passage]) -> str:
+    """Texts in order. Only the first brings its overlap: what the others repeat stands there already."""
+    return "\n".join(filter(None, [chunks[0].overlap, *(item.text for item in chunks)]))
+
+
+def _cut(text: str, tokens: int) -> str:
+    """The longest beginning within the budget that ends with a sentence or line, of words at the least."""
+    ends = [match.start() for match in _SENTENCE_END.finditer(text)]
+    kept = next((text[:end] for end in reversed(ends) if count_tokens(text[:end]) <= tokens), "")
+    if kept:
+        return kept
+    words = list(re.finditer(r"\S+", text))
+    return next((text[: word.end()] for word in reversed(words) if count_tokens(text[: word.end()]) <= tokens), "")
+
+
+def _runs(passages: Iterable[Passage]) -> list[list[Passage]]:
+    """Chunks of one document that follow each other."""
+    ordered = sorted(passages, key=lambda item: item.index)
+    runs = [ordered[:1]]
+    for before, item in pairwise(ordered):
+        if before.next_id == item.chunk_id:
+            runs[-1].append(item)
+        else:
+            runs.append([item])
+    return runs
+
+
+def _within(hits: Sequence[Hit], most: int, tokens: int) -> tuple[list[Passage], list[str]]:
+    """The first hits that fit, and what is said of those that do not. The first is cut if it must be."""
+    kept: list[Passage] = []
+    left, notes = tokens, []
+    for hit in hits[:most]:
+        passage = hit.passage
+        need = count_tokens(f"{passage.overlap}\n{passage.text}")
+        if need > left and not kept:
+            passage = replace(passage, overlap="", text=_cut(passage.text, left))
+            need = left
+            notes.append(f"hit 1 is longer than {tokens} tokens (query.context_tokens): its beginning was read")
+        elif need > left:
+            notes.append(f"hit {hit.rank} was not read: the context is full (query.context_tokens is {tokens})")
+            continue
+        kept.append(passage)
+        left -= need
+    return kept, notes
+
+
+def assemble(
+    hits: Sequence[Hit], sentences: Mapping[str, Sequence[Sentence]], *, most: int, tokens: int
+) -> tuple[list[ContextPassage], list[str]]:
+    """(passages numbered from 1, notes on what did not fit). `sentences` are by chunk id; those of the
+    chunk before serve where its end is repeated. A chunk without any can be quoted whole."""
+    kept, notes = _within(hits, most, tokens)
+    names = _names(kept)
+    documents: dict[str, list[Passage]] = {}
+    for passage in kept:
+        documents.setdefault(passage.doc_id, []).append(passage)
+    runs = [run for passages in documents.values() for run in _runs(passages)]
+    made = []
+    for number, run in enumerate(runs, start=1):
+        text = _joined(run)
+        made.append(
+            ContextPassage(number, tuple(run), names[run[0].doc_id], text, tuple(_quotable(run, text, sentences)))
+        )
+    return made, notes
+
+
+def _quotable(run: Sequence[Passage], text: str, sentences: Mapping[str, Sequence[Sentence]]) -> Iterable[Sentence]:
+    before = run[0].previous_id
+    if run[0].overlap and before:
+        yield from (item for item in sentences.get(before, ()) if item.text in run[0].overlap)
+    for passage in run:
+        own = [item for item in sentences.get(passage.chunk_id, ()) if item.text in text]
+        yield from own or [Sentence(passage.chunk_id, passage.text, passage.page_start)]

@@ -1,0 +1,94 @@
+"""How far a text bears out what is asked or claimed: the share of its content words that it holds.
+
+A word weighs its idf in the generation, so that a rare word that is missing counts for more than a
+common one; words that only ask or join weigh nothing. Its scale is the same for every embedder, which a
+cosine's is not: one threshold serves all.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pipelines.query.assemble import ContextPassage, Sentence
+from pipelines.terms import terms_of
+
+Weights = Mapping[str, float]
+Weigh = Callable[[Collection[str]], Weights]
+"""Terms to their weights; terms without weight may be missing."""
+
+_FUNCTION_WORDS = frozenset(
+    terms_of(
+        "what which who whom whose when where why how much many long far often soon is are was were be been do does "
+        "did can could may might must shall should will would have has had the a an of in on at to for from by with "
+        "and or if it its that this these those there any than then as i you we they he she his her my your our their "
+        "yes no not get got quickly large "
+        "що який яка яке які якого якої яку яким якій яких хто кого кому чи коли де куди звідки як чому навіщо скільки "
+        "може можуть має мають є бути був була було були у в на до з із зі за від для та і й або про при це цей ця ці "
+        "той його її їх так ні не"
+    )
+)
+_REST = 0.5
+"""Of a word's weight where the passage has it, but neither the sentence nor the headings above."""
+_ORDERS = re.compile(
+    r"\b(?:ignore|disregard|forget|override)\b.{0,60}\b(?:instructions?|prompts?|rules|above)\b"
+    r"|\b(?:system prompt|you are (?:now )?(?:a|an) (?:ai|assistant|language model))\b"
+    r"|\b(?:про)?ігнору\w*\b.{0,60}\b(?:вказів\w*|інструкц\w*|правил\w*)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def weights_of(terms: Collection[str], documents: Mapping[str, int], total: int) -> dict[str, float]:
+    """The idf of each content term; `documents` says in how many of `total` chunks a term stands."""
+    counts = {term: documents.get(term, 0) for term in terms if term not in _FUNCTION_WORDS}
+    return {term: math.log(1 + (max(total - count, 0) + 0.5) / (count + 0.5)) for term, count in counts.items()}
+
+
+def share(wanted: Weights, found: Collection[str]) -> float:
+    """The part of the wanted weight that is found, in [0, 1]; 0 where nothing is wanted."""
+    total = sum(wanted.values())
+    return sum(weight for term, weight in wanted.items() if term in found) / total if total else 0.0
+
+
+def gives_orders(text: str) -> bool:
+    """Whether a sentence speaks to a language model rather than to a reader: it is evidence of nothing."""
+    return _ORDERS.search(text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A sentence of a passage with its terms, those of the headings above it, and those of the whole passage but for
+    what gives orders in it."""
+
+    passage: ContextPassage
+    sentence: Sentence
+    terms: frozenset[str]
+    about: frozenset[str]
+    around: frozenset[str]
+
+    def support(self, wanted: Weights) -> float:
+        """In [0, 1]: words of the sentence and its headings count whole, those around it by half."""
+        near = share(wanted, self.terms | self.about)
+        return near + _REST * (share(wanted, self.terms | self.about | self.around) - near)
+
+
+def evidence_of(context: Iterable[ContextPassage]) -> list[Evidence]:
+    """Every sentence of the context that may be quoted, in reading order."""
+    found = []
+    for passage in context:
+        text, sentences = passage.text, []
+        for sentence in passage.sentences:
+            if gives_orders(sentence.text):
+                text = text.replace(sentence.text, "\n")
+            else:
+                sentences.append(sentence)
+        about, around = frozenset(terms_of(passage.about)), frozenset(terms_of(text))
+        found += [Evidence(passage, item, frozenset(terms_of(item.text)), about, around) for item in sentences]
+    return found
+
+
+def coverage(wanted: Weights, evidence: Sequence[Evidence]) -> float:
+    """The most of the wanted weight that one passage holds, headings included."""
+    return max((share(wanted, item.about | item.around) for item in evidence), default=0.0)

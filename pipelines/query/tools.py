@@ -1,0 +1,61 @@
+"""What a query may ask of the outside, and how it asks a language model.
+
+Every tool is a function, called only by a strategy or reranker that needs it: a plain query loads
+no cross-encoder and needs no endpoint.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from pipelines.errors import ModelError
+from pipelines.ports import CrossEncoder, LanguageModel, NoReply, Prompt, Reply, ReplyCheck, Vectors
+from pipelines.prompts import PromptTemplate, as_data
+
+_CYRILLIC = re.compile(r"[\u0400-\u052f]")
+_LATIN = re.compile(r"[a-z]", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """`embed_queries` and `embed_passages` give unit vectors, one a text. `model` gives the language
+    model of a role and raises SettingsError where none is set; `prompts` the prompt of a name in a
+    language; `cross_encoder` the one of the settings, loaded once."""
+
+    embed_queries: Callable[[Sequence[str]], Vectors]
+    embed_passages: Callable[[Sequence[str]], Vectors]
+    model: Callable[[str], LanguageModel]
+    prompts: Callable[[str, str], PromptTemplate]
+    cross_encoder: Callable[[], CrossEncoder]
+
+
+def language_of(question: str) -> str:
+    """`uk` where at least a third of the letters are Cyrillic (names are often Latin), else `en`: the
+    languages that prompts are written in."""
+    cyrillic, latin = len(_CYRILLIC.findall(question)), len(_LATIN.findall(question))
+    return "uk" if cyrillic and 2 * cyrillic >= latin else "en"
+
+
+def prompted(tools: Tools, name: str, question: str, **values: object) -> tuple[str, str]:
+    """(system, user) of a prompt in the question's language; what documents say comes as data already."""
+    return tools.prompts(name, language_of(question)).render(question=as_data(question), **values)
+
+
+def ask(model: LanguageModel, prompts: Sequence[Prompt], unusable: ReplyCheck) -> list[Reply | NoReply]:
+    """A reply to each prompt, in order; NoReply only where the model answered and none could be used.
+
+    Raises ModelError with the code of the first NoReply of another kind: an endpoint that does not
+    answer, or refuses, will do so for the next prompt too."""
+    replies = []
+    for reply in model.replies(prompts, unusable):
+        if isinstance(reply, NoReply) and reply.code != "unusable":
+            raise ModelError(f"the language model {model.name!r} gave no answer: {reply.message}", reply.code)
+        replies.append(reply)
+    return replies
+
+
+def uncut(reply: Reply) -> Reply:
+    """The reply as if it had come to its end: what is only searched with may stop in the middle."""
+    return replace(reply, finish="stop") if reply.finish == "length" else reply

@@ -1,0 +1,142 @@
+"""A question answered from the index, with its places: by the language model of the role `answer`, or
+without one by the sentences themselves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pipelines.enrichment_settings import LlmSettings
+from pipelines.errors import UsageError
+from pipelines.query.answer import Answer, answer_json, chosen, extracted
+from pipelines.query.assemble import ContextPassage, Sentence, assemble
+from pipelines.query.claims import picked, written
+from pipelines.query.results import Hit
+from pipelines.query.retrieve import Question
+from pipelines.query.support import Weights, weights_of
+from pipelines.query.tools import language_of
+from resources.catalog import schema_name
+from resources.searching import Searcher, filters_from, require_question, rerankers_from
+from resources.sql_files import query as statement
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+    from resources.search_index import Generation
+    from resources.workspace import Workspace
+
+
+def options_from(arguments: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
+    """`LETTER=TEXT` arguments by letter, in capitals. Raises UsageError for a wrong form."""
+    pairs = arguments.items() if isinstance(arguments, Mapping) else (item.partition("=")[::2] for item in arguments)
+    options: dict[str, str] = {}
+    for name, words in pairs:
+        letter, text = name.strip().upper(), " ".join(words.split())
+        if len(letter) != 1 or not letter.isalpha() or not text:
+            raise UsageError(f"--option {name}={words}: write LETTER=TEXT, such as --option A='seven years'")
+        if letter in options:
+            raise UsageError(f"--option {letter} is given twice; each option needs a letter of its own")
+        options[letter] = text
+    if len(options) == 1:
+        raise UsageError("one --option leaves nothing to choose; give at least two, or none")
+    return options
+
+
+class _Weigher:
+    """Weights of terms by the frozen statistics of one generation, each read once."""
+
+    def __init__(self, searcher: Searcher, generation: Generation) -> None:
+        self._searcher, self._generation = searcher, generation
+        self._documents: dict[str, int] = {}
+
+    def __call__(self, terms: Collection[str]) -> Weights:
+        unknown = [term for term in terms if term not in self._documents]
+        if unknown:
+            self._documents.update(dict.fromkeys(unknown, 0) | self._read(unknown))
+        return weights_of(terms, self._documents, int(self._generation.statistics.get("chunks", 0)))
+
+    def _read(self, terms: Sequence[str]) -> dict[str, int]:
+        named = statement("answer", "documents_of", schema=schema_name(self._generation.number))
+        with self._searcher.reading(self._generation.number) as (connection, _):
+            return dict(connection.execute(named, {"terms": list(terms)}).fetchall())
+
+
+def _sentences(
+    connection: Connection[Any], generation: int, hits: Sequence[Hit], groups: Sequence[str]
+) -> dict[str, list[Sentence]]:
+    """Sentences by chunk, of the hits' passages and of those whose end they repeat."""
+    wanted = [hit.passage.chunk_id for hit in hits]
+    wanted += [hit.passage.previous_id for hit in hits if hit.passage.overlap and hit.passage.previous_id]
+    named = statement("answer", "sentences_of", schema=schema_name(generation))
+    found: dict[str, list[Sentence]] = {}
+    for row in connection.execute(named, {"chunk_ids": wanted, "groups": list(groups)}).fetchall():
+        found.setdefault(row[0], []).append(Sentence(*row))
+    return found
+
+
+def _asks_a_model(llm: LlmSettings) -> bool:
+    """Whether the settings begin to name a model for answers; one named by half is an error, not a no."""
+    own = llm.roles.answer
+    return any((llm.base_url, llm.model, own.base_url, own.model))
+
+
+class Answerer:
+    """Answers questions from the live generation, or a named one."""
+
+    def __init__(self, workspace: Workspace, searcher: Searcher) -> None:
+        self._workspace, self._searcher = workspace, searcher
+
+    def ask(
+        self,
+        text: str,
+        options: Sequence[str] | Mapping[str, str] = (),
+        k: int = 10,
+        strategy: str | None = None,
+        rerank: str | Sequence[str] | None = None,
+        filters: Sequence[str] = (),
+        groups: Sequence[str] = (),
+        generation: int | None = None,
+    ) -> dict[str, Any]:
+        """The JSON of `ask`. Options join the words that are searched for, not the vector.
+
+        Raises UsageError, SettingsError, IndexStateError, DatabaseError, ModelError."""
+        require_question(text, k)
+        given, asker, names = options_from(options), filters_from(filters, groups), rerankers_from(rerank)
+        settings = self._workspace.settings.query
+        started = time.perf_counter()
+        question = Question(text, " ".join([text, *given.values()]) if given else None)
+        with self._searcher.reading(generation) as (connection, index):
+            most = max(k, settings.context_passages)
+            found = self._searcher.retrieved(question, most, index, strategy, names, asker)
+            best = found.hits[: settings.context_passages]
+            sentences = _sentences(connection, index.generation.number, best, asker.groups)
+        context, notes = assemble(best, sentences, most=settings.context_passages, tokens=settings.context_tokens)
+        weigher = _Weigher(self._searcher, index.generation)
+        answer = self._answer(text, given, context, weigher) if context else Answer(notes=("no passage was found",))
+        answer = replace(answer, notes=(*found.notes, *notes, *answer.notes))
+        return {
+            **answer_json(text, answer, found.hits[:k], bool(given)),
+            "generation": index.generation.number,
+            "seconds": time.perf_counter() - started,
+        }
+
+    def _answer(
+        self, text: str, options: Mapping[str, str], context: Sequence[ContextPassage], weigh: _Weigher
+    ) -> Answer:
+        """By the language model where one is set; else, and where it gives no reply, by the sentences."""
+        least = self._workspace.settings.query.answer_support
+        notes: tuple[str, ...] = ()
+        if _asks_a_model(self._workspace.settings.llm):
+            model = self._searcher.tools.model("answer")
+            template = self._searcher.tools.prompt("choice" if options else "answer", language_of(text))
+            if options:
+                said = picked(text, options, context, model, template, weigh)
+            else:
+                said = written(text, context, model, template, weigh)
+            if isinstance(said, Answer):
+                return said
+            notes = (said,)
+        found = chosen(text, options, context, weigh, least) if options else extracted(text, context, weigh, least)
+        return replace(found, notes=(*notes, *found.notes))

@@ -1,0 +1,169 @@
+"""The computes of summaries and contexts: off, extractive, or bought from a language model.
+
+What a model cannot say usefully is said extractively, and marked (FALLBACK). What it has not said yet,
+since its endpoint does not answer or a batch is under way, is its last reply for the same document or
+chunk, else extractive (WAITING); the document is named as failed, and tried again by the next run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import ModelError
+from pipelines.generated import cleaned, unusable
+from pipelines.indexing.contexts import chunk_contexts, context_prompt
+from pipelines.indexing.summaries import document_summary, summary_prompt, written
+from pipelines.ports import NoReply, Prompt, Reply
+from pipelines.prompts import PromptTemplate, in_language, templates_of
+from pipelines.records import FALLBACK, LLM, OFF, WAITING, ChunkContext, DocumentSummary, Failure
+from resources.stage_runner import Makeshift
+
+if TYPE_CHECKING:
+    from resources.stage_runner import Compute, Outcome, Work
+    from resources.workspace import Workspace
+
+Generated = DocumentSummary | ChunkContext
+
+
+@dataclass(frozen=True, slots=True)
+class Enrichment:
+    """One kind of generated text. `plain` makes a document's rows without a model, in the order of
+    `prompts`, one for each row."""
+
+    stage: str
+    role: str
+    characters: int
+    identity: Callable[[Any], str]
+    plain: Callable[[Work, str], Sequence[Generated]]
+    prompts: Callable[[Work, str, PromptTemplate], Iterable[Prompt]]
+
+
+def summaries(workspace: Workspace) -> Compute:
+    settings = workspace.settings.enrichment
+
+    def plain(work: Work, doc_id: str) -> Sequence[Generated]:
+        if settings.summary == OFF:
+            return [DocumentSummary(doc_id, "", OFF)]
+        order = [chunk.chunk_id for chunk in written(work.all("chunks", doc_id))]
+        sentences = work.all("sentences", doc_id)
+        return [document_summary(doc_id, sentences, order, settings.summary_characters, settings.summary_window)]
+
+    def prompts(work: Work, doc_id: str, template: PromptTemplate) -> Iterator[Prompt]:
+        title, chunks = _title(work, doc_id), work.all("chunks", doc_id)
+        yield summary_prompt(template, title, chunks, settings.summary_characters, settings.summary_window)
+
+    stage = Enrichment(
+        "document_summaries", "summary", settings.summary_characters, lambda row: row.doc_id, plain, prompts
+    )
+    return _compute(workspace, stage, settings.summary)
+
+
+def contexts(workspace: Workspace) -> Compute:
+    settings = workspace.settings.enrichment
+
+    def plain(work: Work, doc_id: str) -> Sequence[Generated]:
+        chunks = work.all("chunks", doc_id)
+        if settings.context == OFF:
+            return [ChunkContext(doc_id, chunk.index, chunk.chunk_id, "", OFF) for chunk in chunks]
+        document, sentences = work.one("parsed_documents", doc_id), work.all("sentences", doc_id)
+        return chunk_contexts(document, chunks, sentences, settings.context_characters)
+
+    def prompts(work: Work, doc_id: str, template: PromptTemplate) -> Iterator[Prompt]:
+        title, chunks = _title(work, doc_id), work.all("chunks", doc_id)
+        for at in range(len(chunks)):
+            yield context_prompt(template, title, chunks, at, settings.context_characters, settings.context_window)
+
+    stage = Enrichment(
+        "chunk_contexts", "context", settings.context_characters, lambda row: row.chunk_id, plain, prompts
+    )
+    return _compute(workspace, stage, settings.context)
+
+
+def _title(work: Work, doc_id: str) -> str:
+    document = work.one("parsed_documents", doc_id)
+    return "" if document.title_is_file_name else str(document.title)
+
+
+def _compute(workspace: Workspace, stage: Enrichment, mode: str) -> Compute:
+    return _bought(workspace, stage) if mode == LLM else _made(stage)
+
+
+def _made(stage: Enrichment) -> Compute:
+    def run(works: Iterator[Work]) -> Iterator[Outcome]:
+        for work in works:
+            yield {doc_id: {stage.stage: stage.plain(work, doc_id)} for doc_id in work.doc_ids}
+
+    return run
+
+
+def _bought(workspace: Workspace, stage: Enrichment) -> Compute:
+    """Prompts of all works go to the model in order, so that few documents in many buckets keep it busy;
+    what it says is handed back bucket by bucket."""
+
+    def run(works: Iterator[Work]) -> Iterator[Outcome]:
+        pending = list(works)
+        if not pending:
+            return
+        templates = templates_of(stage.role, workspace.runner.resolved.prompts[stage.role])
+        model = workspace.language_model(stage.role, stage.stage)
+        sources = {raw.doc_id: raw for raw in workspace.raw_documents()}
+
+        def prompts() -> Iterator[Prompt]:
+            for work in pending:
+                for doc_id in work.doc_ids:
+                    language = work.one("parsed_documents", doc_id).language
+                    yield from stage.prompts(work, doc_id, in_language(templates, language))
+
+        done, total = 0, sum(len(work.doc_ids) for work in pending)
+        with closing(model.replies(prompts(), lambda reply: unusable(reply, stage.characters))) as replies:
+            for work in pending:
+                made: dict[str, Any] = {}
+                for doc_id in work.doc_ids:
+                    plain = stage.plain(work, doc_id)
+                    said = [next(replies) for _ in plain]
+                    require_answers(workspace, said, model)
+                    before = {stage.identity(row): row for row in work.before(stage.stage, doc_id)}
+                    rows = [
+                        _row(row, reply, before.get(stage.identity(row)), stage.characters, model.name)
+                        for row, reply in zip(plain, said, strict=True)
+                    ]
+                    made[doc_id] = outcome_of(stage.stage, sources[doc_id], rows, said)
+                    done += 1
+                    workspace.progress(stage.stage, done, total)
+                yield made
+
+    return run
+
+
+def require_answers(workspace: Workspace, said: Sequence[Any], model: Any) -> None:
+    """An endpoint that answers nobody ends the run of a generation that nobody is served from; into the
+    live one, text goes all the same. Raises ModelError."""
+    if model.gave_up and not workspace.serving:
+        failed = next((item for item in said if isinstance(item, NoReply)), None)
+        if failed:
+            raise ModelError(failed.message, failed.code)
+
+
+def _row(plain: Generated, said: Reply | NoReply, before: Any, characters: int, model: str) -> Generated:
+    if isinstance(said, Reply):
+        return replace(plain, text=cleaned(said.text, characters), method=LLM, model=model, reply=said.key)
+    if said.code == "unusable":
+        return replace(plain, method=FALLBACK, model=model, reply=said.key, note=said.message)
+    if before is not None and before.model == model and before.reply:
+        return replace(plain, text=before.text, method=WAITING, model=model, reply=before.reply, note=said.message)
+    return replace(plain, method=WAITING, note=said.message)
+
+
+def outcome_of(
+    stage: str, raw: Any, rows: Sequence[Any], said: Sequence[Any]
+) -> Mapping[str, Sequence[Any]] | Makeshift:
+    """The rows of a document; with its failure where the model has not answered all of its prompts."""
+    missing = [item for item in said if isinstance(item, NoReply) and item.code != "unusable"]
+    if not missing:
+        return {stage: rows}
+    first = missing[0]
+    message = first.message if len(missing) == 1 else f"{len(missing)} of {len(said)} without a reply: {first.message}"
+    return Makeshift({stage: rows}, Failure(raw.doc_id, raw.source, raw.uri, stage, first.code, message))
