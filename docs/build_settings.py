@@ -66,6 +66,10 @@ def page() -> str:
     for name, field in Settings.model_fields.items():
         if isinstance(field.default, BaseModel):
             parts += ["", f"## `{name}`\n", table(type(field.default))]
+            for inner, part in type(field.default).model_fields.items():
+                if isinstance(part.default, BaseModel) and not isinstance(part.default, RolesSettings):
+                    section = type(part.default)
+                    parts += ["", f"### `{name}.{inner}`\n", f"{section.__doc__}\n", table(section)]
     parts += ["", "### `llm.roles`\n", f"{RolesSettings.__doc__}\n", "| role | for |", "|---|---|"]
     parts += [f"| `{name}` | {field.description} |" for name, field in RolesSettings.model_fields.items()]
     parts += ["", "Each role has\n", table(RoleSettings)]

@@ -9,12 +9,11 @@ from typing import Any
 import click
 
 from pincite import __version__
+from pincite.asking import RERANK_HELP, STRATEGIES, ask, query
 from pincite.console import Progress, emit
 from pincite.operating import db, explain, generations, sources, ui, verify
 from pincite.placed import Place, placed
-
-STRATEGIES = ("dense", "lexical", "hybrid")
-RERANKERS = ("none", "weighted")
+from pincite.plan_command import plan
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -25,6 +24,7 @@ def cli() -> None:
     \b
     pincite index --source docs/handbook     index a folder (again: only what changed)
     pincite query "how long are logs kept?"  ranked passages with page and box
+    pincite ask "how long are logs kept?"    an answer with its places, or none
     pincite show CHUNK --image page.png      a passage, marked on its page
     pincite parse FILE --image DIR           what the parser finds, to look at
     pincite eval questions.jsonl             score retrieval on golden questions
@@ -50,37 +50,16 @@ def index(place: Place, sources: tuple[str, ...], allow_deletions: bool, retry_f
     finally:
         progress.close()
     emit(result) if place.as_json else click.echo(index_summary(result))
-    if not (result["published"] or result["held"]):
+    if not (result["published"] or result["held"] or result["llm"]["pending"]):
         return 1
     return 3 if result["documents"]["failed"] else 0
-
-
-@cli.command()
-@click.argument("text")
-@click.option("-k", default=10, show_default=True, type=int, help="Hits to show.")
-@click.option("--strategy", type=click.Choice(STRATEGIES), help="How candidates are found.")
-@click.option("--rerank", metavar="NAMES", help=f"Of {', '.join(RERANKERS)}; several by commas, in sequence.")
-@click.option("--filter", "filters", multiple=True, metavar="KEY=VALUE", help="Restrict hits; may be repeated.")
-@click.option("--group", "groups", multiple=True, metavar="G", help="A group of the asker; may be repeated.")
-@click.option("--generation", type=int, metavar="G", help="Ask another generation than the live one.")
-@click.option("--explain", is_flag=True, help="Show the scores of every stage.")
-@placed
-def query(place: Place, text: str, explain: bool, **options: Any) -> int:
-    """Find passages; each with document, page, box and the headings above it."""
-    from pincite.index import open_index
-    from pincite.report import hits_shown
-
-    with open_index(place.located()) as opened:
-        result = opened.query(text, **options)
-    emit(result) if place.as_json else click.echo(hits_shown(result, explain))
-    return 0
 
 
 @cli.command("eval")
 @click.argument("questions", type=click.Path(path_type=Path))
 @click.option("-k", default=5, show_default=True, type=int, help="Hits that the span metrics look at.")
 @click.option("--strategy", type=click.Choice(STRATEGIES), help="How candidates are found.")
-@click.option("--rerank", metavar="NAMES", help=f"Of {', '.join(RERANKERS)}; several by commas, in sequence.")
+@click.option("--rerank", metavar="NAMES", help=RERANK_HELP)
 @click.option("--group", "groups", multiple=True, metavar="G", help="A group of the asker; may be repeated.")
 @click.option(
     "--with-options", is_flag=False, flag_value="lexical", default=None, type=click.Choice(["lexical", "all"]),
@@ -152,7 +131,7 @@ def status(place: Place) -> int:
     return 0
 
 
-for command in (sources, generations, verify, explain, db, ui):
+for command in (query, ask, plan, sources, generations, verify, explain, db, ui):
     cli.add_command(command)
 
 

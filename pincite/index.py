@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -63,6 +63,24 @@ class Index:
     ) -> dict[str, Any]:
         """The JSON of `pincite query`: the best k passages, each with document, page and boxes."""
         return self._searcher.query(text, k, strategy, rerank, filters, groups, generation)
+
+    def ask(
+        self,
+        text: str,
+        options: Sequence[str] | Mapping[str, str] = (),
+        k: int = 10,
+        strategy: str | None = None,
+        rerank: str | Sequence[str] | None = None,
+        filters: Sequence[str] = (),
+        groups: Sequence[str] = (),
+        generation: int | None = None,
+    ) -> dict[str, Any]:
+        """The JSON of `pincite ask`: an answer with the places that bear it out, or declined. `options`
+        are answers to choose from, by letter."""
+        from resources.answering import Answerer
+
+        answerer = Answerer(self._workspace, self._searcher)
+        return answerer.ask(text, options, k, strategy, rerank, filters, groups, generation)
 
     def show(
         self,

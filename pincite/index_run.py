@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pipelines.errors import IndexStateError, PinciteError
+from pipelines.errors import IndexStateError, PinciteError, Waiting
 from resources import outcome
 from resources.dagster_home import close_dead_runs, dagster_home
 from resources.settings_file import Located
@@ -106,7 +106,10 @@ def _materialise(workspace: Workspace, due: range, allow_deletions: bool) -> Non
         except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
             raise Interrupted(f"interrupted; {outcome.kept(workspace)}") from None
         except Exception as error:
-            raise _failed_check(workspace) or _told(error, workspace) from error
+            told = _failed_check(workspace) or _told(error, workspace)
+            if not isinstance(told, Waiting):
+                raise told from error
+            workspace.waiting = str(told)
 
 
 def _failed_check(workspace: Workspace) -> PinciteError | None:

@@ -10,6 +10,7 @@ from pincite.console import rows
 from pipelines.terms import terms_of
 
 MOST_LINES = 10
+BY_MODEL = "Written by a language model"
 SHORT_ID = 10
 """Characters of a chunk id that `pincite show` will hardly find twice."""
 
@@ -60,35 +61,67 @@ def excerpt(text: str, question: str, characters: int = 420) -> str:
 
 
 def hits_shown(result: dict[str, Any], explain: bool) -> str:
-    if not result["hits"]:
-        return "no passage found"
-    lines = []
+    lines = [*_way(result), ""] if explain else []
     for hit in result["hits"]:
         lines.append(
             f"{hit['rank']}. {pin(hit)}  [{hit['source']}]  {hit['score']:.4f}  chunk {hit['chunk_id'][:SHORT_ID]}"
         )
         if hit["header_chain"]:
             lines.append("   " + " › ".join(hit["header_chain"]))
-        for line in excerpt(hit["text"], result["query"]).splitlines():
-            lines.extend(textwrap.wrap(line, 96, initial_indent="   ", subsequent_indent="   "))
+        if "text" in hit.get("generated", ()):
+            lines.append(f"   {BY_MODEL}:")
+        lines += _wrapped(excerpt(hit["text"], result["query"]))
         if explain:
-            scores = {name: value for name, value in hit["scores"].items() if value is not None}
-            lines.append("   scores: " + ", ".join(f"{name} {_number(value)}" for name, value in scores.items()))
-            lines.extend(f"   box: {box_shown(box)}" for box in hit["boxes"])
+            lines += [f"   {line}" for line in stages_shown(hit)]
+            lines += [f"   box: {box_shown(box)}" for box in hit["boxes"]]
         lines.append("")
-    lines.append(f"generation {result['generation']}, {result['seconds']:.3f} s")
-    return "\n".join(lines)
+    if not result["hits"]:
+        lines.append("no passage found")
+    if not explain:
+        lines += [f"note: {note}" for note in result.get("notes", ())]
+    return "\n".join([*lines, f"generation {result['generation']}, {result['seconds']:.3f} s"])
+
+
+def _way(result: dict[str, Any]) -> list[str]:
+    """How a query was answered: strategy, rerankers, what was searched for in place of the question."""
+    lines = [f"strategy {result['strategy']}, rerank {', '.join(result['rerank']) or 'none'}"]
+    lines += [f"{name} searched for: {text}" for name, text in result["searched"].items()]
+    return [*lines, *(f"note: {note}" for note in result["notes"])]
+
+
+def stages_shown(hit: dict[str, Any]) -> list[str]:
+    """A table of every stage that scored a hit, in order, with its place in that stage; factors below theirs."""
+    ranks = hit.get("ranks", {})
+    table = [(name, _number(value), ranks.get(name, "")) for name, value in hit["scores"].items() if value is not None]
+    return rows(table, ("stage", "score", "place")).splitlines()
+
+
+def answer_shown(result: dict[str, Any]) -> str:
+    """The answer, who wrote it, and below it the quoted places."""
+    if result["declined"]:
+        lines = ["The documents do not answer this."]
+    else:
+        written = [f"{BY_MODEL} ({result['model']}), checked against the passages:"] if result["generated"] else []
+        lines = [*written, *_wrapped(result["answer"], "")]
+    for number, item in enumerate(result["citations"], start=1):
+        place = pin({"uri": item["uri"], "page_start": item["page"], "page_end": item["page"]})
+        lines += ["", f"{number}. {place}  [{item['source']}]  chunk {item['chunk_id'][:SHORT_ID]}"]
+        lines += _wrapped(item["quote"])
+    if result["declined"] and result["hits"]:
+        lines += ["", "Nearest passages:", *(f"   {pin(hit)}  [{hit['source']}]" for hit in result["hits"][:3])]
+    lines += ["", *(f"note: {note}" for note in result["notes"])]
+    return "\n".join([*lines, f"generation {result['generation']}, {result['seconds']:.3f} s"])
 
 
 def box_shown(box: dict[str, Any]) -> str:
     return f"page {box['page']}, {box['x0']:.0f} {box['y0']:.0f} {box['x1']:.0f} {box['y1']:.0f}"
 
 
-def _wrapped(text: str) -> list[str]:
+def _wrapped(text: str, indent: str = "   ") -> list[str]:
     return [
         part
         for line in text.splitlines()
-        for part in textwrap.wrap(line, 96, initial_indent="   ", subsequent_indent="   ") or [""]
+        for part in textwrap.wrap(line, 96, initial_indent=indent, subsequent_indent=indent) or [""]
     ]
 
 
@@ -103,7 +136,8 @@ def passage_shown(result: dict[str, Any]) -> str:
         lines.append(" › ".join(result["header_chain"]))
     for name, title in (("overlap", "overlap, from the passage before"), ("text", "text"), ("context", "context")):
         if result[name]:
-            lines += [f"{title}:", *_wrapped(result[name])]
+            written = f", {BY_MODEL.lower()}" if name in result.get("generated", ()) else ""
+            lines += [f"{title}{written}:", *_wrapped(result[name])]
     lines.extend(f"box: {box_shown(box)}" for box in result["boxes"])
     lines.extend(f"image: {image}" for image in result["images"])
     return "\n".join(lines)

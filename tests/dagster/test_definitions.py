@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 BUCKETED = {
     "raw_documents": "documents",
     "parsed_elements": "structure",
+    "figure_descriptions": "enrichment",
     "structural_chunks": "structure",
     "packed_chunks": "chunks",
     "chunks": "chunks",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -40,6 +41,20 @@ class Document:
     doc_id: str
     texts: list[str]
     values: dict[str, Any] = field(default_factory=dict)
+    section: str | None = None
+    block_type: str | None = None
+
+
+def bm25(term_lists: Sequence[Sequence[str]], question: Sequence[str]) -> np.ndarray:
+    """Scores of every chunk by the definition, term by term."""
+    lengths = np.array([len(terms) for terms in term_lists], dtype=float)
+    scores = np.zeros(len(term_lists))
+    for term in question:
+        tf = np.array([terms.count(term) for terms in term_lists], dtype=float)
+        df = float((tf > 0).sum())
+        idf = math.log(1 + (len(term_lists) - df + 0.5) / (df + 0.5))
+        scores += idf * tf * (K1 + 1) / (tf + K1 * (1 - B + B * lengths / lengths.mean()))
+    return scores
 
 
 def bm25_weights(term_lists: Sequence[Sequence[str]]) -> dict[tuple[str, int], tuple[list[int], list[float]]]:
@@ -90,8 +105,9 @@ def load(
                     vector = "[" + ",".join(map(str, vectors[number])) + "]"
                     number += 1
                     copy.write_row(
-                        (number, f"c{number:05d}", document.doc_id, ordinal, f"section{ordinal}",
-                         ["Top", f"Part {ordinal}"], ["paragraph" if ordinal else "table-row"], text, "before", "about",
+                        (number, f"c{number:05d}", document.doc_id, ordinal,
+                         document.section or f"section{ordinal}", ["Top", f"Part {ordinal}"],
+                         [document.block_type or ("paragraph" if ordinal else "table-row")], text, "before", "about",
                          1, 2, Jsonb([{"page": 1, "x0": 0, "y0": 1, "x1": 2, "y1": 3}]),
                          [Int4Range(0, 5), Int4Range(9, 12)], 1, len(term_lists[number - 1]),
                          Jsonb({"kv.form": "W-4\nI-9"} if ordinal == 2 else {}), None, None, vector)

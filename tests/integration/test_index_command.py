@@ -148,7 +148,7 @@ def test_failing_documents_are_named_and_the_others_are_indexed(indexed: Indexed
 
 def test_a_hit_has_every_promised_field(indexed: Indexed) -> None:
     ran = indexed.project.run("query", "who holds the vault key", "-k", "3")
-    assert ran.json.keys() == {"query", "generation", "hits", "seconds"}
+    assert ran.json.keys() == {"query", "generation", "hits", "seconds", "strategy", "rerank", "searched", "notes"}
     first = ran.json["hits"][0]
     assert first.keys() >= HIT
     assert (first["rank"], first["source"], first["uri"]) == (1, "docs", "archive/keys.md")
@@ -201,7 +201,7 @@ def test_status_and_sources(indexed: Indexed) -> None:
 def test_people_read_tables_and_lines(indexed: Indexed) -> None:
     place = ("--config", indexed.project.config)
     assert "archive/keys.md" in run_command("query", "vault key", *place).out.splitlines()[0]
-    assert "scores: " in run_command("query", "vault key", "--explain", *place).out
+    assert "strategy hybrid, rerank none" in run_command("query", "vault key", "--explain", *place).out
     assert str(indexed.project.docs) in run_command("status", *place).out
     index = run_command("index", *place)
     assert index.code == 3

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import psycopg
 import pytest
-from search_data import K1, B, Document, clustered, load, opened, search_database
+from search_data import Document, bm25, clustered, load, opened, search_database
 
 from pipelines.errors import IndexStateError, UsageError
 from pipelines.ports import Filters
@@ -34,18 +32,6 @@ def database(server_url: str, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 # ---------------------------------------------------------------- lexical
-
-
-def bm25(term_lists: Sequence[Sequence[str]], question: Sequence[str]) -> np.ndarray:
-    """Scores of every chunk by the definition, term by term."""
-    lengths = np.array([len(terms) for terms in term_lists], dtype=float)
-    scores = np.zeros(len(term_lists))
-    for term in question:
-        tf = np.array([terms.count(term) for terms in term_lists], dtype=float)
-        df = float((tf > 0).sum())
-        idf = math.log(1 + (len(term_lists) - df + 0.5) / (df + 0.5))
-        scores += idf * tf * (K1 + 1) / (tf + K1 * (1 - B + B * lengths / lengths.mean()))
-    return scores
 
 
 def paragraphs() -> list[str]:
@@ -115,6 +101,23 @@ def test_equal_scores_are_ordered_by_id_and_repeated_terms_count_twice(
         assert [item.chunk_id for item in once] == ["c00001", "c00002", "c00003", "c00004"]
         assert index.lexical(["pear", "pear"], 1, Filters())[0].score == pytest.approx(2 * once[0].score)
         assert index.lexical([], 5, Filters()) == index.lexical(["nosuchterm"], 5, Filters()) == []
+
+
+def test_the_best_of_each_bucket_do_unless_others_may_be_as_good(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 200 equal chunks those of the least ids, and of the best by far those that match."""
+    monkeypatch.setattr(module, "EXACT_CHUNKS", 0)
+    documents = [
+        Document("equal", ["apple pear"] * 200),
+        Document("long", ["zebra " + "plum " * 30] * 12, {"source": "other"}),
+        Document("short", ["zebra"] * 200),
+    ]
+    generation = load(database, documents, clustered(412, 4), publish=False)
+    with opened(database, generation) as index:
+        assert [item.chunk_id for item in index.lexical(["pear"], 7, Filters())] == [f"c{n:05d}" for n in range(1, 8)]
+        found = index.lexical(["zebra"], 5, Filters({"source": ("other",)}))
+        assert [item.chunk_id for item in found] == [f"c{n:05d}" for n in range(201, 206)]
 
 
 # ---------------------------------------------------------------- filters and groups

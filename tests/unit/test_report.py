@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from pincite.report import excerpt, hits_shown, passage_shown, pin
+from typing import Any
+
+from pincite.report import answer_shown, excerpt, hits_shown, passage_shown, pin
 
 
 def test_an_excerpt_begins_with_the_line_that_says_most_of_what_was_asked() -> None:
@@ -25,9 +27,80 @@ HIT = {
 }  # fmt: skip
 
 
+def found(**values: Any) -> dict[str, Any]:
+    way = {"strategy": "hybrid", "rerank": ["weighted"], "searched": {}, "notes": []}
+    return {"query": "two", "generation": 1, "hits": [HIT], "seconds": 0.1, **way, **values}
+
+
 def test_hits_name_the_beginning_of_their_chunk_id() -> None:
-    result = {"query": "two", "generation": 1, "hits": [HIT], "seconds": 0.1}
+    result = found()
     assert hits_shown(result, explain=False).splitlines()[0] == "1. a.pdf, pp. 3–4  [docs]  0.5000  chunk 0123456789"
+
+
+def test_an_explained_hit_has_a_row_for_every_stage_in_order() -> None:
+    scores = {"dense": 0.81234, "lexical": 12.0, "fused": 0.9, "weighted": 0.7, "weighted.recency": 1.0}
+    ranks = {"dense": 2, "lexical": 11, "fused": 1, "weighted": 1}
+    searched = {"hyde": "Two is a number."}
+    shown = hits_shown(found(hits=[{**HIT, "scores": scores, "ranks": ranks}], searched=searched), explain=True)
+    assert shown.splitlines()[:2] == ["strategy hybrid, rerank weighted", "hyde searched for: Two is a number."]
+    assert [line for line in shown.splitlines() if line.startswith("   ")][3:10] == [
+        "   stage             score    place",
+        "   dense             0.8123   2",
+        "   lexical           12.0000  11",
+        "   fused             0.9000   1",
+        "   weighted          0.7000   1",
+        "   weighted.recency  1.0000",
+        "   box: page 3, 1 2 3 4",
+    ]
+    assert "stage" not in hits_shown(found(), explain=False)
+
+
+def test_what_fell_back_is_said() -> None:
+    for explain in (False, True):
+        assert hits_shown(found(notes=["hyde: no passage"]), explain).count("note: hyde: no passage") == 1
+    assert hits_shown(found(hits=[]), explain=False).startswith("no passage found")
+
+
+def test_what_a_language_model_wrote_is_marked() -> None:
+    mark = "Written by a language model"
+    assert mark in hits_shown(found(hits=[{**HIT, "generated": ["text"]}]), explain=False)
+    shown = passage_shown({**HIT, "context": "About it.", "generated": ["context"], "generation": 7, "images": []})
+    assert "context, written by a language model:" in shown
+    assert mark not in hits_shown(found(), explain=False)
+
+
+ANSWER = {
+    "answer": "Two [Travel, p. 3].", "declined": False, "generated": False, "model": None, "notes": ["one note"],
+    "citations": [{"source": "docs", "uri": "a.pdf", "page": 3, "quote": "Two.", "chunk_id": "0123456789abcdef"}],
+    "hits": [HIT], "generation": 1, "seconds": 0.1,
+}  # fmt: skip
+
+
+def test_an_answer_is_shown_with_its_quoted_places() -> None:
+    assert answer_shown(ANSWER).splitlines() == [
+        "Two [Travel, p. 3].",
+        "",
+        "1. a.pdf, p. 3  [docs]  chunk 0123456789",
+        "   Two.",
+        "",
+        "note: one note",
+        "generation 1, 0.100 s",
+    ]
+    written = answer_shown({**ANSWER, "generated": True, "model": "m"})
+    assert written.splitlines()[:2] == [
+        "Written by a language model (m), checked against the passages:",
+        "Two [Travel, p. 3].",
+    ]
+
+
+def test_a_declined_question_gets_the_nearest_passages() -> None:
+    shown = answer_shown({**ANSWER, "answer": "", "declined": True, "citations": []})
+    assert shown.splitlines()[:4] == [
+        "The documents do not answer this.",
+        "",
+        "Nearest passages:",
+        "   a.pdf, pp. 3–4  [docs]",
+    ]
 
 
 def test_a_passage_is_shown_whole_with_what_was_laid_around_it() -> None:

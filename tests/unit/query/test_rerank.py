@@ -1,135 +1,161 @@
-"""The weighted reranker, factor by factor and in the example of docs/reranking.md."""
+"""Rerankers that need no model, what all of them keep to, and the examples of docs/reranking.md."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
 import pytest
-from query_fakes import passage, scored
+from query_fakes import scored
+from tool_fakes import FakeModel, context
 
-from pipelines.errors import SettingsError
-from pipelines.query.rerank import (
-    RERANKERS,
-    RerankContext,
-    adjacency_factor,
-    combined,
-    hierarchy_factor,
-    recency_factors,
-    similarity_factors,
-    weighted,
-)
-from pipelines.query_settings import QuerySettings
+from pipelines.ports import Reply
+from pipelines.query.fuse import FUSIONS, reciprocal_rank, weighted_sum
+from pipelines.query.rerank import RERANKERS, reranked
+from pipelines.query.rerankers.context import full_text
+from pipelines.query.rerankers.evidence import document_score, evidence
+from pipelines.query.rerankers.logprob import answer_score
+from pipelines.query.results import Scored
 
-SETTINGS = QuerySettings()
+DOCS = Path(__file__).resolve().parents[3] / "docs" / "reranking.md"
 
 
-def test_similarity_is_stretched_among_the_candidates() -> None:
-    assert similarity_factors([scored("a", 0.9), scored("b", 0.8), scored("c", 0.7)]) == pytest.approx([1.0, 0.5, 0.0])
-    assert similarity_factors([scored("a", 0.2)]) == [1.0]
-    assert similarity_factors([]) == []
+class ByLength:
+    def scores(self, question: str, passages: Sequence[str]) -> list[float]:
+        return [1 / len(text) for text in passages]
 
 
-def test_recency_halves_with_the_half_life_from_the_newest_date_of_the_generation() -> None:
-    passages = [
-        passage("new", family="a", effective_date="2026-01-01"),
-        passage("year", family="b", effective_date="2025-01-01"),
-        passage("undated", family="c"),
-    ]
-    assert recency_factors(passages, "2026-01-01", 365) == [1.0, 0.5, None]
+# ---------------------------------------------------------------- what all keep to
 
 
-def test_an_older_version_of_a_family_has_no_recency_at_all() -> None:
-    passages = [
-        passage("old", family="a", effective_date="2025-12-31"),
-        passage("new", family="a", effective_date="2026-01-01"),
-        passage("other", family="b", effective_date="2025-12-31"),
-    ]
-    old, new, other = recency_factors(passages, "2026-01-01", 365)
-    assert (old, new) == (0.0, 1.0)
-    assert other == pytest.approx(0.5 ** (1 / 365))
-
-
-def test_recency_is_left_out_where_the_generation_has_no_date() -> None:
-    assert recency_factors([passage("a", effective_date="2026-01-01")], None, 365) == [None]
-
-
-@pytest.mark.parametrize(
-    ("chain", "expected"),
-    [
-        ((), None),
-        (("Definitions",), 1.0),
-        (("1. Definitions:",), 1.0),
-        (("Section 2 — Overview",), 1.0),
-        (("Handbook", "Policy Rules"), 0.9),
-        (("Handbook", "Scope", "Leave"), 0.81),
-        (("Розділ 3. Загальні положення",), 1.0),
-        (("Інструкція", "Протипоказання"), 0.9),
-        (("Handbook",), 0.6),
-        (("Handbook", "Leave"), 0.54),
-        (("Handbook", "Revision history"), 0.18),
-        (("Handbook", "Зміст"), 0.18),
-        (("Redefinitions",), 0.6),
-    ],
-)
-def test_importance_by_section_name_and_depth(chain: tuple[str, ...], expected: float | None) -> None:
-    assert hierarchy_factor(chain) == (None if expected is None else pytest.approx(expected))
-
-
-def test_patterns_of_the_settings_are_searched_for_anywhere_in_a_heading() -> None:
-    assert hierarchy_factor(("Dosage for adults",), ("dosage",)) == 1.0
-    with pytest.raises(SettingsError, match="important_sections"):
-        hierarchy_factor(("x",), ("(",))
-
-
-def test_adjacency_is_the_share_of_neighbours_among_the_candidates() -> None:
-    present = frozenset({"a", "b"})
-    assert adjacency_factor(passage("x", previous_id="a", next_id="b"), present) == 1.0
-    assert adjacency_factor(passage("x", previous_id="a", next_id="z"), present) == 0.5
-    assert adjacency_factor(passage("x", next_id="z"), present) == 0.0
-    assert adjacency_factor(passage("x"), present) is None
-
-
-def test_weights_are_renormalised_over_the_factors_that_are_there() -> None:
-    assert combined({"similarity": 1.0, "recency": 0.5, "hierarchy": 0.5, "adjacency": 0.0}) == pytest.approx(0.70)
-    assert combined({"similarity": 1.0, "recency": None, "hierarchy": 0.5, "adjacency": 0.0}) == pytest.approx(0.75)
-    assert combined({"similarity": 0.4, "recency": None, "hierarchy": None, "adjacency": None}) == pytest.approx(0.4)
-
-
-def test_the_worked_example_of_the_documentation() -> None:
-    candidates = [
-        scored(
-            "old",
-            0.80,
-            family="travel",
-            effective_date="2024-01-01",
-            header_chain=("Travel policy", "Meals"),
-            next_id="z",
-        ),
-        scored(
-            "new",
-            0.76,
-            family="travel",
-            effective_date="2026-01-01",
-            header_chain=("Travel policy", "Policy rules"),
-            next_id="after",
-        ),
-        scored("after", 0.60, header_chain=("Notes",), previous_id="new", next_id="y"),
-    ]
-    ranked = weighted(candidates, RerankContext(SETTINGS, "2026-01-01"))
-    assert [item.passage.chunk_id for item in ranked] == ["new", "old", "after"]
-    assert [item.score for item in ranked] == pytest.approx([0.88, 0.608, 0.2125])
-
-
-def test_every_factor_is_reported_and_the_earlier_scores_stay() -> None:
-    (item,) = weighted([scored("a", 0.5, next_id="z")], RerankContext(SETTINGS, None))
-    assert set(item.scores) == {
-        "dense",
-        "weighted",
-        "weighted.similarity",
-        "weighted.hierarchy",
-        "weighted.adjacency",
-    }
-    assert all(0.0 <= value <= 1.0 for value in item.scores.values())
+@pytest.mark.parametrize("name", [name for name in RERANKERS if name != "none"])
+def test_every_reranker_keeps_all_candidates_and_their_scores_and_adds_its_own(name: str) -> None:
+    candidates = [scored(letter, 1 / at, doc_id=letter) for at, letter in enumerate("abcdefg", 1)]
+    asked = FakeModel(by=lambda prompt: Reply("[7] > [2]", logprobs=(("Yes", -0.5), ("No", -1.0))))
+    ranked = reranked(candidates, [name], context(asked, cross_encoder=ByLength))
+    assert sorted(item.passage.chunk_id for item in ranked) == list("abcdefg")
+    assert [item.score for item in ranked] == sorted((item.score for item in ranked), reverse=True)
+    for item in ranked:
+        assert item.score == item.scores[name]
+        assert item.scores["dense"] == next(known.score for known in candidates if known.passage == item.passage)
+        assert all(0.0 <= value <= 1.0 for value in item.scores.values())
 
 
 def test_none_changes_nothing() -> None:
     candidates = [scored("a", 0.1), scored("b", 0.9)]
-    assert RERANKERS["none"](candidates, RerankContext(SETTINGS)) == candidates
+    assert reranked(candidates, ["none"], context()) == candidates
+
+
+def test_equal_scores_stay_in_the_incoming_order() -> None:
+    candidates = [scored(letter, 0.5, text="same") for letter in "cab"]
+    ranked = reranked(candidates, ["cross-encoder"], context(cross_encoder=ByLength))
+    assert [item.passage.chunk_id for item in ranked] == ["c", "a", "b"]
+
+
+def test_a_model_reads_a_passage_under_its_headings_each_once() -> None:
+    item = scored("a", 1.0, title="Handbook", header_chain=("Handbook", "Leave"), text="28 days", overlap="before")
+    assert full_text(item.passage) == "Handbook › Leave\n28 days"
+    assert full_text(scored("a", 1.0, title="", header_chain=(), text="28 days").passage) == "28 days"
+
+
+# ---------------------------------------------------------------- evidence
+
+
+def test_a_document_has_the_mean_of_its_three_best_places() -> None:
+    assert document_score([0.9, 0.3, 0.6, 0.1]) == pytest.approx(0.6)
+    assert document_score([0.9]) == pytest.approx(0.3)
+
+
+def test_three_good_passages_of_a_document_beat_a_single_better_one() -> None:
+    candidates = [scored("alone", 1.0, doc_id="x")]
+    candidates += [scored(f"of {at}", 0.9 - at / 100, doc_id="y") for at in range(3)] + [
+        scored("last", 0.0, doc_id="z")
+    ]
+    ranked = evidence(candidates, context(evidence_weight=0.5))
+    assert [item.passage.chunk_id for item in ranked] == ["of 0", "of 1", "of 2", "alone", "last"]
+    assert evidence(candidates, context(evidence_weight=0.0))[0].passage.chunk_id == "alone"
+
+
+# ---------------------------------------------------------------- the documentation
+
+
+def rows(heading: str) -> dict[str, list[str]]:
+    """The last table under a heading of the page: its first column, and the others."""
+    section = DOCS.read_text(encoding="utf-8").split(f"{heading}\n", 1)[1].split("\n#", 1)[0]
+    table = section.strip().split("\n\n")
+    lines = next(part for part in reversed(table) if part.startswith("|")).splitlines()[2:]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return {first.partition(",")[0]: rest for first, *rest in cells}
+
+
+def numbers(cells: Sequence[str]) -> list[float]:
+    """The number that each cell ends with, before anything in brackets."""
+    return [float(re.findall(r"\d+(?:\.\d+)?", cell.partition("(")[0] or cell)[-1]) for cell in cells]
+
+
+def results(cell: str) -> float:
+    return float(cell.split("**")[1])
+
+
+def travel() -> list[Scored]:
+    headed = {"family": "travel", "doc_id": "travel"}
+    return [
+        scored(
+            "old", 0.80, effective_date="2024-01-01", header_chain=("Travel policy", "Meals"), next_id="z", **headed
+        ),
+        scored(
+            "new",
+            0.76,
+            effective_date="2026-01-01",
+            header_chain=("Travel policy", "Policy rules"),
+            next_id="after",
+            **headed,
+        ),
+        scored("after", 0.60, header_chain=("Notes",), previous_id="new", next_id="y", doc_id="notes"),
+    ]
+
+
+def test_the_example_of_weighted() -> None:
+    ranked = RERANKERS["weighted"](travel(), context(newest="2026-01-01"))
+    told = rows("### Example of weighted")
+    assert [item.passage.chunk_id for item in ranked] == list(told)
+    for item in ranked:
+        *factors, result = told[item.passage.chunk_id]
+        assert item.score == pytest.approx(results(result))
+        for name, cell in zip(("similarity", "recency", "hierarchy", "adjacency"), factors, strict=True):
+            known = item.scores.get(f"weighted.{name}")
+            assert cell == "left out" if known is None else known == pytest.approx(numbers([cell])[0]), (item, name)
+
+
+def test_the_example_of_evidence() -> None:
+    scores = {"a1": (1.0, "a"), "b1": (0.95, "b"), "b2": (0.8, "b"), "b3": (0.7, "b"), "c1": (0.5, "c")}
+    ranked = evidence([scored(name, score, doc_id=doc) for name, (score, doc) in scores.items()], context())
+    told = rows("### Example of evidence")
+    assert [item.passage.chunk_id for item in ranked] == list(told)
+    for item in ranked:
+        similarity, document, result = told[item.passage.chunk_id]
+        assert item.scores["evidence.similarity"] == pytest.approx(numbers([similarity])[0])
+        assert item.scores["evidence.document"] == pytest.approx(numbers([document])[0], abs=0.0005)
+        assert item.score == pytest.approx(results(result), abs=0.0005)
+
+
+def test_the_example_of_logprob() -> None:
+    told = rows("### Example of logprob")
+    assert len(told) == 3
+    for alternatives, (result,) in told.items():
+        pairs = re.findall(r"`([^`]+)` (-?\d+(?:\.\d+)?)", alternatives)
+        assert answer_score([(token, float(value)) for token, value in pairs]) == pytest.approx(
+            results(result), abs=0.0005
+        )
+
+
+def test_the_page_names_every_reranker_setting_and_default() -> None:
+    page = DOCS.read_text(encoding="utf-8")
+    assert all(f"## {name}\n" in page for name in RERANKERS if name != "none")
+    settings = context().settings
+    for part in ("weighted", "cross_encoder"):
+        for name, value in getattr(settings, part).model_dump().items():
+            assert f"`{name}`" in page and (value is None or f"{value}" in page), name
+    assert f"`query.evidence_weight` ({settings.evidence_weight})" in page
+    assert set(FUSIONS.values()) == {reciprocal_rank, weighted_sum} and all(f"`{name}`" in page for name in FUSIONS)

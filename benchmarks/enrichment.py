@@ -1,0 +1,244 @@
+"""What summaries and contexts are worth to retrieval, each mode through the real pipeline.
+
+    python benchmarks/enrichment.py [--sets summary-augmentation contextual-code unlp-medicine]
+        [--write docs/enrichment.md] [--keep DIR]
+
+Each set is indexed by the command itself, once for each mode, and asked its own questions; sentences and all
+else that a mode does not change are made once. `ready-made` is the mode `llm`: a server on loopback answers
+each prompt with the summary that the set's makers bought for the text. Tables are printed, and with --write
+put between the marks of their set in that page. States are thrown away, or kept in DIR, where the next run
+takes them up again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.datasets import DATASETS, SHARED  # noqa: E402  (the path above finds it)
+from benchmarks.enrichment_data import (  # noqa: E402
+    ReadyMade,
+    asked_of_chunks,
+    chunks_in,
+    code_questions,
+    write_chunks,
+    write_code,
+)
+from benchmarks.parsing_report import share, table  # noqa: E402
+from pincite.index import open_index  # noqa: E402
+from tests.llm_server import llm_server  # noqa: E402
+
+OFF, EXTRACTIVE, LLM = "off", "extractive", "llm"
+MODES: Mapping[str, Mapping[str, str]] = {
+    "off": {"summary": OFF, "context": OFF},
+    "extractive summary": {"summary": EXTRACTIVE, "context": OFF},
+    "extractive context": {"summary": OFF, "context": EXTRACTIVE},
+    "extractive summary and context (default)": {"summary": EXTRACTIVE, "context": EXTRACTIVE},
+}
+READY_MADE = "ready-made summary"
+LONGEST_SUMMARY = 600
+"""Characters: no ready-made summary is longer."""
+
+PUBLISHED: Mapping[str, Mapping[str, Sequence[float]]] = {
+    "summary-augmentation": {
+        "published, plain": (0.428, 0.659, 0.519, 0.737),
+        "published, with summaries": (0.453, 0.714, 0.555, 0.773),
+        "published, reranked by a large model": (0.437, 0.693, 0.536, 0.865),
+    },
+    "contextual-code": {
+        "published, plain, dense": (0.8092, 0.8715, 0.9006),
+        "published, generated contexts, dense": (0.8637, 0.9281, 0.9378),
+        "published, generated contexts, and lexical search over them": (0.8643, 0.9321, 0.9499),
+        "plain BM25": (0.622, 0.702, 0.799),
+    },
+}
+"""In the order of each set's columns: ../shared/data/README.md."""
+
+CODE_METRICS = {"gold_recall@5": "recall@5", "gold_recall@10": "recall@10", "gold_recall@20": "recall@20"}
+PAGE_METRICS = {
+    "accuracy_doc": "document",
+    "accuracy_page": "page",
+    "recall@1": "R@1",
+    "recall@5": "R@5",
+    "recall@20": "R@20",
+    "mrr": "MRR",
+}
+
+Row = list[str]
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def indexed(place: Path, settings: Mapping[str, Any], mode: str, enrichment: Mapping[str, Any]) -> Path:
+    """The settings file of a state that is indexed in a mode and live."""
+    file = place / f"{'-'.join(mode.split())}.yaml"
+    file.write_text(yaml.safe_dump({**settings, "enrichment": dict(enrichment)}), encoding="utf-8")
+    command = [sys.executable, "-m", "pincite.cli", "index", "--json", "--config", str(file)]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    told = json.loads(done.stdout)
+    if done.returncode or not told["published"]:
+        raise SystemExit(f"{place.name}, {mode}: indexing ended with {done.returncode}: {done.stdout}")
+    chunks, calls = told["chunks"]["total"], told["llm"]["calls"]
+    say(f"{place.name}, {mode}: {chunks} chunks, embedded {told['embedded']}, {calls} calls")
+    return file
+
+
+def settings_of(place: Path, documents: Path, name: str, **more: Any) -> dict[str, Any]:
+    return {"state": str(place / "state"), "sources": [{"name": name, "path": str(documents)}], **more}
+
+
+# ---------------------------------------------------------------- summary-augmentation
+
+
+def summary_augmentation(place: Path) -> list[str]:
+    """Precision, recall, F1 of both, and reciprocal rank of the first three documents."""
+    name = "summary-augmentation"
+    chunks = chunks_in(SHARED / name)
+    questions = asked_of_chunks(SHARED / name, chunks)
+    if not (documents := place / "documents").exists():
+        write_chunks(chunks, documents)
+    ready = ReadyMade(chunks)
+    rows = []
+    with llm_server() as server:
+        server.reply = ready
+        llm = {"base_url": server.url, "model": "ready-made"}
+        settings = settings_of(place, documents, name, llm=llm)
+        summary = {"summary": LLM, "context": OFF, "summary_characters": LONGEST_SUMMARY}
+        for mode, enrichment in {**MODES, READY_MADE: summary}.items():
+            with open_index(indexed(place, settings, mode, enrichment)) as index:
+                if mode == READY_MADE:
+                    require_all_given(index.status()["enrichment"]["document_summaries"], ready, len(chunks))
+                rows.append([mode, *map(share, first_three(index.query, questions))])
+            say(" ".join(rows[-1]))
+    head = ("summary-augmentation, hybrid", "P@3", "R@3", "F1", "MRR@3")
+    return table(head, rows + published(name))
+
+
+def require_all_given(methods: Mapping[str, int], ready: ReadyMade, count: int) -> None:
+    """Each document has its own ready-made summary; those that a run before bought are not asked for again."""
+    if methods != {LLM: count} or (ready.given and len(ready.given) != count):
+        raise SystemExit(f"the ready-made summaries are not those of their documents: {dict(methods)}")
+
+
+def first_three(
+    query: Callable[..., Mapping[str, Any]], questions: Sequence[tuple[str, frozenset[str]]]
+) -> tuple[float, float, float, float]:
+    """(precision, recall, F1 of the two, reciprocal rank), as the set's makers count them."""
+    precisions, recalls, ranks = [], [], []
+    for text, right in questions:
+        found = list(dict.fromkeys(hit["uri"] for hit in query(text, k=20)["hits"]))[:3]
+        good = [uri in right for uri in found]
+        precisions.append(sum(good) / 3)
+        recalls.append(sum(good) / len(right))
+        ranks.append(next((1 / rank for rank, hit in enumerate(good, start=1) if hit), 0.0))
+    precision, recall = fmean(precisions), fmean(recalls)
+    return precision, recall, 2 * precision * recall / (precision + recall), fmean(ranks)
+
+
+# ---------------------------------------------------------------- contextual-code, unlp-medicine
+
+
+def contextual_code(place: Path) -> list[str]:
+    """Share of the gold chunks among the first 5, 10 and 20."""
+    name = "contextual-code"
+    if not (documents := place / "documents").exists():
+        write_code(SHARED / name, documents)
+    golden = place / "golden.jsonl"
+    golden.write_text("".join(json.dumps(each) + "\n" for each in code_questions(SHARED / name)), encoding="utf-8")
+    settings = settings_of(place, documents, name, chunking={"strategy": "page"})
+    rows = list(evaluated(place, settings, golden, CODE_METRICS, ("hybrid", "dense", "lexical")))
+    head = (name, "search", *CODE_METRICS.values())
+    return table(head, rows + [[label, "", *values] for label, *values in published(name)])
+
+
+def unlp_medicine(place: Path) -> list[str]:
+    """As the shared task counts; the options join the lexical query."""
+    dataset = DATASETS["unlp-medicine"]
+    golden = dataset.write_golden(place / "golden.jsonl")
+    settings = dataset.settings(place / "state", "multilingual-small")
+    rows = evaluated(place, settings, golden, PAGE_METRICS, ("hybrid", "dense"), **dataset.evaluation)
+    return table(("unlp-medicine", "search", *PAGE_METRICS.values()), list(rows))
+
+
+def evaluated(
+    place: Path,
+    settings: Mapping[str, Any],
+    golden: Path,
+    metrics: Mapping[str, str],
+    strategies: Sequence[str],
+    **options: Any,
+) -> Iterator[Row]:
+    for mode, enrichment in MODES.items():
+        with open_index(indexed(place, settings, mode, enrichment)) as index:
+            for strategy in strategies:
+                (run,) = index.evaluate(golden, strategy=strategy, **options)["runs"]
+                if run["unmapped"]:
+                    raise SystemExit(f"{place.name}: {run['unmapped']} gold places were not found")
+                row = [mode, strategy, *(share(run["metrics"][metric]) for metric in metrics)]
+                say(" ".join(row))
+                yield row
+
+
+def published(name: str) -> list[Row]:
+    return [[label, *map(share, values)] for label, values in PUBLISHED.get(name, {}).items()]
+
+
+# ---------------------------------------------------------------- report
+
+SETS: Mapping[str, Callable[[Path], list[str]]] = {
+    "summary-augmentation": summary_augmentation,
+    "contextual-code": contextual_code,
+    "unlp-medicine": unlp_medicine,
+}
+
+
+def put(page: Path, name: str, lines: Sequence[str]) -> None:
+    """Replaces what stands between the marks of a set. Raises ValueError where they are missing."""
+    begin, end = f"<!-- {name}: written by benchmarks/enrichment.py -->", f"<!-- /{name} -->"
+    text = page.read_text(encoding="utf-8")
+    if begin not in text or end not in text:
+        raise ValueError(f"{page}: needs the lines {begin!r} and {end!r}, between which the figures go")
+    before, _, rest = text.partition(begin)
+    after = rest.partition(end)[2]
+    page.write_text("\n".join([before + begin, "", *lines, "", end + after]), encoding="utf-8")
+
+
+def measure(names: Sequence[str], folder: Path, page: Path | None) -> None:
+    for name in names:
+        place = folder / name
+        place.mkdir(parents=True, exist_ok=True)
+        lines = SETS[name](place)
+        print("\n".join([*lines, ""]), flush=True)
+        if page:
+            put(page, name, lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sets", nargs="+", choices=tuple(SETS), default=list(SETS))
+    parser.add_argument("--write", type=Path, metavar="FILE", help="The page whose figures are replaced.")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="Keep the states here, and use those that are here.")
+    options = parser.parse_args()
+    if options.keep:
+        measure(options.sets, options.keep.resolve(), options.write)
+        return
+    with tempfile.TemporaryDirectory(prefix="pincite-enrichment-") as folder:
+        measure(options.sets, Path(folder), options.write)
+
+
+if __name__ == "__main__":
+    main()

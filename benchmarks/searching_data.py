@@ -1,0 +1,154 @@
+"""Generations of invented chunks for `searching.py`: terms by Zipf's law, vectors in clusters or without.
+
+They are written by the pipeline's own writer, bucket by bucket, and indexed and audited as it does.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+
+import numpy as np
+
+from benchmarks.increments import invented
+from pipelines.fingerprint import document_id, fingerprint
+from pipelines.indexing.indexed_documents import DocumentFacts
+from pipelines.records import Chunk, ParsedDocument, RawDocument, Span
+from resources import audit
+from resources.catalog import Catalog, GenerationRow
+from resources.database import Database
+from resources.index_tables import IndexedDocument, IndexTables
+
+DIMENSION, LATENT, BUCKETS, CLUSTERS = 384, 32, 16, 500
+CHUNKS_A_DOCUMENT, WORDS_A_CHUNK = 100, 250
+VOCABULARY, STOP_WORDS = 30_000, 100
+"""Of the words by frequency, the first STOP_WORDS stand in a quarter to all of the chunks."""
+SHARES = {"half": 2, "tenth": 10, "hundredth": 100, "thousandth": 1000}
+"""Metadata key, and of how many documents one has the value 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """Vectors of shape (chunks, DIMENSION) in the space that `basis` spans and, for each chunk, its words
+    as ranks of the vocabulary."""
+
+    vectors: np.ndarray
+    basis: np.ndarray
+    ranks: np.ndarray
+    words: Sequence[str]
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+
+def corpus(chunks: int, clustered: bool = True, words: int = WORDS_A_CHUNK) -> Corpus:
+    """Without clusters the vectors lie at random in LATENT dimensions, as many as those of texts fill; of
+    pure noise in all of them, neighbours are hardly nearer than the rest, and no such index finds them."""
+    noise = np.random.default_rng(1)
+    if clustered:
+        basis = np.eye(DIMENSION, dtype=np.float32)
+        vectors = noise.standard_normal((chunks, DIMENSION), dtype=np.float32)
+        centres = noise.standard_normal((CLUSTERS, DIMENSION), dtype=np.float32)
+        vectors += centres[noise.integers(0, CLUSTERS, chunks)]
+    else:
+        basis = noise.standard_normal((LATENT, DIMENSION), dtype=np.float32)
+        vectors = noise.standard_normal((chunks, LATENT), dtype=np.float32) @ basis
+    share = 1 / np.arange(3, VOCABULARY + 3)
+    ranks = np.searchsorted(np.cumsum(share / share.sum()), noise.random((chunks, words)))
+    return Corpus(
+        _unit(vectors),
+        basis,
+        np.minimum(ranks, VOCABULARY - 1).astype(np.uint16),
+        invented(random.Random(5), VOCABULARY),
+    )
+
+
+def document(number: int, made: Corpus) -> IndexedDocument:
+    """A document of chunks with a box each, and no sentences."""
+    doc_id, places = document_id("s", str(number)), range(number * CHUNKS_A_DOCUMENT, len(made))[:CHUNKS_A_DOCUMENT]
+    chunks, terms, vectors = [], {}, {}
+    for index, place in enumerate(places):
+        said = [made.words[rank] for rank in made.ranks[place]]
+        text, chunk_id = " ".join(said), fingerprint(doc_id, index)
+        chunk = Chunk(
+            doc_id=doc_id, index=index, chunk_id=chunk_id, section_id=f"s{index % 10}",
+            header_chain=("Notices", f"Part {index % 10}"), block_types=("paragraph" if index % 20 else "table-row",),
+            text=text, spans=(Span(index * 2000, index * 2000 + len(text)),), units=(index,), offsets=(0,),
+            page_start=index // 2 + 1, page_end=index // 2 + 1, boxes=(), tokens=320, metadata={}, has_overlap=False,
+            overlap="", overlap_spans=(),
+        )  # fmt: skip
+        chunks.append(chunk)
+        terms[chunk_id], vectors[chunk_id] = Counter(said), made.vectors[place]
+    keys = {key: str(number % every) for key, every in SHARES.items()}
+    return IndexedDocument(
+        raw=RawDocument(doc_id, "s", f"{number}.md", "0" * 32, 1, "text/markdown", None, None, None, None, (), {}),
+        parsed=ParsedDocument(doc_id, "Notice", False, "en", "", None, None, None, None, {}, ()),
+        facts=DocumentFacts("Notice", f"notice {number}", date(2020, 1, 1) + timedelta(number), None, (), keys),
+        summary="", stale=False, row_hash="", chunks=chunks, contexts={}, terms=terms, vectors=vectors,
+        sentences=[], sentence_vectors={},
+    )  # fmt: skip
+
+
+def frequencies(made: Corpus) -> dict[str, int]:
+    """In how many chunks each word stands."""
+    ordered = np.sort(made.ranks, axis=1)
+    first = np.ones(ordered.shape, bool)
+    first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    counts = np.bincount(ordered[first], minlength=VOCABULARY)
+    return {made.words[rank]: int(count) for rank, count in enumerate(counts) if count}
+
+
+def load(database: Database, name: str, made: Corpus) -> GenerationRow:
+    """The generation of that name, written, indexed, and with the width of walks that its audit finds to
+    be needed; made only where there is none."""
+    catalog = Catalog(database)
+    known = catalog.find_generation(name)
+    if known and known.built_from:
+        return known
+    statistics: dict[str, Any] = {"chunks": len(made), "average_terms": float(made.ranks.shape[1])}
+    tables = IndexTables(database, catalog.create_generation(name, {}, {}, DIMENSION, statistics, {}))
+    tables.freeze_terms(frequencies(made))
+    numbers = range(-(-len(made) // CHUNKS_A_DOCUMENT))
+    for bucket in range(BUCKETS):
+        tables.replace(bucket, list(documents(numbers[bucket::BUCKETS], made)), whole=True)
+    tables.build_vector_indexes()
+    number = tables.generation.generation
+    catalog.add_statistics(number, {"ef_search": audit.needed_ef_search(tables)})
+    catalog.mark_built(number, name)
+    built = catalog.generation(number)
+    assert built is not None
+    return built
+
+
+def documents(numbers: Sequence[int], made: Corpus) -> Iterator[IndexedDocument]:
+    return (document(number, made) for number in numbers)
+
+
+# ---------------------------------------------------------------- questions
+
+
+def vector_questions(made: Corpus, count: int) -> np.ndarray:
+    """Of a cosine of about 0.86 with some chunk, as questions have with their passages."""
+    chance = np.random.default_rng(7)
+    chosen = made.vectors[chance.integers(0, len(made), count)]
+    noise = chance.standard_normal((count, len(made.basis)), dtype=np.float32) @ made.basis
+    return _unit(chosen + 0.6 * _unit(noise))
+
+
+def _unit(vectors: np.ndarray) -> np.ndarray:
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def term_questions(made: Corpus, count: int, ordinary: int, stop_words: int = 0) -> list[list[str]]:
+    """Words of one chunk each, as a question has them of the passage that answers it."""
+    chance = random.Random(7)
+    asked = []
+    for _ in range(count):
+        ranks = set(map(int, made.ranks[chance.randrange(len(made))]))
+        own = chance.sample(sorted(rank for rank in ranks if rank >= STOP_WORDS), ordinary)
+        asked.append([made.words[rank] for rank in [*own, *chance.sample(range(STOP_WORDS), stop_words)]])
+    return asked

@@ -1,0 +1,151 @@
+"""A filter never costs hits: every route, kind of filter and selectivity against a scan of all chunks.
+
+EXACT_CHUNKS is lowered, so that half and a tenth of the chunks are searched through the indexes and
+less is compared one by one, as at a size a hundred times larger.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from datetime import date, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+from search_data import Document, bm25, clustered, load, near, nearest, opened, search_database
+
+from pipelines.ports import Filters
+from pipelines.query.retrieve import Question, retrieve
+from pipelines.query.tools import Tools
+from pipelines.query_settings import QuerySettings
+from pipelines.terms import terms_of
+from resources import search_index as module
+from resources.catalog import GenerationRow
+from resources.database import Database
+
+pytestmark = pytest.mark.integration
+
+COUNT, DIMENSION, CHUNKS_A_DOCUMENT, K = 10_000, 16, 10, 10
+SHARES = {"half": range(111, 611), "tenth": range(11, 111), "hundredth": range(1, 11), "thousandth": range(1)}
+"""Class of a document by its number: of the thousand, as many as the name says."""
+WORDS = [f"{first}{last}ix" for first in ("ba", "do", "fu", "ke", "mi") for last in ("lo", "ra", "su", "te", "vu")]
+FIRST_DAY = date(2020, 1, 1)
+
+
+def class_of(number: int) -> str:
+    return next((name for name, numbers in SHARES.items() if number in numbers), "rest")
+
+
+def text_of(chance: random.Random) -> str:
+    return " ".join(chance.choices(WORDS, k=chance.randint(5, 25)))
+
+
+def documents(restricted: bool) -> list[Document]:
+    chance, made = random.Random(3), []
+    for number in range(COUNT // CHUNKS_A_DOCUMENT):
+        own = class_of(number)
+        values: dict[str, Any] = {
+            "source": own,
+            "effective_date": FIRST_DAY + timedelta(["half", "tenth", "hundredth", "thousandth", "rest"].index(own)),
+            "metadata": {"team": own},
+            "groups": [own] if restricted else [],
+        }
+        texts = [text_of(chance) for _ in range(CHUNKS_A_DOCUMENT)]
+        made.append(Document(f"d{number:03d}", texts, values, section=own, block_type=own))
+    return made
+
+
+def filters_of(kind: str, share: str) -> Filters:
+    day = (FIRST_DAY + timedelta(list(SHARES).index(share))).isoformat()
+    return {
+        "source": Filters({"source": (share,)}),
+        "date": Filters(dated_from=day, dated_to=day),
+        "metadata": Filters({"team": (share,)}),
+        "section": Filters({"section": (share,)}),
+        "block type": Filters({"block_type": (share,)}),
+        "groups": Filters(groups=(share,)),
+    }[kind]
+
+
+@pytest.fixture(scope="module")
+def database(server_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    with search_database(server_url, tmp_path_factory.mktemp("search"), "filtered_search") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def vectors() -> np.ndarray:
+    return clustered(COUNT, DIMENSION)
+
+
+@pytest.fixture(scope="module")
+def generations(database: Database, vectors: np.ndarray) -> dict[bool, GenerationRow]:
+    """By whether every document is restricted to the group of its class."""
+    return {restricted: load(database, documents(restricted), vectors) for restricted in (False, True)}
+
+
+@pytest.fixture(scope="module")
+def term_lists() -> list[list[str]]:
+    return [terms_of(text) for document in documents(False) for text in document.texts]
+
+
+def allowed_by(share: str) -> np.ndarray:
+    return np.array([place // CHUNKS_A_DOCUMENT in SHARES[share] for place in range(COUNT)])
+
+
+KINDS = ("source", "date", "metadata", "section", "block type", "groups")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_route_gives_k_whatever_the_filter(
+    database: Database,
+    generations: dict[bool, GenerationRow],
+    vectors: np.ndarray,
+    term_lists: list[list[str]],
+    kind: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "EXACT_CHUNKS", 300)
+    words = WORDS[3], WORDS[11], "nosuchterm"
+    scores = bm25(term_lists, terms_of(" ".join(words)))
+    with opened(database, generations[kind == "groups"], "team") as index:
+        for share in SHARES:
+            filters, allowed, recalls = filters_of(kind, share), allowed_by(share), []
+            for question in near(vectors, 4):
+                found = [item.chunk_id for item in index.dense(question.tolist(), K, filters)]
+                assert len(found) == K
+                recalls.append(len(set(found) & set(nearest(vectors, question, allowed, K))) / K)
+            assert np.mean(recalls) >= 0.97, share
+
+            best = sorted(np.flatnonzero(allowed & (scores > 0)), key=lambda at: (-scores[at], at))[:K]
+            found = index.lexical(terms_of(" ".join(words)), K, filters)
+            assert [item.score for item in found] == pytest.approx([scores[at] for at in best], rel=1e-5), share
+            assert all(allowed[int(item.chunk_id[1:]) - 1] for item in found)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_hybrid_gives_k_whatever_the_filter(
+    database: Database,
+    generations: dict[bool, GenerationRow],
+    vectors: np.ndarray,
+    kind: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def unused(*_: Any) -> Any:
+        raise AssertionError("a plain query asked for a model")
+
+    (vector,) = near(vectors, 1)
+    tools = Tools(lambda texts: vector[None], unused, unused, unused, unused)
+    asked, settings = Question(f"{WORDS[3]} {WORDS[11]}"), QuerySettings()
+    with opened(database, generations[kind == "groups"], "team") as index:
+        for share in SHARES:
+            filters, hits = filters_of(kind, share), {}
+            for exact_chunks in (300, COUNT):
+                monkeypatch.setattr(module, "EXACT_CHUNKS", exact_chunks)
+                found = retrieve(
+                    asked, index, tools, settings, k=K, strategy="hybrid", rerank=("none",), filters=filters
+                ).hits
+                hits[exact_chunks] = [hit.passage.chunk_id for hit in found]
+            assert len(hits[300]) == len(hits[COUNT]) == K
+            assert len(set(hits[300]) & set(hits[COUNT])) >= 0.9 * K, share

