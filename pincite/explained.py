@@ -191,7 +191,8 @@ def _sentences(stage: dict[str, Any]) -> Lines:
 
 
 def _text(stage: dict[str, Any]) -> Lines:
-    return [("method", stage["method"]), ("text", stage["text"])]
+    method = " of ".join(filter(None, (stage["method"], stage["model"])))
+    return [("method", method), ("note", stage["note"]), ("text", stage["text"])]
 
 
 def _vector(stage: dict[str, Any]) -> Lines:

@@ -25,6 +25,13 @@ def index_summary(result: dict[str, Any]) -> str:
         f"generation {result['generation']} ({result['embedder']}) is "
         f"{'live' if result['published'] else 'built but not published'}; {result['seconds']['total']:.1f} s",
     ]
+    llm = result["llm"]
+    if llm["calls"] or llm["cached"] or llm["pending"]:
+        lines.append(
+            f"language model: {llm['calls']} calls, {llm['cached']} cached, {llm['pending']} in batches, "
+            f"{llm['prompt_tokens']} prompt and {llm['completion_tokens']} completion tokens, {llm['cost']:.4f}"
+            f" {llm['currency']}"
+        )
     for item in documents["failed"]:
         lines.append(f"failed: {item['source']}/{item['uri']}: {item['stage']}: {item['code']}: {item['message']}")
     skipped = [{**item, "message": f"{item['code']}: {item['message']}"} for item in documents["skipped"]]
@@ -197,14 +204,22 @@ def status_shown(result: dict[str, Any]) -> str:
         )
     )  # fmt: skip
     parts += overlap_shown(result["generations"])
-    for cost in result["costs"]:
-        parts.append(
-            f"{cost['stage']} of generation {cost['generation']}: {cost['items']} texts, {cost['tokens']} tokens, "
-            f"{cost['seconds']:.1f} s"
-        )
+    for stage, counts in result["enrichment"].items():
+        parts.append(f"{stage}: " + ", ".join(f"{count} {method}" for method, count in counts.items()))
+    parts += [_cost_shown(cost) for cost in result["costs"]]
     for item in result["failures"]:
         parts.append(f"failed: {item['source']}/{item['uri']}: {item['stage']}: {item['code']}: {item['message']}")
     return "\n".join([*parts, *_some("warning", result["warnings"])])
+
+
+def _cost_shown(cost: dict[str, Any]) -> str:
+    made = f"{cost['stage']} of generation {cost['generation']}" if cost["generation"] else str(cost["stage"])
+    if "calls" not in cost:
+        return f"{made}: {cost['items']} texts, {cost['tokens']} tokens, {cost['seconds']:.1f} s"
+    return (
+        f"{made}: {cost['calls']} calls of {cost['model']}, {cost['prompt_tokens']} prompt and "
+        f"{cost['completion_tokens']} completion tokens, {cost['cost']:.4f} {cost['currency']}"
+    )
 
 
 def generations_shown(found: list[dict[str, Any]]) -> str:

@@ -127,13 +127,16 @@ def _sentences(chain: Chain, chunk: Chunk) -> dict[str, Any]:
 
 
 def _summary(chain: Chain, chunk: Chunk) -> dict[str, Any]:
-    made = chain.one("document_summaries")
-    return {"text": made.text, "method": made.method} if made else {}
+    return _generated(chain.one("document_summaries"))
 
 
 def _context(chain: Chain, chunk: Chunk) -> dict[str, Any]:
-    made = chain.of_chunk("chunk_contexts", "chunk_id")
-    return {"text": made.text, "method": made.method} if made else {}
+    return _generated(chain.of_chunk("chunk_contexts", "chunk_id"))
+
+
+def _generated(made: Any) -> dict[str, Any]:
+    names = ("text", "method", "model", "reply", "note")
+    return {name: getattr(made, name) for name in names} if made else {}
 
 
 def _vector(chain: Chain, chunk: Chunk) -> dict[str, Any]:

@@ -152,7 +152,8 @@ def _seconds(workspace: Workspace, total: float) -> dict[str, float]:
 def _bought(workspace: Workspace) -> dict[str, Any]:
     """What the run bought of language models; what it bought before a reply was usable counts too."""
     names = ("calls", "cached", "prompt_tokens", "completion_tokens", "cost", "pending")
-    return {name: sum(getattr(model.spent, name) for model in workspace.models) for name in names}
+    sums = {name: sum(getattr(model.spent, name) for model in workspace.models) for name in names}
+    return {**sums, "currency": workspace.settings.llm.currency}
 
 
 def _embedded(workspace: Workspace, stage: str) -> int:

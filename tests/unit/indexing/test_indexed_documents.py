@@ -5,8 +5,8 @@ from datetime import date
 
 import pytest
 
-from pipelines.indexing.indexed_documents import document_facts, row_hash
-from tests.builders import document, paragraph, raw
+from pipelines.indexing.indexed_documents import chunk_terms, document_facts, row_hash
+from tests.builders import chunk, document, paragraph, raw
 
 PARSED = replace(
     document(paragraph("Some text."))[0],
