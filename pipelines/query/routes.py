@@ -27,7 +27,8 @@ class Question:
 
     @property
     def terms(self) -> list[str]:
-        return terms_of(self.text if self.lexical is None else self.lexical)
+        """Each once: a word that a question says twice is not twice as telling."""
+        return list(dict.fromkeys(terms_of(self.text if self.lexical is None else self.lexical)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from tests.fakes import EmbeddingServer, Project, content, make_project, new_dat
 pytestmark = [pytest.mark.integration, pytest.mark.dagster]
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
-BEFORE_STATISTICS = ("raw_documents", "parsed_elements", "structural_chunks", "packed_chunks")
+BEFORE_STATISTICS = ("raw_documents", "parsed_elements", "figure_descriptions", "structural_chunks", "packed_chunks")
 BEFORE_INDEX = tuple(name for name in BUCKETED if name not in (*BEFORE_STATISTICS, "indexed_documents"))
 KEYS = ("00", "01", "02", "03")
 

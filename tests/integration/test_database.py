@@ -55,6 +55,30 @@ def test_an_empty_database_is_migrated_once(fresh_url: str, tmp_path: Path) -> N
             assert connection.execute("SELECT '[1]'::vector").fetchone() == ("[1]",)
 
 
+def test_generations_of_an_older_version_become_as_new_ones_are(database: Database) -> None:
+    def shape(schema: str) -> list[tuple[object, ...]]:
+        columns = (
+            "SELECT table_name, column_name, data_type, column_default, is_nullable FROM information_schema.columns "
+            "WHERE table_schema = %(name)s"
+        )
+        indexes = "SELECT tablename, replace(indexdef, %(name)s, '') FROM pg_indexes WHERE schemaname = %(name)s"
+        with database.connect() as connection:
+            found = [connection.execute(asked, {"name": schema}).fetchall() for asked in (columns, indexes)]
+        return sorted((*found[0], *found[1]), key=repr)
+
+    catalog = Catalog(database)
+    old = catalog.create_generation("old", {}, {}, 3, {}, {}).schema
+    with database.connect() as connection:
+        connection.execute(f"ALTER TABLE {old}.documents DROP COLUMN summary_method")
+        connection.execute(f"ALTER TABLE {old}.chunks DROP COLUMN context_method")
+        connection.execute(f"DROP INDEX {old}.documents_doc_id_idx")
+        connection.execute("DROP TABLE pincite.llm_replies, pincite.llm_batches")
+        connection.execute("DELETE FROM pincite.migrations WHERE number > 2")
+    database.migrate()
+    new = catalog.create_generation("new", {}, {}, 3, {}, {}).schema
+    assert [str(row).replace(old, "") for row in shape(old)] == [str(row).replace(new, "") for row in shape(new)]
+
+
 def test_two_processes_migrate_at_once(fresh_url: str, tmp_path: Path) -> None:
     errors: list[BaseException] = []
     together = threading.Barrier(4)

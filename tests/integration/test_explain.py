@@ -29,8 +29,8 @@ from tests.fakes import (
 pytestmark = pytest.mark.integration
 
 WAY = [
-    "raw_documents", "parsed_elements", "structural_chunks", "packed_chunks", "chunks", "sentences",
-    "document_summaries", "chunk_contexts", "chunk_embeddings",
+    "raw_documents", "parsed_elements", "figure_descriptions", "structural_chunks", "packed_chunks", "chunks",
+    "sentences", "document_summaries", "chunk_contexts", "chunk_embeddings",
 ]  # fmt: skip
 MADE = WAY[1:]
 FIRST = {"first with these settings", "new document"}
@@ -244,7 +244,7 @@ def rewrite(project: Project, table: str, doc_id: str, **changed: str) -> None:
 
 def test_a_result_of_other_inputs_than_those_that_stand_is_named(project: Project) -> None:
     result = explained(project, "boiler wing October")
-    rewrite(project, "structural_chunks", result["document"]["doc_id"], fingerprint=f"{16 * '0'}.{16 * '1'}")
+    rewrite(project, "structural_chunks", result["document"]["doc_id"], fingerprint=f"{16 * '0'}.{16 * '1'}.{16 * '2'}")
     (problem, second) = explained_chunk(project, result["chunk_id"])["problems"]
     assert problem["code"] == second["code"] == "outdated" and "parsed_documents" in problem["message"]
     rewrite(project, "structural_chunks", result["document"]["doc_id"], fingerprint="older", run="", at="", reason="")

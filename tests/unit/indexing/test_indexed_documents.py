@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from datetime import date
 
 import pytest
 
 from pipelines.indexing.indexed_documents import chunk_terms, document_facts, row_hash
-from tests.builders import chunk, document, paragraph, raw
+from pipelines.terms import terms_of
+from tests.builders import document, heading, paragraph, raw
+from tests.unit.indexing.test_sentences import skeleton
 
 PARSED = replace(
     document(paragraph("Some text."))[0],
@@ -60,3 +63,11 @@ def test_row_hash_moves_with_every_fact() -> None:
     ]
     hashes = {row_hash(replace(facts, **each), "a") for each in [{}, *changed]} | {row_hash(facts, "b")}
     assert len(hashes) == 8
+
+
+def test_terms_are_of_title_headings_and_own_text_and_say_the_title_once() -> None:
+    (made,), _, _ = skeleton(heading("Leave rules"), heading("Sickness", 2), paragraph("Call before nine."))
+    chunk = replace(made, header_chain=("Leave rules", "Sickness"), overlap="Ask the chairman.")
+    assert Counter(chunk_terms(chunk, "Leave rules")) == Counter(terms_of("Leave rules Sickness " + chunk.text))
+    assert set(terms_of("Handbook")) < set(chunk_terms(chunk, "Handbook"))
+    assert not set(terms_of("chairman")) & set(chunk_terms(chunk, "Leave rules"))

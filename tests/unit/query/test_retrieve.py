@@ -15,7 +15,7 @@ from pipelines.ports import Candidate, Filters, Passage, Reply
 from pipelines.query.fuse import FUSIONS
 from pipelines.query.rerank import RERANKERS
 from pipelines.query.results import Hit, hit_json, query_json
-from pipelines.query.retrieve import Question, retrieve
+from pipelines.query.retrieve import FUSED_DEPTH, Question, retrieve
 from pipelines.query.routes import ROUTES
 from pipelines.query.strategies import STRATEGIES
 from pipelines.query_settings import FusionName, FusionWeights, QuerySettings, RerankerName, StrategyName
@@ -91,12 +91,13 @@ def test_lexical_needs_no_embedder_and_gets_terms() -> None:
 
 def test_options_join_the_lexical_query_only() -> None:
     asked = index()
-    found(asked, Question("how", lexical="how or why"), k=2)
-    assert asked.asked == [("dense", [3.0, 1.0], 6), ("lexical", ["how", "or", "whi"], 6)]
+    found(asked, Question("how", lexical="how or why, or how not"), k=2)
+    deep = 2 * FUSED_DEPTH
+    assert asked.asked == [("dense", [3.0, 1.0], deep), ("lexical", ["how", "or", "whi", "not"], deep)]
 
 
 def test_hybrid_fuses_and_reports_every_stage() -> None:
-    by_rank = QuerySettings(candidates=2, fusion="reciprocal-rank")
+    by_rank = QuerySettings(candidates=2, fusion="reciprocal-rank", fusion_weights={"lexical": 1})
     hits = retrieve("question", index(), TOOLS, by_rank, k=3).hits
     assert ids(hits) == ["a", "c", "f"]
     assert hits[0].scores == pytest.approx({"dense": 1.0, "lexical": 0.5, "fused": 1 / 61 + 1 / 62})
