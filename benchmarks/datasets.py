@@ -29,7 +29,7 @@ _CITED = re.compile(r"\[([^\[\]#]+)#page=(\d+)\]")
 
 def policies(folder: Path) -> Iterator[Golden]:
     """Gold is the page that the reference answer cites and the next one."""
-    for number, value in enumerate(_lines(folder / "questions.jsonl")):
+    for number, value in enumerate(lines(folder / "questions.jsonl")):
         answer = value["truth"]
         places = [{"uri": uri, "page": int(page), "page_end": int(page) + 1} for uri, page in _CITED.findall(answer)]
         text = _CITED.sub("", answer).strip()
@@ -38,7 +38,7 @@ def policies(folder: Path) -> Iterator[Golden]:
 
 def policies_unanswerable(folder: Path) -> Iterator[Golden]:
     """Questions that the six files do not answer."""
-    for number, value in enumerate(_lines(folder / "unanswerable.jsonl")):
+    for number, value in enumerate(lines(folder / "unanswerable.jsonl")):
         yield {"id": f"policies-none-{number}", "question": value["question"], "gold": []}
 
 
@@ -64,12 +64,12 @@ def chunking_evaluation(folder: Path) -> Iterator[Golden]:
 
 def library(folder: Path) -> Iterator[Golden]:
     """The project's own questions, as they are."""
-    yield from _lines(folder / "library.questions.jsonl")
+    yield from lines(folder / "library.questions.jsonl")
 
 
-def _lines(file: Path) -> Iterator[Any]:
-    with file.open(encoding="utf-8") as lines:
-        yield from (json.loads(line) for line in lines if line.strip())
+def lines(file: Path) -> Iterator[Any]:
+    with file.open(encoding="utf-8") as found:
+        yield from (json.loads(line) for line in found if line.strip())
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,7 @@ def summary_augmentation(place: Path) -> list[str]:
         llm = {"base_url": server.url, "model": "ready-made"}
         settings = settings_of(place, documents, name, llm=llm)
         summary = {"summary": LLM, "context": OFF, "summary_characters": LONGEST_SUMMARY}
-        for mode, enrichment in {**MODES, READY_MADE: summary}.items():
+        for mode, enrichment in {"off": MODES["off"], READY_MADE: summary, **MODES}.items():
             with open_index(indexed(place, settings, mode, enrichment)) as index:
                 if mode == READY_MADE:
                     require_all_given(index.status()["enrichment"]["document_summaries"], ready, len(chunks))

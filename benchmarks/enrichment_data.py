@@ -104,7 +104,7 @@ def write_code(folder: Path, place: Path) -> int:
             {"kind": "code", "text": chunk["content"], "locator": f"page {chunk['original_index'] + 1}"}
             for chunk in file["chunks"]
         ]
-        made = {"version": 1, "document": {"language": "en"}, "elements": elements}
+        made = {"version": 1, "document": {"language": "en"}, "pages": len(elements), "elements": elements}
         (place / _name(file["original_uuid"])).write_text(json.dumps(made), encoding="utf-8")
     return sum(len(file["chunks"]) for file in files)
 

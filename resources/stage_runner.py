@@ -203,7 +203,7 @@ class StageRunner:
                 )
         first = next(iter(stage.tables))
         before = previous[first].get(bucket)
-        again = any(bucket_of(doc_id, self.settings.buckets) == bucket for doc_id in retried)
+        again = self.retry_failed or any(bucket_of(doc_id, self.settings.buckets) == bucket for doc_id in retried)
         if before and before.input == self._input(inputs, bucket) and not again:
             report.kept += before.documents
             report.total += before.rows
@@ -211,6 +211,8 @@ class StageRunner:
             return None
         states = {table: with_rows(self.tables.documents(rows[bucket].file)) for table, rows in inputs.items()}
         known = self.tables.documents(before.file) if before else None
+        if self.retry_failed and known:
+            retried = {*retried, *(doc_id for doc_id, state in known.items() if state.failed is not None)}
         files = {table: rows[bucket].file for table, rows in inputs.items()}
         last = {table: rows[bucket].file for table, rows in previous.items() if bucket in rows}
         return Work(stage, bucket, plan(states, known, retried), files, self.tables, last)

@@ -54,6 +54,10 @@ def hit_of(project: Project, text: str, *arguments: str) -> dict[str, Any]:
     return project.hits(text, "--strategy", "lexical", *arguments)[0]
 
 
+BY_SEARCH = {"rank", "score", "scores", "ranks"}
+"""What only a search knows of a hit."""
+
+
 def error_of(project: Project, *arguments: str | Path) -> tuple[int, str, str]:
     ran = project.run("show", *arguments)
     return ran.code, ran.json["error"]["code"], ran.json["error"]["message"]
@@ -63,8 +67,8 @@ def test_a_hit_can_be_shown_by_its_id_and_by_the_beginning_of_it(indexed: Projec
     hit = hit_of(indexed, "lamp oil")
     for chunk in (hit["chunk_id"], hit["chunk_id"][:6]):
         shown = indexed.run("show", chunk).json
-        assert {key: value for key, value in shown.items() if key not in ("rank", "score", "scores")} == {
-            **{key: value for key, value in hit.items() if key not in ("rank", "score", "scores")},
+        assert {key: value for key, value in shown.items() if key not in BY_SEARCH} == {
+            **{key: value for key, value in hit.items() if key not in BY_SEARCH},
             "generation": 1,
             "images": [],
         }

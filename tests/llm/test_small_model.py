@@ -17,7 +17,8 @@ from tests.llm.conftest import DOCUMENTS, MODEL, PRICES, Made
 QUESTION = "Where is the key to the electrical panel?"
 LONGEST = 250
 _TAG = re.compile(rf"</?(?:{'|'.join(TAGS)})\b|<\||\[/?INST\]|\[pages? \d", re.IGNORECASE)
-_SENTENCE = re.compile(r"[^.!?\n]{30,}[.!?]")
+RUN = 8
+"""Words in a row that no summary has in common with a prompt by chance."""
 
 
 def live(made: Made, columns: str, table: str) -> list[tuple[Any, ...]]:
@@ -44,6 +45,12 @@ def hits(found: dict[str, Any]) -> list[str]:
     return [hit["chunk_id"] for hit in found["hits"]]
 
 
+def runs(text: str) -> set[str]:
+    """All runs of words, without tags; an instruction is recognised by one."""
+    words = re.findall(r"\w+", re.sub(r"</?\w+>", " ", text).casefold())
+    return {" ".join(words[at : at + RUN]) for at in range(len(words) - RUN + 1)}
+
+
 # ---------------------------------------------------------------- enrichment
 
 
@@ -54,7 +61,7 @@ def test_every_document_and_chunk_is_written_about_by_the_model_or_extractively(
     for stage, count in (("document_summaries", len(DOCUMENTS)), ("chunk_contexts", made.result["chunks"]["total"])):
         assert counted[stage].keys() <= {"llm", "fallback"}
         assert sum(counted[stage].values()) == count
-    assert counted["document_summaries"].get("llm", 0) + counted["chunk_contexts"].get("llm", 0) > 0
+    assert counted["document_summaries"].get("llm", 0) > 0
     assert all(text.strip() for texts in generated(made).values() for text in texts)
 
 
@@ -66,13 +73,12 @@ def test_what_it_says_is_bounded_and_clean(made: Made) -> None:
             assert not _TAG.search(text)
 
 
-def test_no_prompt_comes_back_as_a_summary_or_context(made: Made) -> None:
-    prompts = read_prompts(None)
+def test_no_words_of_a_prompt_come_back_in_what_it_says(made: Made) -> None:
+    prompts = read_prompts(made.project.folder / "prompts")
     for role, texts in generated(made).items():
-        told = " ".join(prompts[role]["en"].replace("{characters}", str(LONGEST)).split())
-        said = [sentence for sentence in _SENTENCE.findall(told) if "{" not in sentence]
-        assert said
-        assert [(text, found) for text in texts for found in said if found.strip() in text] == []
+        instructions = runs(prompts[role]["en"].replace("{characters}", str(LONGEST)))
+        assert instructions
+        assert [text for text in texts if runs(text) & instructions] == []
 
 
 def test_costs_are_those_of_the_tokens_that_the_endpoint_told(made: Made) -> None:
