@@ -30,6 +30,8 @@ def kind_of(annotation: Any) -> str:
     names = {str: "text", int: "whole number", float: "number", bool: "yes or no", type(None): "nothing"}
     if annotation in names:
         return names[annotation]
+    if hasattr(annotation, "__metadata__"):
+        return kind_of(annotation.__origin__)
     arguments = [item for item in get_args(annotation) if item is not Ellipsis]
     if arguments and all(isinstance(item, str) for item in arguments):
         return " or ".join(f"`{item}`" for item in arguments)

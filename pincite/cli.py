@@ -23,6 +23,7 @@ def cli() -> None:
 
     \b
     pincite index --source docs/handbook     index a folder (again: only what changed)
+    pincite plan                             what that would do, and what its model calls would cost
     pincite query "how long are logs kept?"  ranked passages with page and box
     pincite ask "how long are logs kept?"    an answer with its places, or none
     pincite show CHUNK --image page.png      a passage, marked on its page

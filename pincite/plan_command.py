@@ -17,7 +17,8 @@ def plan(place: Place, sources: tuple[str, ...]) -> int:
     """Say what `pincite index` would add, change and remove, and what its language model would cost.
 
     Writes nothing and asks no model. Documents are parsed only where prompts depend on them. Prompt tokens are
-    estimated upwards; completion tokens are the most that a reply may have."""
+    estimated upwards; completion tokens are the most that a reply may have. A reply that cannot be used is asked
+    for again, llm.attempts times at most."""
     from resources.planning import plan as planned
 
     progress = Progress()
@@ -43,7 +44,12 @@ def plan_shown(result: dict[str, Any]) -> str:
     if table:
         head = ("stage", "model", "calls", "cached", "pending", "prompt tokens", "completion tokens",
                 result["currency"])  # fmt: skip
-        lines += [rows(table, head), f"at most {result['cost']:.4f} {result['currency']} for {result['calls']} calls"]
+        cost, most = f"{result['cost']:.4f} {result['currency']}", result["most"]
+        lines += [
+            rows(table, head),
+            f"{result['calls']} calls, {cost} at most where every reply can be used; {most['calls']} calls, "
+            f"{most['cost']:.4f} {result['currency']} if every reply had to be asked for again as often as may be",
+        ]
     else:
         lines.append("no call of a language model")
     lines += [f"failed: {item['source']}/{item['uri']}: {item['code']}: {item['message']}"

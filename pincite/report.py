@@ -22,8 +22,7 @@ def index_summary(result: dict[str, Any]) -> str:
         f"{documents['unchanged']} unchanged, {documents['removed']} removed, {len(documents['failed'])} failed",
         f"{chunks['total']} chunks: {chunks['written']} written, {chunks['deleted']} deleted; "
         f"embedded {embedded['chunks']} chunk and {embedded['sentences']} sentence texts",
-        f"generation {result['generation']} ({result['embedder']}) is "
-        f"{'live' if result['published'] else 'built but not published'}; {result['seconds']['total']:.1f} s",
+        f"{_standing(result)}; {result['seconds']['total']:.1f} s",
     ]
     llm = result["llm"]
     if llm["calls"] or llm["cached"] or llm["pending"]:
@@ -39,6 +38,19 @@ def index_summary(result: dict[str, Any]) -> str:
     lines += _some("warning", documents["warnings"])
     lines.extend(f"note: {note}" for note in result["notes"])
     return "\n".join(lines)
+
+
+def _standing(result: dict[str, Any]) -> str:
+    if result["generation"] is None:
+        return "no generation yet"
+    named = f"generation {result['generation']} ({result['embedder']})"
+    if result["published"]:
+        return f"{named} is live"
+    return (
+        f"{named} is as it was; the new one waits"
+        if result["llm"]["pending"]
+        else f"{named} is built but not published"
+    )
 
 
 def _some(word: str, items: list[dict[str, Any]]) -> list[str]:

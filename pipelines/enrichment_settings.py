@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from pipelines.errors import SettingsError
 from pipelines.section import Section
@@ -28,11 +29,37 @@ class EnrichmentSettings(Section):
     )
 
 
+def _address(value: str) -> str:
+    """An address that a call can be made to. What it holds is recorded, so a password may not be in it."""
+    try:
+        parts = urlsplit(value)
+        whole = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        whole = False
+    if not whole:
+        raise ValueError("write the whole address, such as https://api.openai.com/v1")
+    if parts.username or parts.password:
+        raise ValueError("a name or password does not belong in the address; put it into the environment variable "
+                         "that api_key_env names")  # fmt: skip
+    return value
+
+
+Address = Annotated[str, AfterValidator(_address)]
+CompletionLimit = Literal["max_tokens", "max_completion_tokens"]
+
+
 class RoleSettings(Section):
-    base_url: str | None = Field(None, description="Another endpoint than `llm.base_url`.")
+    base_url: Address | None = Field(None, description="Another endpoint than `llm.base_url`.")
     model: str | None = Field(None, description="Another model than `llm.model`.")
-    api_key_env: str | None = Field(None, description="Another key than that of `llm.api_key_env`.")
-    temperature: float | None = Field(None, ge=0, le=2, description="Another temperature than `llm.temperature`.")
+    api_key_env: str | None = Field(
+        None,
+        description="Another key than that of `llm.api_key_env`, which goes to `llm.base_url` only: a role with an "
+        "endpoint of its own names its own key.",
+    )
+    temperature: Annotated[float, Field(ge=0, le=2)] | Literal["none"] | None = Field(
+        None, description="Another temperature than `llm.temperature`; `none` sends none, as some models want."
+    )
+    completion_limit: CompletionLimit | None = Field(None, description="Another than `llm.completion_limit`.")
 
 
 class RolesSettings(Section):
@@ -53,23 +80,25 @@ class PriceSettings(Section):
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A model for one task, all told. `temperature` is None where none is sent."""
+    """A model for one task, all told. `temperature` is None where none is sent, `api_key_env` empty where
+    there is no key."""
 
     name: str
     base_url: str
     model: str
     api_key_env: str
     temperature: float | None
+    completion_limit: CompletionLimit
     price: PriceSettings | None
 
 
 class LlmSettings(Section):
-    base_url: str | None = Field(None, description="Base URL of an OpenAI-compatible endpoint, such as "
+    base_url: Address | None = Field(None, description="Base URL of an OpenAI-compatible endpoint, such as "
                                  "`https://api.openai.com/v1`.")  # fmt: skip
     model: str | None = Field(None, description="The model's name at the endpoint.")
     api_key_env: str = Field("OPENAI_API_KEY", description="Environment variable that holds the endpoint's key.")
     temperature: float | None = Field(0.0, ge=0, le=2, description="Nothing (`null`) sends none, as some models want.")
-    completion_limit: Literal["max_tokens", "max_completion_tokens"] = Field(
+    completion_limit: CompletionLimit = Field(
         "max_tokens", description="Name under which the endpoint takes the bound of a reply."
     )
     timeout_seconds: float = Field(60.0, gt=0, description="Longest time of one call.")
@@ -96,16 +125,19 @@ class LlmSettings(Section):
         own: RoleSettings = getattr(self.roles, name) or RoleSettings()
         model, base_url = own.model or self.model, own.base_url or self.base_url
         if not model or not base_url:
-            missing = " and ".join(key for key, value in (("base_url", base_url), ("model", model)) if not value)
+            missing = [key for key, value in (("base_url", base_url), ("model", model)) if not value]
             raise SettingsError(
-                f"the role {name!r} needs a language model, but {missing} is not set: set llm.base_url and llm.model, "
-                f"or llm.roles.{name}, in pincite.yaml"
+                f"the role {name!r} needs a language model, but {' and '.join(missing)} "
+                f"{'are' if len(missing) > 1 else 'is'} not set: set llm.base_url and llm.model, or llm.roles.{name}, "
+                "in pincite.yaml"
             )
+        elsewhere = own.base_url is not None and own.base_url != self.base_url
         return Role(
             name,
             base_url,
             model,
-            own.api_key_env or self.api_key_env,
-            own.temperature if own.temperature is not None else self.temperature,
+            own.api_key_env or ("" if elsewhere else self.api_key_env),
+            None if own.temperature == "none" else self.temperature if own.temperature is None else own.temperature,
+            own.completion_limit or self.completion_limit,
             self.prices.get(model),
         )

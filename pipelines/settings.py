@@ -149,7 +149,11 @@ class Settings(Section):
     def _buyable(self) -> Settings:
         try:
             for name in self.bought:
-                self.llm.role(name)
+                if self.llm.role(name).price is None and self.llm.max_cost is not None:
+                    raise SettingsError(
+                        f"llm.max_cost bounds what a run may spend, but llm.prices has no price for the model "
+                        f"{self.llm.role(name).model!r} of the role {name!r}; add it (0 for one that costs nothing)"
+                    )
         except SettingsError as error:
             raise ValueError(str(error)) from None
         return self

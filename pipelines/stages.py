@@ -72,8 +72,9 @@ def _enriched(settings: Settings, resolved: Resolved, role: str) -> dict[str, An
     mode = getattr(settings.enrichment, role)
     if mode == "off":
         return {f"enrichment.{role}": mode}
-    shape = _settings(settings, "enrichment", role, f"{role}_characters", f"{role}_window")
-    return {**shape, **_bought(settings, resolved, role)}
+    windowed = mode == "llm" or role == "summary"
+    names = (role, f"{role}_characters", *([f"{role}_window"] if windowed else []))
+    return {**_settings(settings, "enrichment", *names), **_bought(settings, resolved, role)}
 
 
 def _stages() -> tuple[Stage, ...]:

@@ -122,8 +122,8 @@ class PlannedWorkspace(Workspace):
 def plan(
     located: Located, sources: Sequence[str] = (), progress: Callable[[str, int, int], None] | None = None
 ) -> dict[str, Any]:
-    """The JSON of `plan`. Prompt tokens are estimated, and completion tokens are the bound of each reply, so
-    that the price is what the run costs at most, calls whose reply cannot be used and is asked for again apart."""
+    """The JSON of `plan`. Prompt tokens are estimated upwards, and completion tokens are the bound of each reply.
+    A reply that cannot be used is asked for again, `llm.attempts` times at most: `most` is the price if all are."""
     with tempfile.TemporaryDirectory(prefix="pincite-plan-") as own:
         workspace = PlannedWorkspace(located, **({"progress": progress} if progress else {}))
         try:
@@ -181,7 +181,10 @@ def _follow(workspace: PlannedWorkspace) -> list[str]:
     if not beside.settings.bought or not generations.reproducible(live, beside.settings):
         return []
     adopt_listing(beside.runner, workspace.raw_documents(), workspace.runner.failures())
+    asked = len(workspace.models)
     _make(beside, range(beside.settings.buckets))
+    if not any(cast(Counted, model.spent).calls for model in workspace.models[asked:]):
+        return []
     return [f"counts also what keeps the live generation {live.generation} up to date with its own prompts and models"]
 
 
@@ -192,11 +195,14 @@ def _told(workspace: PlannedWorkspace, documents: Mapping[str, Any], notes: Sequ
     unpriced = sorted({item.model for item in counted if item.calls and item.model not in llm.prices})
     said = [f"there is no price for {name}; set llm.prices" for name in unpriced]
     if llm.max_cost is not None and told["cost"] > llm.max_cost:
-        said.append(f"more than llm.max_cost ({llm.max_cost:g} {llm.currency}): the run may stop buying before the end")
+        said.append(
+            f"this is more than llm.max_cost ({llm.max_cost:g} {llm.currency}): the run may stop buying before the end"
+        )
     return {
         "documents": documents,
         **told,
         "currency": llm.currency,
+        "most": {"calls": llm.attempts * told["calls"], "cost": llm.attempts * told["cost"]},
         "stages": [asdict(item) for item in counted],
         "notes": [*notes, *said],
     }

@@ -6,6 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import UsageError
 from resources.generations import kept_keys
+from resources.sql_files import query
+
+ASKED = ("hyde", "rerank", "answer")
+"""Replies to questions, which nothing that is kept was made of."""
 
 if TYPE_CHECKING:
     from resources.catalog import GenerationRow
@@ -14,7 +18,8 @@ if TYPE_CHECKING:
 
 def prune(workspace: Workspace, keep: int, dry_run: bool = False) -> dict[str, Any]:
     """Drops all but `keep` generations: the live one, the one to roll back to, then the newest; then the
-    commits, failures and files of no generation that is left. Files that no commit names go too.
+    commits, failures and files of no generation that is left. Files that no commit names go too, and what
+    language models said to questions; what they said of documents is kept, since it was paid for.
 
     Returns {"dropped", "kept", "files", "bytes"}. Raises UsageError for a `keep` under 1."""
     if keep < 1:
@@ -37,6 +42,8 @@ def prune(workspace: Workspace, keep: int, dry_run: bool = False) -> dict[str, A
                 catalog.drop_generation(row)
             catalog.forget_keys(keys)
             tables.delete(garbage)
+            with workspace.replies.transaction() as connection:
+                connection.execute(query("llm", "forget_replies"), {"stages": list(ASKED)})
     return {
         "dropped": sorted(row.generation for row in dropped),
         "kept": sorted(row.generation for row in kept),

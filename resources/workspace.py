@@ -293,11 +293,12 @@ class Workspace:
         """A generation that nobody is served from is not embedded twice: it waits for its batches.
 
         Raises Waiting."""
-        waiting = [item for item in self.runner.failures() if item.code == "pending"]
+        waiting = {item.doc_id: item.message for item in self.runner.failures() if item.code == "pending"}
         if waiting and not self.serving:
+            count = f"{len(waiting)} documents wait" if len(waiting) > 1 else "1 document waits"
             raise Waiting(
-                f"{len(waiting)} documents wait for a batch of the language model ({waiting[0].message}); run "
-                "`pincite index` again to collect it"
+                f"{count} for a batch of the language model ({next(iter(waiting.values()))}); run `pincite index` "
+                "again to collect it"
             )
 
     def _embed(self, table: str, buckets: Sequence[int], items_of: Callable[..., computes.Items]) -> StageReport:

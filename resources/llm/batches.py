@@ -107,7 +107,7 @@ class BatchModel(BoughtModel):
         except CallFailed as failed:
             found.refuse([key], failed.code, failed.message)
             return
-        spool.add(key, request_body(self.role, self.settings.completion_limit, prompt, self.temperature(asked)))
+        spool.add(key, request_body(self.role, prompt, self.temperature(asked)))
 
     # ------------------------------------------------------------ submitting
 

@@ -65,7 +65,7 @@ class Completion:
     estimated_tokens: int = 0
 
 
-def request_body(role: Role, completion_limit: str, prompt: Prompt, temperature: float | None) -> dict[str, Any]:
+def request_body(role: Role, prompt: Prompt, temperature: float | None) -> dict[str, Any]:
     """The JSON of a chat completion."""
     content: Any = prompt.user
     if prompt.images:
@@ -73,7 +73,7 @@ def request_body(role: Role, completion_limit: str, prompt: Prompt, temperature:
         content += [{"type": "image_url", "image_url": {"url": _data_url(image)}} for image in prompt.images]
     system = [{"role": "system", "content": prompt.system}] if prompt.system else []
     body = {"model": role.model, "messages": [*system, {"role": "user", "content": content}],
-            completion_limit: prompt.most_tokens}  # fmt: skip
+            role.completion_limit: prompt.most_tokens}  # fmt: skip
     if temperature is not None:
         body["temperature"] = temperature
     if prompt.top_logprobs:
@@ -97,7 +97,7 @@ class Endpoint:
 
     def complete(self, prompt: Prompt, temperature: float | None) -> Completion:
         """Raises CallFailed."""
-        body = request_body(self.role, self.settings.completion_limit, prompt, temperature)
+        body = request_body(self.role, prompt, temperature)
         answer = self.call(lambda client, headers: self._read(client, headers, body))
         read = _json(answer)
         if isinstance(read, dict) and read.get("error") and not read.get("choices"):
@@ -178,7 +178,11 @@ class Endpoint:
         hopeless = status in _HOPELESS or spent
         remedy = ""
         if status in (401, 403):
-            remedy = f"; check the key in the environment variable {self.role.api_key_env}"
+            named = self.role.api_key_env
+            remedy = (
+                f"; check the key in the environment variable {named}" if named
+                else f"; the endpoint is not llm.base_url, so llm.roles.{self.role.name}.api_key_env must name its key"
+            )  # fmt: skip
         elif status == 404:
             remedy = "; check llm.base_url and the model's name"
         failed = CallFailed(

@@ -77,3 +77,6 @@ DELETE FROM pincite.llm_batches WHERE number = %(number)s;
 -- name: batched_keys
 SELECT keys FROM pincite.llm_batches
 WHERE collected_at IS NULL AND base_url = %(base_url)s AND model = %(model)s AND stage = %(stage)s;
+
+-- name: forget_replies
+DELETE FROM pincite.llm_replies WHERE stage = ANY (%(stages)s::text[]);

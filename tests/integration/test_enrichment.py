@@ -131,6 +131,7 @@ def test_the_plan_says_before_what_the_run_buys_after(made: Made) -> None:
     assert 0 < bought["cost"] <= planned["cost"]
     price = planned["prompt_tokens"] * PRICES["prompt"] + planned["completion_tokens"] * PRICES["completion"]
     assert planned["cost"] == pytest.approx(price / 1e6)
+    assert planned["most"]["calls"] == 3 * planned["calls"]
     assert {item["stage"]: item["calls"] for item in planned["stages"] if item["calls"]} == {
         "document_summaries": len(DOCUMENTS),
         "chunk_contexts": result["chunks"]["total"],

@@ -51,3 +51,52 @@ def test_a_record_of_settings_that_are_gone_is_refused() -> None:
     recorded["chunking"]["retired"] = 1
     with pytest.raises(SettingsError, match=r"settings of the generation.*retired"):
         shaped_as(settings_from({}), recorded)
+
+
+# ---------------------------------------------------------------- language models
+
+MODEL = {"base_url": "https://one.example/v1", "model": "m"}
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        ("localhost:8000/v1", "whole address"),
+        ("ftp://one.example", "whole address"),
+        ("http://[::1", "whole address"),
+        ("https://bob:secret@one.example/v1", "name or password"),
+    ],
+)
+def test_an_address_is_whole_and_holds_no_secret(address: str, told: str) -> None:
+    for llm in ({"base_url": address}, {"roles": {"answer": {"base_url": address}}}):
+        with pytest.raises(SettingsError, match=told) as raised:
+            settings_from({"llm": llm})
+        assert "secret" not in str(raised.value)
+
+
+def test_a_role_elsewhere_does_not_get_the_common_key() -> None:
+    roles = {
+        "answer": {"base_url": "https://two.example/v1"},
+        "rerank": {"base_url": "https://two.example/v1", "api_key_env": "TWO"},
+        "hyde": {"base_url": MODEL["base_url"], "model": "other"},
+    }
+    llm = settings_from({"llm": {**MODEL, "roles": roles}}).llm
+    named = {name: llm.role(name).api_key_env for name in ("summary", "answer", "rerank", "hyde")}
+    assert named == {"summary": "OPENAI_API_KEY", "answer": "", "rerank": "TWO", "hyde": "OPENAI_API_KEY"}
+
+
+def test_a_role_may_send_no_temperature_and_its_own_name_of_the_limit_also_when_it_was_recorded() -> None:
+    own = {"temperature": "none", "completion_limit": "max_completion_tokens"}
+    settings = settings_from({"llm": {**MODEL, "temperature": 0.2, "roles": {"answer": own}}})
+    for read in (settings, settings_from(settings.model_dump(mode="json"))):
+        answer, summary = read.llm.role("answer"), read.llm.role("summary")
+        assert (answer.temperature, answer.completion_limit) == (None, "max_completion_tokens")
+        assert (summary.temperature, summary.completion_limit) == (0.2, "max_tokens")
+
+
+def test_a_bound_of_what_is_spent_needs_prices_before_anything_is_done() -> None:
+    bought = {"enrichment": {"summary": "llm"}, "llm": {**MODEL, "max_cost": 1}}
+    with pytest.raises(SettingsError, match=r"llm\.prices has no price for the model 'm' of the role 'summary'"):
+        settings_from(bought)
+    free = {"prices": {"m": {"prompt": 0, "completion": 0}}}
+    assert settings_from({**bought, "llm": {**bought["llm"], **free}}).llm.role("summary").price is not None
