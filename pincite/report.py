@@ -104,7 +104,7 @@ def hits_shown(result: dict[str, Any], explain: bool) -> str:
 def _way(result: dict[str, Any]) -> list[str]:
     """How a query was answered: strategy, rerankers, what was searched for in place of the question."""
     lines = [f"strategy {result['strategy']}, rerank {', '.join(result['rerank']) or 'none'}"]
-    lines += [f"{name} searched for: {text}" for name, text in result["searched"].items()]
+    lines += [f"{name} searched for, {BY_MODEL.lower()}: {text}" for name, text in result["searched"].items()]
     return [*lines, *(f"note: {note}" for note in result["notes"])]
 
 
@@ -125,6 +125,7 @@ def answer_shown(result: dict[str, Any]) -> str:
     for number, item in enumerate(result["citations"], start=1):
         place = pin({"uri": item["uri"], "page_start": item["page"], "page_end": item["page"]})
         lines += ["", f"{number}. {place}  [{item['source']}]  chunk {item['chunk_id'][:SHORT_ID]}"]
+        lines += [f"   {BY_MODEL}:"] if item["generated"] else []
         lines += _wrapped(item["quote"])
     if result["declined"] and result["hits"]:
         lines += ["", "Nearest passages:", *(f"   {pin(hit)}  [{hit['source']}]" for hit in result["hits"][:3])]

@@ -14,6 +14,7 @@ from typing import Any
 from pipelines.query.assemble import ContextPassage, place
 from pipelines.query.results import Hit, hit_json
 from pipelines.query.support import Evidence, Weigh, Weights, coverage, evidence_of, share
+from pipelines.records import DESCRIPTION
 from pipelines.terms import terms_of
 
 MOST_SENTENCES = 3
@@ -23,7 +24,8 @@ NEAR_BEST = 0.75
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """A place in the context: the sentence word for word, with its page. `name` is the document's."""
+    """A place in the context: the sentence word for word, with its page. `name` is the document's;
+    `generated` where a language model wrote the sentence, as it does the description of a figure."""
 
     name: str
     source: str
@@ -31,6 +33,7 @@ class Citation:
     page: int | None
     quote: str
     chunk_id: str
+    generated: bool = False
 
     @property
     def pin(self) -> str:
@@ -77,8 +80,9 @@ class Answer:
 
 def citation_of(evidence: Evidence) -> Citation:
     passage: ContextPassage = evidence.passage
-    chunk, sentence = passage.chunks[0], evidence.sentence
-    return Citation(passage.name, chunk.source, chunk.uri, sentence.page, sentence.text, sentence.chunk_id)
+    first, sentence = passage.chunks[0], evidence.sentence
+    written = any(DESCRIPTION in item.block_types for item in passage.chunks if item.chunk_id == sentence.chunk_id)
+    return Citation(passage.name, first.source, first.uri, sentence.page, sentence.text, sentence.chunk_id, written)
 
 
 def best_of(evidence: Sequence[Evidence], wanted: Weights) -> Evidence:
@@ -141,7 +145,7 @@ def answer_json(question: str, answer: Answer, hits: Sequence[Hit], with_options
         "declined": answer.declined,
         **({"option": answer.option} if with_options else {}),
         "citations": [
-            {name: getattr(item, name) for name in ("source", "uri", "page", "quote", "chunk_id")}
+            {name: getattr(item, name) for name in ("source", "uri", "page", "quote", "chunk_id", "generated")}
             for item in answer.citations
         ],
         "hits": [hit_json(hit) for hit in hits],

@@ -31,6 +31,13 @@ _SENTENCES = re.compile(r"(?<=[.!?…])\s+(?=[^\W\d_a-zа-яіїєґ]|[\"“«(]
 _MARK = re.compile(r"[.!?…]+$")
 _NAME = re.compile(r"(?<=\s)[^\W\d_a-zа-яіїєґ]\w+")
 _NUMBERED = re.compile(r"^(\s*)\[(\d+)\]", re.MULTILINE)
+_DECLINED = re.compile(rf"[\W\d]*{NOT_ANSWERED}[\W\d]*", re.IGNORECASE)
+_THOUGHT_END = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
+_GIVEN = re.compile(
+    r"\b(?:passage|document|source|text|context|information|answer|уривк|документ|джерел|текст|контекст|інформац"
+    r"|відомост|відпові)",
+    re.IGNORECASE,
+)
 _LOOK_ALIKES = str.maketrans("АВСЕНІКМОРТХ", "ABCEHIKMOPTX")
 
 
@@ -80,7 +87,17 @@ def said_in(reply: str) -> list[Said]:
 
 
 def declines(reply: str) -> bool:
-    return cleaned(reply, LONGEST_ANSWER).upper().strip(" .!\"'[]").startswith(NOT_ANSWERED)
+    """Whether a reply, or its first line, is NOT_ANSWERED, or it begins by saying so in other words."""
+    first = next(filter(str.strip, _THOUGHT_END.split(reply)[-1].splitlines()), "")
+    return any(_DECLINED.fullmatch(cleaned(text, LONGEST_ANSWER)) for text in (reply, first)) or _finds_nothing(reply)
+
+
+def _finds_nothing(reply: str) -> bool:
+    """Whether the first sentence refuses, cites nothing, and speaks of what the model was given: another refusal
+    says nothing of the passages."""
+    first = next(iter(said_in(reply)), Said("", ()))
+    refused = unusable(Reply(first.text), LONGEST_ANSWER) is not None
+    return refused and not first.numbers and _GIVEN.search(first.text) is not None
 
 
 def letter_of(reply: str, options: Mapping[str, str]) -> str | None:

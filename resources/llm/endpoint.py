@@ -102,7 +102,17 @@ class Endpoint:
         read = _json(answer)
         if isinstance(read, dict) and read.get("error") and not read.get("choices"):
             raise self._error_in_answer(read["error"])
-        return completion(read, prompt)
+        made = completion(read, prompt)
+        if prompt.top_logprobs and not made.reply.logprobs and made.reply.finish in ("stop", "length"):
+            # Not kept as a reply: the same endpoint may be taught to tell them.
+            raise CallFailed(
+                f"{self.where} told no token probabilities; take another in llm.roles.{self.role.name}, or the "
+                "reranker 'listwise'",
+                "no_logprobs",
+                passing=False,
+                hopeless=True,
+            )
+        return made
 
     def call(self, ask: Callable[[Any, dict[str, str]], T]) -> T:
         """What `ask(client, headers)` gives. Raises CallFailed for whatever goes wrong in it."""

@@ -290,8 +290,26 @@ def test_logprob_through_an_endpoint_in_the_language_of_the_question(server: Llm
 @pytest.mark.integration
 def test_an_endpoint_without_logprobs_is_an_error(server: LlmServer, database: Database) -> None:
     server.reply = lambda prompt: "Yes"
-    with pytest.raises(ModelError, match="'logprob' needs token probabilities, and the endpoint of 'judge' gives none"):
+    with pytest.raises(
+        ModelError, match=r"\(model 'judge'\) told no token probabilities; take another in llm\.roles\.rerank"
+    ):
         reranked_by("logprob", server, database, QUESTION, PASSAGES)
+    assert {(PASSAGES[0] in prompt) for prompt in server.prompts} == {True}  # the others are not paid for
+
+
+@pytest.mark.integration
+def test_an_endpoint_that_comes_to_tell_logprobs_is_heard(server: LlmServer, database: Database) -> None:
+    asked = "Коли оглядають котел?", ["перепустки дає вахтер", "котел оглядають у серпні"]
+    for _ in range(2):
+        server.reply = lambda prompt: "Так"
+        with pytest.raises(ModelError, match="told no token probabilities"):
+            reranked_by("logprob", server, database, *asked)
+    server.reply = judged
+    _, found, notes = reranked_by("logprob", server, database, *asked)
+    assert (len(found), notes) == (2, []) and 0.5 not in found
+    server.forget()
+    assert reranked_by("logprob", server, database, *asked)[1] == pytest.approx(found)
+    assert server.calls == []
 
 
 @pytest.mark.integration

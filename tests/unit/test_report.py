@@ -42,7 +42,10 @@ def test_an_explained_hit_has_a_row_for_every_stage_in_order() -> None:
     ranks = {"dense": 2, "lexical": 11, "fused": 1, "weighted": 1}
     searched = {"hyde": "Two is a number."}
     shown = hits_shown(found(hits=[{**HIT, "scores": scores, "ranks": ranks}], searched=searched), explain=True)
-    assert shown.splitlines()[:2] == ["strategy hybrid, rerank weighted", "hyde searched for: Two is a number."]
+    assert shown.splitlines()[:2] == [
+        "strategy hybrid, rerank weighted",
+        "hyde searched for, written by a language model: Two is a number.",
+    ]
     assert [line for line in shown.splitlines() if line.startswith("   ")][3:10] == [
         "   stage             score    place",
         "   dense             0.8123   2",
@@ -69,9 +72,10 @@ def test_what_a_language_model_wrote_is_marked() -> None:
     assert mark not in hits_shown(found(), explain=False)
 
 
-ANSWER = {
+ANSWER: dict[str, Any] = {
     "answer": "Two [Travel, p. 3].", "declined": False, "generated": False, "model": None, "notes": ["one note"],
-    "citations": [{"source": "docs", "uri": "a.pdf", "page": 3, "quote": "Two.", "chunk_id": "0123456789abcdef"}],
+    "citations": [{"source": "docs", "uri": "a.pdf", "page": 3, "quote": "Two.", "chunk_id": "0123456789abcdef",
+                   "generated": False}],
     "hits": [HIT], "generation": 1, "seconds": 0.1,
 }  # fmt: skip
 
@@ -91,6 +95,11 @@ def test_an_answer_is_shown_with_its_quoted_places() -> None:
         "Written by a language model (m), checked against the passages:",
         "Two [Travel, p. 3].",
     ]
+
+
+def test_a_quote_that_a_language_model_wrote_is_marked() -> None:
+    quoted = answer_shown({**ANSWER, "citations": [{**ANSWER["citations"][0], "generated": True}]})
+    assert quoted.splitlines()[3:5] == ["   Written by a language model:", "   Two."]
 
 
 def test_a_declined_question_gets_the_nearest_passages() -> None:

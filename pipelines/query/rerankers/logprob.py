@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from pipelines.errors import ModelError
 from pipelines.generated import clipped
-from pipelines.ports import NoReply, Prompt, Reply
+from pipelines.ports import Prompt, Reply
 from pipelines.prompts import as_data
 from pipelines.query.rerankers.context import RerankContext, full_text, reordered
 from pipelines.query.results import Scored
@@ -22,6 +21,8 @@ TOP_LOGPROBS = 20
 LONGEST_PASSAGE = 6_000
 """Characters of a passage that are read."""
 UNKNOWN = 0.5
+_LEAST_REST = 1e-9
+"""What is left beside the alternatives told: theirs are rounded, and may add up to 1 or more."""
 _AROUND = " \t\n\"'«»“”*_.,:;!▁Ġ"
 """Not part of a word: marks around it, and those with which tokenizers write a space before it."""
 
@@ -40,8 +41,10 @@ def _total(logprobs: Sequence[float]) -> float:
 def answer_score(logprobs: Sequence[tuple[str, float]]) -> float | None:
     """sigmoid(log P(yes) - log P(no)); None where neither is among the alternatives.
 
-    One that is missing is at most as probable as the least of those told, and is taken for that."""
-    least = min(value for _, value in logprobs)
+    One that is missing is at most as probable as the least of those told, and as all that is not told
+    together; it is taken for the lower of the two."""
+    rest = 1.0 - sum(math.exp(min(value, 0.0)) for _, value in logprobs)
+    least = min(math.log(max(rest, _LEAST_REST)), *(value for _, value in logprobs))
     yes = [value for token, value in logprobs if _says(token, YES)]
     no = [value for token, value in logprobs if _says(token, NO)]
     if not yes and not no:
@@ -50,8 +53,9 @@ def answer_score(logprobs: Sequence[tuple[str, float]]) -> float | None:
     return 1.0 / (1.0 + math.exp(-difference)) if difference > -700 else 0.0
 
 
-def _any_text(reply: Reply) -> None:
-    """The reply's text says nothing: the probabilities of its first token do."""
+def _any(reply: Reply) -> str | None:
+    """Only the probabilities are read; an endpoint that tells none is an error of the call."""
+    return None
 
 
 def logprob(candidates: Sequence[Scored], context: RerankContext) -> list[Scored]:
@@ -63,15 +67,10 @@ def logprob(candidates: Sequence[Scored], context: RerankContext) -> list[Scored
         passage = as_data(clipped(full_text(item.passage), LONGEST_PASSAGE))
         system, user = prompted(context.tools, "logprob", context.question, passage=passage)
         prompts.append(Prompt(system, user, most_tokens=1, top_logprobs=TOP_LOGPROBS))
-    scores = []
-    for reply in ask(model, prompts, _any_text):
-        if isinstance(reply, Reply) and not reply.logprobs:
-            raise ModelError(
-                f"the reranker 'logprob' needs token probabilities, and the endpoint of {model.name!r} gives none; "
-                "take another in llm.roles.rerank, or the reranker 'listwise'",
-                "no_logprobs",
-            )
-        scores.append(None if isinstance(reply, NoReply) else answer_score(reply.logprobs))
+    replies = ask(model, prompts, _any)
+    scores = [
+        answer_score(reply.logprobs) if isinstance(reply, Reply) and reply.logprobs else None for reply in replies
+    ]
     if unknown := scores.count(None):
         context.notes.append(f"logprob: {model.name} said neither yes nor no of {unknown} of {len(scores)} passages")
     return reordered("logprob", candidates, [UNKNOWN if score is None else score for score in scores])

@@ -12,8 +12,9 @@ from tool_fakes import FakeModel, shipped_prompt
 from pipelines.ports import NoReply, Reply
 from pipelines.query.answer import Answer, answer_json, chosen, extracted
 from pipelines.query.assemble import ContextPassage, Sentence, assemble
-from pipelines.query.claims import Said, letter_of, passages_shown, picked, said_in, written
+from pipelines.query.claims import Said, declines, letter_of, passages_shown, picked, said_in, written
 from pipelines.query.support import Weights, gives_orders, weights_of
+from pipelines.records import DESCRIPTION
 
 TEXTS = {
     "Handbook": ["Staff receive 28 days of annual leave.", "Unused leave expires at the end of March."],
@@ -177,11 +178,39 @@ def test_what_has_nothing_to_do_with_the_question_is_dropped() -> None:
     assert answer_of("Pressure must stay below 2 bar [2].").declined
 
 
-@pytest.mark.parametrize("reply", ["NOT ANSWERED", "not answered.", "**NOT ANSWERED**", '"NOT ANSWERED"'])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "NOT ANSWERED",
+        "not answered.",
+        "**NOT ANSWERED**",
+        '"NOT ANSWERED"',
+        "[1] NOT ANSWERED [1, 2].",
+        "NOT ANSWERED\nThe passages speak of boilers.",
+        "<think>Is it\nthere?</think>\nNOT ANSWERED\nIt is not there.",
+        "I don't have that information in the passages.",
+        "I'm sorry, but the passages do not say when. They speak of boilers [2].",
+        "На жаль, я не можу відповісти на це запитання.",
+    ],
+)
 def test_a_model_may_decline(reply: str) -> None:
     answer = answer_of(reply)
     assert answer.declined and answer.model == "fake-model"
     assert answer.notes == ("the passages do not answer the question, says the model",)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Not answered by passage 1, but passage 2 says five [2].",
+        "Not answered questions go to the registrar [3].",
+        "I'm sorry, but I cannot help.",
+        "The passages are about leave [1].",
+        "",
+    ],
+)
+def test_other_replies_do_not_decline(reply: str) -> None:
+    assert not declines(reply)
 
 
 @pytest.mark.parametrize("reply", [NoReply("unreachable", "time out"), "", "I'm sorry, but I cannot help."])
@@ -310,6 +339,22 @@ def test_without_a_model_a_question_that_is_not_there_has_no_option() -> None:
     assert chosen("Who won the world cup?", OPTIONS, CONTEXT, weigh, 0.4).declined
 
 
+# ---------------------------------------------------------------- who wrote what is quoted
+
+
+def test_a_quote_of_a_figures_description_is_told_from_the_documents_own_text() -> None:
+    words = "Leave by month is read off the figure."
+    drawn = "A chart shows unused leave by month."
+    run = [
+        hit(1, "a", doc_id="d", index=0, text=words, next_id="b"),
+        hit(2, "b", doc_id="d", index=1, text=drawn, block_types=(DESCRIPTION,), previous_id="a"),
+    ]
+    (passage,), _ = assemble(run, {"a": [Sentence("a", words, 1)], "b": [Sentence("b", drawn, 1)]}, most=9, tokens=999)
+    answer = extracted("unused leave by month: chart, figure", [passage], weigh, 0.4)
+    made = answer_json("When?", answer, [], with_options=False)["citations"]
+    assert {item["quote"]: item["generated"] for item in made} == {words: False, drawn: True}
+
+
 # ---------------------------------------------------------------- JSON
 
 
@@ -317,7 +362,7 @@ def test_the_json_of_ask() -> None:
     answer = extracted("When does unused leave expire?", CONTEXT, weigh, 0.4)
     made = answer_json("When?", answer, [hit(1, "a")], with_options=False)
     assert made.keys() == {"query", "answer", "declined", "citations", "hits", "generated", "model", "notes"}
-    assert made["citations"][0].keys() == {"source", "uri", "page", "quote", "chunk_id"}
+    assert made["citations"][0].keys() == {"source", "uri", "page", "quote", "chunk_id", "generated"}
     assert (made["generated"], made["declined"], len(made["hits"])) == (False, False, 1)
     declined = answer_json("When?", Answer(model="m"), [], with_options=True)
     assert (declined["answer"], declined["declined"], declined["option"], declined["generated"]) == (

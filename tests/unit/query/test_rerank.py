@@ -17,6 +17,7 @@ from pipelines.query.rerankers.context import full_text
 from pipelines.query.rerankers.evidence import document_score, evidence
 from pipelines.query.rerankers.logprob import answer_score
 from pipelines.query.results import Scored
+from pipelines.query.retrieve import FUSED_DEPTH
 
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "reranking.md"
 
@@ -142,7 +143,7 @@ def test_the_example_of_evidence() -> None:
 
 def test_the_example_of_logprob() -> None:
     told = rows("### Example of logprob")
-    assert len(told) == 3
+    assert len(told) == 4
     for alternatives, (result,) in told.items():
         pairs = re.findall(r"`([^`]+)` (-?\d+(?:\.\d+)?)", alternatives)
         assert answer_score([(token, float(value)) for token, value in pairs]) == pytest.approx(
@@ -158,4 +159,5 @@ def test_the_page_names_every_reranker_setting_and_default() -> None:
         for name, value in getattr(settings, part).model_dump().items():
             assert f"`{name}`" in page and (value is None or f"{value}" in page), name
     assert f"`query.evidence_weight` ({settings.evidence_weight})" in page
+    assert f"asked for {FUSED_DEPTH} times the candidates" in page
     assert set(FUSIONS.values()) == {reciprocal_rank, weighted_sum} and all(f"`{name}`" in page for name in FUSIONS)

@@ -40,7 +40,11 @@ def sigmoid(value: float) -> float:
         ([("▁Так", -0.2), ("▁Ні", -3.0)], 2.8),
         ([("Та", -0.2), ("Н", -3.0)], 2.8),
         ([("**Yes", -0.2), ("No.", -3.0)], 2.8),
-        ([("Yes", -0.5), ("Maybe", -1.0), ("The", -4.0)], 3.5),
+        ([("Yes", -0.5), ("Maybe", -1.5), ("The", -4.0)], 3.5),
+        ([("Yes", math.log(0.9))], math.log(9)),
+        ([("No", math.log(0.9))], -math.log(9)),
+        ([("Yes", math.log(0.6)), ("Maybe", math.log(0.3)), ("The", math.log(0.09))], math.log(60)),
+        ([("Yes", math.log(0.7)), ("Maybe", math.log(0.5))], math.log(0.7 / 1e-9)),
         ([("Maybe", -1.0), ("No", -1.5), ("The", -4.0)], -2.5),
         ([("Yes", math.log(0.2)), ("yes", math.log(0.3)), ("No", math.log(0.25))], math.log(2)),
         ([("No", -0.0001), ("x", -2000.0)], -1999.9999),
@@ -82,10 +86,11 @@ def test_passages_without_an_answer_stand_in_the_middle_and_are_noted() -> None:
     assert asked.notes == ["logprob: fake-model said neither yes nor no of 2 of 4 passages"]
 
 
-def test_an_endpoint_without_logprobs_is_an_error_that_names_it() -> None:
-    with pytest.raises(ModelError, match="endpoint of 'fake-model' gives none") as caught:
-        logprob([scored("a", 0.9)], context(FakeModel("Yes")))
-    assert caught.value.code == "no_logprobs"
+def test_one_reply_without_logprobs_among_others_stands_in_the_middle() -> None:
+    model = FakeModel(told(("No", -0.1), ("Yes", -3.0)), "", told(("Yes", -0.1), ("No", -3.0)))
+    asked = context(model)
+    assert ids(logprob([scored(letter, 0.5) for letter in "abc"], asked)) == ["c", "b", "a"]
+    assert len(asked.notes) == 1
 
 
 @pytest.mark.parametrize("rerank", [logprob, listwise])

@@ -188,7 +188,7 @@ def test_what_cannot_be_meant_is_refused(values: dict[str, Any], message: str) -
 def test_a_strategy_without_a_language_model_is_refused_as_the_settings_say() -> None:
     asking = tools(model=LlmSettings().role)
     with pytest.raises(
-        SettingsError, match=r"the role 'hyde' needs a language model, but base_url and model is not set"
+        SettingsError, match=r"the role 'hyde' needs a language model, but base_url and model are not set"
     ):
         retrieve("question", index(), asking, SETTINGS, strategy="hyde")
 
