@@ -140,6 +140,9 @@ def _cost(stage: dict[str, Any]) -> str:
     if cost is None:
         known = ": the vectors were there before" if "embedded_text" in stage else ""
         return f"no model call in that run{known}" if stage["run"] else UNKNOWN
+    if "calls" in cost:
+        spent = f"{_counted(cost['calls'], 'call')}, {_counted(cost['tokens'], 'token')}"
+        return f"{spent}, {cost['cost']:.4f} {cost['currency']} in that run"
     return (
         f"{_counted(cost['items'], 'text')}, {_counted(cost['tokens'], 'token')}, {cost['seconds']:.1f} s in that run "
         f"({_counted(cost['standing'], 'chunk')} of it here now); this one about "
@@ -190,6 +193,10 @@ def _sentences(stage: dict[str, Any]) -> Lines:
     return [("sentences", stage["sentences"]), ("related to", "\n".join(links))]
 
 
+def _figures(stage: dict[str, Any]) -> Lines:
+    return [line for figure in stage["figures"] for line in (("figure", figure["element"]), *_text(figure))]
+
+
 def _text(stage: dict[str, Any]) -> Lines:
     method = " of ".join(filter(None, (stage["method"], stage["model"])))
     return [("method", method), ("note", stage["note"]), ("text", stage["text"])]
@@ -218,6 +225,7 @@ def _row(stage: dict[str, Any]) -> Lines:
 
 
 _ABOUT: Mapping[str, Callable[[dict[str, Any]], Lines]] = {
+    "figures": _figures,
     "units": _units,
     "header_chain": _packed,
     "overlap_tokens": _overlap,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
+from collections.abc import Set
 
 from pipelines.ports import Reply
 
@@ -30,6 +31,9 @@ _BARE = re.compile(rf"(?P<open>\s?[(\[<]\s?)?(?P<space>\s?)(?P<address>{_ADDRESS
 _UNSHOWN = re.compile(r"<(script|style)\b[^<>]*>.*?</\1\s*>|<!--.*?-->", re.IGNORECASE | re.DOTALL)
 _BREAK = re.compile(r"</?(?:br|p|div|li|ul|ol|tr|td|th|h[1-6])(?:\s[^<>]*)?/?>", re.IGNORECASE)
 _TAG = re.compile(r"</?[a-z][\w:-]*(?:\s[^<>=]*=[^<>]*)?\s?/?>", re.IGNORECASE)
+
+_HALF_TAG = re.compile(r"</[a-z][\w:-]*", re.IGNORECASE)
+"""A model that repeats the marks of its prompt breaks some of them off."""
 
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[\w+-]*[ \t]*$", re.MULTILINE)
 _LINE_MARK = re.compile(
@@ -77,6 +81,8 @@ _WORD = re.compile(r"\w")
 
 LONGEST = 20_000
 """Characters of a reply that are looked at."""
+REPEATED_WORDS = 8
+"""In a row: a reply that has so many in common with its prompt's own text repeats it."""
 
 
 def cleaned(text: str, characters: int) -> str:
@@ -92,8 +98,19 @@ def cleaned(text: str, characters: int) -> str:
     return text
 
 
-def unusable(reply: Reply, characters: int) -> str | None:
-    """Why a reply cannot be kept as a text of about `characters`; None where it can, cleaned."""
+def runs_of(*texts: str) -> frozenset[str]:
+    """All runs of REPEATED_WORDS words in a row, whatever stands between the words."""
+    found: set[str] = set()
+    for text in texts:
+        words = re.findall(r"\w+", cleaned(text, LONGEST).casefold())
+        starts = range(len(words) - REPEATED_WORDS + 1)
+        found.update(" ".join(words[at : at + REPEATED_WORDS]) for at in starts)
+    return frozenset(found)
+
+
+def unusable(reply: Reply, characters: int, told: Set[str] = frozenset()) -> str | None:
+    """Why a reply cannot be kept as a text of about `characters`; None where it can, cleaned. `told` are
+    the runs (`runs_of`) of what the model is told to do, which is nothing that a document says."""
     if reply.finish == "length":
         return "the reply was cut short"
     if reply.finish == "content_filter":
@@ -103,6 +120,8 @@ def unusable(reply: Reply, characters: int) -> str | None:
         return "the reply was empty"
     if _REFUSAL.match(text):
         return "the model refused"
+    if not told.isdisjoint(runs_of(text)):
+        return "the reply repeats its prompt"
     if len(text) > 2 * characters:
         return f"the reply is more than twice as long as the {characters} characters allowed"
     return None
@@ -133,7 +152,7 @@ def _round(text: str) -> str:
     for marks in (_THOUGHT, _FIRST_MARKS, _LATER_MARKS, _UNSHOWN):
         text = marks.sub("", text)
     text = _without_links(text)
-    text = _TAG.sub("", _BREAK.sub("\n", text))
+    text = _HALF_TAG.sub("", _TAG.sub("", _BREAK.sub("\n", text)))
     text = _LINE_MARK.sub("", _FENCE.sub("", text))
     for marks in _EMPHASIS:
         text = marks.sub(lambda match: match.group(match.lastindex) if match.lastindex else "", text)

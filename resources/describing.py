@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipelines.generated import unusable
 from pipelines.indexing.figures import (
     CHARACTERS,
     Said,
@@ -17,10 +16,10 @@ from pipelines.indexing.figures import (
     figures_of,
     image_hash_of,
 )
-from pipelines.ports import LanguageModel, Prompt
+from pipelines.ports import LanguageModel, Prompt, ReplyCheck
 from pipelines.prompts import PromptTemplate, in_language, templates_of
 from pipelines.records import Element
-from resources.enriching import outcome_of, require_answers
+from resources.enriching import outcome_of, reply_check, require_answers
 from resources.figures import figure_images
 
 if TYPE_CHECKING:
@@ -42,7 +41,11 @@ class FigureTask:
 
 
 def said_of(
-    tasks: Iterable[FigureTask], model: LanguageModel, parsing: ParsingSettings, characters: int
+    tasks: Iterable[FigureTask],
+    model: LanguageModel,
+    parsing: ParsingSettings,
+    characters: int,
+    unusable: ReplyCheck,
 ) -> dict[tuple[str, str], Said]:
     """By image hash and language of the prompt, what the model says of each picture: it is asked once,
     however many documents show it. Documents are read as far as the model asks ahead."""
@@ -63,7 +66,7 @@ def said_of(
                     asked.append(key)
                     yield figure_prompt(task.template, image, key[0], characters)
 
-    for at, reply in enumerate(model.replies(prompts(), lambda reply: unusable(reply, characters))):
+    for at, reply in enumerate(model.replies(prompts(), unusable)):
         said[asked[at]] = reply
     return said
 
@@ -92,7 +95,9 @@ def _described(workspace: Workspace) -> Compute:
             return FigureTask(workspace.path_of(raw), raw.media_type, figures, in_language(templates, language))
 
         tasks = (task(work, doc_id) for work in pending for doc_id in work.doc_ids)
-        said = said_of(tasks, model, workspace.settings.parsing, CHARACTERS)
+        said = said_of(
+            tasks, model, workspace.settings.parsing, CHARACTERS, reply_check(templates.values(), CHARACTERS)
+        )
         for work in pending:
             made: dict[str, object] = {}
             for doc_id in work.doc_ids:

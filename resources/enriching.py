@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import ModelError
-from pipelines.generated import cleaned, unusable
+from pipelines.generated import cleaned, runs_of, unusable
 from pipelines.indexing.contexts import chunk_contexts, context_prompt
 from pipelines.indexing.summaries import document_summary, summary_prompt, written
-from pipelines.ports import NoReply, Prompt, Reply
+from pipelines.ports import NoReply, Prompt, Reply, ReplyCheck
 from pipelines.prompts import PromptTemplate, in_language, templates_of
 from pipelines.records import FALLBACK, LLM, OFF, WAITING, ChunkContext, DocumentSummary, Failure
 from resources.stage_runner import Makeshift
@@ -118,7 +118,7 @@ def _bought(workspace: Workspace, stage: Enrichment) -> Compute:
                     yield from stage.prompts(work, doc_id, in_language(templates, language))
 
         done, total = 0, sum(len(work.doc_ids) for work in pending)
-        with closing(model.replies(prompts(), lambda reply: unusable(reply, stage.characters))) as replies:
+        with closing(model.replies(prompts(), reply_check(templates.values(), stage.characters))) as replies:
             for work in pending:
                 made: dict[str, Any] = {}
                 for doc_id in work.doc_ids:
@@ -136,6 +136,12 @@ def _bought(workspace: Workspace, stage: Enrichment) -> Compute:
                 yield made
 
     return run
+
+
+def reply_check(templates: Iterable[PromptTemplate], characters: int) -> ReplyCheck:
+    """Judges replies of about `characters` to prompts made from these templates."""
+    told = runs_of(*(text for template in templates for text in (template.system, template.user)))
+    return lambda reply: unusable(reply, characters, told)
 
 
 def require_answers(workspace: Workspace, said: Sequence[Any], model: Any) -> None:

@@ -69,8 +69,7 @@ def _overlaps(item: Any, spans: Sequence[Span]) -> bool:
 
 def _elements(chain: Chain, chunk: Chunk) -> dict[str, Any]:
     """The elements that the chunk's own text lies on, with the boxes that it lies in."""
-    units = [item for item in chain.rows("structural_chunks") if item.index in chunk.units]
-    figures = {item.element for item in units if item.block_type == DESCRIPTION}
+    figures = {item.element for item in _own_units(chain, chunk) if item.block_type == DESCRIPTION}
     rows: list[Element] = chain.rows("parsed_elements")
     found = [item for item in rows if item.index in figures or _overlaps(item, chunk.spans)]
     return {
@@ -92,9 +91,20 @@ def _elements(chain: Chain, chunk: Chunk) -> dict[str, Any]:
     }
 
 
+def _own_units(chain: Chain, chunk: Chunk) -> list[Any]:
+    return [item for item in chain.rows("structural_chunks") if item.index in chunk.units]
+
+
 def _units(chain: Chain, chunk: Chunk) -> dict[str, Any]:
-    units = [item for item in chain.rows("structural_chunks") if item.index in chunk.units]
+    units = _own_units(chain, chunk)
     return {"units": len(units), "block_types": dict(Counter(item.block_type for item in units))}
+
+
+def _figures(chain: Chain, chunk: Chunk) -> dict[str, Any]:
+    """What was said of the figures whose descriptions are text of the chunk."""
+    shown = {item.element for item in _own_units(chain, chunk) if item.block_type == DESCRIPTION}
+    rows = [item for item in chain.rows("figure_descriptions") if item.element in shown]
+    return {"figures": [{"element": item.element, **_generated(item)} for item in rows]}
 
 
 def _packed(chain: Chain, chunk: Chunk) -> dict[str, Any]:
@@ -172,6 +182,7 @@ def _vector(chain: Chain, chunk: Chunk) -> dict[str, Any]:
 
 _ABOUT: Mapping[str, Callable[[Chain, Chunk], dict[str, Any]]] = {
     "parsed_elements": _elements,
+    "figure_descriptions": _figures,
     "structural_chunks": _units,
     "packed_chunks": _packed,
     "chunks": _overlap,

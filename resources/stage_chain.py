@@ -11,6 +11,7 @@ from pipelines.fingerprint import bucket_of
 from pipelines.increments import DocumentState
 from pipelines.stages import MAKER, STAGES, Stage, stage_key
 from resources.index_build import INPUTS
+from resources.llm.replies import BOUGHT_TABLES
 from resources.sql_files import query
 from resources.stage_runner import rows_by_document
 
@@ -28,6 +29,8 @@ def _leading_to(stage: str) -> set[str]:
 
 WAY = tuple(name for name in STAGES if name in _leading_to("chunk_embeddings"))
 """The stages that a chunk's vector comes through, in order."""
+BOUGHT = frozenset(BOUGHT_TABLES)
+"""Of them, those whose text a language model may write."""
 
 
 def committed_at(row: ManifestRow | None) -> str | None:
@@ -128,7 +131,7 @@ class Chain:
             "run": state.run or None,
             "reason": state.reason or None,
             "committed_at": committed_at(row),
-            "cost": self._cost(name, table, state.run),
+            "cost": self._bought(name, state.run) if name in BOUGHT else self._cost(name, table, state.run),
         }
 
     def _table(self, table: str) -> dict[str, Any]:
@@ -147,6 +150,20 @@ class Chain:
                 self.problem("outdated", f"{stage.name} was made from another version of {table} than stands there")
             found.append({"table": table, "used": used, "now": now or None})
         return found
+
+    def _bought(self, name: str, run: str) -> dict[str, Any] | None:
+        """What the run that made the rows paid for replies of the stage: calls, tokens of prompts and
+        of replies together, cost, currency."""
+        spent = self.workspace.replies.costs_of_run(run) if run else []
+        own = [row for row in spent if row["stage"] == name]
+        if not own:
+            return None
+        return {
+            "calls": sum(row["calls"] for row in own),
+            "tokens": sum(row["prompt_tokens"] + row["completion_tokens"] for row in own),
+            "cost": sum(row["cost"] for row in own),
+            "currency": own[0]["currency"],
+        }
 
     def _cost(self, name: str, table: str, run: str) -> dict[str, Any] | None:
         """What the run that made the rows spent on the stage. This chunk's share is estimated: the mean

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
+from pipelines.indexing.figures import UNSEEN
 from pipelines.indexing.overlap import EVERY, Calibration
 
 if TYPE_CHECKING:
@@ -34,6 +35,23 @@ def document_warnings(workspace: Workspace) -> dict[str, list[dict[str, Any]]]:
         for doc_id, messages in said
         if messages and doc_id in raws
     }
+
+
+def figure_methods(workspace: Workspace) -> dict[str, dict[str, int]]:
+    """How descriptions of figures were come by, in the form of `IndexTables.methods`; Postgres holds none."""
+    counts = Counter(workspace.column("figure_descriptions", "method"))
+    return {"figure_descriptions": dict(sorted(counts.items()))} if counts else {}
+
+
+def figure_warnings(workspace: Workspace) -> list[dict[str, Any]]:
+    """The figures whose picture could not be shown to a model, and why: nobody reads them."""
+    raws = {raw.doc_id: raw for raw in workspace.raw_documents()}
+    columns = [workspace.column("figure_descriptions", name) for name in ("doc_id", "method", "note")]
+    return [
+        {"source": raws[doc_id].source, "uri": raws[doc_id].uri, "message": note}
+        for doc_id, method, note in zip(*columns, strict=True)
+        if method == UNSEEN and doc_id in raws
+    ]
 
 
 def overlap_rows(statistics: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -104,8 +122,11 @@ def status(workspace: Workspace) -> dict[str, Any]:
         "sources": sources(workspace),
         "counts": next((item for item in found if item["live"]), {}),
         "failures": [asdict(failure) for failure in failures.values()],
-        "warnings": [warning for warnings in document_warnings(workspace).values() for warning in warnings],
-        "enrichment": IndexTables(workspace.database, live).methods() if live else {},
+        "warnings": [
+            *(warning for warnings in document_warnings(workspace).values() for warning in warnings),
+            *figure_warnings(serving),
+        ],
+        "enrichment": {**IndexTables(workspace.database, live).methods(), **figure_methods(serving)} if live else {},
         "costs": [*catalog.costs(), *workspace.replies.costs()],
         "scores": catalog.scores(),
     }

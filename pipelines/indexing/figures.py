@@ -38,8 +38,8 @@ def _has_box(element: Element) -> bool:
 
 
 def image_hash_of(figure: Element) -> str:
-    """What tells its picture from others: the hash of its bytes; of a figure of a structural map, which has
-    none, its place."""
+    """What tells its picture from others: the hash of its bytes, or of the pages that it is cut out of
+    and its box; its place where a structural map beside another file than a PDF tells none."""
     return figure.metadata.get(IMAGE_HASH) or f"{figure.doc_id}:{figure.index}"
 
 

@@ -26,7 +26,7 @@ AT_ONCE = 64
 """Prompts that are looked up together."""
 OTHER_TEMPERATURE = 0.3
 """Of a second attempt where the first had none: the same request would get the same reply."""
-IN_FILES = frozenset({"summary", "context"})
+IN_FILES = frozenset({"summary", "context", "figure"})
 """Roles whose replies an index carries."""
 _LONGEST_FAREWELL_SECONDS = 10.0
 

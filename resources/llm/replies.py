@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from resources.parquet_tables import ParquetTables
 
-BOUGHT_TABLES = ("document_summaries", "chunk_contexts")
+BOUGHT_TABLES = ("document_summaries", "chunk_contexts", "figure_descriptions")
 """Tables whose rows carry the replies that they were made of."""
 _ROWS_AT_ONCE = 1000
 

@@ -8,13 +8,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from pipelines.errors import DocumentError
+from pipelines.fingerprint import combined
+from pipelines.indexing.pictures import FIGURE, IMAGE_HASH
 from pipelines.records import Block, BlockCell, Box, ParsedFile, Run
+from resources.hashes import content_hash
 from resources.parsers.element_schema import (
     OFF_PAGE_POINTS,
     PROPERTIES,
@@ -51,7 +55,25 @@ def parse(path: Path) -> ParsedFile:
         raise DocumentError(f"{path.name}: not valid JSON ({error}): write it again", "corrupt") from None
     except RecursionError:
         raise DocumentError(f"{path.name}: its JSON is nested too deeply to be a map", "corrupt") from None
-    return parse_map(values, path.name)
+    return _with_pictures_named(parse_map(values, path.name), path.with_name(path.name.removesuffix(f".{ORIGIN}")))
+
+
+def _with_pictures_named(parsed: ParsedFile, pages: Path) -> ParsedFile:
+    """Figures that are cut out of the pages of the PDF beside a map are named by it and their places: a map
+    that stayed as it was must not keep what was said of other pages."""
+    if pages.suffix.lower() != ".pdf" or not pages.is_file():
+        return parsed
+    boxes = [[run.box for run in block.runs if run.box] if block.kind == FIGURE else [] for block in parsed.blocks]
+    if not any(boxes):
+        return parsed
+    file = content_hash(pages)
+    blocks = (
+        replace(block, metadata={**block.metadata, IMAGE_HASH: combined([file, *map(repr, places)])})
+        if places
+        else block
+        for block, places in zip(parsed.blocks, boxes, strict=True)
+    )
+    return replace(parsed, blocks=tuple(blocks))
 
 
 def parse_map(values: Any, name: str) -> ParsedFile:

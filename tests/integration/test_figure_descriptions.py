@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.fakes import EmbeddingServer, Project, make_project
+from tests.fakes import EmbeddingServer, Project, make_project, run_command
 from tests.llm_server import Call, LlmServer, llm_server, says, status
 from tests.pictures import Colour, colour_of, data_url, illustrated_pdf, picture
+
+PROMPT = Path(__file__).parents[2] / "prompts" / "figure.en.md"
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
 
@@ -76,6 +79,18 @@ def test_a_picture_is_bought_once_found_by_what_it_shows_and_marked(
     ran = project.run("explain", hit["chunk_id"])
     assert ran.code == 0, ran.err
     assert re.search(r'"kind": "figure"', ran.out)
+    stages = {stage["stage"]: stage for stage in ran.json["stages"]}
+    (figure,) = stages["figure_descriptions"]["figures"]
+    assert (figure["text"], figure["method"], figure["model"]) == (SEEN["blue"], "llm", "seeing")
+    cost = stages["figure_descriptions"]["cost"]
+    (paid,) = [item for item in project.run("status").json["costs"] if item["stage"] == "figure_descriptions"]
+    assert cost["calls"] == paid["calls"] == 2 and cost["cost"] == paid["cost"]
+    assert cost["tokens"] == paid["prompt_tokens"] + paid["completion_tokens"] > 0
+    shown = run_command("explain", hit["chunk_id"], "--config", project.config).out
+    assert "2 calls" in shown and SEEN["blue"] in shown
+    other = project.hits("boats ships arrive pier", "--strategy", "lexical")[0]["chunk_id"]
+    stages = {stage["stage"]: stage for stage in project.run("explain", other).json["stages"]}
+    assert stages["figure_descriptions"]["figures"] == []
 
 
 def test_a_model_that_does_not_answer_leaves_the_text_searchable_and_is_asked_again(
@@ -96,3 +111,32 @@ def test_a_model_that_does_not_answer_leaves_the_text_searchable_and_is_asked_ag
     server.next(lambda call: says(described(call)))
     assert project.index()["documents"]["failed"] == []
     assert project.hits("northern harbour", "--strategy", "lexical")[0]["uri"] == "harbour.md"
+
+
+def test_status_counts_figures_and_names_those_that_nobody_could_be_shown(project: Project, server: LlmServer) -> None:
+    repeated = PROMPT.read_text(encoding="utf-8").partition("---")[0]
+    server.reply = lambda prompt: repeated  # type: ignore[assignment]
+    project.write("torn.md", f"# Torn\n\nHalf of it.\n\n![]({data_url(picture(BLUE)[:90])})\n")
+    project.index()
+    found = project.run("status").json
+    assert found["enrichment"]["figure_descriptions"] == {"fallback": 3, "unseen": 1}
+    (warning,) = [item for item in found["warnings"] if item["uri"] == "torn.md"]
+    assert warning["source"] == "docs" and "torn.md: figure 2" in warning["message"]
+    assert "figure_descriptions" in run_command("status", "--config", project.config).out
+
+
+def test_other_pages_under_the_map_that_they_had_are_looked_at_again(project: Project, server: LlmServer) -> None:
+    """The extractor's map stays; the PDF beside it is exchanged."""
+    box = {"page": 1, "x0": 100, "y0": 200, "x1": 340, "y1": 360}
+    figure = {"kind": "figure", "runs": [{"text": "", "box": box}]}
+    structure = {"version": 1, "elements": [{"kind": "paragraph", "text": "Ships arrive."}, figure]}
+    project.write("harbour.pdf.elements.json", json.dumps(structure))
+    server.next(*[lambda call: says(described(call))] * 9)
+    project.index()
+    assert project.hits("northern harbour", "--strategy", "lexical")[0]["uri"] == "harbour.pdf"
+    illustrated_pdf(project.docs / "harbour.pdf", ([(picture(RED), 100, 200, 240, 160)], []))
+    server.forget()
+    server.next(*[lambda call: says(described(call))] * 9)
+    assert project.index()["llm"]["calls"] == 1
+    lanterns = [hit for hit in project.hits("crimson lanterns", "--strategy", "lexical") if hit["uri"] == "harbour.pdf"]
+    assert [hit["text"] for hit in lanterns] == [SEEN["red"]]

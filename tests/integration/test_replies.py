@@ -15,7 +15,7 @@ import pytest
 
 from pipelines.errors import DatabaseError, SettingsError
 from pipelines.ports import NoReply, Prompt, Reply
-from pipelines.records import ChunkContext, DocumentSummary
+from pipelines.records import ChunkContext, DocumentSummary, FigureDescription
 from pipelines.schemas import to_table
 from pipelines.settings import Settings
 from resources.database import Database
@@ -569,6 +569,21 @@ def test_replies_are_taken_back_from_the_files_of_the_state(
     assert [row["calls"] for row in ReplyStore(database).costs()] == [1]
 
 
+def test_descriptions_of_figures_are_taken_back_too(server: LlmServer, database: Database, tmp_path: Path) -> None:
+    tables = ParquetTables(str(tmp_path / "parquet"))
+    made = language_model(settings(server, roles={"figure": {}}), "figure", ReplyStore(database, tables))
+    shown, refused, other = (Prompt("", "What is this?", 40, images=(image,)) for image in (b"one", b"two", b"three"))
+    kept = [
+        FigureDescription("doc", 0, 3, "a", "A map of the harbour.", "llm", MODEL, made.key_of(shown)),
+        FigureDescription("doc", 1, 5, "b", "", "fallback", MODEL, made.key_of(refused), "the model refused"),
+        FigureDescription("doc", 2, 7, "c", "", "unseen", note="an EMF drawing"),
+    ]
+    tables.write("figure_descriptions", "some-key", 1, to_table(FigureDescription, kept), {})
+    replies = list(made.replies([shown, refused, other], usable))
+    assert texts_of(replies) == ["A map of the harbour.", "unusable", words_about("What is this?")]
+    assert len(server.calls) == 1
+
+
 def test_files_are_looked_through_once_and_only_for_what_is_missing(
     server: LlmServer, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -578,13 +593,13 @@ def test_files_are_looked_through_once_and_only_for_what_is_missing(
     monkeypatch.setattr(tables, "files", lambda table: looked.append(table) or files(table))
     store = ReplyStore(database, tables)
     said(language_model(settings(server), "summary", store), "one")
-    assert looked == ["document_summaries", "chunk_contexts"]
+    assert looked == ["document_summaries", "chunk_contexts", "figure_descriptions"]
     said(language_model(settings(server), "summary", store), "two")
-    assert len(looked) == 2
+    assert len(looked) == 3
     said(language_model(settings(server), "summary", ReplyStore(database, tables)), "one", "two")
-    assert len(looked) == 2, "nothing was missing"
+    assert len(looked) == 3, "nothing was missing"
     said(language_model(settings(server), "answer", ReplyStore(database, tables)), "three")
-    assert len(looked) == 2, "no index carries answers"
+    assert len(looked) == 3, "no index carries answers"
 
 
 def test_an_embedded_server_is_shared_and_let_go_of(server: LlmServer, tmp_path: Path) -> None:

@@ -134,6 +134,30 @@ def test_the_embedded_text_is_shown_whole_with_what_it_cost() -> None:
     assert any("no model call in that run: the vectors were there before" in line for line in reused)
 
 
+def test_a_bought_text_is_shown_with_what_its_run_paid() -> None:
+    cost = {"calls": 1, "tokens": 1250, "cost": 0.0125, "currency": "EUR"}
+    text = {"text": "What it is about.", "method": "llm", "model": "writer", "reply": HASHES["b"], "note": ""}
+    made = stage("document_summaries", cost=cost, **text)
+    lines = block(explanation_shown(explanation(made)), "document_summaries")
+    assert [" ".join(line.split()) for line in lines[-4:]] == [
+        "cost 1 call, 1,250 tokens, 0.0125 EUR in that run",
+        "method llm of writer", "note –", "text What it is about.",
+    ]  # fmt: skip
+
+
+def test_each_figure_has_its_description_or_why_there_is_none() -> None:
+    text = {"text": "A map.", "method": "llm", "model": "seeing", "reply": HASHES["b"], "note": ""}
+    none = {"text": "", "method": "fallback", "model": "seeing", "reply": HASHES["c"], "note": "the model refused"}
+    figures = [{"element": 3, **text}, {"element": 8, **none}]
+    lines = block(explanation_shown(explanation(stage("figure_descriptions", figures=figures))), "figure_descriptions")
+    assert [" ".join(line.split()) for line in lines[-8:]] == [
+        "figure 3", "method llm of seeing", "note –", "text A map.",
+        "figure 8", "method fallback of seeing", "note the model refused", "text –",
+    ]  # fmt: skip
+    empty = block(explanation_shown(explanation(stage("figure_descriptions", figures=[]))), "figure_descriptions")
+    assert " ".join(empty[-1].split()) == "cost no model call in that run"
+
+
 def test_a_stale_document_and_problems_are_said() -> None:
     failed = stage(
         "parsed_elements", failed_fingerprint=HASHES["f"],

@@ -357,6 +357,26 @@ def test_a_change_of_either_file_is_seen(tmp_path: Path) -> None:
         parse_document(remapped, original, 512)
 
 
+def test_a_figure_is_named_by_the_pages_beside_its_map_and_its_place(tmp_path: Path) -> None:
+    pages = tmp_path / "a.pdf"
+
+    def names(path: Path, *places: dict[str, Any]) -> list[str | None]:
+        given = [
+            {"kind": "figure", "runs": [{"text": "", "box": place}], "metadata": {"kv.N": "1"}} for place in places
+        ]
+        blocks = element_map.parse(write(path, *given, paragraph())).blocks
+        assert "image_hash" not in blocks[-1].metadata and all(block.metadata["kv.N"] == "1" for block in blocks[:-1])
+        return [block.metadata.get("image_hash") for block in blocks[:-1]]
+
+    pages.write_bytes(b"%PDF-1.7 one")
+    beside, apart = tmp_path / "a.pdf.elements.json", tmp_path / "b.pdf.elements.json"
+    first, second = names(beside, box(), box(y0=25))
+    assert first and second and first != second
+    assert names(beside, box()) == [first] and names(apart, box()) == [None]
+    pages.write_bytes(b"%PDF-1.7 two")
+    assert names(beside, box()) not in ([first], [second])
+
+
 def test_patterns_speak_of_the_file_not_of_its_map(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("plain")
     write(tmp_path / "a.txt.elements.json", paragraph())

@@ -232,7 +232,7 @@ def test_a_picture_is_shown_once_however_many_documents_have_it(tmp_path: Path) 
         for path, template in ((broken, english), (first, english), (second, english), (second, ukrainian))
     ]
     model = Seeing()
-    said = said_of(tasks, model, ParsingSettings(), 300)
+    said = said_of(tasks, model, ParsingSettings(), 300, lambda reply: None)
     texts = {key: value.text if isinstance(value, Reply) else value for key, value in said.items()}
     expected = {
         (bytes_hash(picture(colour)), language): f"{language} {colour}"
