@@ -15,7 +15,7 @@ from resources.document_listing import listing_output, merged_listing
 from resources.embedders.specs import AUTO, MULTILINGUAL
 from resources.index_tables import IndexTables
 from resources.publishing import Built, judged
-from resources.status import document_warnings
+from resources.status import document_warnings, figure_warnings
 
 if TYPE_CHECKING:
     from resources.catalog import GenerationRow
@@ -129,7 +129,8 @@ def documents(workspace: Workspace, before: Served) -> dict[str, Any]:
     good = {doc_id: raw for doc_id, raw in raws.items() if doc_id not in failed}
     new = [doc_id for doc_id, raw in good.items() if before.get(doc_id) != raw.content_hash]
     added = sum(doc_id not in before for doc_id in new)
-    said = document_warnings(workspace) if new else {}
+    said, unseen = (document_warnings(workspace), figure_warnings(workspace)) if new else ({}, [])
+    places = {(raws[doc_id].source, raws[doc_id].uri) for doc_id in new}
     return {
         "listed": len(raws.keys() | failed),
         "added": added,
@@ -138,7 +139,10 @@ def documents(workspace: Workspace, before: Served) -> dict[str, Any]:
         "removed": sum(doc_id not in raws for doc_id in before),
         "failed": [{key: value for key, value in asdict(item).items() if key != "doc_id"} for item in failures],
         "skipped": [asdict(item) for item in workspace.skipped],
-        "warnings": [warning for doc_id in new for warning in said.get(doc_id, ())],
+        "warnings": [
+            *(warning for doc_id in new for warning in said.get(doc_id, ())),
+            *(warning for warning in unseen if (warning["source"], warning["uri"]) in places),
+        ],
     }
 
 

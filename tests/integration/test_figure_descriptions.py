@@ -117,11 +117,13 @@ def test_status_counts_figures_and_names_those_that_nobody_could_be_shown(projec
     repeated = PROMPT.read_text(encoding="utf-8").partition("---")[0]
     server.reply = lambda prompt: repeated  # type: ignore[assignment]
     project.write("torn.md", f"# Torn\n\nHalf of it.\n\n![]({data_url(picture(BLUE)[:90])})\n")
-    project.index()
+    said = project.index()["documents"]["warnings"]
     found = project.run("status").json
     assert found["enrichment"]["figure_descriptions"] == {"fallback": 3, "unseen": 1}
     (warning,) = [item for item in found["warnings"] if item["uri"] == "torn.md"]
     assert warning["source"] == "docs" and "torn.md: figure 2" in warning["message"]
+    assert warning in said
+    assert project.index()["documents"]["warnings"] == []
     assert "figure_descriptions" in run_command("status", "--config", project.config).out
 
 
