@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 from psycopg import sql
+from reply_data import settings
 
 from resources.catalog import Catalog
 from resources.database import Database
+from resources.llm.factory import language_model
+from resources.llm.model import BoughtModel
+from resources.llm.replies import ReplyStore
 from resources.postgres_server import PostgresServer
 from tests.fakes import EmbeddingServer, embedding_server, kept_workers
+from tests.llm_server import LlmServer, llm_server
 
 _numbers = itertools.count(1)
 
@@ -83,3 +89,35 @@ def endpoint() -> Iterator[EmbeddingServer]:
     """An embeddings endpoint on loopback that records what it is asked for."""
     with embedding_server() as server:
         yield server
+
+
+# ---------------------------------------------------------------- language models
+
+
+@pytest.fixture
+def server() -> Iterator[LlmServer]:
+    with llm_server() as made:
+        yield made
+
+
+@pytest.fixture
+def store(database: Database) -> ReplyStore:
+    return ReplyStore(database)
+
+
+@pytest.fixture
+def slept() -> list[float]:
+    return []
+
+
+@pytest.fixture
+def model(server: LlmServer, store: ReplyStore, slept: list[float]) -> Callable[..., BoughtModel]:
+    """Makes a model that records its pauses in place of waiting."""
+
+    def make(run_id: str = "run", retry_rejected: bool = False, stage: str = "", **values: Any) -> BoughtModel:
+        return language_model(
+            settings(server, **values), "summary", store, run_id=run_id, generation=7, stage=stage,
+            retry_rejected=retry_rejected, sleep=slept.append,
+        )  # fmt: skip
+
+    return make

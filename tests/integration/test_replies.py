@@ -1,4 +1,4 @@
-"""Replies of language models: bought once, kept as they come, and what follows every fault of an endpoint."""
+"""Replies of language models: bought once, kept as they come, and found again."""
 
 from __future__ import annotations
 
@@ -7,104 +7,33 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from reply_data import prompts, rows, said, settings, texts_of, usable
 
-from pipelines.errors import DatabaseError, SettingsError
-from pipelines.ports import NoReply, Prompt, Reply
+from pipelines.errors import DatabaseError
+from pipelines.ports import Prompt, Reply
 from pipelines.records import ChunkContext, DocumentSummary, FigureDescription
 from pipelines.schemas import to_table
-from pipelines.settings import Settings
 from resources.database import Database
 from resources.llm import model as module
-from resources.llm.endpoint import Completion
 from resources.llm.factory import language_model
-from resources.llm.limits import Limits
 from resources.llm.model import BoughtModel
-from resources.llm.replies import Account, ReplyStore
+from resources.llm.replies import ReplyStore
 from resources.parquet_tables import ParquetTables
 from tests.llm_server import (
     MODEL,
     LlmServer,
-    cut,
-    cut_short,
-    empty,
     first_token,
     hang,
-    junk,
-    llm_server,
-    refusal,
-    reset,
     says,
-    status,
-    too_many,
     words_about,
 )
 
 pytestmark = pytest.mark.integration
-
-PRICES = {MODEL: {"prompt": 1_000_000.0, "completion": 2_000_000.0}}
-"""One for a prompt token, two for a token of the reply."""
-ACCOUNT = Account("stage", MODEL, "run", 1, "USD")
-
-
-@pytest.fixture
-def server() -> Iterator[LlmServer]:
-    with llm_server() as made:
-        yield made
-
-
-@pytest.fixture
-def store(database: Database) -> ReplyStore:
-    return ReplyStore(database)
-
-
-def settings(server: LlmServer, **values: Any) -> Settings:
-    return Settings(llm={"base_url": server.url, "model": MODEL, "prices": PRICES, **values})
-
-
-@pytest.fixture
-def slept() -> list[float]:
-    return []
-
-
-@pytest.fixture
-def model(server: LlmServer, store: ReplyStore, slept: list[float]) -> Callable[..., BoughtModel]:
-    """Makes a model that records its pauses in place of waiting."""
-
-    def make(run_id: str = "run", retry_rejected: bool = False, stage: str = "", **values: Any) -> BoughtModel:
-        return language_model(
-            settings(server, **values), "summary", store, run_id=run_id, generation=7, stage=stage,
-            retry_rejected=retry_rejected, sleep=slept.append,
-        )  # fmt: skip
-
-    return make
-
-
-def prompts(*texts: str) -> list[Prompt]:
-    return [Prompt("Be short.", text, 40) for text in texts]
-
-
-def usable(reply: Reply) -> str | None:
-    if reply.finish == "length":
-        return "cut short"
-    return "refused" if "sorry" in reply.text else None if reply.text else "empty"
-
-
-def said(model: BoughtModel, *texts: str, check: Callable[[Reply], str | None] = usable) -> list[Reply | NoReply]:
-    return list(model.replies(prompts(*texts), check))
-
-
-def texts_of(replies: Sequence[Reply | NoReply]) -> list[str]:
-    return [reply.text if isinstance(reply, Reply) else reply.code for reply in replies]
-
-
-def rows(database: Database, columns: str) -> list[tuple[Any, ...]]:
-    with database.connect() as connection:
-        return connection.execute(f"SELECT {columns} FROM pincite.llm_replies ORDER BY at, key").fetchall()  # type: ignore[arg-type]
 
 
 # ---------------------------------------------------------------- bought once
@@ -217,198 +146,6 @@ def test_prompts_are_taken_lazily_in_the_callers_thread(server: LlmServer, model
 
 def test_no_prompts_are_no_replies(server: LlmServer, model: Callable[..., BoughtModel]) -> None:
     assert said(model()) == []
-
-
-# ---------------------------------------------------------------- faults that pass
-
-
-@pytest.mark.parametrize("fault", [status(500), status(503), status(408), cut(), reset(), too_many(0)])
-def test_a_fault_that_passes_costs_a_retry(server: LlmServer, model: Callable[..., BoughtModel], fault: Any) -> None:
-    server.next(fault, fault)
-    made = model()
-    assert texts_of(said(made, "one")) == [words_about("one")]
-    assert len(server.calls) == 3
-    assert made.spent.calls == 1
-
-
-def test_retry_after_is_honoured_by_all_calls(server: LlmServer, store: ReplyStore) -> None:
-    now = [1000.0]
-
-    def sleep(seconds: float) -> None:
-        now[0] += seconds
-
-    llm = settings(server, concurrency=1).llm
-    made = BoughtModel(llm.role("summary"), llm, store, ACCOUNT, Limits(0, 0, lambda: now[0]), sleep=sleep)
-    server.next(too_many(20), too_many(30))
-    assert texts_of(said(made, "one", "two")) == [words_about("one"), words_about("two")]
-    assert now == [1050.0]
-    assert len(server.calls) == 4
-
-
-def test_a_call_that_hangs_is_made_again(server: LlmServer, model: Callable[..., BoughtModel]) -> None:
-    server.next(hang())
-    assert texts_of(said(model(timeout_seconds=0.3), "one")) == [words_about("one")]
-
-
-# ---------------------------------------------------------------- an endpoint that is dead
-
-
-def test_an_endpoint_that_answers_nobody_is_left_alone(
-    server: LlmServer, model: Callable[..., BoughtModel], database: Database
-) -> None:
-    server.reply = lambda prompt: status(500)
-    made = model(concurrency=1, retries=1)
-    numbers = [str(number) for number in range(100)]
-    replies = said(made, *numbers)
-    assert {reply.code for reply in replies if isinstance(reply, NoReply)} == {"unreachable"}
-    assert len(replies) == 100
-    assert len(server.calls) == 6
-    assert "the next run asks again" in replies[-1].message  # type: ignore[union-attr]
-    assert made.gave_up
-    assert said(made, "more")[0] == NoReply("unreachable", replies[-1].message, made.key_of(*prompts("more")))  # type: ignore[union-attr]
-    assert rows(database, "key") == []
-    server.reply = words_about
-    assert texts_of(said(model(run_id="next"), *numbers)) == [words_about(text) for text in numbers]
-
-
-def test_without_a_run_every_question_hopes_anew(server: LlmServer, model: Callable[..., BoughtModel]) -> None:
-    server.reply = lambda prompt: status(401)
-    made = model(run_id="")
-    assert texts_of(said(made, "one")) == ["rejected"]
-    assert texts_of(said(made, "one")) == ["rejected"]
-    assert len(server.calls) == 2
-
-
-def test_a_wrong_key_ends_the_run_and_is_not_shown(
-    server: LlmServer, model: Callable[..., BoughtModel], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong-and-secret")
-    server.required_key = "right"
-    replies = said(model(concurrency=1), "one", "two", "three")
-    assert texts_of(replies) == ["rejected"] * 3
-    assert len(server.calls) == 1
-    assert "OPENAI_API_KEY" in replies[0].message  # type: ignore[union-attr]
-    assert "sk-wrong" not in repr(replies)
-
-
-def test_a_request_that_is_refused_ends_no_other(server: LlmServer, model: Callable[..., BoughtModel]) -> None:
-    server.reply = lambda prompt: status(400, "too long") if prompt == "two" else words_about(prompt)
-    assert texts_of(said(model(concurrency=1), "one", "two", "three")) == [
-        words_about("one"), "rejected", words_about("three"),
-    ]  # fmt: skip
-
-
-# ---------------------------------------------------------------- replies that cannot be used
-
-
-@pytest.mark.parametrize("bad", [refusal(), empty(), cut_short(), junk(), says(None)])
-def test_what_cannot_be_used_is_asked_for_again(
-    server: LlmServer, model: Callable[..., BoughtModel], database: Database, bad: Any
-) -> None:
-    server.next(bad)
-    made = model()
-    assert texts_of(said(made, "one")) == [words_about("one")]
-    assert [call.body["temperature"] for call in server.calls] == [0.0, module.OTHER_TEMPERATURE]
-    assert made.spent.calls == 2
-    ((text, rejected, attempts, cost),) = rows(database, "text, rejected, attempts, cost")
-    assert (text, rejected, attempts) == (words_about("one"), None, 2)
-    assert cost == made.spent.cost
-
-
-@pytest.mark.parametrize("temperature", [None, 0.7])
-def test_a_warm_model_is_asked_again_as_before(
-    server: LlmServer, model: Callable[..., BoughtModel], temperature: float | None
-) -> None:
-    server.next(empty())
-    said(model(temperature=temperature), "one")
-    assert [call.body.get("temperature") for call in server.calls] == [temperature] * 2
-
-
-def test_a_model_that_always_refuses_is_remembered(
-    server: LlmServer, model: Callable[..., BoughtModel], database: Database
-) -> None:
-    server.reply = lambda prompt: refusal() if prompt == "one" else words_about(prompt)
-    made = model()
-    (refused, fine) = said(made, "one", "two")
-    assert refused == NoReply("unusable", "refused", made.key_of(*prompts("one")))
-    assert texts_of([fine]) == [words_about("two")]
-    assert server.prompts.count("one") == 3
-    assert rows(database, "text, rejected, attempts, prompt_tokens")[-1] == (None, "refused", 3, 30)
-    server.forget()
-    again = model(run_id="later")
-    assert said(again, "one") == [refused]
-    assert (server.prompts, again.spent.cached) == ([], 1)
-
-
-def test_what_was_rejected_is_bought_again_when_asked_for(
-    server: LlmServer, model: Callable[..., BoughtModel], database: Database
-) -> None:
-    server.reply = lambda prompt: refusal()
-    said(model(), "one")
-    server.forget()
-    made = model(retry_rejected=True)
-    assert texts_of(said(made, "one")) == ["unusable"]
-    assert texts_of(said(made, "one")) == ["unusable"]
-    assert len(server.calls) == 3, "once in a run"
-    server.reply = words_about
-    assert texts_of(said(model(retry_rejected=True), "one")) == [words_about("one")]
-    assert texts_of(said(model(), "one")) == [words_about("one")]
-    assert rows(database, "rejected, attempts") == [(None, 7)]
-
-
-def test_a_kept_reply_that_no_longer_passes_counts_as_an_attempt(
-    server: LlmServer, model: Callable[..., BoughtModel]
-) -> None:
-    said(model(), "one")
-    server.forget()
-    strict = said(model(), "one", check=lambda reply: "too plain")
-    assert strict[0] == NoReply("unusable", "too plain", strict[0].key)
-    assert len(server.calls) == 2
-    server.forget()
-    assert texts_of(said(model(), "one")) == ["unusable"]
-    assert server.calls == []
-
-
-def test_attempts_of_a_run_that_was_stopped_count(
-    server: LlmServer, model: Callable[..., BoughtModel], store: ReplyStore
-) -> None:
-    made = model()
-    key = made.key_of(*prompts("one"))
-    store.add(key, Completion(Reply("I am sorry"), 10, 3), 16.0, ACCOUNT)
-    server.reply = lambda prompt: refusal()
-    assert texts_of(said(made, "one")) == ["unusable"]
-    assert len(server.calls) == 2
-
-
-# ---------------------------------------------------------------- budget
-
-
-def test_a_run_spends_no_more_than_allowed(server: LlmServer, model: Callable[..., BoughtModel]) -> None:
-    # A call is estimated at about 110 (26 prompt tokens, 40 of a reply at twice the price), and costs 24.
-    made = model(concurrency=1, max_cost=200.0)
-    replies = said(made, *[str(number) for number in range(20)])
-    (code,) = {reply.code for reply in replies if isinstance(reply, NoReply)}
-    assert code == "budget"
-    assert "llm.max_cost (200 USD)" in replies[-1].message  # type: ignore[union-attr]
-    assert 100 < made.spent.cost <= 200
-    assert made.spent.calls == len(server.calls)
-    server.forget()
-    said(model(max_cost=200.0, stage="other"), "new")
-    assert server.calls == [], "the run's models share it"
-    assert texts_of(said(model(run_id="next", max_cost=200.0), "new")) == [words_about("new")]
-
-
-def test_a_budget_counts_what_the_run_spent_in_another_process(
-    server: LlmServer, database: Database, model: Callable[..., BoughtModel]
-) -> None:
-    ReplyStore(database).add("key", Completion(Reply("text"), 10, 3), 150.0, ACCOUNT)
-    assert texts_of(said(model(max_cost=200.0), "one")) == ["budget"]
-
-
-def test_a_budget_needs_a_price(model: Callable[..., BoughtModel]) -> None:
-    with pytest.raises(SettingsError, match=r"llm\.max_cost.*llm\.prices has no price for the model 'fake-model'"):
-        model(max_cost=1.0, prices={})
-    model(run_id="", max_cost=1.0, prices={})
 
 
 # ---------------------------------------------------------------- ends
