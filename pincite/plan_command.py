@@ -47,7 +47,7 @@ def plan_shown(result: dict[str, Any]) -> str:
         cost, most = f"{result['cost']:.4f} {result['currency']}", result["most"]
         lines += [
             rows(table, head),
-            f"{result['calls']} calls, {cost} at most where every reply can be used; {most['calls']} calls, "
+            f"calls: {result['calls']}, {cost} at most where every reply can be used; {most['calls']}, "
             f"{most['cost']:.4f} {result['currency']} if every reply had to be asked for again as often as may be",
         ]
     else:
