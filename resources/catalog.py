@@ -93,6 +93,15 @@ def add_statistics(connection: Connection[Any], number: int, statistics: Mapping
     return GenerationRow(*row)
 
 
+def source_moved(name: str, known: str, root: str) -> SourceError:
+    """A name that is known with another folder."""
+    return SourceError(
+        f"source {name!r} is known with the folder {known}, not {root}. Give the new folder a name of its "
+        f"own with --source NAME={root}, or forget the old one with `pincite sources remove {name}`",
+        "source_moved",
+    )
+
+
 class Catalog:
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -108,11 +117,7 @@ class Catalog:
             connection.execute(query("catalog", "remember_source"), values)
             known = connection.execute(query("catalog", "source_root"), {"name": name}).fetchone()
         if known is not None and known[0] != root:
-            raise SourceError(
-                f"source {name!r} is known with the folder {known[0]}, not {root}. Give the new folder a name of its "
-                f"own with --source NAME={root}, or forget the old one with `pincite sources remove {name}`",
-                "source_moved",
-            )
+            raise source_moved(name, known[0], root)
 
     def sources(self) -> list[SourceRow]:
         return [SourceRow(*row) for row in self._rows("sources")]

@@ -6,10 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from pipelines.errors import SourceError
 from pipelines.fingerprint import bucket_of
 from pipelines.records import Failure
-from resources.catalog import GenerationRow, ManifestRow, SourceRow
+from resources.catalog import GenerationRow, ManifestRow, SourceRow, source_moved
 from resources.parquet_tables import ParquetTables
 
 if TYPE_CHECKING:
@@ -56,11 +55,7 @@ class PlannedCatalog:
     def remember_source(self, name: str, root: str, settings: Mapping[str, Any]) -> None:
         known = next((row for row in self.sources() if row.name == name), None)
         if known and known.root != root:
-            raise SourceError(
-                f"source {name!r} is known with the folder {known.root}, not {root}; give the new folder a name of "
-                f"its own with --source NAME={root}",
-                "source_moved",
-            )
+            raise source_moved(name, known.root, root)
         self._sources[name] = SourceRow(name, root, settings, datetime.now(UTC), None)
 
     def manifest_of(self, table: str, key: str) -> dict[int, ManifestRow]:

@@ -138,6 +138,15 @@ def test_the_plan_says_before_what_the_run_buys_after(made: Made) -> None:
     }
 
 
+def test_a_plan_refuses_the_folder_that_a_run_would_refuse(project: Project, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    told = [
+        project.run(command, "--source", f"docs={tmp_path / 'other'}").json["error"] for command in ("plan", "index")
+    ]
+    assert told[0] == told[1]
+    assert told[0]["code"] == "source_moved"
+
+
 def test_costs_are_kept_by_stage_and_generation(made: Made) -> None:
     project, _, result, *_ = made
     costs = [item for item in project.run("status").json["costs"] if item.get("calls")]
