@@ -33,6 +33,17 @@ class TextEmbedder(Protocol):
 
     def queries(self, texts: Sequence[str]) -> Vectors: ...
 
+    @property
+    def pools(self) -> bool:
+        """Whether `pooled` can be asked: the vector of a text is the mean of those of its tokens."""
+
+    def pooled(
+        self, texts: Sequence[str], spans: Sequence[Sequence[tuple[int, int]]], progress: Progress | None = None
+    ) -> Vectors:
+        """One unit vector for each span of characters of each text, in order, shape (spans of all, dimension):
+        the mean of its tokens' vectors as they come out of the encoding of the whole text (Guenther et al.,
+        Late chunking, 2024)."""
+
 
 class CountingEmbedder(TextEmbedder, Protocol):
     """An embedder of a generation: it says what it has embedded so far."""
@@ -131,8 +142,33 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class Anchor:
+    """A sentence that the question was found to be near to; `score` is their cosine."""
+
+    sentence_id: str
+    text: str
+    source: str
+    page: int | None
+    boxes: tuple[Box, ...]
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """How the sentence route came to a paragraph. edge: `anchor` where it holds `anchors`; else `next`, `previous`
+    or `related`, by which the sentence `via` (an anchor's id) leads to it, with the `similarity` of a link."""
+
+    paragraph_id: str
+    edge: str
+    anchors: tuple[Anchor, ...] = ()
+    via: str = ""
+    similarity: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Passage:
-    """A chunk as a reader sees it, with what rerankers need."""
+    """A chunk as a reader sees it, with what rerankers need. Where the sentence route `reached` it, text, boxes,
+    pages and spans are those of one paragraph of the chunk."""
 
     chunk_id: str
     doc_id: str
@@ -155,6 +191,7 @@ class Passage:
     previous_id: str | None
     next_id: str | None
     context_method: str = "extractive"
+    reached: Reached | None = None
 
 
 class SearchIndex(Protocol):

@@ -9,7 +9,9 @@ from pydantic import Field, field_validator, model_validator
 
 from pipelines.section import Section
 
-StrategyName = Literal["dense", "lexical", "hybrid", "hyde", "hyde+hybrid", "multi-query", "multi-query+hybrid"]
+StrategyName = Literal[
+    "dense", "lexical", "hybrid", "hyde", "hyde+hybrid", "multi-query", "multi-query+hybrid", "sentence", "auto"
+]
 RerankerName = Literal["none", "weighted", "evidence", "cross-encoder", "logprob", "listwise"]
 FusionName = Literal["weighted-score", "reciprocal-rank"]
 
@@ -35,6 +37,20 @@ class WeightedSettings(Section):
         if not any(self.model_dump().values()):
             raise ValueError("at least one weight must be above 0")
         return self
+
+
+class SentenceRouteSettings(Section):
+    """The strategy `sentence`: the nearest sentences, what stands around them, and the choice among it."""
+
+    anchors: int = Field(5, ge=1, le=100, description="Best sentences that are expanded.")
+    steps: int = Field(2, ge=0, le=10, description="Sentences before and after an anchor that are looked at.")
+    coherence: float = Field(
+        1.5, ge=0, description="Added where several anchors share a paragraph, and where they are consecutive."
+    )
+    keywords: float = Field(1.0, ge=0, description="Weight of the words that a paragraph shares with the question.")
+    mixing: float = Field(0.1, ge=0, description="Taken off where a paragraph's anchors are of different kinds.")
+    least_confidence: float = Field(0.5, ge=0, le=1, description="Sentences below it are not ranked.")
+    per_document: int = Field(3, ge=1, description="Most passages of one document while others are to be had.")
 
 
 class CrossEncoderSettings(Section):
@@ -65,6 +81,7 @@ class QuerySettings(Section):
     )
     fusion_weights: FusionWeights = FusionWeights()
     weighted: WeightedSettings = WeightedSettings()
+    sentence: SentenceRouteSettings = SentenceRouteSettings()
     cross_encoder: CrossEncoderSettings = CrossEncoderSettings()
     context_passages: int = Field(3, ge=1, le=50, description="Best hits that an answer is made from.")
     context_tokens: int = Field(2000, ge=16, description="Most tokens of the passages that an answer is made from.")

@@ -27,9 +27,19 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
+class Stop:
+    """Where in a line a sentence may end: `at` is the offset of what follows, in the place's own text;
+    `x_end` and `x_start` are the right edge of the character before and the left edge of the one after."""
+
+    at: int
+    x_end: float
+    x_start: float
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """Where a stretch of the body stands in the source: a page and box, offsets of the decoded
-    source text, or a locator such as `Sheet1!A2:C2` or `slide 3`."""
+    source text, or a locator such as `Sheet1!A2:C2` or `slide 3`. `stops` are in order."""
 
     start: int
     end: int
@@ -37,6 +47,7 @@ class Place:
     source_start: int | None = None
     source_end: int | None = None
     locator: str | None = None
+    stops: tuple[Stop, ...] = ()
 
 
 # ---------------------------------------------------------------- what a parser gives
@@ -48,7 +59,8 @@ class Run:
 
     `text` is as the source has it, uncleaned. Successive runs of a block are joined by one
     space, or directly when `joined` is true (a word divided at the end of the line; the hyphen
-    is already removed if it was only a line-end hyphen)."""
+    is already removed if it was only a line-end hyphen). `gaps` are the (x_end, x_start) of the places in
+    the line where a sentence may end, from left to right."""
 
     text: str
     box: Box | None = None
@@ -56,6 +68,7 @@ class Run:
     source_end: int | None = None
     locator: str | None = None
     joined: bool = False
+    gaps: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +254,8 @@ class Chunk:
 @dataclass(frozen=True, slots=True)
 class Sentence:
     """The finer unit. `start` and `length` are characters of the chunk's own text;
-    `chunk.text[start:start + length] == text`."""
+    `chunk.text[start:start + length] == text`. `paragraph_start` and `paragraph_length` likewise are those of
+    its paragraph, or of the part of it that the chunk holds, and `paragraph_span` that part's place in the body."""
 
     doc_id: str
     index: int
@@ -256,10 +270,26 @@ class Sentence:
     length: int
     paragraph_id: str
     paragraph: str
+    paragraph_start: int
+    paragraph_length: int
+    paragraph_span: Span
     section_id: str
     section_path: tuple[str, ...]
     previous_id: str | None
     next_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FilteredSentence:
+    """What a noise rule, named by `rule`, left out of the skeleton; other fields as of Sentence."""
+
+    doc_id: str
+    index: int
+    chunk_id: str
+    start: int
+    length: int
+    text: str
+    rule: str
 
 
 OFF, EXTRACTIVE, LLM, FALLBACK, WAITING = "off", "extractive", "llm", "fallback", "waiting"

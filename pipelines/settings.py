@@ -70,7 +70,22 @@ class ChunkingSettings(Section):
 class SentenceSettings(Section):
     min_characters: int = Field(3, ge=1, description="Shorter sentences are not made.")
     min_words: int = Field(1, ge=1, description="Sentences of fewer words are not made.")
-    related_floor: float = Field(0.90, gt=0, le=1, description="Least cosine of a RELATED_TO link.")
+    min_confidence: float = Field(
+        0.0, ge=0, le=1, description="Sentences of elements that the parser is less sure of (OCR) are not made."
+    )
+    form_labels: bool = Field(True, description="Leave out labels of forms, such as `Name: ____`.")
+    embedded: Literal["blended", "pooled", "header-chain", "bare"] = Field(
+        "blended",
+        description="What is searched for a sentence: the mean of its vector and its chunk's; its tokens out of the "
+        "encoding of its whole chunk; the sentence after its headings; or the sentence alone.",
+    )
+    related_floor: float = Field(
+        0.90, gt=0, le=1, description="Least cosine of a RELATED_TO link; 0.05 less where there would be none."
+    )
+    related_floors: dict[str, float] = Field(
+        {"multilingual-small": 0.95},
+        description="The same by the name of the embedder, where its cosines stand elsewhere.",
+    )
     related_most: int = Field(2, ge=0, le=2, description="Most RELATED_TO links from one sentence.")
 
 

@@ -126,10 +126,10 @@ def _stages() -> tuple[Stage, ...]:
         Stage(
             "sentences",
             sentences.VERSION,
-            {"sentences": records.Sentence},
+            {"sentences": records.Sentence, "filtered_sentences": records.FilteredSentence},
             ("chunks", "parsed_documents", "parsed_elements", "structural_chunks"),
             lambda s, r: {
-                **_settings(s, "sentences", "min_characters", "min_words"),
+                **_settings(s, "sentences", "min_characters", "min_words", "min_confidence", "form_labels"),
                 "sentence_models": r.sentence_models,
             },
         ),
@@ -157,9 +157,9 @@ def _stages() -> tuple[Stage, ...]:
         Stage(
             "sentence_embeddings",
             embeddings.VERSION,
-            {"sentence_embeddings": records.Embedding},
-            ("sentences",),
-            lambda s, r: {"embedder": r.embedder},
+            {"sentence_embeddings": records.Embedding, "sentence_search_embeddings": records.Embedding},
+            ("sentences", "chunks", "chunk_embeddings"),
+            lambda s, r: {"embedder": r.embedder, **_settings(s, "sentences", "embedded")},
         ),
         Stage(
             "sentence_links",

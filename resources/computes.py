@@ -5,13 +5,13 @@ Each is a function from works to outcomes, as resources/stage_runner.py runs the
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import ModelError
 from pipelines.fingerprint import text_hash
-from pipelines.indexing.embeddings import embedded_text
+from pipelines.indexing.embeddings import embedded_text, sentence_text
 from pipelines.indexing.overlap import CONDITIONAL, UNCONDITIONAL, with_overlap, with_own_overlap
 from pipelines.indexing.packed_chunks import packed_chunks
 from pipelines.indexing.sentences import NoiseRules, sentences
@@ -26,7 +26,7 @@ from resources.stage_runner import per_document
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipelines.ports import Progress, SentenceSplitter, TextEmbedder
+    from pipelines.ports import Progress, SentenceSplitter, TextEmbedder, Vectors
     from pipelines.records import RawDocument
     from resources.parser_pool import ParserPool
     from resources.stage_runner import Compute, Outcome, Work
@@ -48,7 +48,7 @@ def compute_of(workspace: Workspace, stage: str) -> Compute:
     if stage == "chunk_contexts":
         return enriching.contexts(workspace)
     if stage == "sentences":
-        return split_sentences(workspace.worker.split, settings, workspace.dropped)
+        return split_sentences(workspace.worker.split, settings)
     return per_document(
         {
             "structural_chunks": lambda: divide(settings),
@@ -135,10 +135,9 @@ def overlap(
     return run
 
 
-def split_sentences(
-    split: SentenceSplitter, settings: Settings, dropped: Counter[str]
-) -> Callable[[Iterator[Work]], Iterator[Outcome]]:
-    rules = NoiseRules(settings.sentences.min_characters, settings.sentences.min_words)
+def split_sentences(split: SentenceSplitter, settings: Settings) -> Callable[[Iterator[Work]], Iterator[Outcome]]:
+    chosen = settings.sentences
+    rules = NoiseRules(chosen.min_characters, chosen.min_words, chosen.min_confidence, chosen.form_labels)
 
     def run(works: Iterator[Work]) -> Iterator[Outcome]:
         for work in works:
@@ -152,8 +151,7 @@ def split_sentences(
                     split,
                     rules,
                 )
-                dropped.update(noise)
-                made[doc_id] = {"sentences": found}
+                made[doc_id] = {"sentences": found, "filtered_sentences": noise}
             yield made
 
     return run
@@ -182,11 +180,41 @@ def sentence_items(work: Work) -> Items:
     ]
 
 
+def placed_items(work: Work) -> Items:
+    """Sentences after the headings of their chunk."""
+    items: Items = []
+    for doc_id in work.doc_ids:
+        chunks = {chunk.chunk_id: chunk for chunk in work.all("chunks", doc_id)}
+        for sentence in work.all("sentences", doc_id):
+            text = sentence_text(chunks[sentence.chunk_id], sentence)
+            items.append((doc_id, sentence.index, sentence.sentence_id, text))
+    return items
+
+
+def whole(table: str, items_of: Callable[[Work], Items]) -> Embedded:
+    """Texts that are embedded as they are."""
+    return Embedded(table, items_of, lambda embedder, texts, progress: embedder.passages(texts, progress))
+
+
+def sentence_vectors(form: str) -> tuple[Embedded, ...]:
+    """The bare sentences, which links are made from, and what is searched for them."""
+    searched = placed_items if form == "header-chain" else sentence_items
+    return whole("sentence_embeddings", sentence_items), whole("sentence_search_embeddings", searched)
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """One table of vectors: what stands in it, and how distinct texts become vectors, one each."""
+
+    table: str
+    items_of: Callable[[Work], Items]
+    vectors: Callable[[TextEmbedder, Sequence[str], Progress], Vectors]
+
+
 def embed(
-    table: str,
-    items_of: Callable[[Work], Items],
+    kinds: Sequence[Embedded],
     embedder: Callable[[], TextEmbedder],
-    known: KnownVectors,
+    known: Mapping[str, KnownVectors],
     progress: Progress,
 ) -> Callable[[Iterator[Work]], Iterable[Outcome]]:
     """Embeds every distinct text once; a text that any committed table of the same model holds is
@@ -194,21 +222,27 @@ def embed(
 
     def run(works: Iterator[Work]) -> Iterator[Outcome]:
         pending = list(works)
-        listed = [items_of(work) for work in pending]
-        distinct = {item[3] for items in listed for item in items}
-        known.seek(distinct)
-        done, total = 0, len(distinct)
-        for work, items in zip(pending, listed, strict=True):
-            fresh = known.missing(list(dict.fromkeys(item[3] for item in items)))
-            if fresh:
-                known.add(fresh, embedder().passages(fresh, _share(progress, done, len(fresh), total)))
-            done += len(fresh)
-            made: dict[str, Any] = {doc_id: {table: []} for doc_id in work.doc_ids}
-            for doc_id, index, item_id, text in items:
-                vector = known.vector(text)
-                if not (abs(float(vector @ vector) - 1.0) < 0.01):
-                    raise ModelError(f"{table}: the model gave no unit vector for {item_id} of {doc_id}", "vector")
-                made[doc_id][table].append(Embedding(doc_id, index, item_id, text_hash(text), vector))
+        listed = [[kind.items_of(work) for kind in kinds] for work in pending]
+        total = done = 0
+        for number, kind in enumerate(kinds):
+            distinct = {item[3] for items in listed for item in items[number]}
+            known[kind.table].seek(distinct)
+            total += len(distinct)
+        for work, by_kind in zip(pending, listed, strict=True):
+            made: dict[str, Any] = {doc_id: {kind.table: [] for kind in kinds} for doc_id in work.doc_ids}
+            for kind, items in zip(kinds, by_kind, strict=True):
+                found = known[kind.table]
+                fresh = found.missing(list(dict.fromkeys(item[3] for item in items)))
+                if fresh:
+                    found.add(fresh, kind.vectors(embedder(), fresh, _share(progress, done, len(fresh), total)))
+                done += len(fresh)
+                for doc_id, index, item_id, text in items:
+                    vector = found.vector(text)
+                    if not (abs(float(vector @ vector) - 1.0) < 0.01):
+                        raise ModelError(
+                            f"{kind.table}: the model gave no unit vector for {item_id} of {doc_id}", "vector"
+                        )
+                    made[doc_id][kind.table].append(Embedding(doc_id, index, item_id, text_hash(text), vector))
             yield made
 
     return run

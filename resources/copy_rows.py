@@ -48,8 +48,12 @@ def _texts(values: Sequence[str]) -> bytes:
     return _array("text", b"".join(map(_text, values)), len(values))
 
 
+def _range(value: Range[int]) -> bytes:
+    return _BOUNDS(value.lower, 4, value.upper)
+
+
 def _ranges(values: Sequence[Range[int]]) -> bytes:
-    return _array("int4range", b"".join([_BOUNDS(value.lower, 4, value.upper) for value in values]), len(values))
+    return _array("int4range", b"".join(map(_range, values)), len(values))
 
 
 def _vector(value: NDArray[Any]) -> bytes:
@@ -64,6 +68,7 @@ ENCODERS: Mapping[str, Callable[[Any], bytes]] = {
     "text": _text,
     "date": lambda value: _sized(_SIZE(value.toordinal() - _FIRST_DAY)),
     "text[]": _texts,
+    "int4range": _range,
     "int4range[]": _ranges,
     "jsonb": lambda value: _sized(b"\x01" + json.dumps(value.obj).encode()),
     "vector": _vector,

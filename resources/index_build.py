@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from resources.workspace import Workspace
 
 TEXTS = ("chunks", "sentences", "document_summaries", "chunk_contexts")
-VECTORS = ("chunk_embeddings", "sentence_embeddings")
+VECTORS = ("chunk_embeddings", "sentence_search_embeddings")
 INPUTS = ("raw_documents", "parsed_documents", *TEXTS, *VECTORS)
 """The tables that a document's rows are made of."""
 
@@ -184,7 +184,7 @@ class IndexBuild:
             terms={chunk.chunk_id: Counter(chunk_terms(chunk, facts.title)) for chunk in rows["chunks"]},
             vectors=vectors["chunk_embeddings"],
             sentences=rows["sentences"],
-            sentence_vectors=vectors["sentence_embeddings"],
+            sentence_vectors=vectors["sentence_search_embeddings"],
             summary_method=summary.method,
             context_methods={item.chunk_id: item.method for item in rows["chunk_contexts"]},
         )

@@ -33,7 +33,9 @@ CHUNK_TYPES = _types(
     "int4 text text int4 text text[] text[] text text text int4 int4 jsonb int4range[] int4 int4 jsonb text text vector"
     " text"
 )
-SENTENCE_TYPES = _types("text text int4 text text text int4 jsonb float4 int4 int4 text text text[] text text vector")
+SENTENCE_TYPES = _types(
+    "text text int4 text text text int4 jsonb float4 int4 int4 text text text[] text text vector int4 int4 int4range"
+)
 LINK_TYPES = _types("text text float4")
 TERM_TYPES = _types("text int4")
 POSTING_TYPES = _types("text int2 packed packed")
@@ -140,11 +142,14 @@ def chunk_rows(document: IndexedDocument, numbers: Mapping[str, int]) -> Iterato
 
 
 def sentence_rows(document: IndexedDocument) -> Iterator[tuple[Any, ...]]:
+    from psycopg.types.range import Range
+
     for item in document.sentences:
         yield (
             item.sentence_id, item.doc_id, item.index, item.chunk_id, item.text, item.source, item.page,
             _boxes(item.boxes), item.confidence, item.start, item.length, item.paragraph_id, item.section_id,
             list(item.section_path), item.previous_id, item.next_id, document.sentence_vectors[item.sentence_id],
+            item.paragraph_start, item.paragraph_length, Range(item.paragraph_span.start, item.paragraph_span.end),
         )  # fmt: skip
 
 

@@ -7,7 +7,6 @@ known to need, while it does other things.
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
@@ -59,7 +58,6 @@ class Workspace:
         self.located, self.settings, self.run_id = located, located.settings, run_id
         self.progress = progress
         self.reports: dict[str, StageReport] = {}
-        self.dropped: Counter[str] = Counter()
         self._generation: GenerationRow | None = None
         self._listed: Listed | None = None
         self._embedders: dict[str, CountingEmbedder] = {}
@@ -278,9 +276,9 @@ class Workspace:
             self.ensure_generation()
         if stage == "chunk_embeddings":
             self._require_replies()
-            return self._embed(stage, buckets, computes.chunk_items)
+            return self._embed(stage, buckets, (computes.whole(stage, computes.chunk_items),))
         if stage == "sentence_embeddings":
-            return self._embed(stage, buckets, computes.sentence_items)
+            return self._embed(stage, buckets, computes.sentence_vectors(self.settings.sentences.embedded))
         if stage == "parsed_elements":
             self._import_beside()
         before = len(self.models)
@@ -301,17 +299,19 @@ class Workspace:
                 "again to collect it"
             )
 
-    def _embed(self, table: str, buckets: Sequence[int], items_of: Callable[..., computes.Items]) -> StageReport:
+    def _embed(self, stage: str, buckets: Sequence[int], kinds: Sequence[computes.Embedded]) -> StageReport:
         model = self.ensure_generation().embedder["identity"]
-        known = KnownVectors(self.tables, table, model)
-        compute = computes.embed(table, items_of, self._ready_embedder, known, self.progress_of(table))
+        known = {kind.table: KnownVectors(self.tables, kind.table, model) for kind in kinds}
+        compute = computes.embed(kinds, self._ready_embedder, known, self.progress_of(stage))
         before = self._embedders[model].tokens if model in self._embedders else 0
-        report = self.run(table, buckets, compute, note=model)
-        tokens = self._embedders[model].tokens - before if known.embedded else 0
-        report.notes.update({"texts embedded": known.embedded, "texts reused": known.reused, "tokens": tokens})
-        if known.embedded:
+        report = self.run(stage, buckets, compute, note=model)
+        embedded = sum(each.embedded for each in known.values())
+        tokens = self._embedders[model].tokens - before if embedded else 0
+        reused = sum(each.reused for each in known.values())
+        report.notes.update({"texts embedded": embedded, "texts reused": reused, "tokens": tokens})
+        if embedded:
             generation = self.ensure_generation().generation
-            self.catalog.add_cost(self.run_id, table, known.embedded, tokens, report.seconds, generation)
+            self.catalog.add_cost(self.run_id, stage, embedded, tokens, report.seconds, generation)
         return report
 
     def _ready_embedder(self) -> CountingEmbedder:

@@ -70,10 +70,15 @@ CREATE TABLE {schema}.sentences (
     section_path text[] NOT NULL,
     previous_id text,
     next_id text,
-    embedding vector({dimension}) NOT NULL
+    embedding vector({dimension}) NOT NULL,
+    paragraph_start integer NOT NULL DEFAULT 0,
+    paragraph_length integer NOT NULL DEFAULT 0,
+    paragraph_span int4range NOT NULL DEFAULT 'empty'
 ) WITH (toast_tuple_target = 8160);
-CREATE INDEX ON {schema}.sentences (doc_id);
+CREATE INDEX ON {schema}.sentences (doc_id, ordinal);
 CREATE INDEX ON {schema}.sentences (chunk_id);
+
+CREATE INDEX ON {schema}.sentences (paragraph_id);
 
 -- RELATED_TO. Comes from vectors alone; may be dropped and rebuilt without the rest.
 CREATE TABLE {schema}.sentence_links (

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pipelines.ports import Vectors
-from pipelines.records import Chunk
+from pipelines.records import Chunk, Sentence
 
 VERSION = 1
 
@@ -22,6 +22,11 @@ def embedded_text(chunk: Chunk, summary: str, context: str) -> str:
         chain = chain[:-1]
     parts = [" › ".join(chain), summary, chunk.overlap, chunk.text, context]
     return "\n".join(part for part in parts if part)
+
+
+def sentence_text(chunk: Chunk, sentence: Sentence) -> str:
+    """Header chain and sentence."""
+    return "\n".join(part for part in (" › ".join(chunk.header_chain), sentence.text) if part)
 
 
 def windows(length: int, size: int) -> list[tuple[int, int]]:

@@ -17,9 +17,18 @@ from pipelines.fingerprint import fingerprint
 from pipelines.indexing.boundaries import ends_sentence, trimmed
 from pipelines.indexing.places import line_boxes
 from pipelines.ports import SentenceSplitter
-from pipelines.records import DESCRIPTION, Chunk, Element, ParsedDocument, Sentence, Span, StructuralChunk
+from pipelines.records import (
+    DESCRIPTION,
+    Chunk,
+    Element,
+    FilteredSentence,
+    ParsedDocument,
+    Sentence,
+    Span,
+    StructuralChunk,
+)
 
-VERSION = 2
+VERSION = 3
 SOURCES = {
     "table-row": "table_row",
     "list-item": "list_item",
@@ -44,6 +53,7 @@ class NoiseRules:
     min_characters: int = 3
     min_words: int = 1
     min_confidence: float = 0.0
+    form_labels: bool = True
 
     def broken(self, text: str, confidence: float) -> str | None:
         """The name of the first rule that the text breaks, or None."""
@@ -51,7 +61,7 @@ class NoiseRules:
             return "min_characters"
         if len(_WORD.findall(text)) < self.min_words:
             return "min_words"
-        if _FORM_LABEL.fullmatch(text):
+        if self.form_labels and _FORM_LABEL.fullmatch(text):
             return "form_label"
         return "min_confidence" if confidence < self.min_confidence else None
 
@@ -74,14 +84,14 @@ def sentences(
     chunks: Sequence[Chunk],
     split: SentenceSplitter,
     rules: NoiseRules,
-) -> tuple[list[Sentence], Counter[str]]:
-    """Sentences of one document in reading order, and how many each noise rule left out."""
+) -> tuple[list[Sentence], list[FilteredSentence]]:
+    """Sentences of one document in reading order, and what the noise rules left out."""
     pieces = _pieces(units, chunks)
     prose = [piece.text for piece in pieces if piece.unit.block_type not in _WHOLE]
     spans = iter(split(prose, document.language))
     by_index = {element.index: element for element in elements}
     made: list[Sentence] = []
-    dropped: Counter[str] = Counter()
+    dropped: list[FilteredSentence] = []
     seen: Counter[tuple[str, str]] = Counter()
     for piece in pieces:
         whole = piece.unit.block_type in _WHOLE
@@ -89,10 +99,16 @@ def sentences(
         for start, end in [(0, len(piece.text))] if whole else mended(piece.text, next(spans)):
             broken = rules.broken(piece.text[start:end], element.confidence)
             if broken:
-                dropped[broken] += 1
+                dropped.append(_filtered(piece, start, end, len(dropped), broken))
             else:
                 made.append(_sentence(document, element, piece, start, end, len(made), seen))
     return linked(made), dropped
+
+
+def _filtered(piece: _Piece, start: int, end: int, index: int, rule: str) -> FilteredSentence:
+    chunk = piece.chunk
+    text, at = piece.text[start:end], piece.offset + start
+    return FilteredSentence(chunk.doc_id, index, chunk.chunk_id, at, end - start, text, rule)
 
 
 def _pieces(units: Sequence[StructuralChunk], chunks: Sequence[Chunk]) -> list[_Piece]:
@@ -154,6 +170,9 @@ def _sentence(
         length=end - start,
         paragraph_id=fingerprint("paragraph", document.doc_id, unit.section_id, unit.index),
         paragraph=unit.text,
+        paragraph_start=piece.offset,
+        paragraph_length=len(piece.text),
+        paragraph_span=piece.span,
         section_id=unit.section_id,
         section_path=unit.header_chain,
         previous_id=None,

@@ -78,7 +78,7 @@ COPY {schema}.chunks (
 -- name: copy_sentences
 COPY {schema}.sentences (
     sentence_id, doc_id, ordinal, chunk_id, text, source, page, boxes, confidence, start, length, paragraph_id,
-    section_id, section_path, previous_id, next_id, embedding
+    section_id, section_path, previous_id, next_id, embedding, paragraph_start, paragraph_length, paragraph_span
 ) FROM STDIN (FORMAT binary);
 
 -- name: has_postings

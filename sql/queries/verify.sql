@@ -39,7 +39,7 @@ FROM {schema}.chunks AS c JOIN {schema}.documents AS d USING (doc_id) WHERE d.bu
 -- name: sentences
 SELECT s.sentence_id, s.doc_id, s.ordinal, s.chunk_id, s.text, s.source, s.page, s.boxes, s.confidence, s.start,
     s.length, s.paragraph_id, s.section_id, s.section_path, s.previous_id, s.next_id,
-    vector_send(s.embedding) AS embedding
+    vector_send(s.embedding) AS embedding, s.paragraph_start, s.paragraph_length, s.paragraph_span
 FROM {schema}.sentences AS s JOIN {schema}.documents AS d USING (doc_id) WHERE d.bucket = %(bucket)s;
 
 -- name: postings

@@ -64,7 +64,8 @@ def _sentences(chunks: Sequence[Chunk]) -> list[Sentence]:
         Sentence(
             doc_id=chunk.doc_id, index=number, sentence_id=own, text=chunk.text, source="parse", page=1, boxes=(),
             confidence=0.5, chunk_id=chunk.chunk_id, start=0, length=len(chunk.text), paragraph_id="p",
-            paragraph=chunk.text, section_id="s1", section_path=("Top",), previous_id=previous, next_id=following,
+            paragraph=chunk.text, paragraph_start=0, paragraph_length=len(chunk.text), paragraph_span=chunk.spans[0],
+            section_id="s1", section_path=("Top",), previous_id=previous, next_id=following,
         )
         for number, (previous, own, following, chunk) in enumerate(around)
     ]  # fmt: skip

@@ -13,7 +13,7 @@ from pipelines.errors import IndexStateError
 from pipelines.fingerprint import bucket_of, document_id, fingerprint
 from pipelines.increments import DocumentState, bucket_output, output_hash
 from pipelines.indexing.sentence_links import sentence_links
-from pipelines.records import Embedding, Sentence, SentenceLink
+from pipelines.records import Embedding, Sentence, SentenceLink, Span
 from pipelines.schemas import from_table, to_table
 from pipelines.settings import settings_from
 from pipelines.stages import WHOLE
@@ -51,7 +51,7 @@ def rows(uri: str, sentences: list[tuple[str, int]]) -> tuple[list[Sentence], li
     found, vectors = [], []
     for index, (chunk, text) in enumerate(sentences):
         name = fingerprint(doc_id, text, index)
-        place = (f"{uri} {chunk}", 0, 1, "p", "", "s", (), None, None)
+        place = (f"{uri} {chunk}", 0, 1, "p", "", 0, 1, Span(0, 1), "s", (), None, None)
         found.append(Sentence(doc_id, index, name, str(text), "prose", None, (), 1.0, *place))
         vectors.append(Embedding(doc_id, index, name, str(text), tuple(VECTORS[text].tolist())))
     return found, vectors

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -23,7 +24,7 @@ def skeleton(*blocks: Block, rules: NoiseRules | None = None) -> tuple[list[Chun
     vectors = np.ones((len(packed), 1), dtype=np.float32)
     chunks = with_overlap(packed, vectors, {document.doc_id: document.body}, 0.5, 20)
     found, dropped = sentences(document, elements, made, chunks, split, rules or NoiseRules())
-    return chunks, found, dict(dropped)
+    return chunks, found, dict(Counter(item.rule for item in dropped))
 
 
 LONG = " ".join(f"Sentence number {number} of the text is here." for number in range(40))
