@@ -49,7 +49,7 @@ _COLUMNS = {
     "section": "sections",
 }
 _KEY_VALUE = "kv."
-_COLUMN_OF = {"spans": ("starts", "ends")}
+_COLUMN_OF: Mapping[str, tuple[str, ...]] = {"spans": ("starts", "ends"), "reached": ()}
 _PASSAGE_COLUMNS = [name for field in fields(Passage) for name in _COLUMN_OF.get(field.name, (field.name,))]
 
 
