@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache
 from typing import Any, TypeVar
 
 import pyarrow as pa
+
+from pipelines.errors import IndexStateError
 
 R = TypeVar("R")
 _SCALARS = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
@@ -91,10 +93,26 @@ def _hints(record: type) -> tuple[tuple[str, Any, bool], ...]:
 
 
 def _from_row(record: type, row: dict[str, Any]) -> Any:
-    return record(*[_from_value(hint, row[name]) if deep else row[name] for name, hint, deep in _hints(record)])
+    """What an older file does not have takes its default."""
+    try:
+        return record(*[_from_value(hint, row[name]) if deep else row[name] for name, hint, deep in _hints(record)])
+    except KeyError:
+        kept = {name: _from_value(hint, row[name]) if deep else row[name] for name, hint, deep in _hints(record)
+                if name in row}  # fmt: skip
+        return record(**kept)
 
 
 def from_table(record: type[R], table: pa.Table) -> list[R]:
-    """Arrow rows back into records, in table order."""
-    columns: Sequence[str] = [field.name for field in dataclasses.fields(typing.cast(Any, record))]
+    """Arrow rows back into records, in table order.
+
+    Raises IndexStateError (`older_file`) for a file that lacks what there is no default for."""
+    fields = dataclasses.fields(typing.cast(Any, record))
+    columns = [field.name for field in fields if field.name in table.column_names]
+    lacking = [field.name for field in fields if field.name not in columns and field.default is dataclasses.MISSING]
+    if lacking:
+        raise IndexStateError(
+            f"rows of {record.__name__} were written by an older version, without {', '.join(lacking)}; run "
+            "`pincite index`, which makes them anew",
+            "older_file",
+        )
     return [_from_row(record, row) for row in table.select(columns).to_pylist()]

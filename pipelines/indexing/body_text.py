@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pipelines.indexing.cleaning import begins_with_space, clean_code, clean_text, composes, ends_with_space
+from pipelines.indexing.line_stops import stops_of
 from pipelines.records import Block, BlockCell, Box, Cell, Place, Run
 
 
@@ -85,7 +86,8 @@ def lay(pieces: Sequence[Piece], start: int) -> tuple[str, list[Place]]:
         parts += (gap, piece.text)
         run = piece.run
         if piece.text:
-            places.append(Place(begin, at, run.box, run.source_start, run.source_end, run.locator))
+            stops = stops_of(piece.text, run.box, run.gaps) if run.box else ()
+            places.append(Place(begin, at, run.box, run.source_start, run.source_end, run.locator, stops))
     return "".join(parts), places
 
 

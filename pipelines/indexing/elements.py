@@ -19,7 +19,7 @@ from pipelines.indexing.dates import iso_date
 from pipelines.indexing.titles import choose_title
 from pipelines.records import Block, Cell, Element, ParsedDocument, ParsedFile, Place, RawDocument
 
-STAGE_VERSION = 3
+STAGE_VERSION = 4
 KINDS = frozenset(
     (
         "heading",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from pipelines.indexing.pdf_lines import Line
 from pipelines.records import Run
@@ -65,7 +66,6 @@ class Hyphens:
             if runs and _divided(runs[-1].text) and _REST.match(line.text):
                 joined = True
                 if self.is_soft(runs[-1].text, line.text):
-                    last = runs[-1]
-                    runs[-1] = Run(last.text.rstrip()[:-1], last.box, joined=last.joined)
-            runs.append(Run(line.text, line.box, joined=joined))
+                    runs[-1] = replace(runs[-1], text=runs[-1].text.rstrip()[:-1])
+            runs.append(Run(line.text, line.box, joined=joined, gaps=line.gaps))
         return runs

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
 
-from pipelines.indexing.pdf_page import PdfItem, PdfPage
+from pipelines.indexing.pdf_page import PdfGap, PdfItem, PdfPage
 from pipelines.records import Box
 
 CELL_GAP = 0.95
@@ -17,6 +18,8 @@ LEAST_COLUMN_ROWS = 5
 LEAST_COLUMN_WIDTH = 100.0
 LEAST_FILL = 0.5
 FIGURES_TO_LETTERS = 2
+IN_LINE = 0.36
+"""Of a line's height, how far from its middle its characters have theirs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ class Cellet:
 @dataclass(frozen=True, slots=True)
 class Line:
     """One line of text. `column` numbers the columns of a page in reading order; `left` and
-    `right` are the column's edges."""
+    `right` are the column's edges. `gaps` as of records.Run."""
 
     page: int
     column: int
@@ -54,6 +57,7 @@ class Line:
     cells: tuple[Cellet, ...]
     rotated: bool = False
     hidden: bool = False
+    gaps: tuple[tuple[float, float], ...] = ()
 
     @property
     def box(self) -> Box:
@@ -248,16 +252,29 @@ def _line(row: Row, page: PdfPage, column: int, left: float, right: float) -> Li
     )
 
 
+def _with_gaps(line: Line, gaps: Sequence[PdfGap]) -> Line:
+    """The line with those of the gaps, sorted from the top down, that stand in it. Boxes of lines overlap
+    where they are set close, so that only the middle of a box tells."""
+    middle, reach = (line.y0 + line.y1) / 2, IN_LINE * (line.y1 - line.y0)
+    first = bisect_left(gaps, middle - reach, key=lambda gap: gap.y)
+    last = bisect_right(gaps, middle + reach, first, key=lambda gap: gap.y)
+    own = [gap for gap in gaps[first:last] if line.x0 < gap.x_end and gap.x_start < line.x1]
+    found = sorted((round(gap.x_end, 2), round(gap.x_start, 2)) for gap in own)
+    return replace(line, gaps=tuple(found)) if found else line
+
+
 def lines_of(page: PdfPage) -> list[Line]:
     """Lines of a page in reading order: columns one after the other, rotated text last."""
     items = [replace(i, text="•") if i.symbol and len(i.text.strip()) == 1 else i for i in page.items if i.text.strip()]
     upright = [item for item in items if not item.rotated]
     lines: list[Line] = []
+    gaps = sorted(page.gaps, key=lambda gap: gap.y)
     regions = _regions(rows_of(upright), page)
     for column, region in enumerate(regions):
         left = min(row[0].x0 for row in region)
         right = max(item.x1 for row in region for item in row)
-        lines += [_line(row, page, column, left, right) for row in region]
+        own = [_line(row, page, column, left, right) for row in region]
+        lines += [_with_gaps(line, gaps) for line in own] if gaps else own
     for item in items:
         if item.rotated:
             lines.append(_line([item], page, len(regions), item.x0, item.x1))

@@ -76,9 +76,19 @@ class PdfPicture:
 
 
 @dataclass(frozen=True, slots=True)
+class PdfGap:
+    """A place in a line where a sentence may end: the right edge of the character before it, the left edge
+    of the one after, and the middle of both in height."""
+
+    y: float
+    x_end: float
+    x_start: float
+
+
+@dataclass(frozen=True, slots=True)
 class PdfPage:
     """`number` is 1-based. `blocks` are what stands on it besides its text: form fields. `confidence`
-    is under 1 where the text was recognised in a picture."""
+    is under 1 where the text was recognised in a picture. `gaps` are in any order."""
 
     number: int
     width: float
@@ -88,6 +98,7 @@ class PdfPage:
     blocks: tuple[Block, ...] = ()
     confidence: float = 1.0
     pictures: tuple[PdfPicture, ...] = ()
+    gaps: tuple[PdfGap, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,9 @@ from collections.abc import Iterable, Sequence
 
 from pipelines.records import Box, Element, Place, Span
 
+NARROWEST = 0.2
+"""Width of a character, in heights of its line, of the most condensed type."""
+
 
 def touching(places: Sequence[Place], span: Span) -> Sequence[Place]:
     """The places that share characters with a span. Places of an element follow one another."""
@@ -38,18 +41,49 @@ def boxes_of(places: Sequence[Place], spans: Iterable[Span]) -> tuple[Box, ...]:
 
 
 def line_boxes(places: Sequence[Place], span: Span) -> tuple[Box, ...]:
-    """The boxes of the lines that a span touches; the first and last line are cut in proportion to
-    the characters of the span."""
+    """The boxes of the lines that a span touches. The first and last line are cut at their stops, exactly,
+    else in proportion to the characters between the stops on both sides. A box that does not
+    hold just one line of upright text is not cut."""
     cut = []
     for place in touching(places, span):
         if place.box is None:
             continue
-        box, length = place.box, max(1, place.end - place.start)
-        left = max(0.0, (span.start - place.start) / length)
-        right = min(1.0, (span.end - place.start) / length)
-        width = box.x1 - box.x0
-        cut.append(Box(box.page, round(box.x0 + width * left, 2), box.y0, round(box.x0 + width * right, 2), box.y1))
+        box = place.box
+        if _is_one_line(place):
+            begin, end = max(span.start - place.start, 0), min(span.end, place.end) - place.start
+            left, right = sorted((_x_at(place, box, begin, False), _x_at(place, box, end, True)))
+            box = Box(box.page, round(left, 2), box.y0, round(right, 2), box.y1)
+        cut.append(box)
     return tuple(cut)
+
+
+def _is_one_line(place: Place) -> bool:
+    """Whether the characters fill the box as those of one upright line do: two lines in it, or a turned one,
+    leave each a width far under its height."""
+    box = place.box
+    return box is not None and box.x1 - box.x0 >= NARROWEST * (box.y1 - box.y0) * (place.end - place.start)
+
+
+def _x_at(place: Place, box: Box, at: int, ending: bool) -> float:
+    """Where on its line what begins (or ends) at an offset of the place's text does so."""
+    before, x_before = 0, box.x0
+    last = box.x1
+    for stop in place.stops:
+        if stop.at == 0:
+            x_before, last = stop.x_start, box.x0 if stop.x_start == box.x1 else box.x1
+        elif ending and stop.at - 1 <= at <= stop.at:
+            return stop.x_end
+        elif stop.at == at:
+            return stop.x_start
+        elif stop.at > at:
+            return _between(at, before, x_before, stop.at - 1, stop.x_end)
+        else:
+            before, x_before = stop.at, stop.x_start
+    return _between(at, before, x_before, place.end - place.start, last)
+
+
+def _between(at: int, before: int, x_before: float, after: int, x_after: float) -> float:
+    return x_before + (x_after - x_before) * (at - before) / max(after - before, 1)
 
 
 def pages_of(element: Element, span: Span) -> tuple[int | None, int | None]:

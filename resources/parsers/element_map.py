@@ -169,7 +169,8 @@ def _box(box: MapBox | None) -> Box | None:
 
 
 def _run(run: MapRun) -> Run:
-    return Run(run.text, _box(run.box), run.start, run.end, run.locator, run.joined)
+    gaps = tuple((end, start) for end, start in run.gaps)
+    return Run(run.text, _box(run.box), run.start, run.end, run.locator, run.joined, gaps)
 
 
 def _runs(words: MapElement | MapCell, table_box: MapBox | None = None, code: bool = False) -> tuple[Run, ...]:
@@ -257,14 +258,15 @@ def _run_of(run: Run) -> dict[str, Any]:
     box = _box_of(run.box) if run.box else None
     offsets = {"start": run.source_start, "end": run.source_end} if run.source_start is not None else {}
     locator = {} if run.locator is None else {"locator": run.locator}
-    return {"text": run.text, **_given(box=box), **offsets, **locator, **_given(joined=run.joined)}
+    gaps = [list(gap) for gap in run.gaps]
+    return {"text": run.text, **_given(box=box), **offsets, **locator, **_given(joined=run.joined, gaps=gaps)}
 
 
 def _words_of(runs: Sequence[Run]) -> dict[str, Any]:
     if not runs:
         return {}
     values = [_run_of(run) for run in runs]
-    if len(runs) > 1 or {"start", "joined"} & values[0].keys():
+    if len(runs) > 1 or {"start", "joined", "gaps"} & values[0].keys():
         return {"runs": values}
     box = values[0].pop("box", None)
     return {**values[0], **_given(boxes=[box] if box else [])}

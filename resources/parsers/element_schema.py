@@ -22,6 +22,7 @@ PROPERTIES = ("title", "language", "effective_date", "version", "groups")
 
 Text = Annotated[str, Field(strict=True)]
 Points = Annotated[float, Field(allow_inf_nan=False)]
+Gap = Annotated[list[Points], Field(min_length=2, max_length=2)]
 Metadata = dict[str, str]
 _Row = Annotated[int, Field(ge=0, lt=MOST_ROWS)]
 _Column = Annotated[int, Field(ge=0, lt=MOST_COLUMNS)]
@@ -58,6 +59,11 @@ class MapRun(_Part):
     end: int | None = Field(None, ge=0, description="The character after the last one; needs `start`.")
     locator: Text | None = Field(None, description="Another place: `Sheet1!A2:C2`, `slide 3`, `page 3`.")
     joined: bool = Field(False, description="Whether it follows the run before without a space.")
+    gaps: list[Gap] = Field(
+        [],
+        description="Of one line with a `box`: right edge of what stands before, left edge of what stands after every "
+        "place in the text where one sentence may end and another begin, from left to right.",
+    )
 
     @model_validator(mode="after")
     def _both_ends(self) -> Self:

@@ -14,9 +14,11 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
-from pipelines.indexing.pdf_page import PdfItem
+from pipelines.indexing.line_stops import ends_in
+from pipelines.indexing.pdf_page import PdfGap, PdfItem
 
 ORIGIN = "tesseract"
 POINTS = 72
@@ -50,12 +52,13 @@ class OcrSettings:
 
 
 class Recognised(NamedTuple):
-    """Pieces of a page in points from its top left; how sure the reading is, under 1; and why
-    there is nothing, where there is not."""
+    """Pieces of a page in points from its top left; how sure the reading is, under 1; why there is
+    nothing, where there is not; and where sentences may end within lines."""
 
     items: tuple[PdfItem, ...] = ()
     confidence: float = 0.0
     warning: str = ""
+    gaps: tuple[PdfGap, ...] = ()
 
 
 # ---------------------------------------------------------------- whether it can be done
@@ -181,7 +184,8 @@ def _recognised(markup: bytes, scale: float, number: int) -> Recognised:
     letters = sum(len(word.text) for word in words)
     sure = sum(len(word.text) * word.confidence for word in words) / letters
     items = [_item(piece, scale) for line in lines for piece in _pieces(line)]
-    return Recognised(tuple(_with_even_sizes(items)), min(MOST_CONFIDENCE, max(0.01, sure)))
+    gaps = tuple(gap for line in lines for gap in _gaps(line, scale))
+    return Recognised(tuple(_with_even_sizes(items)), min(MOST_CONFIDENCE, max(0.01, sure)), gaps=gaps)
 
 
 # ---------------------------------------------------------------- hOCR
@@ -240,6 +244,13 @@ def _pieces(line: list[_Word]) -> Iterator[list[_Word]]:
             piece = []
         piece.append(word)
     yield piece
+
+
+def _gaps(line: list[_Word], scale: float) -> Iterator[PdfGap]:
+    for before, after in pairwise(line):
+        if any(ends_in(f"{before.text} {after.text[0]}")):
+            (_, y0, x_end, y1), (x_start, *_) = before.box, after.box
+            yield PdfGap((y0 + y1) / 2 * scale, x_end * scale, x_start * scale)
 
 
 def _item(words: list[_Word], scale: float) -> PdfItem:

@@ -18,7 +18,16 @@ from resources.parsers.ocr import OcrSettings, has_pictures, page_items, remedy
 from resources.parsers.pdf_forms import fields, outside
 from resources.parsers.pdf_native import items_of, native_page, native_pages, rules_of
 from resources.parsers.pdf_pictures import pictures_of
-from resources.parsers.pdf_raw import Area, Character, characters, has_unmapped, patches, plain_lines
+from resources.parsers.pdf_raw import (
+    Area,
+    Character,
+    characters,
+    gaps_among,
+    gaps_of,
+    has_unmapped,
+    patches,
+    plain_lines,
+)
 from resources.parsers.registry import Care
 
 USABLE_COVERAGE = 0.75
@@ -115,7 +124,7 @@ def _recognised(document: Any, read: Read, ocr: OcrSettings, care: Care) -> Read
     if not found.items:
         return replace(read, warnings=(*read.warnings, found.warning))
     had = read.page
-    scan = PdfPage(had.number, width, height, found.items, (), had.blocks, found.confidence, had.pictures)
+    scan = PdfPage(had.number, width, height, found.items, (), had.blocks, found.confidence, had.pictures, found.gaps)
     return Read(scan, recognised=True)
 
 
@@ -126,7 +135,7 @@ def _plain(page: Any, number: int, found: list[Character], why: str) -> Read:
     kept = found if is_readable(unmapped) else [c for c in found if c.mapped]
     items = plain_lines(kept)
     warnings = (f"page {number}: its layout {why}; taken as plain lines",) if items else ()
-    return Read(PdfPage(number, width, height, items), warnings, len(found) - len(kept))
+    return Read(PdfPage(number, width, height, items, gaps=gaps_among(kept)), warnings, len(found) - len(kept))
 
 
 def _laid_out(page: Any, textpage: Any, number: int, native: Any, fields_at: Sequence[Box]) -> Read:
@@ -153,7 +162,8 @@ def _laid_out(page: Any, textpage: Any, number: int, native: Any, fields_at: Seq
     added = patches(every or [], found.missing)
     others = [item for item in outside(found.unmatched, list(fields_at)) if not _covered(item, added)]
     kept = (*found.items, *guessed, *added, *others)
-    page_laid_out = PdfPage(number, native.width, native.height, kept, rules)
+    gaps = gaps_of(page, textpage, raw) if every is None else gaps_among(every)
+    page_laid_out = PdfPage(number, native.width, native.height, kept, rules, gaps=gaps)
     return Read(page_laid_out, (), unreadable, 1 - found.coverage)
 
 

@@ -59,12 +59,14 @@ boxes = st.builds(
     st.integers(1, 9), numbers, numbers, st.floats(0, 999), st.floats(0, 999),
 )  # fmt: skip
 offsets = st.none() | st.tuples(st.integers(0, 99), st.integers(0, 99)).map(lambda pair: (min(pair), max(pair)))
+gaps = st.lists(st.tuples(numbers, numbers), max_size=2).map(tuple)
 
 
 @st.composite
 def runs(draw: st.DrawFn) -> Run:
     start, end = draw(offsets) or (None, None)
-    return Run(draw(texts), draw(st.none() | boxes), start, end, draw(st.none() | texts), draw(st.booleans()))
+    place = (draw(st.none() | boxes), start, end, draw(st.none() | texts))
+    return Run(draw(texts), *place, draw(st.booleans()), draw(gaps))
 
 
 run_lists = st.lists(runs(), max_size=3).map(tuple)
