@@ -12,6 +12,7 @@ from typing import Any
 
 from pipelines.records import Block, ParsedFile, Run
 from resources.parsers.data_pictures import data_figure
+from resources.parsers.html_pairs import pair_block, pairs_of
 from resources.parsers.html_source import properties_of, source_of, tree_of
 from resources.parsers.html_tables import is_data_table, table_blocks
 from resources.parsers.source_text import Finder
@@ -66,6 +67,9 @@ class _Walker:
         self.hidden = 0
         headings = [h for h in root.iter("h1") if not _inside(h, ("header", "nav", "footer"))]
         self.header_has_title = not headings
+        pairs = pairs_of(root, _BLOCKS)
+        self.pairs = {v: label for v, label in pairs.items() if not (_is_hidden(v) or _is_hidden(label))}
+        self.labels = set(self.pairs.values())
 
     def walk(self) -> None:
         from lxml import etree
@@ -85,7 +89,7 @@ class _Walker:
     def _skips(self, element: Any, tag: str) -> bool:
         if tag in _SKIPPED or not tag:
             return True
-        hidden = element.get("hidden") is not None or bool(_HIDDEN.search(element.get("style") or ""))
+        hidden = _is_hidden(element)
         self.hidden += hidden
         return hidden
 
@@ -94,6 +98,10 @@ class _Walker:
         if tag in _BLOCKS:
             self._flush()
         self.stack.append(name)
+        if (element in self.labels or element in self.pairs) and self._region() is None:
+            self._pair(element)
+            events.skip_subtree()
+            return
         if tag in ("ul", "ol"):
             self.lists.append(_list_state(element, tag))
         elif tag == "li" and self.lists:
@@ -117,7 +125,7 @@ class _Walker:
         self._text(element.text)
 
     def _end(self, element: Any, tag: str) -> None:
-        if tag and tag not in _SKIPPED and self.stack and not self._was_skipped(element):
+        if tag and tag not in _SKIPPED and self.stack and not _is_hidden(element):
             if tag in _BLOCKS:
                 self._flush()
             if tag in ("ul", "ol") and self.lists:
@@ -126,9 +134,6 @@ class _Walker:
                 self._flush_term()
             self.stack.pop()
         self._text(element.tail)
-
-    def _was_skipped(self, element: Any) -> bool:
-        return element.get("hidden") is not None or bool(_HIDDEN.search(element.get("style") or ""))
 
     def _text(self, text: str | None) -> None:
         if not text:
@@ -227,6 +232,15 @@ class _Walker:
         state["fresh"] = False
         self.blocks.append(Block("list_item", (*lead, *runs), len(self.lists), marker))
 
+    def _pair(self, element: Any) -> None:
+        """A label waits for its value; the colon that may stand between them is written anew."""
+        label = self.pairs.get(element)
+        if label is None:
+            self._flush()
+            return
+        self.runs.clear()
+        self.blocks.append(pair_block(label, element, self.finder))
+
     def _code(self, element: Any) -> None:
         text = "".join(element.itertext()).strip("\n").replace("\r\n", "\n")
         classes = " ".join(el.get("class") or "" for el in element.iter() if isinstance(el.tag, str))
@@ -234,6 +248,10 @@ class _Walker:
         runs = tuple(self.finder.run(line, node=False) for line in text.split("\n"))
         region = self._region()
         self.blocks.append(Block(region or "code", runs, metadata={"language": found[1]} if found else {}))
+
+
+def _is_hidden(element: Any) -> bool:
+    return element.get("hidden") is not None or bool(_HIDDEN.search(element.get("style") or ""))
 
 
 def _inside(element: Any, tags: tuple[str, ...]) -> bool:
