@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from resources.audit import Problems, audit, link_problems
+from pipelines.indexing.sentence_links import STEP, floor_for
+from pipelines.stages import MAKER, WHOLE
+from resources import skeleton_checks
+from resources.audit import Problems, audit
 from resources.vectors import matrix
 
 if TYPE_CHECKING:
@@ -26,10 +29,10 @@ def check(workspace: Workspace, name: str) -> Problems:
     return workspace.problems[name]
 
 
-def _buckets(workspace: Workspace, stage: str, everywhere: bool = False) -> list[int]:
-    report = workspace.reports.get(stage)
+def _buckets(workspace: Workspace, table: str, everywhere: bool = False) -> list[int]:
+    report = workspace.reports.get(MAKER[table].name)
     if report is None or everywhere:
-        return sorted(workspace.runner.manifest(stage))
+        return sorted(workspace.runner.manifest(table))
     return [bucket for bucket, counts in report.buckets.items() if counts.get("computed")]
 
 
@@ -80,14 +83,14 @@ def _covered(body: str, spans: Iterable[tuple[int, int]]) -> float:
     return held / wanted if wanted else 1.0
 
 
-def unsound_vectors(workspace: Workspace, stage: str, items: str, everywhere: bool = False) -> Problems:
+def unsound_vectors(workspace: Workspace, table: str, items: str, everywhere: bool = False) -> Problems:
     """A vector for every item, each finite and of unit length."""
     import numpy as np
 
     workspace.ensure_generation()
     problems = []
-    for bucket in _buckets(workspace, stage, everywhere):
-        read = workspace.tables.read(workspace.manifest_file(stage, bucket), ["item_id", "vector"])
+    for bucket in _buckets(workspace, table, everywhere):
+        read = workspace.tables.read(workspace.manifest_file(table, bucket), ["item_id", "vector"])
         wanted = workspace.manifest_row(items, bucket).rows
         if read.num_rows != wanted:
             problems.append(("vectors", f"bucket {bucket:02d} has {read.num_rows} vectors of {wanted} {items}"))
@@ -97,14 +100,40 @@ def unsound_vectors(workspace: Workspace, stage: str, items: str, everywhere: bo
     return problems
 
 
+def unsound_sentence_vectors(workspace: Workspace, everywhere: bool = False) -> Problems:
+    """The same of the vectors that links are made from and of those that are searched."""
+    tables = ("sentence_embeddings", "sentence_search_embeddings")
+    return [problem for table in tables for problem in unsound_vectors(workspace, table, "sentences", everywhere)]
+
+
 def disagreements(workspace: Workspace) -> Problems:
     """Parquet and Postgres hold the same documents, chunks and sentences."""
     return workspace.index_build.disagreements()
 
 
-def too_many_links(workspace: Workspace) -> Problems:
-    """RELATED_TO at most 2n, all edges at most 5n."""
-    return link_problems(workspace.index_build.index)
+def broken_skeleton(workspace: Workspace, everywhere: bool = False) -> Problems:
+    """NEXT and PREVIOUS, and the place of every sentence in its chunk."""
+    workspace.ensure_generation()
+    problems = []
+    for bucket in _buckets(workspace, "sentences", everywhere):
+        sentences = workspace.tables.read(workspace.manifest_file("sentences", bucket), skeleton_checks.SENTENCES)
+        chunks = workspace.tables.read(workspace.manifest_file("chunks", bucket), skeleton_checks.CHUNKS)
+        problems += skeleton_checks.skeleton_problems(sentences, chunks)
+    return problems
+
+
+def unsound_links(workspace: Workspace) -> Problems:
+    """RELATED_TO against all sentences, and the budgets. The floor is the one that the links were made with."""
+    import pyarrow as pa
+
+    embedder, tables = workspace.ensure_generation().embedder["name"], workspace.tables
+    settings, file = workspace.settings.sentences, workspace.manifest_file("sentence_links", WHOLE)
+    files = [
+        workspace.manifest_file("sentences", bucket) for bucket in _buckets(workspace, "sentences", everywhere=True)
+    ]
+    sentences = pa.concat_tables([tables.read(name, skeleton_checks.ENDS) for name in files])
+    floor = max(float(tables.note(file)), floor_for(settings, embedder) - STEP)
+    return skeleton_checks.related_problems(tables.read(file), sentences, settings.related_most, floor)
 
 
 def audit_problems(workspace: Workspace) -> Problems:
@@ -125,8 +154,10 @@ def before_publishing(workspace: Workspace) -> Problems:
     return [
         *empty_documents(workspace, everywhere=True),
         *text_coverage(workspace, everywhere=True),
+        *broken_skeleton(workspace, everywhere=True),
         *unsound_vectors(workspace, "chunk_embeddings", "chunks", everywhere=True),
-        *unsound_vectors(workspace, "sentence_embeddings", "sentences", everywhere=True),
+        *unsound_sentence_vectors(workspace, everywhere=True),
+        *unsound_links(workspace),
         *disagreements(workspace),
     ]
 
@@ -136,22 +167,21 @@ Check = Callable[["Workspace"], Problems]
 CHECKS: Mapping[str, tuple[str, Check]] = {
     "no_empty_documents": ("chunks", empty_documents),
     "text_coverage": ("chunks", text_coverage),
+    "sentence_skeleton": ("sentences", broken_skeleton),
     "chunk_vectors": ("chunk_embeddings", lambda workspace: unsound_vectors(workspace, "chunk_embeddings", "chunks")),
-    "sentence_vectors": (
-        "sentence_embeddings",
-        lambda workspace: unsound_vectors(workspace, "sentence_embeddings", "sentences"),
-    ),
+    "sentence_vectors": ("sentence_embeddings", unsound_sentence_vectors),
+    "links_in_budget": ("sentence_links", unsound_links),
     "parquet_and_postgres_agree": ("indexed_documents", disagreements),
-    "links_in_budget": ("search_index", too_many_links),
     "audited": ("search_index", audit_problems),
 }
 """Name of the check to the stage it is of, and the check."""
 DESCRIPTIONS: Mapping[str, str] = {
     "no_empty_documents": "Every document that was parsed has at least one chunk.",
     "text_coverage": f"At least {LEAST_COVERAGE:.0%} of every document's characters are in its chunks or headings.",
+    "sentence_skeleton": "One NEXT and one PREVIOUS but at a document's ends; every sentence at its place in a chunk.",
     "chunk_vectors": "A vector for every chunk, finite and of unit length.",
-    "sentence_vectors": "A vector for every sentence, finite and of unit length.",
+    "sentence_vectors": "Two vectors for every sentence, to link and to search, finite and of unit length.",
+    "links_in_budget": "RELATED_TO at most 2n and all edges at most 5n for n sentences; each link sound.",
     "parquet_and_postgres_agree": "Parquet and Postgres hold the same documents, chunks and sentences.",
-    "links_in_budget": "RELATED_TO at most 2n and all edges at most 5n for n sentences.",
     "audited": "No orphans, vector indexes valid, nearest neighbours and filtered searches as the exact ones.",
 }

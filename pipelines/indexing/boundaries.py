@@ -1,56 +1,162 @@
 """Where a text may be cut: sentence ends by rule, then mild punctuation, then spaces.
 
-The rules serve the division of long paragraphs in every language, and the sentences of languages
-for which no spaCy model is installed. A full stop does not end a sentence after a known
-abbreviation, an initial, a list or clause number, or before a lower-case word.
+The rules serve the division of long paragraphs and sentences, in every language. A stop ends a sentence unless what
+stands around it says otherwise: a lower-case word after it, an abbreviation, an initial or a clause number before it.
+What they cannot tell (`in the U.S. Treasury`) is a model's to say where there is one; it ends no sentence else.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 
-_ABBREVIATIONS = frozenset(
-    """p.o inc ltd co corp llc plc vs etc e.g i.e cf al fig figs sec ch vol ed eds pp par para art arts approx
-    dept est mr mrs ms dr prof sr jr st ave blvd rd hon rev gen col sgt capt lt jan feb mar apr jun jul aug sep sept
-    oct nov dec u.s u.k u.n a.m p.m ph.d m.d b.a m.a d.c min max tel ext ref
-    ст п пп ч гл рис табл див напр ін др проф акад доц канд ред вид том с стор вул буд кв обл м смт р рр н.е т тис
-    млн млрд грн коп год хв сек мін кг мг мл г л см мм км шт тел ім зав нач зам гр гол кім корп просп пл
-    """.split()  # noqa: SIM905
+from pipelines.indexing.abbreviations import BEFORE_NUMBERS, CLOSING, INTRODUCING, NAMING, STARTERS, UNITS
+
+_CLOSERS = "\"'”’“«»‹›)\\]}」』）】"
+_EMOJI = "\U0001f000-\U0001faff\u200d\ufe0f"
+_END = re.compile(
+    # A run of marks, closing quotes, references to notes, emoji; a French quote closes after a space.
+    rf"(?<![.!?…])[.!?…।॥؟۔։።။]++[{_CLOSERS}]*+(?:\[[\w ]{{1,24}}\])*+[²³¹⁰⁴-⁹]*+"
+    rf"(?:[ \u00a0\u202f]»(?=\s|$))?(?:\s?[{_EMOJI}]++)*+(?=\s|$)"
+    rf"|[。！？｡]++[{_CLOSERS}]*+"
+    r"|(?<=\S)\n"
 )
-_BEFORE_NUMBERS = frozenset(("no", "nos", "ч"))
-_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+(?=\s|$)|[。！？]++[\"'”’»)\]」』）]*+")
-_WORD_BEFORE = re.compile(r"[\w.]+$")
-_NUMBERED = re.compile(r"(?:\d+\.)*\d+|[ivxlc]+|\w", re.IGNORECASE)
+_SPACED_QUOTE = re.compile(r'\s"(?=\s|$)')
+_WORD_BEFORE = re.compile(r"(?<![^\W_])(?:(?:[^\W\d_]\.[ \u00a0]?)+[^\W\d_]|[\w.]+)$")
+_LONGEST_WORD = 24
+_NUMBER = re.compile(r"(?:\d{1,3}\.)*\d{1,3}[^\W\d_]?|[ivx]{1,5}|[IVXLC]{1,6}|\w")
+_LABEL = re.compile(r"\w+\.? +(?:\d{1,3}[^\W\d_]?(?:[.-]\d{1,3})*|[IVXLC]+)")
+_INITIALS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")
+_CONSONANTS = re.compile(r"[b-df-hj-np-tv-xzбвгґджзйклмнпрстфхцчшщ]{2,5}")
+_POSTAL_CODE = re.compile(r"\b\d{5}$")
+_GERMAN_DATE = re.compile(r"\d{1,2}\. (?:Jan|Jän|Feb|März|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)")
+_GERMAN_ORDINAL = re.compile(r"\b(?:der|die|das|dem|den|des|am|im|zum|zur|vom|beim|ab|bis|und) \d{1,2}$", re.IGNORECASE)
+_ENUMERATOR = re.compile(r"\(?(?:\w|[ivx]{1,4}|\d{1,2})\)\s")
+_NUMBERED = re.compile(r"\d{1,2}(?:\.\d{1,2})*\.\s+[^\W\d_]")
+_OPENERS = re.compile(r"[\"'“”„«»‹›‘’(\[{¿¡*_…]*(?:[–—-]\s+[\"'“„«]?)?")
+_FIRST_WORD = re.compile(r"[\w’'-]+")
+_NEVER_BEGIN = frozenset(",;:.!?)]}%")
+_BEFORE_INITIALS = frozenset(" \u00a0\n-/(\"'“„«[")
+_OPEN_LINES = (",", "–", "—", "-")
 _MILD = re.compile(r"[;:,–—](?=\s)")
 _SPACE = re.compile(r"\s+(?!(?<=\d\s)\d{3}(?!\d))")
 _OPEN_END = re.compile(r"[\w,–—-]$")
 _JOINERS = frozenset("\u200d\u2060")
 
 
-def ends_sentence(text: str, mark: int, after: int) -> bool:
-    """Whether the full stop at `mark` ends a sentence whose successor begins at `after`."""
-    following = text[after : after + 1]
-    if following.islower():
-        return False
-    if text[mark] != ".":
-        return True
-    found = _WORD_BEFORE.search(text, max(0, mark - 24), mark)
-    word = found.group().lower() if found else ""
-    if not word:
-        return True
-    if word in _BEFORE_NUMBERS and following.isdigit():
-        return False
-    if word in _ABBREVIATIONS or (len(word) == 1 and word.isalpha()):
-        return False
-    return not (_NUMBERED.fullmatch(word) and _begins_line(text, mark - len(word)))
+# ---------------------------------------------------------------- sentences
 
 
-def _begins_line(text: str, at: int) -> bool:
-    while at and text[at - 1].isspace() and text[at - 1] != "\n":
-        at -= 1
-    return at == 0 or text[at - 1] == "\n"
+def sentence_spans(text: str, model: Collection[int] = frozenset()) -> list[tuple[int, int]]:
+    """Spans of the sentences of a text, trimmed, in order; they cover all that is not space.
+
+    `model` are the ends of a model's sentences: it is heard where the rules cannot tell."""
+    return trimmed(text, [end for end, verdict in _judged(text, frozenset(model)) if verdict])
+
+
+def doubtful(text: str) -> bool:
+    """Whether there is a stop of which the rules cannot tell whether it ends a sentence."""
+    return any(verdict is None for _, verdict in _judged(text, frozenset()))
+
+
+def _judged(text: str, model: frozenset[int]) -> Iterator[tuple[int, bool | None]]:
+    """Every place where a sentence may end, and whether one does; None where nobody can tell."""
+    start = end = quotes = 0
+    lowered = text.islower()
+    for match in _END.finditer(text):
+        quotes += text.count('"', end, match.end())
+        mark, end = match.start(), match.end()
+        if quotes % 2 and (quote := _SPACED_QUOTE.match(text, end)):
+            end, quotes = quote.end(), 0
+        after = end
+        while after < len(text) and text[after].isspace():
+            after += 1
+        verdict = ends_sentence(text, mark, after, start, lowered)
+        if verdict is None and not model.isdisjoint(range(mark + 1, after + 1)):
+            verdict = True
+        if verdict:
+            start = after
+        yield end, verdict
+
+
+def ends_sentence(text: str, mark: int, after: int, start: int = 0, lowered: bool = False) -> bool | None:
+    """Whether the stop at `mark` ends the sentence that begins at `start`; what follows begins at `after`, and
+    means nothing by its lower case where the whole text is `lowered`. None where the rules cannot tell."""
+    first = text[after : after + 1]
+    if not first:
+        return True
+    if first in _NEVER_BEGIN or (not lowered and _goes_on(text, after)):
+        return False
+    if text[mark] == "\n":
+        return not text[start:mark].endswith(_OPEN_LINES)
+    if text[mark] != "." or text[mark + 1] in ".!?…":
+        return True
+    found = _WORD_BEFORE.search(text, max(start, mark - _LONGEST_WORD), mark)
+    return _word_ends(text, found.start(), mark, after, start, lowered) if found else True
+
+
+def _goes_on(text: str, at: int) -> bool:
+    """Whether what begins here goes on in a sentence, by its first letter; `(a)` and `iPhone` do not."""
+    if _ENUMERATOR.match(text, at):
+        return False
+    at = _OPENERS.match(text, at).end()  # type: ignore[union-attr]
+    return text[at : at + 1].islower() and not text[at + 1 : at + 2].isupper()
+
+
+def _word_ends(text: str, at: int, mark: int, after: int, start: int, lowered: bool) -> bool | None:
+    """Whether a sentence ends with the word at `at`, by what kind of abbreviation or number it is, if any."""
+    word = text[at:mark].replace(" ", "").replace("\u00a0", "")
+    low = word.casefold()
+    begins = at - start < 3 and not text[start:at].strip(" (\t")
+    if (begins and _NUMBER.fullmatch(word)) or _LABEL.fullmatch(text, start, mark):
+        return False
+    if word[-1].isdigit():
+        return not _german_ordinal(text, at, mark, after)
+    name = _FIRST_WORD.match(text, _OPENERS.match(text, after).end())  # type: ignore[union-attr]
+    following = name.group() if name else ""
+    if low in INTRODUCING or (low in BEFORE_NUMBERS and _numbers(following)):
+        return False
+    known = following.casefold() in STARTERS and text[name.end() : name.end() + 1] != "." if name else False
+    begins = known if lowered else following[:1].isupper() or bool(_NUMBERED.match(text, after))
+    if (low in UNITS and _measures(text, at)) or low in CLOSING:
+        return begins
+    acronym = _abbreviated(word) and (at == 0 or text[at - 1] in _BEFORE_INITIALS)
+    if not acronym and low not in NAMING:
+        return True
+    if known or not begins:
+        return begins
+    return False if low in NAMING or (len(word) == 1 and word.islower()) else None
+
+
+def _abbreviated(word: str) -> bool:
+    """Initials and acronyms with stops, a single letter, and short words of consonants alone (`Pvt`, `вул`)."""
+    return bool(_INITIALS.fullmatch(word)) or (bool(_CONSONANTS.fullmatch(word.lower())) and not word.isupper())
+
+
+def _numbers(word: str) -> bool:
+    """Whether what follows is a number, or a letter or Roman number in the place of one."""
+    return any(map(str.isdigit, word)) or bool(_NUMBER.fullmatch(word))
+
+
+def _measures(text: str, at: int) -> bool:
+    """Whether a number stands before a unit, or another unit (`5 мг/кг`). Before `м. Київ` stands a postal code."""
+    before = text[max(0, at - 8) : at].rstrip()
+    if before[-1:] in ("/", "°", "%"):
+        return True
+    return before[-1:].isdigit() and text[at].islower() and not _POSTAL_CODE.search(before)
+
+
+def _german_ordinal(text: str, at: int, mark: int, after: int) -> bool:
+    if _GERMAN_DATE.match(text, at):
+        return True
+    following = _FIRST_WORD.match(text, after)
+    if not following or following.group().casefold() in STARTERS:
+        return False
+    return bool(_GERMAN_ORDINAL.search(text, max(0, at - 5), mark))
+
+
+# ---------------------------------------------------------------- cuts
 
 
 def continues(before: str, after: str) -> bool:
@@ -66,18 +172,6 @@ def joins(text: str, at: int) -> bool:
         return False
     modifier = "\U0001f3fb" <= after <= "\U0001f3ff"
     return modifier or before in _JOINERS or after in _JOINERS or unicodedata.category(after)[0] == "M"
-
-
-def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """Spans of the sentences of a text, trimmed, in order; they cover all that is not space."""
-    ends = []
-    for match in _END.finditer(text):
-        after = match.end()
-        while after < len(text) and text[after].isspace():
-            after += 1
-        if after >= len(text) or ends_sentence(text, match.start(), after):
-            ends.append(match.end())
-    return trimmed(text, ends)
 
 
 def trimmed(text: str, cuts: Iterable[int]) -> list[tuple[int, int]]:

@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pipelines.generated import clipped
+from pipelines.indexing.sentences import CODE
 from pipelines.indexing.summaries import is_description, read_text, words_of
 from pipelines.ports import Prompt
 from pipelines.pricing import most_tokens
 from pipelines.prompts import PromptTemplate, as_data
 from pipelines.records import EXTRACTIVE, Chunk, ChunkContext, ParsedDocument, Sentence
 
-VERSION = 2
+VERSION = 3
 WINDOW = 4
 
 
@@ -55,7 +56,7 @@ def chunk_contexts(
     """One context for each chunk of one document, in the order of the chunks.
 
     The key sentence is the one of the chunk before that shares most content words with the
-    chunk; a title that is only a file name is left out."""
+    chunk, and is not code; a title that is only a file name is left out."""
     by_chunk: Mapping[str, list[Sentence]] = _by_chunk(sentences)
     made = []
     before: list[Sentence] = []
@@ -72,7 +73,8 @@ def chunk_contexts(
 def _by_chunk(sentences: Sequence[Sentence]) -> dict[str, list[Sentence]]:
     grouped: dict[str, list[Sentence]] = {}
     for sentence in sentences:
-        grouped.setdefault(sentence.chunk_id, []).append(sentence)
+        if sentence.source != CODE:
+            grouped.setdefault(sentence.chunk_id, []).append(sentence)
     return grouped
 
 

@@ -20,7 +20,7 @@ from pipelines.ports import Vectors
 from pipelines.records import DESCRIPTION, Chunk, PackedChunk, Span
 from pipelines.tokens import TokenIndex, count_tokens
 
-VERSION = 2
+VERSION = 3
 CONDITIONAL, UNCONDITIONAL = "structure", "recursive"
 FALLBACK_FLOOR = 0.55
 """For vectors of resources/embedders/static.py: of fixed floors the one that parts adjacent from

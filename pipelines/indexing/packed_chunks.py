@@ -23,7 +23,7 @@ from pipelines.indexing.splitters import cluster, page, recursive, sentences, st
 from pipelines.indexing.splitters.pieces import HEADING, ROW, Embed, Piece, Splitter, Task, separator, whole
 from pipelines.records import DESCRIPTION, Box, Element, PackedChunk, Span, StructuralChunk
 
-VERSION = 3
+VERSION = 4
 SHORT_PARAGRAPH = 64
 SPLITTERS: Mapping[str, Splitter] = {
     "structure": structure.split,

@@ -1,24 +1,24 @@
 """Chunks to the sentence skeleton: NEXT and PREVIOUS, and PART_OF as columns.
 
 Sentences come from the own text alone, so what overlap repeats is not made twice. Table rows,
-captions and formulas are sentences of their own source, and so are those of the descriptions of
-figures. Noise is left out by declared rules.
+captions, code and formulas are sentences of their own source, and so are those of the descriptions of
+figures; a formula is one sentence with the words that introduce it. Noise is left out by declared rules.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from pipelines.fingerprint import fingerprint
-from pipelines.indexing.boundaries import ends_sentence, trimmed
+from pipelines.indexing.boundaries import trimmed
 from pipelines.indexing.places import line_boxes
 from pipelines.ports import SentenceSplitter
 from pipelines.records import (
     DESCRIPTION,
+    Box,
     Chunk,
     Element,
     FilteredSentence,
@@ -28,21 +28,28 @@ from pipelines.records import (
     StructuralChunk,
 )
 
-VERSION = 3
+VERSION = 4
+CODE = "code"
 SOURCES = {
     "table-row": "table_row",
     "list-item": "list_item",
     "caption": "figure_caption",
     DESCRIPTION: "figure_description",
     "formula": "equation",
-    "code": "paragraph",
+    "code": CODE,
     "paragraph": "paragraph",
     "clause": "paragraph",
 }
 _WHOLE = frozenset({"table-row", "caption", "formula", "code"})
 _WRITTEN_OUT = frozenset({"table-row", DESCRIPTION})
 """Their text is not the body's: a stretch of it has the boxes of the whole."""
-_FORM_LABEL = re.compile(r"[^.!?]{0,40}[_.…]{4,}\s*|[^\w]*|[\w\s]{1,30}:\s*")
+_INTRODUCING = frozenset({"paragraph", "list-item", "clause"})
+_COMPLETE = re.compile(r"[.!?…][\"'”’»)\]]*$")
+_FORM_LABEL = re.compile(
+    # A label and a blank to fill in, once or more; or one to three words and a colon, the first with a capital.
+    r"(?:[^.!?…_]{0,40}(?:_{3,}|\.{6,}|…{3,}|(?<=[:\s])(?:\.{4,}|…{2})))+[\W_]*"
+    r"|(?=.{2,31}$)(?![a-zа-яґєії-])[\w’'/-]+(?: [\w’'/-]+){0,2} ?:"
+)
 _WORD = re.compile(r"\w+")
 
 
@@ -68,13 +75,22 @@ class NoiseRules:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """One unit's text as it stands in one chunk."""
+    """One unit's text as it stands in one chunk, or a formula's with the paragraph that introduces it."""
 
     chunk: Chunk
     unit: StructuralChunk
     offset: int
     text: str
     span: Span
+    joined: tuple[_Piece, ...] = ()
+
+    @property
+    def parts(self) -> tuple[_Piece, ...]:
+        return self.joined or (self,)
+
+
+_Found = tuple[_Piece, int, int]
+"""A piece, and a sentence's start and end in its text."""
 
 
 def sentences(
@@ -93,22 +109,15 @@ def sentences(
     made: list[Sentence] = []
     dropped: list[FilteredSentence] = []
     seen: Counter[tuple[str, str]] = Counter()
-    for piece in pieces:
-        whole = piece.unit.block_type in _WHOLE
-        element = by_index[piece.unit.element]
-        for start, end in [(0, len(piece.text))] if whole else mended(piece.text, next(spans)):
-            broken = rules.broken(piece.text[start:end], element.confidence)
-            if broken:
-                dropped.append(_filtered(piece, start, end, len(dropped), broken))
-            else:
-                made.append(_sentence(document, element, piece, start, end, len(made), seen))
+    for piece, start, end in _introduced(_divided(pieces, spans)):
+        confidence = min(by_index[part.unit.element].confidence for part in piece.parts)
+        broken = rules.broken(piece.text[start:end], confidence)
+        if broken:
+            dropped.append(_filtered(piece, start, end, len(dropped), broken))
+        else:
+            boxes = _boxes(by_index, piece, start, end)
+            made.append(_sentence(document, piece, start, end, len(made), seen, boxes, confidence))
     return linked(made), dropped
-
-
-def _filtered(piece: _Piece, start: int, end: int, index: int, rule: str) -> FilteredSentence:
-    chunk = piece.chunk
-    text, at = piece.text[start:end], piece.offset + start
-    return FilteredSentence(chunk.doc_id, index, chunk.chunk_id, at, end - start, text, rule)
 
 
 def _pieces(units: Sequence[StructuralChunk], chunks: Sequence[Chunk]) -> list[_Piece]:
@@ -122,38 +131,74 @@ def _pieces(units: Sequence[StructuralChunk], chunks: Sequence[Chunk]) -> list[_
     return pieces
 
 
-def mended(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """A model's sentence spans without the ends that the rules know to be none: after an
-    abbreviation, an initial or a clause number, and before a lower-case word."""
-    cuts = []
-    for (_, end), (start, _) in pairwise(spans):
-        mark = end - 1
-        while mark > 0 and text[mark] in "\"'”’»)]":
-            mark -= 1
-        if text[mark] in ".!?…" and not ends_sentence(text, mark, start):
-            continue
-        if text[mark].isalnum() and text[start].islower():
-            continue
-        cuts.append(end)
-    return trimmed(text, cuts)
+def _divided(pieces: Iterable[_Piece], spans: Iterator[Sequence[tuple[int, int]]]) -> Iterator[_Found]:
+    for piece in pieces:
+        whole = piece.unit.block_type in _WHOLE
+        for start, end in trimmed(piece.text, ()) if whole else next(spans):
+            yield piece, start, end
+
+
+def _introduced(found: Iterable[_Found]) -> list[_Found]:
+    """Formulas joined to the sentences that introduce them: those before them in their chunk that end with no stop."""
+    joined: list[_Found] = []
+    for piece, start, end in found:
+        if piece.unit.block_type == "formula" and joined and _introduces(joined[-1], piece):
+            words, start, _ = joined.pop()
+            piece = _both(words, piece)
+            end = len(piece.text)
+        joined.append((piece, start, end))
+    return joined
+
+
+def _introduces(found: _Found, formula: _Piece) -> bool:
+    piece, start, end = found
+    between = piece.chunk.text[piece.offset + end : formula.offset]
+    return (
+        piece.chunk is formula.chunk
+        and piece.unit.block_type in _INTRODUCING
+        and not between.strip()
+        and not _COMPLETE.search(piece.text, start, end)
+    )
+
+
+def _both(words: _Piece, formula: _Piece) -> _Piece:
+    text = words.chunk.text[words.offset : formula.offset + len(formula.text)]
+    span = Span(words.span.start, formula.span.end)
+    return replace(formula, offset=words.offset, text=text, span=span, joined=(words, formula))
+
+
+def _filtered(piece: _Piece, start: int, end: int, index: int, rule: str) -> FilteredSentence:
+    chunk = piece.chunk
+    text, at = piece.text[start:end], piece.offset + start
+    return FilteredSentence(chunk.doc_id, index, chunk.chunk_id, at, end - start, text, rule)
+
+
+def _boxes(elements: Mapping[int, Element], piece: _Piece, start: int, end: int) -> tuple[Box, ...]:
+    if piece.unit.block_type == DESCRIPTION:
+        return piece.chunk.boxes
+    if piece.unit.block_type == "table-row":
+        return line_boxes(elements[piece.unit.element].places, piece.span)
+    start, end = piece.span.start + start, piece.span.start + end
+    return tuple(
+        box
+        for part in piece.parts
+        for box in line_boxes(
+            elements[part.unit.element].places, Span(max(start, part.span.start), min(end, part.span.end))
+        )
+    )
 
 
 def _sentence(
     document: ParsedDocument,
-    element: Element,
     piece: _Piece,
     start: int,
     end: int,
     index: int,
     seen: Counter[tuple[str, str]],
+    boxes: tuple[Box, ...],
+    confidence: float,
 ) -> Sentence:
     text, unit, chunk = piece.text[start:end], piece.unit, piece.chunk
-    if unit.block_type == DESCRIPTION:
-        boxes = chunk.boxes
-    elif unit.block_type == "table-row":
-        boxes = line_boxes(element.places, piece.span)
-    else:
-        boxes = line_boxes(element.places, Span(piece.span.start + start, piece.span.start + end))
     occurrence = seen[unit.section_id, text]
     seen[unit.section_id, text] += 1
     return Sentence(
@@ -164,12 +209,12 @@ def _sentence(
         source=SOURCES[unit.block_type],
         page=boxes[0].page if boxes else unit.page_start,
         boxes=boxes,
-        confidence=element.confidence,
+        confidence=confidence,
         chunk_id=chunk.chunk_id,
         start=piece.offset + start,
         length=end - start,
         paragraph_id=fingerprint("paragraph", document.doc_id, unit.section_id, unit.index),
-        paragraph=unit.text,
+        paragraph=unit.text if len(piece.parts) == 1 else piece.text,
         paragraph_start=piece.offset,
         paragraph_length=len(piece.text),
         paragraph_span=piece.span,

@@ -126,6 +126,9 @@ def test_what_a_person_would_look_for_is_attached(run: Run) -> None:
     (status,) = project.run("status").json["generations"]
     assert chunked["calibration"] == table(status["overlap"]).value
     assert "| language | floor | calibrated | pairs | share |" in chunked["calibration"]
+    (_, divided), *_ = metadata(result, "sentences")
+    counts = project.run("status").json["sentences"]
+    assert {name: divided[name] for name in counts} == counts and divided["kept"] == divided["dagster/row_count"] > 0
     (_, embedded), *_ = metadata(result, "chunk_embeddings")
     assert (embedded["embedder"], embedded["dimension"]) == ("fake", 16)
     assert embedded["texts embedded"] == embedded["dagster/row_count"]

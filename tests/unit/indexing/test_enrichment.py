@@ -6,7 +6,7 @@ import pytest
 from pipelines.indexing.contexts import chunk_contexts
 from pipelines.indexing.embeddings import averaged, embedded_text, windows
 from pipelines.indexing.summaries import clipped, document_summary, window
-from pipelines.records import Chunk, Sentence
+from pipelines.records import Block, Chunk, Run, Sentence
 from tests.builders import heading, paragraph, units
 from tests.unit.indexing.test_sentences import LONG, skeleton
 
@@ -56,6 +56,16 @@ def test_contexts_name_title_headings_and_the_key_sentence_before() -> None:
     assert made[0].text == "A Title › Retention of records"
     assert made[1].text.endswith(": Records of contracts are kept for seven years after the contract ends.")
     assert all(len(context.text) <= 250 for context in made)
+
+
+def test_code_is_no_summary_and_no_key_sentence() -> None:
+    code = Block("code", (Run("records = contracts.kept(years=seven, until=ends)"),))
+    blocks = [heading("One"), paragraph("Records of contracts are kept."), code, heading("Two"), paragraph(LONG)]
+    document, _, _ = units(*blocks)
+    chunks, found, _ = skeleton(*blocks)
+    assert "code" in {sentence.source for sentence in found if sentence.chunk_id == chunks[0].chunk_id}
+    assert chunk_contexts(document, chunks, found)[1].text == "A Title › Two: Records of contracts are kept."
+    assert "records =" not in document_summary("d", found, [chunk.chunk_id for chunk in chunks]).text
 
 
 def test_embedded_text_says_an_inline_heading_once() -> None:

@@ -5,11 +5,12 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 
 from pipelines.indexing.boundaries import sentence_spans
 from pipelines.indexing.overlap import with_overlap
 from pipelines.indexing.packed_chunks import packed_chunks
-from pipelines.indexing.sentences import NoiseRules, mended, sentences
+from pipelines.indexing.sentences import NoiseRules, sentences
 from pipelines.records import Block, Box, Chunk, Run, Sentence
 from tests.builders import heading, paragraph, table, units
 
@@ -90,7 +91,112 @@ def test_boxes_are_of_the_sentence_alone() -> None:
     assert [s.page for s in found] == [1, 1]
 
 
-def test_a_models_ends_after_abbreviations_and_before_lower_case_are_mended() -> None:
-    text = "Sent to Acme Inc. Leeds today. It came\nback soon."
-    spans = [(0, 17), (18, 30), (31, 38), (39, 49)]
-    assert [text[a:b] for a, b in mended(text, spans)] == ["Sent to Acme Inc. Leeds today.", "It came\nback soon."]
+# ---------------------------------------------------------------- formulas and code
+
+
+def formula(text: str, page: int = 1) -> Block:
+    return Block("formula", (Run(text, Box(page, 100, 50, 200, 60)),))
+
+
+def test_a_formula_is_one_sentence_with_the_words_that_introduce_it() -> None:
+    introduction = Block("paragraph", (Run("It is known. The area is", Box(1, 100, 10, 340, 20)),))
+    chunks, found, _ = skeleton(heading("One"), introduction, formula("A = pi r^2"), paragraph("Nothing else."))
+    known, area, last = found
+    assert [(s.source, s.text) for s in found] == [
+        ("paragraph", "It is known."),
+        ("equation", "The area is\n\nA = pi r^2"),
+        ("paragraph", "Nothing else."),
+    ]
+    assert [chunks[0].text[s.start : s.start + s.length] for s in found] == [s.text for s in found]
+    assert area.paragraph == "It is known. The area is\n\nA = pi r^2" == shown_paragraph(chunks[0], area)
+    assert known.paragraph == "It is known. The area is" == shown_paragraph(chunks[0], known)
+    assert len({s.paragraph_id for s in found}) == 3
+    assert [(box.y0, box.y1) for box in area.boxes] == [(10, 20), (50, 60)]
+    assert (known.next_id, last.previous_id) == (area.sentence_id, area.sentence_id)
+
+
+def shown_paragraph(chunk: Chunk, sentence: Sentence) -> str:
+    return chunk.text[sentence.paragraph_start : sentence.paragraph_start + sentence.paragraph_length]
+
+
+def test_a_formula_after_a_whole_sentence_or_another_formula_or_a_heading_stands_alone() -> None:
+    _, found, _ = skeleton(
+        heading("One"),
+        paragraph("This is whole."),
+        formula("a = b"),
+        formula("c = d"),
+        heading("Two"),
+        formula("e = f"),
+    )
+    assert [(s.source, s.text) for s in found] == [
+        ("paragraph", "This is whole."),
+        ("equation", "a = b"),
+        ("equation", "c = d"),
+        ("equation", "e = f"),
+    ]
+
+
+def test_words_that_would_be_noise_alone_introduce_a_formula() -> None:
+    _, found, dropped = skeleton(heading("One"), paragraph("Another one:"), formula("a = b"))
+    assert [s.text for s in found] == ["Another one:\n\na = b"] and not dropped
+
+
+def test_code_is_a_source_of_its_own_and_whole() -> None:
+    code = Block("code", (Run("x = 1. \nPrint it. Now.\n"),))
+    _, found, _ = skeleton(heading("One"), paragraph("Run this."), code)
+    assert [s.source for s in found] == ["paragraph", "code"]
+    assert found[1].text == "x = 1.\nPrint it. Now."
+
+
+# ---------------------------------------------------------------- noise
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Name:",
+        "Date of birth:",
+        "E-mail :",
+        "Прізвище, ім'я ______",
+        "Name: ______ Date: ____ Signature: ________",
+        "Signature ..........",
+        "Signed: .....",
+        "Adresse: …………",
+        "____________",
+        "RESPONSIBILITIES:",
+    ],
+)
+def test_labels_of_forms(text: str) -> None:
+    assert NoiseRules().broken(text, 1.0) in ("form_label", "min_words")
+    assert NoiseRules(form_labels=False).broken(text, 1.0) != "form_label"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Name: John Smith",
+        "I was waiting....",
+        "And then he left......... and came back.",
+        "псоріаз:",
+        "діюча речовина:",
+        "Our plan does not cover:",
+        "Maximum caseload per lawyer at one time? _______ at the national level",
+        "Is it in use? ____",
+        "Yes.",
+        "Total: 5",
+        "-By mail:",
+    ],
+)
+def test_content_is_no_label(text: str) -> None:
+    assert NoiseRules().broken(text, 1.0) is None
+
+
+def test_a_label_as_long_as_a_document_is_judged_quickly() -> None:
+    assert NoiseRules().broken("Name ____ " * 20_000 + "end.", 1.0) is None
+    assert NoiseRules().broken("a." * 100_000, 1.0) is None
+
+
+def test_the_least_sure_of_two_parts_counts() -> None:
+    unsure = Block("formula", (Run("a = b"),), confidence=0.3)
+    _, found, dropped = skeleton(paragraph("The area is"), unsure, rules=NoiseRules(min_confidence=0.5))
+    assert not found and dropped == {"min_confidence": 1}
