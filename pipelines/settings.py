@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -82,8 +82,8 @@ class SentenceSettings(Section):
     related_floor: float = Field(
         0.90, gt=0, le=1, description="Least cosine of a RELATED_TO link; 0.05 less where there would be none."
     )
-    related_floors: dict[str, float] = Field(
-        {"multilingual-small": 0.95},
+    related_floors: dict[str, Annotated[float, Field(gt=0, le=1)]] = Field(
+        {"multilingual-small": 0.97},
         description="The same by the name of the embedder, where its cosines stand elsewhere.",
     )
     related_most: int = Field(2, ge=0, le=2, description="Most RELATED_TO links from one sentence.")

@@ -166,7 +166,8 @@ def _stages() -> tuple[Stage, ...]:
             sentence_links.VERSION,
             {"sentence_links": records.SentenceLink},
             ("sentences", "sentence_embeddings"),
-            lambda s, r: _settings(s, "sentences", "related_floor", "related_most"),
+            # Which of the floors holds is told by the embedder's name; its identity is in the key before.
+            lambda s, r: _settings(s, "sentences", "related_floor", "related_floors", "related_most"),
         ),
     )
 

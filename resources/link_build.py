@@ -11,7 +11,7 @@ import numpy as np
 
 from pipelines.fingerprint import combined
 from pipelines.increments import DocumentState, Plan, plan
-from pipelines.indexing.sentence_links import sentence_links
+from pipelines.indexing.sentence_links import floor_for, sentence_links
 from pipelines.records import SentenceLink
 from pipelines.schemas import from_table, to_table
 from pipelines.stages import STAGES, WHOLE
@@ -22,6 +22,7 @@ from resources.vectors import matrix
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from resources.catalog import Catalog, GenerationRow
     from resources.parquet_tables import ParquetTables
     from resources.workspace import Workspace
 
@@ -32,33 +33,43 @@ _Made = Mapping[str, Mapping[int, ManifestRow]]
 
 def link_sentences(workspace: Workspace) -> StageReport:
     """Compares the sentences of documents that changed since the last links were made with all others.
-    Nothing is read where no sentence and no vector changed. Raises IndexStateError (`missing_input`)
+    No row is read where no sentence and no vector changed. Raises IndexStateError (`missing_input`)
     where a bucket's sentences have no vectors yet."""
     report, started = StageReport(STAGE, notes={"sentences compared": 0}), time.perf_counter()
-    runner, tables, settings = workspace.runner, workspace.tables, workspace.settings.sentences
-    made = _made(workspace)
+    embedder, settings = workspace.ensure_generation().embedder["name"], workspace.settings.sentences
+    runner, tables, made = workspace.runner, workspace.tables, made_from(workspace)
     wanted = combined(rows[bucket].output for rows in made.values() for bucket in rows)
     before = runner.manifest(STAGE).get(WHOLE)
     if before and before.input == wanted:
         report.kept, report.total = before.documents, before.rows
+        report.notes["floor"] = float(tables.note(before.file))
         return report
     todo = _plan(tables, made, before)
-    sentences = _Sentences(tables, made)
+    sentences = LinkedSentences(tables, made)
     old = from_table(SentenceLink, tables.read(before.file)) if before else []
-    links, compared = sentence_links(
-        sentences.ids, sentences.chunk_ids, sentences.vectors, settings.related_floor, settings.related_most,
+    links, compared, floor = sentence_links(
+        sentences.ids, sentences.chunk_ids, sentences.vectors, floor_for(settings, embedder), settings.related_most,
         lambda done, total: workspace.progress(STAGE, done, total), old, sentences.of(todo.keep),
     )  # fmt: skip
-    _commit(workspace, links, _states(todo, workspace.run_id), wanted)
+    _commit(workspace, links, floor, _states(todo, workspace.run_id), wanted)
     report.computed, report.kept, report.gone = len(todo.compute), len(todo.keep), len(todo.gone)
     report.total = report.written = len(links)
-    report.notes["sentences compared"] = compared
+    report.notes.update({"sentences compared": compared, "floor": floor})
     report.seconds = time.perf_counter() - started
     return report
 
 
-def _made(workspace: Workspace) -> _Made:
-    """The committed buckets of what links are made from."""
+def floor_used(catalog: Catalog, tables: ParquetTables, generation: GenerationRow) -> float | None:
+    """The cosine that a generation's links had to reach; None where it has none yet."""
+    row = catalog.manifest_of(STAGE, generation.keys.get(STAGE, "")).get(WHOLE)
+    note = tables.note(row.file) if row and tables.exists(row.file) else ""
+    return float(note) if note else None
+
+
+def made_from(workspace: Workspace) -> _Made:
+    """The committed buckets of what links are made from.
+
+    Raises IndexStateError (`missing_input`) where a bucket's sentences have no vectors yet."""
     rows = {table: workspace.runner.manifest(table) for table in STAGES[STAGE].inputs}
     buckets = sorted(rows["sentences"])
     return {table: {bucket: workspace.committed(table, bucket, rows[table]) for bucket in buckets} for table in rows}
@@ -81,30 +92,30 @@ def _states(todo: Plan, run_id: str) -> dict[str, DocumentState]:
 
 
 def _commit(
-    workspace: Workspace, links: Sequence[SentenceLink], states: Mapping[str, DocumentState], wanted: str
+    workspace: Workspace, links: Sequence[SentenceLink], floor: float, states: Mapping[str, DocumentState], wanted: str
 ) -> None:
     """The output is a hash of the links alone: the same links are not loaded again because documents changed."""
     key = workspace.runner.key(STAGE)
-    file = workspace.tables.write(STAGE, key, WHOLE, to_table(SentenceLink, links), states)
+    file = workspace.tables.write(STAGE, key, WHOLE, to_table(SentenceLink, links), states, note=str(floor))
     output = combined(f"{link.source_id} {link.target_id} {link.similarity}" for link in links)
     row = ManifestRow(STAGE, key, WHOLE, file, wanted, output, len(links), len(states), workspace.run_id)
     workspace.catalog.commit([row], STAGE, key, WHOLE)
 
 
-class _Sentences:
-    """All sentences bucket by bucket, with their chunks and vectors, shape (sentences, dimension)."""
+class LinkedSentences:
+    """All sentences bucket by bucket, with their chunks, documents and vectors, shape (sentences, dimension)."""
 
     def __init__(self, tables: ParquetTables, made: _Made) -> None:
         self.ids: list[str] = []
         self.chunk_ids: list[str] = []
-        self._doc_ids: list[str] = []
+        self.doc_ids: list[str] = []
         blocks = []
         for bucket, row in made["sentences"].items():
             read = tables.read(row.file, ["sentence_id", "chunk_id", "doc_id"])
             names = read["sentence_id"].to_pylist()
             self.ids += names
             self.chunk_ids += read["chunk_id"].to_pylist()
-            self._doc_ids += read["doc_id"].to_pylist()
+            self.doc_ids += read["doc_id"].to_pylist()
             if names:
                 blocks.append(self._vectors(tables, made["sentence_embeddings"][bucket].file, names))
         self.vectors = np.concatenate(blocks) if blocks else np.zeros((0, 0), dtype=np.float32)
@@ -116,4 +127,4 @@ class _Sentences:
 
     def of(self, doc_ids: Mapping[str, DocumentState]) -> set[str]:
         """The ids of these documents' sentences."""
-        return {name for name, doc_id in zip(self.ids, self._doc_ids, strict=True) if doc_id in doc_ids}
+        return {name for name, doc_id in zip(self.ids, self.doc_ids, strict=True) if doc_id in doc_ids}

@@ -16,8 +16,11 @@ from numpy.typing import NDArray
 
 from pipelines.ports import Progress, Vectors
 from pipelines.records import SentenceLink
+from pipelines.settings import SentenceSettings
 
-VERSION = 2
+VERSION = 3
+STEP = 0.05
+"""By so much the floor is lowered where no pair of sentences reaches it."""
 BLOCK = 1024
 """Rows and columns of one product."""
 
@@ -31,10 +34,17 @@ _Cosines = NDArray[np.float64]
 
 
 class Links(NamedTuple):
-    """`links` by source id, the strongest first; `compared` sentences were held against all others."""
+    """`links` by source id, the strongest first; `compared` sentences were held against all others. `floor` is
+    the cosine that a link had to reach."""
 
     links: list[SentenceLink]
     compared: int
+    floor: float
+
+
+def floor_for(settings: SentenceSettings, embedder: str) -> float:
+    """The least cosine of a link between vectors of an embedder, by its name."""
+    return settings.related_floors.get(embedder, settings.related_floor)
 
 
 def sentence_links(
@@ -42,6 +52,30 @@ def sentence_links(
     chunk_ids: Sequence[str],
     vectors: Vectors,
     floor: float = 0.90,
+    most: int = 2,
+    progress: Progress | None = None,
+    before: Sequence[SentenceLink] = (),
+    known: Collection[str] = frozenset(),
+) -> Links:
+    """The links over the floor; where there is none at all, those over a floor that is lower by STEP.
+
+    Parameters as of `links_over`; `before` is what this function made last, over either floor."""
+    reaching = [link for link in before if link.similarity >= floor]
+    found = links_over(floor, ids, chunk_ids, vectors, most, progress, reaching, known)
+    if found.links:
+        return found
+    lower = round(floor - STEP, _DIGITS)
+    # Beside links that reach the floor nobody looked for weaker ones.
+    if reaching:
+        return links_over(lower, ids, chunk_ids, vectors, most, progress)
+    return links_over(lower, ids, chunk_ids, vectors, most, progress, before, known)
+
+
+def links_over(
+    floor: float,
+    ids: Sequence[str],
+    chunk_ids: Sequence[str],
+    vectors: Vectors,
     most: int = 2,
     progress: Progress | None = None,
     before: Sequence[SentenceLink] = (),
@@ -63,7 +97,7 @@ def sentence_links(
     chunks = np.array([numbers[chunk_id] for chunk_id in chunk_ids], dtype=np.int64)[places]
     compare = _Comparison(_on_grid(vectors[places]), chunks, ranks, best)
     compared = compare.all_pairs(int(fresh.sum()), int(lost.sum()), progress)
-    return Links(best.links(names), compared)
+    return Links(best.links(names), compared, floor)
 
 
 def _on_grid(rows: Vectors) -> Vectors:

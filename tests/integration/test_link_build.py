@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,10 @@ from pipelines.indexing.sentence_links import sentence_links
 from pipelines.records import Embedding, Sentence, SentenceLink, Span
 from pipelines.schemas import from_table, to_table
 from pipelines.settings import settings_from
-from pipelines.stages import WHOLE
+from pipelines.stages import WHOLE, generation_key, stage_keys
 from resources.catalog import ManifestRow
-from resources.link_build import link_sentences
+from resources.generations import frozen, installed
+from resources.link_build import floor_used, link_sentences
 from resources.settings_file import Located
 from resources.stage_runner import StageReport
 from resources.workspace import Workspace
@@ -26,9 +28,23 @@ from resources.workspace import Workspace
 pytestmark = pytest.mark.integration
 
 BUCKETS = 4
-VECTORS = np.random.default_rng(4).normal(size=(6, 1, 32)) + 0.15 * np.random.default_rng(5).normal(size=(6, 5, 32))
-VECTORS = (VECTORS / np.linalg.norm(VECTORS, axis=2, keepdims=True)).reshape(30, 32).astype(np.float32)
-"""Six kinds of five that are alike."""
+
+
+def _vectors() -> np.ndarray:
+    """Six kinds of five that are alike, then for each kind one at a cosine of 0.87 with its first."""
+    kinds = np.random.default_rng(4).normal(size=(6, 1, 32)) + 0.15 * np.random.default_rng(5).normal(size=(6, 5, 32))
+    kinds /= np.linalg.norm(kinds, axis=2, keepdims=True)
+    first = kinds[:, 0]
+    aside = np.random.default_rng(6).normal(size=first.shape)
+    aside -= (aside * first).sum(axis=1, keepdims=True) * first
+    aside /= np.linalg.norm(aside, axis=1, keepdims=True)
+    return np.concatenate([kinds.reshape(30, 32), 0.87 * first + np.sqrt(1 - 0.87**2) * aside]).astype(np.float32)
+
+
+VECTORS = _vectors()
+NEAR = range(30, 36)
+APART = [0, 5, 10, 30, 31, 32]
+"""Three of different kinds, and those near to them."""
 
 Library = Mapping[str, list[tuple[str, int]]]
 """Document to its sentences: the chunk of each, and its text, a row of VECTORS."""
@@ -40,8 +56,14 @@ LIBRARY["alone.txt"] = [("0", 0)]
 
 @pytest.fixture
 def workspace(fresh_url: str, tmp_path: Path) -> Iterator[Workspace]:
-    settings = settings_from({"database": fresh_url, "buckets": BUCKETS})
+    floors = {"related_floor": 0.5, "related_floors": {"english-small": 0.9}}
+    settings = settings_from({"database": fresh_url, "buckets": BUCKETS, "sentences": floors})
     made = Workspace(Located(settings, None, tmp_path, tmp_path / "state"), "a run")
+    unfrozen, spec = installed(settings), {"name": "english-small", "identity": "weights"}
+    statistics = {"overlap": {}, "models": {"static": unfrozen.static, "sentence_models": unfrozen.sentence_models}}
+    keys = stage_keys(settings, frozen(statistics, "weights"))
+    made.catalog.create_generation(generation_key(settings, unfrozen), {}, spec, 32, statistics, keys)
+    made.ensure_generation()
     yield made
     made.close()
 
@@ -84,10 +106,15 @@ def committed(workspace: Workspace) -> list[SentenceLink]:
     return from_table(SentenceLink, workspace.tables.read(workspace.manifest_file("sentence_links", WHOLE)))
 
 
-def rebuilt(library: Library) -> list[SentenceLink]:
+def arrays(library: Library) -> tuple[list[str], list[str], Any]:
+    """Ids, chunks and vectors of all sentences."""
     found = [sentence for uri, sentences in library.items() for sentence in rows(uri, sentences)[0]]
     vectors = VECTORS[[int(sentence.text) for sentence in found]]
-    return sentence_links([one.sentence_id for one in found], [one.chunk_id for one in found], vectors).links
+    return [one.sentence_id for one in found], [one.chunk_id for one in found], vectors
+
+
+def rebuilt(library: Library) -> list[SentenceLink]:
+    return sentence_links(*arrays(library)).links
 
 
 def compared(report: StageReport) -> int:
@@ -114,9 +141,9 @@ def test_an_update_compares_what_changed_and_ends_where_a_rebuild_ends(workspace
     assert (third.computed, third.kept) == (1, 12)
 
 
-def test_nothing_is_read_where_nothing_changed(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_row_is_read_where_nothing_changed(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     links = update(workspace, LIBRARY).total
-    monkeypatch.setattr(workspace.tables, "_open", lambda name: pytest.fail(f"read {name}"))
+    monkeypatch.setattr(workspace.tables, "read", lambda *asked: pytest.fail(f"read {asked}"))
     again = link_sentences(workspace)
     assert (again.computed, again.kept, again.total, again.written, compared(again)) == (0, 13, links, 0, 0)
 
@@ -130,6 +157,44 @@ def test_the_same_links_are_the_same_output_whatever_documents_they_were_made_fr
     assert before.output == after.output
     update(workspace, {**LIBRARY, "twin.txt": [("0", 0)]})
     assert workspace.manifest_row("sentence_links", WHOLE).output != before.output
+
+
+def floors(workspace: Workspace, report: StageReport) -> tuple[float, float | None]:
+    """As the run reports it, and as it stands beside the links."""
+    return report.notes["floor"], floor_used(workspace.catalog, workspace.tables, workspace.ensure_generation())
+
+
+def test_the_floor_is_the_embedder_s_or_lower_where_no_pair_reaches_it_and_is_recorded(workspace: Workspace) -> None:
+    assert floor_used(workspace.catalog, workspace.tables, workspace.ensure_generation()) is None
+    apart = {f"{number}.txt": [("0", number * 5)] for number in range(6)}
+    low = update(workspace, {**apart, "near.txt": [("0", NEAR[0])]})
+    assert floors(workspace, low) == (0.85, 0.85) and low.total == 2
+    high = update(workspace, {**apart, "near.txt": [("0", NEAR[0])], "twin.txt": [("0", NEAR[0])]})
+    assert floors(workspace, high) == (0.9, 0.9) and (high.total, compared(high)) == (2, 1)
+    again = link_sentences(workspace)
+    assert floors(workspace, again) == (0.9, 0.9) and again.computed == 0
+    back = update(workspace, {**apart, "near.txt": [("0", NEAR[0])]})
+    assert floors(workspace, back) == (0.85, 0.85) and (back.total, compared(back)) == (2, 7)
+
+
+def test_any_sequence_of_updates_ends_where_a_rebuild_ends(workspace: Workspace) -> None:
+    """Documents are added, changed, taken away and divided anew into chunks; few of them, so that now one floor
+    holds and now the other."""
+    chance, library, found = random.Random(8), dict[str, list[tuple[str, int]]](), []
+    for _ in range(24):
+        for uri in chance.sample([f"{number}.txt" for number in range(7)], 2):
+            what = chance.choice(["gone", "chunks", "text", "text"])
+            if what == "gone":
+                library.pop(uri, None)
+            elif what == "chunks":
+                library[uri] = [(str(chance.randrange(2)), text) for _, text in library.get(uri, [])]
+            else:
+                library[uri] = [(str(chance.randrange(2)), chance.choice(APART)) for _ in range(chance.randrange(3))]
+        report = update(workspace, library)
+        links = sentence_links(*arrays(library))
+        assert (committed(workspace), report.notes["floor"]) == (links.links, links.floor)
+        found.append((links.floor, len(links.links) > 0))
+    assert {(0.9, True), (0.85, True), (0.85, False)} == set(found)
 
 
 def test_links_whose_file_is_lost_are_made_anew(workspace: Workspace) -> None:

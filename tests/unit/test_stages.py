@@ -61,6 +61,7 @@ def test_what_is_frozen_moves_the_stage_that_uses_it_and_nothing_before_it(chang
         ("sentences", "sentences", "min_words", 4),
         ("chunk_contexts", "enrichment", "context", "off"),
         ("sentence_links", "sentences", "related_floor", 0.85),
+        ("sentence_links", "sentences", "related_floors", {"a model": 0.85}),
     ],
 )
 def test_a_stage_names_the_settings_that_shape_it(stage: str, section: str, name: str, value: Any) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Mapping
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -10,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.indexing import sentence_links as module
-from pipelines.indexing.sentence_links import Links, sentence_links
+from pipelines.indexing.sentence_links import STEP, Links, floor_for, links_over, sentence_links
 from pipelines.records import SentenceLink
+from pipelines.settings import SentenceSettings
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
@@ -44,7 +46,29 @@ def test_links_are_those_of_brute_force(seed: int, count: int, floor: float, mos
     ids = [f"{value:04d}" for value in generator.permutation(count)]
     chunks = [f"c{number % 5}" for number in range(count)]
     with mock.patch.object(module, "BLOCK", 7):
-        assert sentence_links(ids, chunks, vectors, floor, most).links == brute_force(ids, chunks, vectors, floor, most)
+        links = links_over(floor, ids, chunks, vectors, most).links
+    assert links == brute_force(ids, chunks, vectors, floor, most)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10_000), st.integers(0, 40), st.floats(0.3, 0.99), st.integers(0, 2))
+def test_what_holds_of_any_links(seed: int, count: int, floor: float, most: int) -> None:
+    generator = np.random.default_rng(seed)
+    vectors = unit(generator.normal(size=(max(count, 1), 3)))[generator.integers(0, max(count, 1), count)]
+    ids = [f"{value:04d}" for value in generator.permutation(count)]
+    chunk_of = {name: f"c{number % 5}" for number, name in enumerate(ids)}
+    links, compared, used = sentence_links(ids, list(chunk_of.values()), vectors, floor, most)
+    assert used in (floor, round(floor - STEP, 6)) and compared == (count if most else 0)
+    targets: dict[str, list[tuple[float, str]]] = {}
+    for link in links:
+        assert chunk_of[link.source_id] != chunk_of[link.target_id], "also a sentence and itself"
+        assert used <= link.similarity <= 1
+        targets.setdefault(link.source_id, []).append((-link.similarity, link.target_id))
+    assert list(targets) == sorted(targets)
+    for found in targets.values():
+        assert len(found) <= most and found == sorted(set(found)), "the strongest first, ties by id, none twice"
+    assert used == floor or not brute_force(ids, list(chunk_of.values()), vectors, floor, most)
+    assert used == floor or links == brute_force(ids, list(chunk_of.values()), vectors, used, most)
 
 
 def test_cosines_are_exact_at_the_size_of_a_model() -> None:
@@ -81,11 +105,11 @@ CHANGES = st.dictionaries(IDS, st.none() | SENTENCES, max_size=12)
 """What becomes of some sentences: gone, new, with another vector, or in another chunk."""
 
 
-def made(world: Mapping[str, Sentence], floor: float, most: int, block: int, **before: object) -> Links:
+def made(world: Mapping[str, Sentence], floor: float, most: int, block: int, **before: Any) -> Links:
     ids = list(world)
     vectors = POOL[[world[name][1] for name in ids]].reshape(-1, POOL.shape[1])
     with mock.patch.object(module, "BLOCK", block):
-        return sentence_links(ids, [world[name][0] for name in ids], vectors, floor, most, **before)  # type: ignore[arg-type]
+        return sentence_links(ids, [world[name][0] for name in ids], vectors, floor, most, **before)
 
 
 @settings(max_examples=200, deadline=None)
@@ -109,7 +133,7 @@ def test_an_update_gives_what_a_rebuild_gives(
         known = {name for name in after if world.get(name) == after[name]}
         updated = made(after, floor, most, blocks[0], before=links, known=known)
         rebuilt = made(after, floor, most, blocks[1])
-        assert updated.links == rebuilt.links
+        assert (updated.links, updated.floor) == (rebuilt.links, rebuilt.floor)
         assert rebuilt.compared == len(after)
         world, links = after, updated.links
 
@@ -170,9 +194,77 @@ def test_boilerplate_in_thousands_of_sentences_costs_no_more_memory(noise: float
 def test_progress_ends_where_all_is_compared() -> None:
     told: list[tuple[int, int]] = []
     with mock.patch.object(module, "BLOCK", 4):
-        sentence_links([str(n) for n in range(10)], ["c"] * 10, POOL[:10], progress=lambda *done: told.append(done))
+        ids = [str(number) for number in range(10)]
+        sentence_links(ids, ids, POOL[:10], progress=lambda *done: told.append(done))
     assert told == [(4, 10), (8, 10), (10, 10)]
 
 
 def test_no_sentences() -> None:
-    assert sentence_links([], [], np.zeros((0, 3), dtype=np.float32)) == ([], 0)
+    assert sentence_links([], [], np.zeros((0, 3), dtype=np.float32)) == ([], 0, 0.85)
+
+
+# ---------------------------------------------------------------- the two floors
+
+
+def fan(*degrees: float) -> np.ndarray:
+    """Vectors of two dimensions by their angles; the cosine of 25.8 degrees is 0.90, of 31.8 it is 0.85."""
+    angles = np.radians(degrees)
+    return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("cosine", "floor", "count"), [(0.9001, 0.9, 2), (0.8999, 0.85, 2), (0.8501, 0.85, 2), (0.8499, 0.85, 0)]
+)
+def test_the_floor_is_lowered_once_where_no_pair_reaches_it(cosine: float, floor: float, count: int) -> None:
+    links = sentence_links(["a", "b"], ["1", "2"], fan(0, np.degrees(np.arccos(cosine))), 0.9)
+    assert (links.floor, len(links.links)) == (floor, count)
+
+
+def test_one_pair_over_the_floor_keeps_the_weaker_ones_away() -> None:
+    """Of four in a row the first two are nearest; where their link comes or goes, so do all others."""
+    vectors = fan(0, 20, 47, 75)
+    assert [link.target_id for link in sentence_links(list("abcd"), list("1234"), vectors, 0.9).links] == ["b", "a"]
+    known = {"b", "c", "d"}
+    before = sentence_links(list("abcd"), list("1234"), vectors, 0.9).links
+    without = sentence_links(list("bcd"), list("234"), vectors[1:], 0.9, before=before, known=known)
+    assert (without.floor, without.compared) == (0.85, 3) and len(without.links) == 4
+    again = sentence_links(list("abcd"), list("1234"), vectors, 0.9, before=without.links, known=known)
+    assert (again.floor, again.links, again.compared) == (0.9, before, 1)
+
+
+def test_an_update_under_the_lower_floor_compares_what_changed() -> None:
+    vectors = fan(0, 28, 57, 88)
+    before = sentence_links(list("abc"), list("123"), vectors[:3], 0.9)
+    assert (before.floor, before.compared, len(before.links)) == (0.85, 3, 4)
+    after = sentence_links(list("abcd"), list("1234"), vectors, 0.9, before=before.links, known=set("abc"))
+    assert (after.floor, after.compared) == (0.85, 1)
+    assert after.links == sentence_links(list("abcd"), list("1234"), vectors, 0.9).links
+
+
+def test_updates_that_cross_from_one_floor_to_the_other_give_what_a_rebuild_gives() -> None:
+    """Sentences come, go, change and move between chunks; few at a time, so that often no pair reaches the floor."""
+    generator, crossings = np.random.default_rng(9), {0.9: 0, 0.85: 0}
+    vectors = fan(*generator.integers(0, 36, 24) * 14.5, *range(0, 360, 30))
+    world: dict[str, Sentence] = {}
+    before = Links([], 0, 0.9)
+    for _ in range(600):
+        after = dict(world)
+        for name in generator.choice(list("abcdefghij"), 2, replace=False).tolist():
+            if generator.random() < 0.5:
+                after.pop(name, None)
+            else:
+                after[name] = (str(generator.integers(0, 4)), int(generator.integers(0, len(vectors))))
+        ids, chunks = list(after), [chunk for chunk, _ in after.values()]
+        rows = vectors[[row for _, row in after.values()]].reshape(-1, 2)
+        known = {name for name in ids if world.get(name) == after[name]}
+        updated = sentence_links(ids, chunks, rows, 0.9, before=before.links, known=known)
+        rebuilt = sentence_links(ids, chunks, rows, 0.9)
+        assert (updated.links, updated.floor) == (rebuilt.links, rebuilt.floor)
+        crossings[updated.floor] += bool(before.links and updated.links and before.floor != updated.floor)
+        world, before = after, updated
+    assert min(crossings.values()) > 10
+
+
+def test_the_floor_is_that_of_the_embedder_where_it_has_one() -> None:
+    own = SentenceSettings(related_floor=0.8, related_floors={"a model": 0.97})
+    assert (floor_for(own, "a model"), floor_for(own, "another")) == (0.97, 0.8)

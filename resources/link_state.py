@@ -1,0 +1,92 @@
+"""RELATED_TO as it stands in a generation: how many links, over which floor, and the strongest of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import IndexStateError
+from pipelines.indexing.sentence_links import floor_for
+from resources.link_build import floor_used
+from resources.searching import Searcher
+from resources.settings_file import Located
+from resources.sql_files import query
+from resources.workspace import StageProgress, Workspace, silent
+
+if TYPE_CHECKING:
+    from resources.catalog import GenerationRow
+
+_PLACE = ("sentence_id", "chunk_id", "text", "page", "source", "uri")
+
+
+@contextmanager
+def opened(located: Located, progress: StageProgress = silent) -> Iterator[Workspace]:
+    """Raises IndexStateError (`no_index`) where there is no state."""
+    if not located.state.is_dir():
+        raise IndexStateError(
+            f"there is no index yet: {located.state} does not exist; run `pincite index --source FOLDER`", "no_index"
+        )
+    workspace = Workspace(located, progress=progress)
+    try:
+        yield workspace
+    finally:
+        workspace.close()
+
+
+def generation_of(workspace: Workspace, number: int | None) -> GenerationRow:
+    """The live generation, or the one of this number. Raises IndexStateError where there is none."""
+    found = workspace.catalog.live() if number is None else workspace.catalog.generation(number)
+    if found is None and number is None:
+        raise IndexStateError("nothing is published yet; run `pincite index`", "no_index")
+    if found is None:
+        raise IndexStateError(f"there is no generation {number}; see `pincite generations list`", "no_generation")
+    return found
+
+
+def heading(workspace: Workspace, generation: GenerationRow) -> dict[str, Any]:
+    """Whose links these are: `floor` is the cosine that they had to reach (None where they were never made),
+    `floor_set` the one that the generation's settings name for its embedder."""
+    embedder, live = generation.embedder["name"], workspace.catalog.live()
+    settings = workspace.of(generation).settings.sentences
+    return {
+        "generation": generation.generation,
+        "live": live is not None and live.generation == generation.generation,
+        "embedder": embedder,
+        "floor": floor_used(workspace.catalog, workspace.tables, generation),
+        "floor_set": floor_for(settings, embedder),
+        "most": settings.related_most,
+    }
+
+
+def links(
+    located: Located, generation: int | None = None, groups: Sequence[str] = (), strongest: int = 5
+) -> dict[str, Any]:
+    """The JSON of `links`. The counts are of all links; the strongest are those between documents that the
+    asker's groups may see, whose texts differ.
+
+    Raises IndexStateError, SettingsError where this version does not know the generation's settings, DatabaseError."""
+    with opened(located) as workspace:
+        row = generation_of(workspace, generation)
+        asked = {"groups": list(groups), "most": strongest}
+        with Searcher(workspace).reading(row.generation) as (connection, _):
+            counts = connection.execute(query("links", "counts", schema=row.schema)).fetchone()
+            found = connection.execute(query("links", "strongest", schema=row.schema), asked).fetchall()
+        assert counts is not None
+        sentences, edges, linked, across, equal = counts
+        return {
+            **heading(workspace, row),
+            "sentences": sentences,
+            "links": edges,
+            "sentences_linked": linked,
+            "share": linked / sentences if sentences else 0.0,
+            "across_documents": across,
+            "equal_texts": equal,
+            "strongest": [_link(values) for values in found],
+        }
+
+
+def _link(row: Sequence[Any]) -> dict[str, Any]:
+    ends = row[1 : 1 + len(_PLACE)], row[1 + len(_PLACE) :]
+    from_, to = (dict(zip(_PLACE, end, strict=True)) for end in ends)
+    return {"similarity": row[0], "from": from_, "to": to}

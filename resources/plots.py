@@ -1,0 +1,208 @@
+"""Small plots as SVG text: panels of grouped bars with intervals, or of curves. No library is needed.
+
+    figure([Bars("recall@5", groups=("structure", "page"), series={"dense": (.81, .74), "hybrid": (.93, None)},
+                 intervals={"dense": ((.75, .86), (.68, .80))})], title="Splitters") -> str
+
+    figure([Curves("links", lines={"english-small": ((.80, 4100), (.90, 1200))}, x_label="floor",
+                   marks={"as shipped": .90})]) -> str
+
+A series has one colour in all panels of a figure and stands once in its legend, in order of appearance; None is
+left out. Bars begin at 0 and are fractions shown in percent; their intervals are whiskers. Curves have axes from
+the least to the largest value, or from `x_from` and `y_from`. All values must be finite.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+
+COLOURS = ("#0b6e4f", "#c1440e", "#4059ad", "#b8860b", "#8f3985", "#1b9aaa", "#97572b", "#555555")
+WIDTH, HEIGHT, LEFT, TOP, GAP = 430, 260, 48, 30, 20
+BAR, WIDEST, APART = 26, 40, 18
+"""Width of a bar, at least and at most, and of the space between groups of them."""
+LETTER, LINE = 6.0, 13
+"""Width of a letter and height of a line of text, about."""
+_INK, _GRID = "#222222", "#dddddd"
+
+Point = tuple[float, float]
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """`series` and `intervals` by name: a value and (low, high) for each of `groups`, fractions of 1."""
+
+    title: str
+    groups: Sequence[str]
+    series: Mapping[str, Sequence[float | None]]
+    intervals: Mapping[str, Sequence[Interval | None]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Curves:
+    """`lines` by name: points (x, y). `crosses` are single points, `marks` upright lines at an x, each with its
+    name beside it. `x_from` and `y_from` are where the axes begin; None is at the least value."""
+
+    title: str
+    lines: Mapping[str, Sequence[Point]]
+    x_label: str = ""
+    crosses: Mapping[str, Point] = field(default_factory=dict)
+    marks: Mapping[str, float] = field(default_factory=dict)
+    x_from: float | None = None
+    y_from: float | None = 0.0
+
+
+Panel = Bars | Curves
+
+
+def figure(panels: Sequence[Panel], title: str = "", across: int = 2) -> str:
+    """An SVG document, `across` panels in a row."""
+    across = max(1, min(across, len(panels)))
+    wide = max([WIDTH, *(_wanted_width(panel) for panel in panels)])
+    names = list(dict.fromkeys(name for panel in panels for name in _series(panel)))
+    colours = {name: COLOURS[at % len(COLOURS)] for at, name in enumerate(names)}
+    width = across * (wide + GAP) + GAP
+    legend, top = _legend(colours, width, 30.0 if title else 8.0)
+    height = top + -(-len(panels) // across) * (HEIGHT + GAP)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
+        f'height="{height:.0f}" font-family="sans-serif" font-size="11" fill="{_INK}">',
+        f'<rect width="{width:.0f}" height="{height:.0f}" fill="white"/>',
+        *([_text(GAP, 20, title, 'font-weight="bold" font-size="14"')] if title else []),
+        *legend,
+    ]
+    for at, panel in enumerate(panels):
+        x, y = GAP + (at % across) * (wide + GAP), top + (at // across) * (HEIGHT + GAP)
+        drawn = _bars(panel, colours, wide) if isinstance(panel, Bars) else _curves(panel, colours, wide)
+        parts.append(f'<g transform="translate({x:.0f} {y:.0f})">{"".join(drawn)}</g>')
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def _series(panel: Panel) -> Iterator[str]:
+    yield from panel.series if isinstance(panel, Bars) else panel.lines
+
+
+def _legend(colours: Mapping[str, str], width: float, top: float) -> tuple[list[str], float]:
+    """A patch and a name for each series, in as many lines as it takes; and where the panels begin."""
+    parts, x, y = [], float(GAP), top
+    for name, colour in colours.items():
+        long = 22 + LETTER * len(name) + 16
+        if x > GAP and x + long > width:
+            x, y = float(GAP), y + LINE + 4
+        parts.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="14" height="10" fill="{colour}"/>')
+        parts.append(_text(x + 19, y + 9, name))
+        x += long
+    return parts, y + LINE + 14
+
+
+# ---------------------------------------------------------------- bars
+
+
+def _wanted_width(panel: Panel) -> float:
+    if isinstance(panel, Curves):
+        return 0
+    return LEFT + len(panel.groups) * (len(panel.series) * BAR + APART)
+
+
+def _bars(panel: Bars, colours: Mapping[str, str], wide: float) -> list[str]:
+    slot = (wide - LEFT) / max(1, len(panel.groups))
+    labels = [textwrap.wrap(name.replace("_", " "), max(6, int(slot / LETTER))) or [""] for name in panel.groups]
+    base = HEIGHT - 6 - LINE * max(map(len, labels), default=1)
+    parts = [_text(0, 12, panel.title, 'font-weight="bold"')]
+    for level in (0.0, 0.25, 0.5, 0.75, 1.0):
+        y = _height(level, base)
+        parts += [_line([(LEFT, y), (wide, y)], _GRID, 1), _text(LEFT - 6, y + 4, f"{100 * level:.0f}", _END)]
+    bar = min((slot - APART) / max(1, len(panel.series)), WIDEST)
+    for number, words in enumerate(labels):
+        middle = LEFT + (number + 0.5) * slot
+        left = middle - bar * len(panel.series) / 2
+        for at, (name, values) in enumerate(panel.series.items()):
+            value = values[number]
+            if value is not None:
+                interval = panel.intervals[name][number] if name in panel.intervals else None
+                parts += _bar(left + at * bar, bar, value, interval, base, colours[name])
+        parts += [_text(middle, base + LINE * (row + 1), word, _MIDDLE)
+                  for row, word in enumerate(words)]  # fmt: skip
+    return parts
+
+
+def _height(value: float, base: float) -> float:
+    return base - (base - TOP) * value
+
+
+def _bar(x: float, wide: float, value: float, interval: Interval | None, base: float, colour: str) -> Iterator[str]:
+    top, middle = _height(value, base), x + wide / 2
+    yield f'<rect x="{x + 1:.1f}" y="{top:.1f}" width="{wide - 2:.1f}" height="{base - top:.1f}" fill="{colour}"/>'
+    if interval:
+        low, high = (_height(end, base) for end in interval)
+        yield _line([(middle, low), (middle, high)], _INK, 1.2)
+        for y in (low, high):
+            yield _line([(middle - 3, y), (middle + 3, y)], _INK, 1.2)
+        top = high
+    yield _text(middle, top - 3, f"{100 * value:.1f}", f'{_MIDDLE} font-size="9"')
+
+
+# ---------------------------------------------------------------- curves
+
+
+def _curves(panel: Curves, colours: Mapping[str, str], wide: float) -> list[str]:
+    points = [point for line in panel.lines.values() for point in line] + list(panel.crosses.values())
+    x_ticks = ticks([x for x, _ in points] + list(panel.marks.values()), panel.x_from)
+    y_ticks = ticks([y for _, y in points], panel.y_from)
+    base, right = HEIGHT - LINE * (3 if panel.x_label else 2), wide - 8
+
+    def place(point: Point) -> Point:
+        return (
+            LEFT + (right - LEFT) * (point[0] - x_ticks[0]) / (x_ticks[-1] - x_ticks[0]),
+            base - (base - TOP) * (point[1] - y_ticks[0]) / (y_ticks[-1] - y_ticks[0]),
+        )
+
+    parts = [_text(0, 12, panel.title, 'font-weight="bold"')]
+    for tick in y_ticks:
+        _, y = place((x_ticks[0], tick))
+        parts += [_line([(LEFT, y), (right, y)], _GRID, 1), _text(LEFT - 6, y + 4, f"{tick:,g}", _END)]
+    parts += [_text(place((tick, 0))[0], base + LINE + 2, f"{tick:g}", _MIDDLE) for tick in x_ticks]
+    parts.append(_text((LEFT + right) / 2, base + 2 * LINE + 4, panel.x_label, _MIDDLE))
+    for name, x in panel.marks.items():
+        at, _ = place((x, 0))
+        parts.append(_line([(at, TOP), (at, base)], _INK, 1, 'stroke-dasharray="4 3"'))
+        parts.append(_text(at + 4, TOP - 4, name, 'font-size="9"'))
+    for name, line in panel.lines.items():
+        spots = [place(point) for point in line]
+        parts.append(_line(spots, colours[name], 2))
+        parts += (f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{colours[name]}"/>' for x, y in spots)
+    for name, point in panel.crosses.items():
+        x, y = place(point)
+        parts.append(f'<path d="M{x - 4:.1f} {y - 4:.1f}l8 8m0 -8l-8 8" stroke="{_INK}" stroke-width="1.5"/>')
+        parts.append(_text(x + 6, y - 5, name, 'font-size="9"'))
+    return parts
+
+
+def ticks(values: Sequence[float], start: float | None = None, most: int = 5) -> list[float]:
+    """Round numbers, 1, 2 or 5 apart in some power of ten, that reach round all values; `start`, where given,
+    counts as one of them."""
+    low = min([*values, *([] if start is None else [start])], default=0.0)
+    high = max([*values, *([] if start is None else [start])], default=1.0)
+    if high <= low:
+        low, high = (low - 0.5, high + 0.5) if low else (0.0, 1.0)
+    power = 10.0 ** math.floor(math.log10((high - low) / most))
+    step = next(power * each for each in (1, 2, 5, 10) if power * each * most >= high - low)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [round(at * step, 10) for at in range(first, last + 1)]
+
+
+# ---------------------------------------------------------------- marks
+
+_END, _MIDDLE = 'text-anchor="end"', 'text-anchor="middle"'
+
+
+def _line(points: Sequence[Point], colour: str, width: float, style: str = "") -> str:
+    spots = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    return f'<polyline points="{spots}" fill="none" stroke="{colour}" stroke-width="{width}" {style}/>'
+
+
+def _text(x: float, y: float, words: str, style: str = "") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" {style}>{escape(words)}</text>'

@@ -1,0 +1,88 @@
+"""Plots, by what their SVG says."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import pytest
+
+from resources.plots import COLOURS, HEIGHT, TOP, Bars, Curves, figure, ticks
+
+SVG = "{http://www.w3.org/2000/svg}"
+BARS = Bars(
+    "recall@5",
+    ("structure", "page"),
+    {"dense": (0.5, 0.75), "hybrid": (1.0, None)},
+    {"dense": ((0.4, 0.6), (0.7, 0.8))},
+)
+
+
+def drawn(*panels: Bars | Curves, **options: str) -> ElementTree.Element:
+    return ElementTree.fromstring(figure(panels, **options))
+
+
+def texts(svg: ElementTree.Element) -> list[str]:
+    return [element.text or "" for element in svg.iter(f"{SVG}text")]
+
+
+def bars(svg: ElementTree.Element) -> list[tuple[str, float, float]]:
+    """(colour, left, height) of every bar."""
+    return [
+        (each.get("fill", ""), float(each.get("x", 0)), float(each.get("height", 0)))
+        for panel in svg.findall(f"{SVG}g")
+        for each in panel.findall(f"{SVG}rect")
+    ]
+
+
+def test_bars_are_as_high_as_their_values_and_a_missing_one_is_none() -> None:
+    (dense, first, half), (hybrid, _, whole), (again, second, more) = bars(drawn(BARS))
+    assert dense == again == COLOURS[0]
+    assert hybrid == COLOURS[1]
+    assert first < second
+    assert half == pytest.approx(whole / 2, abs=0.1)
+    assert more == pytest.approx(whole * 0.75, abs=0.1)
+    assert whole == pytest.approx(HEIGHT - 6 - 13 - TOP, abs=0.1)
+    assert {"50.0", "75.0", "100.0", "structure", "page", "dense", "hybrid"} <= set(texts(drawn(BARS)))
+
+
+def test_intervals_are_whiskers_of_three_lines() -> None:
+    bare = Bars(BARS.title, BARS.groups, BARS.series)
+    count = lambda svg: len(list(svg.iter(f"{SVG}polyline")))  # noqa: E731
+    assert count(drawn(BARS)) - count(drawn(bare)) == 2 * 3
+
+
+def test_a_series_has_one_colour_and_one_place_in_the_legend() -> None:
+    other = Bars("mrr", ("structure",), {"hybrid": (0.5,)})
+    svg = drawn(BARS, other)
+    assert texts(svg).count("hybrid") == 1
+    assert [colour for colour, _, _ in bars(svg)][-1] == COLOURS[1]
+
+
+def test_text_is_text() -> None:
+    assert "a <b> & c" in texts(drawn(Bars("a <b> & c", ("x",), {"y": (0.1,)})))
+
+
+def test_curves_have_axes_round_their_values_and_named_marks() -> None:
+    curves = Curves(
+        "links", {"small": ((0.8, 4000), (0.95, 300))}, "floor", {"published": (0.9, 900)}, {"shipped": 0.9}
+    )
+    shown = texts(drawn(curves, title="Floors"))
+    assert {"Floors", "links", "floor", "published", "shipped", "0.8", "0.95", "4,000", "0"} <= set(shown)
+
+
+@pytest.mark.parametrize(
+    ("values", "start", "expected"),
+    [
+        ((0.8, 0.95), None, [0.8, 0.85, 0.9, 0.95]),
+        ((0.8, 0.95), 0.0, [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]),
+        ((3,), None, [2.4, 2.6, 2.8, 3.0, 3.2, 3.4, 3.6]),
+        ((), None, [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]),
+        ((0, 4100), 0.0, [0, 1000, 2000, 3000, 4000, 5000]),
+    ],
+)
+def test_ticks_are_round_and_reach_round_all_values(
+    values: tuple[float, ...], start: float, expected: list[float]
+) -> None:
+    found = ticks(values, start)
+    assert all(found[0] <= value <= found[-1] for value in values)
+    assert found == expected
