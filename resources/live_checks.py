@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.fingerprint import combined
 from pipelines.stages import MAKER, STAGES, WHOLE
-from resources.checks import empty_documents, text_coverage, unsound_vectors
+from resources.checks import empty_documents, text_coverage, unsound_sentence_vectors, unsound_vectors
 from resources.comparison import bucket_findings, link_findings
 from resources.document_listing import listing_output
 from resources.findings import Finding
@@ -84,7 +84,7 @@ def live_findings(seen: Workspace, generation: GenerationRow, progress: Progress
     yield from empty_documents(seen, everywhere=True)
     yield from text_coverage(seen, everywhere=True)
     yield from unsound_vectors(seen, "chunk_embeddings", "chunks", everywhere=True)
-    yield from unsound_vectors(seen, "sentence_embeddings", "sentences", everywhere=True)
+    yield from unsound_sentence_vectors(seen, everywhere=True)
 
 
 def _rows(seen: Workspace, generation: GenerationRow, behind: set[int], progress: Progress) -> Iterator[Finding]:

@@ -1,11 +1,9 @@
-"""Vectors known by (embedder, exact text): what has been embedded is not embedded again."""
+"""Vectors known by (embedder, what they are made of): what has been embedded is not embedded again."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
-
-from pipelines.fingerprint import text_hash
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,23 +33,21 @@ def vectors_of(tables: ParquetTables, file: str, doc_ids: Collection[str]) -> di
 
 
 class KnownVectors:
-    """Vectors of one embedder: those of this run, and those that any file under the state holds, whatever
-    its key and whether or not it was committed. So a document that moved, settings that changed and a
-    database that was lost cost no second embedding."""
+    """Vectors of one embedder by the key of what they are made of (the column `text_hash`): those of this run,
+    and those that any file under the state holds, whatever its stage key and whether or not it was committed.
+    So a document that moved, settings that changed and a database that was lost cost no second embedding."""
 
     def __init__(self, tables: ParquetTables, table: str, embedder: str) -> None:
         self._tables, self._table, self._embedder = tables, table, embedder
         self._found: dict[str, NDArray[np.float32]] = {}
         self._places: dict[str, tuple[str, int]] = {}
-        self.reused = 0
-        self.embedded = 0
 
-    def seek(self, texts: Collection[str]) -> None:
-        """Looks once through all files for those that hold vectors of these texts."""
+    def seek(self, keys: Iterable[str]) -> set[str]:
+        """Looks once through all files for these vectors; returns the keys of those that none holds."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        wanted = {text_hash(text) for text in texts} - self._places.keys()
+        wanted = set(keys) - self._places.keys() - self._found.keys()
         for file in self._tables.files(self._table) if wanted else ():
             try:
                 if self._tables.note(file) != self._embedder:
@@ -59,31 +55,37 @@ class KnownVectors:
                 hashes = self._tables.read(file, ["text_hash"])["text_hash"]
             except pa.ArrowInvalid:
                 continue  # no whole file; if it was committed, reading it as a table says so
-            rows = pc.indices_nonzero(pc.is_in(hashes, pa.array(sorted(wanted), pa.string()))).to_pylist()
-            self._places.update((hashes[row].as_py(), (file, row)) for row in rows)
+            rows = pc.indices_nonzero(pc.is_in(hashes, pa.array(sorted(wanted), pa.string())))
+            places = zip(hashes.take(rows).to_pylist(), rows.to_pylist(), strict=True)
+            self._places.update((key, (file, row)) for key, row in places)
             wanted -= self._places.keys()
             if not wanted:
-                return
+                break
+        return wanted
 
-    def missing(self, texts: Sequence[str]) -> list[str]:
-        """Which of these texts must be embedded; the vectors of those that were found are read."""
-        hashes = {text: text_hash(text) for text in texts}
+    def missing(self, keys: Iterable[str]) -> set[str]:
+        """Which of these have no vector yet; those that `seek` found are read."""
+        wanted = set(keys) - self._found.keys()
         by_file: dict[str, list[tuple[str, int]]] = {}
-        for value in hashes.values():
-            if value not in self._found and value in self._places:
-                file, row = self._places[value]
-                by_file.setdefault(file, []).append((value, row))
+        for key in wanted & self._places.keys():
+            file, row = self._places[key]
+            by_file.setdefault(file, []).append((key, row))
         for file, rows in by_file.items():
             vectors = matrix(self._tables.read(file, ["vector"])["vector"].take([row for _, row in rows]))
-            self._found.update(zip((value for value, _ in rows), vectors, strict=True))
-        fresh = [text for text in texts if hashes[text] not in self._found]
-        self.reused += len(texts) - len(fresh)
-        return fresh
+            self._found.update(zip((key for key, _ in rows), vectors, strict=True))
+        return wanted - self._found.keys()
 
-    def add(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
-        self.embedded += len(texts)
-        for text, vector in zip(texts, vectors, strict=True):
-            self._found[text_hash(text)] = vector
+    def add(self, keys: Sequence[str], vectors: NDArray[np.float32]) -> None:
+        # Each a copy: one that is asked for to the end would else hold all that were made with it.
+        self._found.update((key, vector.copy()) for key, vector in zip(keys, vectors, strict=True))
 
-    def vector(self, text: str) -> NDArray[np.float32]:
-        return self._found[text_hash(text)]
+    def rows(self, keys: Sequence[str]) -> NDArray[np.float32]:
+        """The vectors of these keys, shape (len(keys), dimension)."""
+        import numpy as np
+
+        return np.stack([self._found[key] for key in keys]) if keys else np.zeros((0, 0), dtype=np.float32)
+
+    def forget(self, keys: Iterable[str]) -> None:
+        """Lets go of vectors that are not asked for any more."""
+        for key in keys:
+            self._found.pop(key, None)

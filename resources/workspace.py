@@ -18,13 +18,12 @@ from pipelines.records import RawDocument
 from pipelines.schemas import from_table
 from pipelines.settings import SourceSettings, shaped_as
 from pipelines.stages import MAKER, WHOLE
-from resources import computes, generations
+from resources import computes, embedding, generations
 from resources.document_listing import commit_listing
 from resources.listing import Listed, SourceBook
 from resources.settings_file import Located
 from resources.sources import Skipped
 from resources.stage_runner import Compute, StageReport, StageRunner
-from resources.vectors import KnownVectors
 
 if TYPE_CHECKING:
     from pipelines.ports import CountingEmbedder
@@ -276,9 +275,8 @@ class Workspace:
             self.ensure_generation()
         if stage == "chunk_embeddings":
             self._require_replies()
-            return self._embed(stage, buckets, (computes.whole(stage, computes.chunk_items),))
-        if stage == "sentence_embeddings":
-            return self._embed(stage, buckets, computes.sentence_vectors(self.settings.sentences.embedded))
+        if stage in embedding.STAGES:
+            return embedding.embed(self, stage, buckets)
         if stage == "parsed_elements":
             self._import_beside()
         before = len(self.models)
@@ -299,22 +297,7 @@ class Workspace:
                 "again to collect it"
             )
 
-    def _embed(self, stage: str, buckets: Sequence[int], kinds: Sequence[computes.Embedded]) -> StageReport:
-        model = self.ensure_generation().embedder["identity"]
-        known = {kind.table: KnownVectors(self.tables, kind.table, model) for kind in kinds}
-        compute = computes.embed(kinds, self._ready_embedder, known, self.progress_of(stage))
-        before = self._embedders[model].tokens if model in self._embedders else 0
-        report = self.run(stage, buckets, compute, note=model)
-        embedded = sum(each.embedded for each in known.values())
-        tokens = self._embedders[model].tokens - before if embedded else 0
-        reused = sum(each.reused for each in known.values())
-        report.notes.update({"texts embedded": embedded, "texts reused": reused, "tokens": tokens})
-        if embedded:
-            generation = self.ensure_generation().generation
-            self.catalog.add_cost(self.run_id, stage, embedded, tokens, report.seconds, generation)
-        return report
-
-    def _ready_embedder(self) -> CountingEmbedder:
+    def ready_embedder(self) -> CountingEmbedder:
         """The generation's embedder, loaded. Its weights are looked at after that: those that were exchanged
         while a run went on would else be taken for the old ones."""
         spec = generations.spec_of(self.ensure_generation())
@@ -324,6 +307,10 @@ class Workspace:
             generations.require_weights(spec)
             self._checked.add(spec.identity)
         return embedder
+
+    def tokens_embedded(self, identity: str) -> int:
+        """Tokens that an embedder has been given so far."""
+        return self._embedders[identity].tokens if identity in self._embedders else 0
 
     def progress_of(self, stage: str) -> Callable[[int, int], None]:
         return lambda done, total: self.progress(stage, done, total)

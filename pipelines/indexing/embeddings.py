@@ -6,27 +6,59 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pipelines.fingerprint import fingerprint, text_hash
 from pipelines.ports import Vectors
-from pipelines.records import Chunk, Sentence
+from pipelines.records import Chunk
 
 VERSION = 1
+UNIT = 0.01
+"""How far from 1 the length of a vector may be."""
 
 
 def embedded_text(chunk: Chunk, summary: str, context: str) -> str:
-    """Header chain, document summary, overlap, own text and chunk context, each where present.
-
-    A heading that stands inline at the head of the own text is not said twice."""
-    chain = chunk.header_chain
-    inline = chunk.text[: chunk.offsets[0]].split("\n") if chunk.offsets else []
-    if chain and chain[-1] in inline:
-        chain = chain[:-1]
-    parts = [" › ".join(chain), summary, chunk.overlap, chunk.text, context]
-    return "\n".join(part for part in parts if part)
+    """Header chain, document summary, overlap, own text and chunk context, each where present."""
+    parts = [summary, chunk.overlap, chunk.text, context]
+    chain = headings_outside(chunk.header_chain, chunk.text, chunk.offsets)
+    return headed(chain, "\n".join(part for part in parts if part))
 
 
-def sentence_text(chunk: Chunk, sentence: Sentence) -> str:
-    """Header chain and sentence."""
-    return "\n".join(part for part in (" › ".join(chunk.header_chain), sentence.text) if part)
+def headings_outside(header_chain: Sequence[str], text: str, offsets: Sequence[int]) -> Sequence[str]:
+    """The header chain of a chunk's own text without a heading that stands inline at its head, so that it is not
+    said twice; the first unit of the text begins at the first offset."""
+    inline = text[: offsets[0]].split("\n") if offsets else []
+    return header_chain[:-1] if header_chain and header_chain[-1] in inline else header_chain
+
+
+def headed(header_chain: Sequence[str], text: str) -> str:
+    """A text after the headings of its chunk."""
+    return "\n".join(part for part in (" › ".join(header_chain), text) if part)
+
+
+def vector_key(text: str, span: tuple[int, int] | None = None) -> str:
+    """Of all that a model's vector is made of: a text, or the tokens of a span of its characters."""
+    return text_hash(text) if span is None else fingerprint("span", text, *span)
+
+
+def blended_key(sentence: str, chunk: str) -> str:
+    """Of a blended vector, from the keys of those it is made of."""
+    return fingerprint("blended", sentence, chunk)
+
+
+def blended(sentences: Vectors, chunks: Vectors) -> Vectors:
+    """Unit means of each sentence's vector and its chunk's, both of shape (n, d)."""
+    return unit(sentences + chunks)
+
+
+def unit(vectors: Vectors) -> Vectors:
+    """The rows at unit length; a zero row stays zero."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.maximum(norms, 1e-12), dtype=np.float32)
+
+
+def uneven(vectors: Vectors) -> list[int]:
+    """Rows that are not of unit length, or not finite."""
+    lengths = np.linalg.norm(vectors, axis=1)
+    return [int(row) for row in np.flatnonzero(~(np.abs(lengths - 1.0) < UNIT))]
 
 
 def windows(length: int, size: int) -> list[tuple[int, int]]:
@@ -41,5 +73,4 @@ def averaged(vectors: Vectors, owners: Sequence[int], weights: Sequence[int], te
     vectors: shape (windows, d); owners: the text of each window. Returns shape (texts, d)."""
     total = np.zeros((texts, vectors.shape[1]), dtype=np.float32)
     np.add.at(total, np.asarray(owners), vectors * np.asarray(weights, dtype=np.float32)[:, None])
-    norms = np.linalg.norm(total, axis=1, keepdims=True)
-    return np.asarray(total / np.maximum(norms, 1e-12), dtype=np.float32)
+    return unit(total)

@@ -13,6 +13,7 @@ from pipelines.errors import ModelError
 from pipelines.indexing.embeddings import averaged, windows
 from pipelines.tokens import TokenIndex
 from resources.embedders.specs import EmbedderSpec
+from resources.embedders.whole_texts import WholeTexts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,7 +26,7 @@ _RETRIES = 6
 _TIMEOUT_SECONDS = 120.0
 
 
-class EndpointEmbedder:
+class EndpointEmbedder(WholeTexts):
     """Implements ports.TextEmbedder. Retries with back-off are the client's own.
 
     Texts longer than `max_tokens`, as the chunking tokenizer counts, go in averaged windows."""

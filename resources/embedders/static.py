@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.fingerprint import fingerprint
 from resources.embedders.e5_weights import build_tokenizer, read_weights, rows_of
+from resources.embedders.whole_texts import WholeTexts
 
 if TYPE_CHECKING:
     from pipelines.ports import Progress, Vectors
@@ -34,7 +35,7 @@ def static_identity() -> str:
     return fingerprint("static", VERSION, PACKAGE, importlib.metadata.version(PACKAGE), SMOOTHING, CENTRE_STEP)
 
 
-class StaticEmbedder:
+class StaticEmbedder(WholeTexts):
     """Implements ports.TextEmbedder; queries and passages are the same to it."""
 
     dimension = 384

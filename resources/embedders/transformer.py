@@ -11,15 +11,17 @@ import json
 import os
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import ModelError
-from pipelines.indexing.embeddings import averaged, windows
+from pipelines.indexing.embeddings import averaged, unit, windows
 from resources.embedders.e5_weights import cache_folder, unpacked_model
 from resources.embedders.specs import ENGLISH, MULTILINGUAL, EmbedderSpec, package_folder
+from resources.embedders.whole_texts import no_parts
 
 if TYPE_CHECKING:
     from pipelines.ports import Progress, Vectors
@@ -40,7 +42,7 @@ def model_location(spec: EmbedderSpec) -> str:
 
 
 class TransformerEmbedder:
-    """Implements ports.TextEmbedder. The model is loaded at first use."""
+    """Implements ports.CountingEmbedder. The model is loaded at first use."""
 
     def __init__(self, spec: EmbedderSpec, dtype: str = "auto", batch_tokens: int = 8192) -> None:
         self.spec, self.identity = spec, spec.identity
@@ -107,48 +109,90 @@ class TransformerEmbedder:
         names = ("passage", "document") if role == "passage" else ("query",)
         return next((prompts[name] for name in names if prompts.get(name)), "")
 
-    def _encode(self, texts: Sequence[str]) -> list[list[int]]:
+    def _encode(self, texts: Sequence[str]) -> list[Any]:
+        """Tokens of each text, with their places in it, and no special ones."""
         backend = self._model.tokenizer.backend_tokenizer
         backend.no_truncation()
         backend.no_padding()
-        return [item.ids for item in backend.encode_batch(list(texts), add_special_tokens=False)]
+        return list(backend.encode_batch(list(texts), add_special_tokens=False))
 
-    def _windows(self, texts: Sequence[str], prefix: str) -> tuple[list[list[int]], list[int]]:
-        """Token ids of every window, special tokens and prefix included, and the text of each."""
+    def _windows(self, encoded: Sequence[Any], prefix: str) -> list[_Window]:
         tokenizer = self._model.tokenizer
         first = [item for item in (tokenizer.cls_token_id, tokenizer.bos_token_id) if item is not None][:1]
         last = [item for item in (tokenizer.sep_token_id, tokenizer.eos_token_id) if item is not None][:1]
-        head = first + (self._encode([prefix])[0] if prefix else [])
+        head = first + (self._encode([prefix])[0].ids if prefix else [])
         room = self._limit - len(head) - len(last)
-        made, owners = [], []
-        for owner, ids in enumerate(self._encode(texts)):
+        made = []
+        for owner, text in enumerate(encoded):
+            ids = text.ids
             for start, end in windows(len(ids), room):
-                made.append(head + ids[start:end] + last)
-                owners.append(owner)
-        return made, owners
+                made.append(_Window(owner, start, end, len(head), head + ids[start:end] + last))
+        return made
 
     def _embed(self, texts: Sequence[str], prefix: str, progress: Progress | None) -> Vectors:
         import numpy as np
 
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
-        rows, owners = self._windows(texts, prefix)
-        order = sorted(range(len(rows)), key=lambda item: -len(rows[item]))
+        rows = self._windows(self._encode(texts), prefix)
         made = np.empty((len(rows), self.dimension), dtype=np.float32)
+        for batch, features in self._batches(rows, progress):
+            made[batch] = self._through(1, features)
+        return averaged(made, [row.owner for row in rows], [len(row.ids) for row in rows], len(texts))
+
+    @property
+    def pools(self) -> bool:
+        """Whether the vector of a text is the mean of those of its tokens, so that part of it may be meant."""
+        from sentence_transformers.sentence_transformer.modules import Pooling
+
+        modules = list(self._model)
+        return len(modules) > 1 and isinstance(modules[1], Pooling) and modules[1].pooling_mode == "mean"
+
+    def pooled(
+        self, texts: Sequence[str], spans: Sequence[Sequence[tuple[int, int]]], progress: Progress | None = None
+    ) -> Vectors:
+        """One unit vector for each span of characters of each text, in order, shape (spans of all, dimension). A
+        text longer than the window is encoded in even windows; a span without a token has the whole text's mean.
+        Raises ModelError where this cannot be asked."""
+        import numpy as np
+        import torch
+
+        if not self.pools:
+            raise no_parts(self.spec.name)
+        if not any(spans):
+            return np.zeros((0, self.dimension), dtype=np.float32)
+        encoded = self._encode(texts)
+        rows = self._windows(encoded, self._prefix("passage", self.spec.passage_prefix))
+        wanted = [_token_ranges(text.offsets, own) for text, own in zip(encoded, spans, strict=True)]
+        first = np.cumsum([0, *map(len, wanted)])
+        total = np.zeros((first[-1], self._model[1].embedding_dimension), dtype=np.float32)
+        for batch, features in self._batches(rows, progress):
+            for row, tokens in zip(batch, features["token_embeddings"].cpu().numpy(), strict=True):
+                window = rows[row]
+                for number, (start, end) in enumerate(wanted[window.owner], first[window.owner]):
+                    left, right = max(start, window.start), min(end, window.end)
+                    if left < right:
+                        at = window.head - window.start
+                        total[number] += tokens[left + at : right + at].sum(axis=0)
+        counts = np.array([end - start for own in wanted for start, end in own], dtype=np.float32)
+        means = torch.from_numpy(total / np.maximum(counts, 1.0)[:, None])
+        return unit(self._through(2, {"sentence_embedding": means.to(self._model.device)}))
+
+    def _batches(self, rows: Sequence[_Window], progress: Progress | None) -> Iterator[tuple[list[int], Any]]:
+        """Numbers of windows alike in length, and the vectors of their tokens: `token_embeddings` of shape
+        (len(batch), width, hidden)."""
+        order = sorted(range(len(rows)), key=lambda item: -len(rows[item].ids))
         done = 0
         while done < len(order):
-            most = max(1, self._batch_tokens // len(rows[order[done]]))
+            most = max(1, self._batch_tokens // len(rows[order[done]].ids))
             batch = order[done : done + most]
-            made[batch] = self._forward([rows[item] for item in batch])
+            yield batch, self._forward([rows[item].ids for item in batch])
             done += len(batch)
             if progress:
                 progress(done, len(order))
-        lengths = [len(row) for row in rows]
-        self.tokens += sum(lengths)
-        return averaged(made, owners, lengths, len(texts))
+        self.tokens += sum(len(row.ids) for row in rows)
 
     def _forward(self, rows: Sequence[Sequence[int]]) -> Any:
-        """Vectors of a batch, shape (len(rows), dimension), through all modules of the model."""
         import torch
 
         width = -(-max(len(row) for row in rows) // WIDTH_STEP) * WIDTH_STEP
@@ -160,9 +204,40 @@ class TransformerEmbedder:
             features = self._model[0](features)
             # Means of hundreds of tokens in bfloat16 lose their last digits; pooling is in float32.
             features["token_embeddings"] = features["token_embeddings"].float()
-            for module in list(self._model)[1:]:
+        return features
+
+    def _through(self, first: int, features: Any) -> Any:
+        """Vectors of a batch as the model's modules from this one on make them, shape (rows, dimension)."""
+        import torch
+
+        with torch.inference_mode():
+            for module in list(self._model)[first:]:
                 features = module(features)
             return features["sentence_embedding"].cpu().numpy()
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """Tokens `start` to `end` of the text `owner`: `ids` are those after `head` others (special ones and prefix)."""
+
+    owner: int
+    start: int
+    end: int
+    head: int
+    ids: list[int]
+
+
+def _token_ranges(offsets: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The tokens of which a character lies in each span; all of them where there are none. Some tokenizers count
+    the space before a word to it."""
+    import numpy as np
+
+    starts, ends = np.array(offsets, dtype=np.int64).reshape(-1, 2).T
+    found = []
+    for start, end in spans:
+        inside = np.flatnonzero((ends > start) & (starts < end))
+        found.append((int(inside[0]), int(inside[-1]) + 1) if len(inside) else (0, len(offsets)))
+    return found
 
 
 def _faster_type(model: Any) -> str:

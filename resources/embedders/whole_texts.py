@@ -1,0 +1,26 @@
+"""Embedders that give a vector for a text and tell nothing of its tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+from pipelines.errors import ModelError
+
+if TYPE_CHECKING:
+    from pipelines.ports import Progress
+
+
+def no_parts(name: str) -> ModelError:
+    return ModelError(f"embedder {name!r} gives no vectors of tokens whose mean is that of a text")
+
+
+class WholeTexts:
+    """What ports.TextEmbedder asks of parts of texts."""
+
+    pools = False
+
+    def pooled(
+        self, texts: Sequence[str], spans: Sequence[Sequence[tuple[int, int]]], progress: Progress | None = None
+    ) -> NoReturn:
+        raise no_parts(type(self).__name__)

@@ -1,0 +1,67 @@
+"""Vectors known by what they are made of, over real files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipelines.records import Embedding
+from pipelines.schemas import to_table
+from resources.parquet_tables import ParquetTables
+from resources.vectors import KnownVectors, vectors_of
+
+VECTORS = np.arange(24, dtype=np.float32).reshape(6, 4)
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> ParquetTables:
+    """Three files of a table: two of the model `mine`, of other stage keys, and one of another model."""
+    made = ParquetTables(str(tmp_path))
+    for key, note, numbers in (("one", "mine", [0, 1, 2]), ("two", "mine", [3, 4]), ("three", "other", [5])):
+        rows = [Embedding(f"doc {key}", at, f"item {at}", f"key {at}", VECTORS[at]) for at in numbers]
+        made.write("vectors", key, 0, to_table(Embedding, rows), {}, note)
+    (tmp_path / "vectors" / "one" / "00-torn.parquet").write_bytes(b"PAR1 torn")
+    return made
+
+
+def keys(*numbers: int) -> list[str]:
+    return [f"key {number}" for number in numbers]
+
+
+def test_vectors_of_one_model_are_found_in_any_file(tables: ParquetTables) -> None:
+    known = KnownVectors(tables, "vectors", "mine")
+    assert known.seek(keys(4, 1, 5, 9)) == set(keys(5, 9))
+    assert known.missing(keys(4, 1, 5)) == set(keys(5))
+    known.add(keys(5), -VECTORS[5:6])
+    assert known.missing(keys(4, 1, 5)) == set()
+    assert np.array_equal(known.rows(keys(5, 1, 4, 1)), [-VECTORS[5], VECTORS[1], VECTORS[4], VECTORS[1]])
+
+
+def test_a_vector_that_is_let_go_is_read_again(tables: ParquetTables) -> None:
+    known = KnownVectors(tables, "vectors", "mine")
+    known.seek(keys(0, 3))
+    known.missing(keys(0, 3))
+    known.forget(keys(0, 8))
+    with pytest.raises(KeyError):
+        known.rows(keys(0))
+    assert known.missing(keys(0)) == set()
+    assert np.array_equal(known.rows(keys(0, 3)), VECTORS[[0, 3]])
+
+
+def test_a_vector_that_stays_does_not_hold_those_made_with_it(tables: ParquetTables) -> None:
+    known = KnownVectors(tables, "vectors", "mine")
+    made = VECTORS[:2].copy()
+    known.add(["a", "b"], made)
+    made[:] = 0
+    assert np.array_equal(known.rows(["a", "b"]), VECTORS[:2])
+
+
+def test_vectors_of_some_documents_by_item(tables: ParquetTables) -> None:
+    (file,) = [name for name in tables.files("vectors") if "two" in name]
+    found = vectors_of(tables, file, ["doc two", "doc nine"])
+    assert found.keys() == {"doc two", "doc nine"}
+    assert found["doc nine"] == {}
+    assert found["doc two"].keys() == {"item 3", "item 4"}
+    assert np.array_equal(found["doc two"]["item 4"], VECTORS[4])
