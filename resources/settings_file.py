@@ -9,6 +9,7 @@ from typing import Any
 
 from pipelines.errors import SettingsError
 from pipelines.settings import Settings, settings_from
+from resources import yaml_text
 
 DEFAULT_FILE = "pincite.yaml"
 CONFIG_VARIABLE = "PINCITE_CONFIG"
@@ -55,7 +56,7 @@ def _read(file: Path) -> Any:
     import yaml
 
     try:
-        return yaml.safe_load(file.read_text(encoding="utf-8"))
+        return yaml_text.load(file.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
         raise SettingsError(f"{file}: not valid YAML: {' '.join(str(error).split())}") from None
     except (OSError, UnicodeDecodeError) as error:

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pipelines.errors import SettingsError
 from pipelines.settings import Settings, settings_from, shaped_as
+from resources.settings_file import locate
 
 
 def test_nothing_given_is_the_defaults() -> None:
@@ -100,3 +103,13 @@ def test_a_bound_of_what_is_spent_needs_prices_before_anything_is_done() -> None
         settings_from(bought)
     free = {"prices": {"m": {"prompt": 0, "completion": 0}}}
     assert settings_from({**bought, "llm": {**bought["llm"], **free}}).llm.role("summary").price is not None
+
+
+@pytest.mark.parametrize(("written", "mode"), [("off", "off"), ("'off'", "off"), ("extractive", "extractive")])
+def test_off_may_be_written_as_it_is(written: str, mode: str, tmp_path: Path) -> None:
+    """YAML 1.1 takes a bare `off` for false."""
+    file = tmp_path / "pincite.yaml"
+    file.write_text(f"enrichment: {{summary: {written}}}\nsentences: {{form_labels: false}}\n")
+    located = locate(config=str(file))
+    assert located.settings.enrichment.summary == mode
+    assert located.settings.sentences.form_labels is False
