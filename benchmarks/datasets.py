@@ -1,8 +1,9 @@
 """The real sets beside the project as golden questions, one JSON object a line, and how each is indexed.
 
 Every set keeps the rule by which its own authors count a hit: a passage of `policies` that begins on
-page N may end on the next, so pages N and N+1 are gold; the excerpts of `chunking-evaluation` are
-offsets of the decoded source; `unlp-medicine` names one page.
+page N may end on the next, so pages N and N+1 are gold; the excerpts of `chunking-evaluation` and the cells of
+`tatqa` are offsets of the decoded source; `unlp-medicine` names one page; a chunk of `contextual-code` is one
+page of a structural map; one of `summary-augmentation` is a document, of which its authors count the first three.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.chunking_data import questions_in
+from benchmarks.enrichment_data import chunk_questions, code_questions, first_three, write_chunks, write_code
+from benchmarks.tatqa_data import table_questions, write_tables
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared" / "data"
@@ -67,6 +70,11 @@ def library(folder: Path) -> Iterator[Golden]:
     yield from lines(folder / "library.questions.jsonl")
 
 
+def library_unanswerable(folder: Path) -> Iterator[Golden]:
+    """Questions near the project's own documents that these do not answer."""
+    yield from lines(folder / "unanswerable.jsonl")
+
+
 def lines(file: Path) -> Iterator[Any]:
     with file.open(encoding="utf-8") as found:
         yield from (json.loads(line) for line in found if line.strip())
@@ -76,7 +84,10 @@ def lines(file: Path) -> Iterator[Any]:
 class Dataset:
     """A set: its folder, the folder of its documents within that, and what is set to index them.
 
-    `evaluation` are arguments of an evaluation; `count` is how many questions there must be."""
+    `write` makes the documents where the set has none as files: into the folder `documents` beside the state.
+    `evaluation` are arguments of an evaluation; `count` is how many questions there must be. `headline` are the
+    metrics that its authors report, and `scores` counts as they do, by (Index.query, questions), where no metric
+    of an evaluation does."""
 
     folder: Path
     documents: str
@@ -84,10 +95,24 @@ class Dataset:
     count: int
     include: tuple[str, ...] = ("**/*",)
     evaluation: Mapping[str, Any] = field(default_factory=dict)
+    write: Callable[[Path, Path], None] | None = None
+    unanswerable: Callable[[Path], Iterable[Golden]] | None = None
+    headline: tuple[str, ...] = ("recall@1", "recall@5", "recall@10", "mrr")
+    scores: Callable[..., dict[str, float]] | None = None
+
+    def documents_beside(self, state: Path) -> Path:
+        """The folder of the documents, written where it has to be and is not."""
+        if self.write is None:
+            return self.folder / self.documents
+        place = state.parent / "documents"
+        if not place.exists():
+            self.write(self.folder, place)
+        return place
 
     def settings(self, state: Path, preset: str = "auto", splitter: str = "structure") -> dict[str, Any]:
         """The contents of a pincite.yaml that differs from the defaults in nothing else."""
-        source = {"name": self.folder.name, "path": str(self.folder / self.documents), "include": list(self.include)}
+        documents = self.documents_beside(state)
+        source = {"name": self.folder.name, "path": str(documents), "include": list(self.include)}
         return {
             "state": str(state),
             "sources": [source],
@@ -95,20 +120,45 @@ class Dataset:
             "chunking": {"strategy": splitter},
         }
 
-    def write_golden(self, file: Path) -> Path:
-        """Raises ValueError where the set has not the questions it should have."""
-        lines = [json.dumps(each, ensure_ascii=False) for each in self.golden(self.folder)]
-        if len(lines) != self.count:
-            raise ValueError(f"{self.folder}: {len(lines)} questions, not {self.count}")
+    def write_golden(self, file: Path, unanswerable: bool = False) -> Path:
+        """The questions, and after them those that the documents do not answer where these are asked for too.
+
+        Raises ValueError where the set has not the questions it should have."""
+        questions = list(self.golden(self.folder))
+        if len(questions) != self.count:
+            raise ValueError(f"{self.folder}: {len(questions)} questions, not {self.count}")
+        if unanswerable and self.unanswerable:
+            questions += self.unanswerable(self.folder)
+        lines = [json.dumps(each, ensure_ascii=False) for each in questions]
         file.write_text("\n".join(lines) + "\n", encoding="utf-8")
         return file
 
 
+_PAGES = ("accuracy_doc", "accuracy_page", "recall@1", "recall@3", "recall@5", "recall@20")
+_SPANS = ("span_recall", "span_precision", "span_precision_omega", "span_iou")
+
 DATASETS: Mapping[str, Dataset] = {
-    "policies": Dataset(SHARED / "policies", ".", policies, 201, ("*.pdf",)),
-    "unlp-medicine": Dataset(
-        SHARED / "unlp-medicine", "pdf", unlp_medicine, 263, ("*.pdf",), {"with_options": "lexical"}
+    "policies": Dataset(
+        SHARED / "policies", ".", policies, 201, ("*.pdf",), unanswerable=policies_unanswerable
     ),
-    "chunking-evaluation": Dataset(SHARED / "chunking-evaluation", ".", chunking_evaluation, 317, ("*.md",)),
-    "library": Dataset(LIBRARY, "library", library, 45, evaluation={"groups": ["hr"]}),
-}
+    "unlp-medicine": Dataset(
+        SHARED / "unlp-medicine", "pdf", unlp_medicine, 263, ("*.pdf",), {"with_options": "lexical"}, headline=_PAGES
+    ),
+    "chunking-evaluation": Dataset(
+        SHARED / "chunking-evaluation", ".", chunking_evaluation, 317, ("*.md",), headline=_SPANS
+    ),
+    "library": Dataset(
+        LIBRARY, "library", library, 45, evaluation={"groups": ["hr"]}, unanswerable=library_unanswerable
+    ),
+    "summary-augmentation": Dataset(
+        SHARED / "summary-augmentation", ".", chunk_questions, 100, write=write_chunks, scores=first_three
+    ),
+    "contextual-code": Dataset(
+        SHARED / "contextual-code", ".", code_questions, 248, write=write_code,
+        headline=("gold_recall@5", "gold_recall@10", "gold_recall@20"),
+    ),
+    "tatqa": Dataset(
+        SHARED / "tatqa", ".", table_questions, 1668, write=write_tables,
+        headline=("table_precision@3", "recall@1", "recall@5", "recall@10", "mrr"),
+    ),
+}  # fmt: skip

@@ -19,7 +19,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import yaml
@@ -27,15 +26,8 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.datasets import DATASETS, SHARED  # noqa: E402  (the path above finds it)
-from benchmarks.enrichment_data import (  # noqa: E402
-    ReadyMade,
-    asked_of_chunks,
-    chunks_in,
-    code_questions,
-    write_chunks,
-    write_code,
-)
+from benchmarks.datasets import DATASETS  # noqa: E402  (the path above finds it)
+from benchmarks.enrichment_data import ReadyMade, chunks_in  # noqa: E402
 from benchmarks.parsing_report import share, table  # noqa: E402
 from pincite.index import open_index  # noqa: E402
 from tests.llm_server import llm_server  # noqa: E402
@@ -97,32 +89,27 @@ def indexed(place: Path, settings: Mapping[str, Any], mode: str, enrichment: Map
     return file
 
 
-def settings_of(place: Path, documents: Path, name: str, **more: Any) -> dict[str, Any]:
-    return {"state": str(place / "state"), "sources": [{"name": name, "path": str(documents)}], **more}
-
-
 # ---------------------------------------------------------------- summary-augmentation
 
 
 def summary_augmentation(place: Path) -> list[str]:
     """Precision, recall, F1 of both, and reciprocal rank of the first three documents."""
     name = "summary-augmentation"
-    chunks = chunks_in(SHARED / name)
-    questions = asked_of_chunks(SHARED / name, chunks)
-    if not (documents := place / "documents").exists():
-        write_chunks(chunks, documents)
+    dataset = DATASETS[name]
+    chunks, questions = chunks_in(dataset.folder), list(dataset.golden(dataset.folder))
     ready = ReadyMade(chunks)
     rows = []
     with llm_server() as server:
         server.reply = ready
         llm = {"base_url": server.url, "model": "ready-made-summaries"}
-        settings = settings_of(place, documents, name, llm=llm)
+        settings = {**dataset.settings(place / "state"), "llm": llm}
         summary = {"summary": LLM, "context": OFF, "summary_characters": LONGEST_SUMMARY}
         for mode, enrichment in {"off": MODES["off"], READY_MADE: summary, **MODES}.items():
             with open_index(indexed(place, settings, mode, enrichment)) as index:
                 if mode == READY_MADE:
                     require_all_given(index.status()["enrichment"]["document_summaries"], ready, len(chunks))
-                rows.append([mode, *map(share, first_three(index.query, questions))])
+                assert dataset.scores is not None
+                rows.append([mode, *map(share, dataset.scores(index.query, questions).values())])
             say(" ".join(rows[-1]))
     head = ("summary-augmentation, hybrid", "P@3", "R@3", "F1", "MRR@3")
     return table(head, rows + published(name))
@@ -134,32 +121,15 @@ def require_all_given(methods: Mapping[str, int], ready: ReadyMade, count: int) 
         raise SystemExit(f"the ready-made summaries are not those of their documents: {dict(methods)}")
 
 
-def first_three(
-    query: Callable[..., Mapping[str, Any]], questions: Sequence[tuple[str, frozenset[str]]]
-) -> tuple[float, float, float, float]:
-    """(precision, recall, F1 of the two, reciprocal rank), as the set's makers count them."""
-    precisions, recalls, ranks = [], [], []
-    for text, right in questions:
-        found = list(dict.fromkeys(hit["uri"] for hit in query(text, k=20)["hits"]))[:3]
-        good = [uri in right for uri in found]
-        precisions.append(sum(good) / 3)
-        recalls.append(sum(good) / len(right))
-        ranks.append(next((1 / rank for rank, hit in enumerate(good, start=1) if hit), 0.0))
-    precision, recall = fmean(precisions), fmean(recalls)
-    return precision, recall, 2 * precision * recall / (precision + recall), fmean(ranks)
-
-
 # ---------------------------------------------------------------- contextual-code, unlp-medicine
 
 
 def contextual_code(place: Path) -> list[str]:
     """Share of the gold chunks among the first 5, 10 and 20."""
     name = "contextual-code"
-    if not (documents := place / "documents").exists():
-        write_code(SHARED / name, documents)
-    golden = place / "golden.jsonl"
-    golden.write_text("".join(json.dumps(each) + "\n" for each in code_questions(SHARED / name)), encoding="utf-8")
-    settings = settings_of(place, documents, name, chunking={"strategy": "page"})
+    dataset = DATASETS[name]
+    golden = dataset.write_golden(place / "golden.jsonl")
+    settings = dataset.settings(place / "state", splitter="page")
     rows = list(evaluated(place, settings, golden, CODE_METRICS, ("hybrid", "dense", "lexical")))
     head = (name, "search", *CODE_METRICS.values())
     return table(head, rows + [[label, "", *values] for label, *values in published(name)])

@@ -1,4 +1,4 @@
-"""Two sets with chunks of their own as documents to index, and their questions.
+"""Two sets with chunks of their own as documents to index, their questions, and how the first is scored.
 
 `summary-augmentation`: each chunk is a document. Its text was read off a web page, so marks of Markdown in
 it are escaped. `contextual-code`: each file is a document, given as a structural map with one block of
@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-
-from benchmarks.datasets import Golden
+from statistics import fmean
+from typing import Any
 
 _MARK = re.compile(r"([!-/:-@\[-`{-~])")
 _WORD = re.compile(r"\w+")
@@ -41,9 +41,9 @@ def chunks_in(folder: Path) -> list[Chunk]:
     ]
 
 
-def write_chunks(chunks: Sequence[Chunk], place: Path) -> None:
+def write_chunks(folder: Path, place: Path) -> None:
     place.mkdir(parents=True)
-    for chunk in chunks:
+    for chunk in chunks_in(folder):
         body = chunk.text.removeprefix(chunk.heading).strip()
         text = f"# {_escaped(chunk.heading)}\n\n{_escaped(body)}\n"
         (place / chunk.uri).write_text(text, encoding="utf-8")
@@ -53,11 +53,33 @@ def _escaped(text: str) -> str:
     return _MARK.sub(r"\\\1", text)
 
 
-def asked_of_chunks(folder: Path, chunks: Sequence[Chunk]) -> list[tuple[str, frozenset[str]]]:
-    """(question, uris of the right documents)."""
-    uris = {chunk.link: chunk.uri for chunk in chunks}
-    values = json.loads((folder / "questions.json").read_text(encoding="utf-8"))
-    return [(each["question"], frozenset(uris[link] for link in each["correct_chunks"])) for each in values]
+def chunk_questions(folder: Path) -> Iterator[dict[str, Any]]:
+    """Gold are the documents that the right chunks became."""
+    uris = {chunk.link: chunk.uri for chunk in chunks_in(folder)}
+    for value in json.loads((folder / "questions.json").read_text(encoding="utf-8")):
+        gold = [{"uri": uris[link]} for link in dict.fromkeys(value["correct_chunks"])]
+        yield {
+            "id": f"chunk-{value['id']}",
+            "question": value["question"],
+            "answer": value["correct_answer"],
+            "gold": gold,
+        }
+
+
+def first_three(query: Callable[..., Mapping[str, Any]], questions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Of the first three documents, as the set's makers count their chunks: precision, recall, F1 of the two
+    means, reciprocal rank."""
+    precisions, recalls, ranks = [], [], []
+    for question in questions:
+        right = {gold["uri"] for gold in question["gold"]}
+        found = list(dict.fromkeys(hit["uri"] for hit in query(question["question"], k=20)["hits"]))[:3]
+        good = [uri in right for uri in found]
+        precisions.append(sum(good) / 3)
+        recalls.append(sum(good) / len(right))
+        ranks.append(next((1 / rank for rank, hit in enumerate(good, start=1) if hit), 0.0))
+    precision, recall = fmean(precisions), fmean(recalls)
+    f1 = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+    return {"precision@3": precision, "recall@3": recall, "f1@3": f1, "mrr@3": fmean(ranks)}
 
 
 @dataclass
@@ -96,8 +118,8 @@ def _shingles(text: str) -> frozenset[str]:
 # ---------------------------------------------------------------- code
 
 
-def write_code(folder: Path, place: Path) -> int:
-    """A structural map for each file; how many chunks there are."""
+def write_code(folder: Path, place: Path) -> None:
+    """A structural map for each file."""
     place.mkdir(parents=True)
     files = json.loads((folder / "codebase_chunks.json").read_text(encoding="utf-8"))
     for file in files:
@@ -107,17 +129,16 @@ def write_code(folder: Path, place: Path) -> int:
         ]
         made = {"version": 1, "document": {"language": "en"}, "pages": len(elements), "elements": elements}
         (place / _name(file["original_uuid"])).write_text(json.dumps(made), encoding="utf-8")
-    return sum(len(file["chunks"]) for file in files)
 
 
-def code_questions(folder: Path) -> Iterator[Golden]:
+def code_questions(folder: Path) -> Iterator[dict[str, Any]]:
     """Gold are the pages that the ready-made chunks became."""
     with (folder / "evaluation_set.jsonl").open(encoding="utf-8") as lines:
         for number, line in enumerate(lines):
             value: Mapping[str, object] = json.loads(line)
             chunks: Sequence[tuple[str, int]] = value["golden_chunk_uuids"]  # type: ignore[assignment]
             gold = [{"uri": _name(uuid), "page": index + 1} for uuid, index in chunks]
-            yield {"id": f"code-{number}", "question": value["query"], "gold": gold}
+            yield {"id": f"code-{number}", "question": value["query"], "answer": value["answer"], "gold": gold}
 
 
 def _name(uuid: str) -> str:

@@ -71,6 +71,7 @@ class RolesSettings(Section):
     hyde: RoleSettings = Field(RoleSettings(), description="Hypothetical passages and other wordings of a question.")
     rerank: RoleSettings = Field(RoleSettings(), description="The rerankers `logprob` and `listwise`.")
     answer: RoleSettings = Field(RoleSettings(), description="Answers of `pincite ask`.")
+    suggest: RoleSettings = Field(RoleSettings(), description="Candidate golden questions of `pincite eval --suggest`.")
 
 
 class PriceSettings(Section):
@@ -117,6 +118,11 @@ class LlmSettings(Section):
     )
     max_cost: float | None = Field(None, ge=0, description="Most that one run of `index` may spend.")
     roles: RolesSettings = RolesSettings()
+
+    def asks(self, name: str) -> bool:
+        """Whether anything names a model for a task; one named by half is an error of `role`, not a no."""
+        own: RoleSettings = getattr(self.roles, name) or RoleSettings()
+        return any((self.base_url, self.model, own.base_url, own.model))
 
     def role(self, name: str) -> Role:
         """The model for a task: that of the role where it names one, else the common one.

@@ -34,6 +34,7 @@ FIELDS: Mapping[str, Fields] = {
     "listwise": {"question": True, "passages": True, "count": False},
     "answer": {"question": True, "passages": True},
     "choice": {"question": True, "options": True, "passages": True},
+    "suggest": {"title": False, "headings": False, "passage": True},
 }  # fmt: skip
 
 IN_SYSTEM = frozenset({"characters", "count"})

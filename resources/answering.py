@@ -8,7 +8,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pipelines.enrichment_settings import LlmSettings
 from pipelines.errors import UsageError
 from pipelines.query.answer import Answer, answer_json, chosen, extracted
 from pipelines.query.assemble import ContextPassage, Sentence, assemble
@@ -76,12 +75,6 @@ def _sentences(
     return found
 
 
-def _asks_a_model(llm: LlmSettings) -> bool:
-    """Whether the settings begin to name a model for answers; one named by half is an error, not a no."""
-    own = llm.roles.answer
-    return any((llm.base_url, llm.model, own.base_url, own.model))
-
-
 class Answerer:
     """Answers questions from the live generation, or a named one."""
 
@@ -128,7 +121,7 @@ class Answerer:
         """By the language model where one is set; else, and where it gives no reply, by the sentences."""
         least = self._workspace.settings.query.answer_support
         notes: tuple[str, ...] = ()
-        if _asks_a_model(self._workspace.settings.llm):
+        if self._workspace.settings.llm.asks("answer"):
             model = self._searcher.tools.model("answer")
             template = self._searcher.tools.prompt("choice" if options else "answer", language_of(text))
             if options:

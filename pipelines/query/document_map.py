@@ -18,7 +18,11 @@ from pipelines.records import Element, ParsedDocument, Place, Span
 _DASHES = frozenset("-\u00ad\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d")
 _QUOTES = {**dict.fromkeys("’‘‚‛ʼ`´′", "'"), **dict.fromkeys("“”„‟«»″", '"')}
 _LEAST_LETTERS = 12
-"""Letters and digits a quote needs to be looked for without its signs."""
+"""Letters and digits a quote needs to be looked for without its signs, and each part of a parted one."""
+_PARTED_LETTERS = 2_000
+"""Most letters and digits between the two parts of a quote: the footnotes of a page, a figure's words."""
+Occurrence = tuple[tuple[int, int], ...]
+"""Where a quote stands once: one span of the body, or two where something stands in the middle of it."""
 _NUMBERED_PLACE = re.compile(r"(?:page|slide) (\d+)")
 
 
@@ -45,6 +49,21 @@ def _squeezed(text: str, letters_only: bool = False) -> tuple[str, list[int]]:
     return "".join(characters), offsets
 
 
+def _in_two(wanted: str, text: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Places of a text that begin with as much of what is wanted as may be, the rest of it following."""
+    found = []
+    for match in re.finditer(re.escape(wanted[:_LEAST_LETTERS]), text):
+        start, length = match.start(), _LEAST_LETTERS
+        while wanted.startswith(text[start : start + length + 1]) and start + length < len(text):
+            length += 1
+        length = min(length, len(wanted) - _LEAST_LETTERS)
+        rest = wanted[length:]
+        at = text.find(rest, start + length, start + length + _PARTED_LETTERS + len(rest))
+        if length >= _LEAST_LETTERS and at >= 0:
+            found.append(((start, start + length), (at, at + len(rest))))
+    return found
+
+
 def merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Sorted disjoint spans that cover the same characters; empty spans go."""
     result: list[tuple[int, int]] = []
@@ -61,20 +80,35 @@ def merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 class DocumentMap:
     """One document as evaluation sees it."""
 
-    def __init__(self, doc_id: str, source: str, uri: str, body: str, pages: int | None, places: Sequence[Place]):
+    def __init__(
+        self,
+        doc_id: str,
+        source: str,
+        uri: str,
+        body: str,
+        pages: int | None,
+        places: Sequence[Place],
+        tables: Iterable[tuple[int, int]] = (),
+    ):
         self.doc_id = doc_id
         self.source = source
         self.uri = uri
         self.body = body
-        self.pages = pages
+        # A structural map need not count the pages that its elements name.
+        self.pages = max((page for place in places if (page := page_of(place))), default=0) or None
+        if pages is not None:
+            self.pages = max(pages, self.pages or 0)
+        self._tables = merged(tables)
         self._places = sorted(places, key=lambda place: (place.start, place.end))
         self._starts = [place.start for place in self._places]
         self._longest = max((place.end - place.start for place in self._places), default=0)
 
     @classmethod
     def of(cls, source: str, uri: str, document: ParsedDocument, elements: Iterable[Element]) -> DocumentMap:
-        places = [place for element in elements if element.start < element.end for place in element.places]
-        return cls(document.doc_id, source, uri, document.body, document.pages, places)
+        filled = [element for element in elements if element.start < element.end]
+        places = [place for element in filled for place in element.places]
+        tables = [(element.start, element.end) for element in filled if element.kind == "table"]
+        return cls(document.doc_id, source, uri, document.body, document.pages, places, tables)
 
     def _places_in(self, start: int, end: int) -> list[Place]:
         first = bisect_right(self._starts, start - self._longest - 1)
@@ -92,6 +126,11 @@ class DocumentMap:
                     counts[page] = counts.get(page, 0) + shared
         return counts
 
+    def characters_in_tables(self, spans: Iterable[tuple[int, int]]) -> int:
+        return sum(
+            max(0, min(end, right) - max(start, left)) for start, end in merged(spans) for left, right in self._tables
+        )
+
     @cached_property
     def _plain(self) -> tuple[str, list[int]]:
         return _squeezed(self.body)
@@ -100,23 +139,23 @@ class DocumentMap:
     def _letters(self) -> tuple[str, list[int]]:
         return _squeezed(self.body, letters_only=True)
 
-    def quote_spans(self, quote: str) -> list[tuple[int, int]]:
+    def occurrences(self, quote: str) -> list[Occurrence]:
         """Every place of the body where a verbatim quote stands, in order.
 
         Spaces and hyphens do not count. Only where that finds nothing, and the quote is long
-        enough, are all signs left out, since a quote may carry the source's markup."""
+        enough, are all signs left out, since a quote may carry the source's markup; and only then may
+        something stand in the middle of it, such as the footnotes of a page that it begins on."""
         for letters_only in (False, True):
             wanted, _ = _squeezed(quote, letters_only)
             if not wanted or (letters_only and len(wanted) < _LEAST_LETTERS):
                 return []
             text, offsets = self._letters if letters_only else self._plain
-            found = [
-                (offsets[match.start()], offsets[match.start() + len(wanted) - 1] + 1)
-                for match in re.finditer(re.escape(wanted), text)
-            ]
+            found = [match.start() for match in re.finditer(re.escape(wanted), text)]
             if found:
-                return found
-        return []
+                return [((offsets[at], offsets[at + len(wanted) - 1] + 1),) for at in found]
+        return [
+            tuple((offsets[start], offsets[end - 1] + 1) for start, end in parts) for parts in _in_two(wanted, text)
+        ]
 
     def source_spans(self, start: int, end: int) -> list[tuple[int, int]]:
         """Spans of the body for characters [start, end) of the decoded source.

@@ -2,7 +2,8 @@
 
 Gold is a place in a source document, never a chunk id: a page or pages, a verbatim quote, or
 offsets of the decoded source; a document alone when none is given. What cannot be mapped stays
-in the question, so that it counts as missed, and is listed.
+in the question, so that it counts as missed, and is listed. A question without gold is one that the
+documents do not answer.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipelines.errors import UsageError
-from pipelines.query.document_map import DocumentMap
+from pipelines.query.document_map import DocumentMap, Occurrence
+
+Pages = tuple[int, int]
+"""First and last."""
 
 _GOLD_KEYS = {"uri": str, "source": str, "page": int, "page_end": int, "start": int, "end": int, "quote": str}
 
@@ -43,16 +47,22 @@ class GoldenQuestion:
 
 @dataclass(frozen=True, slots=True)
 class GoldPlace:
-    """One gold place in the index. `pages` is first and last; `spans` are of the body. `named_page`
-    is true where the file itself names the page, which then decides what matches. `lost` counts
-    characters of gold text that could not be found; `problem` says why."""
+    """One gold place in the index; `spans` are of the body. `named_page` is true where the file itself names
+    the page, which then decides what matches. `elsewhere` is where the same quote stands again, and the file
+    does not say which is meant. `lost` counts characters of gold text that could not be found; `problem` says
+    why."""
 
     doc_id: str | None
-    pages: tuple[int, int] | None = None
-    spans: tuple[tuple[int, int], ...] = ()
+    pages: Pages | None = None
+    spans: Occurrence = ()
     named_page: bool = False
     lost: int = 0
     problem: str | None = None
+    elsewhere: tuple[Occurrence, ...] = ()
+
+    @property
+    def occurrences(self) -> tuple[Occurrence, ...]:
+        return (self.spans, *self.elsewhere)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,34 +168,35 @@ def _key(uri: str) -> str:
     return unicodedata.normalize("NFC", uri).removeprefix("./")
 
 
-def _text_spans(gold: Gold, document: DocumentMap) -> list[tuple[int, int]]:
-    """Body spans of the gold's text: the quote nearest to where offsets or page point."""
-    by_offset: list[tuple[int, int]] = []
+def _text_places(gold: Gold, document: DocumentMap) -> list[Occurrence]:
+    """Where the gold's text may stand in the body: the quote nearest to where its offsets point, or on the pages
+    that it names, else everywhere."""
+    by_offset: Occurrence = ()
     if gold.start is not None and gold.end is not None:
-        by_offset = document.source_spans(gold.start, gold.end)
-    if gold.quote is None:
-        return by_offset
-    found = document.quote_spans(gold.quote)
+        by_offset = tuple(document.source_spans(gold.start, gold.end))
+    found = document.occurrences(gold.quote) if gold.quote is not None else []
     if not found:
-        return by_offset
+        return [by_offset] if by_offset else []
     if by_offset:
-        return [min(found, key=lambda span: abs(span[0] - by_offset[0][0]))]
-    if gold.page is not None:
-        wanted = range(gold.page, (gold.page_end or gold.page) + 1)
-        on_page = [span for span in found if any(page in wanted for page in document.characters_by_page([span]))]
-        return on_page[:1] or found[:1]
-    return found[:1]
+        return [min(found, key=lambda spans: abs(spans[0][0] - by_offset[0][0]))]
+    if gold.page is None:
+        return found
+    wanted = range(gold.page, (gold.page_end or gold.page) + 1)
+    on_page = [spans for spans in found if any(page in wanted for page in document.characters_by_page(spans))]
+    return on_page or found
 
 
 def _place(gold: Gold, document: DocumentMap | None) -> GoldPlace:
     named = None if gold.page is None else (gold.page, gold.page_end or gold.page)
     length = gold.end - gold.start if gold.start is not None and gold.end is not None else len(gold.quote or "")
     if document is None:
-        return GoldPlace(None, named, named_page=bool(named), lost=length, problem="no such document in the index")
-    problem = None
+        where = f" in source {gold.source}" if gold.source else ""
+        absent = f"no such document in the index{where}"
+        return GoldPlace(None, named, named_page=bool(named), lost=length, problem=absent)
+    problem: str | None = None
     if gold.page is not None and (document.pages is None or gold.page > document.pages):
         problem = f"the document has {document.pages or 'no'} pages"
-    spans = _text_spans(gold, document) if length else []
+    spans, *elsewhere = (_text_places(gold, document) if length else []) or [()]
     if length and not spans:
         problem = "the text is not in the document's body"
     pages = named
@@ -193,7 +204,7 @@ def _place(gold: Gold, document: DocumentMap | None) -> GoldPlace:
         touched = document.characters_by_page(spans)
         pages = (min(touched), max(touched)) if touched else None
     lost = length if length and not spans else 0
-    return GoldPlace(document.doc_id, pages, tuple(spans), bool(named), lost, problem)
+    return GoldPlace(document.doc_id, pages, spans, bool(named), lost, problem, tuple(elsewhere))
 
 
 def map_questions(

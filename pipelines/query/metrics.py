@@ -1,9 +1,11 @@
 """Retrieval metrics, each a pure function of one question's judged ranking. Fractions.
 
 `found` is the ranking as gold sees it: for each hit, best first, the numbers of the gold places it
-matches. One question may have several gold places, and several hits may match one place.
-Span metrics are those of Chroma's chunking evaluation (Smith and Troynikov, Evaluating chunking
-strategies for retrieval, 2024), in characters. tests/unit/query/test_metrics.py works each by hand.
+matches. One question may have several gold places, and several hits may match one place; the discounted
+gain is scikit-learn's, and where a hit matches at most one place all standard metrics are those of
+torchmetrics, which a test holds them to. Span metrics are those of Chroma's chunking evaluation (Smith and
+Troynikov, Evaluating chunking strategies for retrieval, 2024), in characters. tests/unit/query/test_metrics.py
+works each by hand; docs/evaluation.md defines them for readers.
 """
 
 from __future__ import annotations
@@ -11,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from math import log2
 
 from pipelines.query.document_map import merged
 
@@ -60,12 +61,29 @@ def ndcg_at(found: Found, gold: int, k: int) -> float:
     A hit gains the gold places that no better hit matched, so finding one place twice gains
     nothing; capped at 1 where one hit holds several places."""
     seen: set[int] = set()
-    gain = 0.0
-    for rank, matches in enumerate(found[:k], start=1):
-        gain += len(matches - seen) / log2(rank + 1)
+    gains = []
+    for matches in found[:k]:
+        gains.append(len(matches - seen))
         seen |= matches
-    ideal = sum(1.0 / log2(rank + 1) for rank in range(1, min(gold, k) + 1))
-    return min(1.0, gain / ideal)
+    return min(1.0, _discounted_gain(gains, k) / _discounted_gain([1] * min(gold, k), k))
+
+
+def _discounted_gain(gains: Sequence[int], k: int) -> float:
+    from sklearn.metrics import dcg_score  # slow to import
+
+    padded = [*gains, *[0] * (k + 1 - len(gains))]  # of one rank alone it makes nothing
+    return float(dcg_score([padded], [range(k + 1, 0, -1)], k=k, ignore_ties=True))
+
+
+def header_only(asked: AbstractSet[str], own: AbstractSet[str], headers: AbstractSet[str]) -> float | None:
+    """1 where a hit has terms of the question in its header chain and none in its own text; None where the
+    question has no terms."""
+    return float(not asked & own and bool(asked & headers)) if asked else None
+
+
+def task_score(right: float, accuracy_doc: float, accuracy_page: float) -> float:
+    """Of the UNLP 2026 shared task: half for the right option, a quarter each for document and page."""
+    return 0.5 * right + 0.25 * accuracy_doc + 0.25 * accuracy_page
 
 
 # ---------------------------------------------------------------- spans

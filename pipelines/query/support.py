@@ -40,6 +40,11 @@ _ORDERS = re.compile(
 )
 
 
+def content_terms(text: str) -> set[str]:
+    """The terms of a text but for words that only ask or join."""
+    return {term for term in terms_of(text) if term not in _FUNCTION_WORDS}
+
+
 def weights_of(terms: Collection[str], documents: Mapping[str, int], total: int) -> dict[str, float]:
     """The idf of each content term; `documents` says in how many of `total` chunks a term stands."""
     counts = {term: documents.get(term, 0) for term in terms if term not in _FUNCTION_WORDS}

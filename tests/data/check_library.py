@@ -80,7 +80,7 @@ def problems(gold: dict[str, Any]) -> list[str]:
 
 def main() -> int:
     failed, seen, uris = 0, set(), set()
-    for name in ("library.questions.jsonl", "unanswerable.jsonl"):
+    for name in ("library.questions.jsonl", "library.facts.jsonl", "unanswerable.jsonl"):
         for line in (HERE / name).read_text(encoding="utf-8").splitlines():
             question = json.loads(line)
             faults = [f"{gold['uri']}: {fault}" for gold in question["gold"] for fault in problems(gold)]

@@ -99,18 +99,18 @@ def test_characters_by_page() -> None:
     ],
 )
 def test_a_quote_is_found_whatever_its_spaces_hyphens_and_marks(quote: str) -> None:
-    ((start, end),) = paged().quote_spans(quote)
+    (((start, end),),) = paged().occurrences(quote)
     assert BODY[start:end].rstrip("”") == "twenty-five days of “paid leave"
 
 
 def test_hyphens_do_not_count_in_a_short_quote_either() -> None:
-    assert paged().quote_spans("twentyfive") == paged().quote_spans("twenty-five") == [(28, 39)]
+    assert paged().occurrences("twentyfive") == paged().occurrences("twenty-five") == [((28, 39),)]
 
 
 def test_a_quote_that_is_not_there_is_not_found() -> None:
-    assert paged().quote_spans("thirty days of paid leave") == []
-    assert paged().quote_spans("-- ") == []
-    assert paged().quote_spans("(days)") == []
+    assert paged().occurrences("thirty days of paid leave") == []
+    assert paged().occurrences("-- ") == []
+    assert paged().occurrences("(days)") == []
 
 
 def test_offsets_of_the_source_map_exactly_and_in_proportion() -> None:
@@ -150,7 +150,7 @@ def test_a_quote_gets_its_page_from_the_map() -> None:
 
 
 def test_a_quote_that_stands_twice_is_taken_where_the_page_or_the_offsets_say() -> None:
-    assert mapped({"uri": "a.pdf", "quote": "days"})[0].spans == ((40, 44),)
+    assert mapped({"uri": "a.pdf", "quote": "days"})[0].occurrences == (((40, 44),), ((76, 80),))
     assert mapped({"uri": "a.pdf", "quote": "days", "page": 3})[0].spans == ((76, 80),)
     assert mapped({"uri": "a.md", "quote": "days", "start": 147, "end": 151})[0].spans == ((76, 80),)
 
@@ -160,6 +160,7 @@ def test_what_cannot_be_mapped_is_listed_and_stays_as_lost() -> None:
     assert (place.spans, place.lost) == ((), 16)
     assert unmapped == [{"id": "1", "gold": 0, "uri": "a.pdf", "problem": "the text is not in the document's body"}]
     assert mapped({"uri": "b.pdf", "page": 1})[1][0]["problem"] == "no such document in the index"
+    assert mapped({"uri": "a.pdf", "source": "x"})[1][0]["problem"] == "no such document in the index in source x"
     assert mapped({"uri": "a.pdf", "page": 9})[1][0]["problem"] == "the document has 4 pages"
     assert mapped({"uri": "a.md", "page": 1})[1][0]["problem"] == "the document has no pages"
 

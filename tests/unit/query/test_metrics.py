@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import log2
 
 import pytest
+from hypothesis import given, settings
+from hypothesis.strategies import integers, lists, sampled_from
 
 from pipelines.query import metrics
 
@@ -58,6 +60,42 @@ def test_ndcg_gains_each_place_once() -> None:
     assert metrics.ndcg_at([{0}, {0}, {0}], 1, 10) == 1.0
     assert metrics.ndcg_at([{0, 1}], 2, 10) == 1.0
     assert metrics.ndcg_at(RANKING, 4, 1) == 0.0
+
+
+@settings(deadline=None)  # the libraries are slow to import
+@given(lists(sampled_from([set(), {0}, {1}, {2}]), min_size=1, max_size=25), integers(1, 20))
+def test_where_a_hit_matches_one_place_at_most_and_none_twice_the_metrics_are_those_of_a_library(
+    ranking: list[set[int]], k: int
+) -> None:
+    import torch
+    from torchmetrics.functional import retrieval as library
+
+    found = [matches if matches not in ranking[:rank] else set() for rank, matches in enumerate(ranking)]
+    gold = 3
+    missing = gold - len(set().union(*found))
+    # Places that are not found stand below all that is ranked.
+    relevant = torch.tensor([bool(matches) for matches in found] + [False] * k + [True] * missing)
+    scores = torch.arange(len(relevant), 0, -1, dtype=torch.float)
+    pairs = [
+        (metrics.recall_at(found, k), library.retrieval_hit_rate(scores, relevant, k)),
+        (metrics.gold_recall_at(found, gold, k), library.retrieval_recall(scores, relevant, k)),
+        (metrics.precision_at(found, k), library.retrieval_precision(scores, relevant, k)),
+        (metrics.ndcg_at(found, gold, k), library.retrieval_normalized_dcg(scores, relevant, k)),
+        (metrics.reciprocal_rank(found), library.retrieval_reciprocal_rank(scores, relevant, len(found))),
+    ]
+    assert [ours for ours, _ in pairs] == pytest.approx([float(theirs) for _, theirs in pairs], abs=1e-6)
+
+
+def test_a_match_by_header_alone() -> None:
+    assert metrics.header_only({"a", "b"}, own={"c"}, headers={"a"}) == 1.0
+    assert metrics.header_only({"a", "b"}, own={"b"}, headers={"a"}) == 0.0
+    assert metrics.header_only({"a", "b"}, own={"c"}, headers={"d"}) == 0.0
+    assert metrics.header_only(set(), own={"c"}, headers={"d"}) is None
+
+
+def test_the_task_score() -> None:
+    assert metrics.task_score(right=1.0, accuracy_doc=1.0, accuracy_page=0.8) == pytest.approx(0.95)
+    assert metrics.task_score(right=0.0, accuracy_doc=1.0, accuracy_page=0.6) == pytest.approx(0.4)
 
 
 def test_spans() -> None:
