@@ -9,8 +9,10 @@ from typing import Any
 import click
 
 from pincite import __version__
-from pincite.asking import RERANK_HELP, STRATEGIES, ask, query
+from pincite.asking import ask, query
 from pincite.console import Progress, emit
+from pincite.evaluating import evaluate
+from pincite.links_command import links
 from pincite.operating import db, explain, generations, sources, ui, verify
 from pincite.placed import Place, placed
 from pincite.plan_command import plan
@@ -26,7 +28,7 @@ def cli() -> None:
     pincite plan                             what that would do, and what its model calls would cost
     pincite query "how long are logs kept?"  ranked passages with page and box
     pincite ask "how long are logs kept?"    an answer with its places, or none
-    pincite show CHUNK --image page.png      a passage, marked on its page
+    pincite show ID --image page.png         a passage or sentence, marked on its page
     pincite parse FILE --image DIR           what the parser finds, to look at
     pincite eval questions.jsonl             score retrieval on golden questions
     pincite generations list                 the live index, and those beside it
@@ -56,45 +58,21 @@ def index(place: Place, sources: tuple[str, ...], allow_deletions: bool, retry_f
     return 3 if result["documents"]["failed"] else 0
 
 
-@cli.command("eval")
-@click.argument("questions", type=click.Path(path_type=Path))
-@click.option("-k", default=5, show_default=True, type=int, help="Hits that the span metrics look at.")
-@click.option("--strategy", type=click.Choice(STRATEGIES), help="How candidates are found.")
-@click.option("--rerank", metavar="NAMES", help=RERANK_HELP)
-@click.option("--group", "groups", multiple=True, metavar="G", help="A group of the asker; may be repeated.")
-@click.option(
-    "--with-options", is_flag=False, flag_value="lexical", default=None, type=click.Choice(["lexical", "all"]),
-    help="Join a question's options to the lexical query, or with =all everywhere.",
-)  # fmt: skip
-@placed
-def evaluate(place: Place, questions: Path, **options: Any) -> int:
-    """Score retrieval on golden questions (JSON lines)."""
-    from pincite.index import open_index
-    from pincite.report import scores_shown
-
-    progress = Progress()
-    with open_index(place.located(), progress) as opened:
-        result = opened.evaluate(questions, **options)
-    progress.close()
-    emit(result) if place.as_json else click.echo(scores_shown(result))
-    return 0
-
-
 @cli.command()
-@click.argument("chunk")
-@click.option("--image", metavar="PAGE.png", type=click.Path(path_type=Path), help="Draw its page, the passage marked.")
+@click.argument("named", metavar="ID")
+@click.option("--image", metavar="PAGE.png", type=click.Path(path_type=Path), help="Draw its page with it marked.")
 @click.option("--group", "groups", multiple=True, metavar="G", help="A group of the asker; may be repeated.")
 @click.option("--generation", type=int, metavar="G", help="Look in another generation than the live one.")
 @placed
-def show(place: Place, chunk: str, **options: Any) -> int:
-    """Show a passage by its chunk id, or the first characters of it, as `pincite query` prints them.
+def show(place: Place, named: str, **options: Any) -> int:
+    """Show a passage by its chunk id, or a sentence in its paragraph; the first characters of an id are enough.
 
-    A passage that goes on to another page is drawn on PAGE.png, PAGE-2.png and so on."""
+    `pincite query` prints the ids. What goes on to another page is drawn on PAGE.png, PAGE-2.png and so on."""
     from pincite.index import open_index
     from pincite.report import passage_shown
 
     with open_index(place.located()) as opened:
-        result = opened.show(chunk, **options)
+        result = opened.show(named, **options)
     emit(result) if place.as_json else click.echo(passage_shown(result))
     return 0
 
@@ -132,7 +110,7 @@ def status(place: Place) -> int:
     return 0
 
 
-for command in (query, ask, plan, sources, generations, verify, explain, db, ui):
+for command in (query, ask, evaluate, plan, sources, generations, links, verify, explain, db, ui):
     cli.add_command(command)
 
 

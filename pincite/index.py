@@ -96,11 +96,39 @@ class Index:
         found = self._searcher.chunk(chunk, groups, generation)
         return show(self._workspace, found, Path(image) if image is not None else None)
 
-    def evaluate(self, questions: str | Path, **options: Any) -> dict[str, Any]:
-        """The JSON of `pincite eval`."""
-        from resources.evaluation import evaluate
+    def evaluate(
+        self,
+        questions: str | Path,
+        *,
+        matrix: str | Path | None = None,
+        experiments: str | Path | None = None,
+        **options: Any,
+    ) -> dict[str, Any]:
+        """The JSON of `pincite eval`: {"runs"}; with a matrix file also "failed", "resumed", "tables", "files".
 
-        return {"runs": [evaluate(self._workspace, Path(questions), **options)]}
+        A matrix makes indexes of its own in the folder `experiments`, by default in the state folder."""
+        if matrix is None:
+            from resources.evaluation import evaluate
+
+            return {"runs": [evaluate(self._workspace, Path(questions), **options)]}
+        from resources.experiments import FOLDER, asking_from, run_matrix
+
+        folder = Path(experiments) if experiments is not None else self._workspace.located.state / FOLDER
+        return run_matrix(self._workspace, Path(questions), Path(matrix), folder.resolve(), asking_from(**options))
+
+    def suggest(
+        self, count: int, groups: Sequence[str] = (), output: str | Path | None = None, **options: Any
+    ) -> dict[str, Any]:
+        """The JSON of `pincite eval --suggest`: {"questions", "model", "notes"}; `output` is a new file for the
+        questions, as `evaluate` reads them."""
+        from resources.suggesting import require_new, suggest, write_new
+
+        if output is not None:
+            require_new(Path(output))
+        result = suggest(self._workspace, count, groups, **options)
+        if output is not None:
+            write_new(Path(output), result["questions"])
+        return result
 
     def explain(self, chunk: str, groups: Sequence[str] = (), generation: int | None = None) -> dict[str, Any]:
         """The JSON of `pincite explain`: what made a passage, from its document to its vector."""

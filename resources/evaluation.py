@@ -1,20 +1,22 @@
-"""Golden questions put to the live generation."""
+"""Golden questions put to a generation."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, UsageError
 from pipelines.ports import Filters
 from pipelines.query.document_map import DocumentMap
-from pipelines.query.evaluate import Corpus, OptionsUse, ask_all, run_json
-from pipelines.query.golden import golden_questions, map_questions
+from pipelines.query.evaluate import Corpus, OptionsUse, Outcome, ask_all, run_json
+from pipelines.query.golden import MappedQuestion, golden_questions, map_questions
 from pipelines.records import Element, ParsedDocument, RawDocument
 from pipelines.schemas import from_table
+from resources.answering import Answerer
 from resources.searching import Searcher, rerankers_from
 
 if TYPE_CHECKING:
@@ -61,43 +63,92 @@ def _maps(workspace: Workspace, bucket: int, raws: dict[str, RawDocument]) -> It
         yield DocumentMap.of(raw.source, raw.uri, document, elements.get(document.doc_id, []))
 
 
-def evaluate(
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """Golden questions with their gold in one generation, to be asked with any settings of `query`."""
+
+    generation: GenerationRow
+    questions: list[MappedQuestion]
+    unmapped: list[dict[str, Any]]
+    corpus: Corpus
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """`run` is an element of `runs` in the JSON of `eval`; `outcomes` and `hits` (ids of the ranked
+    chunks) are by question, in the order of the file."""
+
+    run: dict[str, Any]
+    outcomes: list[Outcome]
+    hits: list[list[str]]
+
+
+def examination(workspace: Workspace, file: Path, generation: GenerationRow) -> Examination:
+    """The questions of a file, mapped to a generation. Raises UsageError for what is no golden question."""
+    questions = golden_questions(read_questions(file), str(file))
+    maps, corpus = corpus_of(workspace.of(generation))
+    mapped, unmapped = map_questions(questions, maps)
+    return Examination(generation, mapped, unmapped, corpus)
+
+
+def examine(
     workspace: Workspace,
-    file: Path,
+    examination: Examination,
+    name: str,
     *,
     k: int = 5,
     strategy: str | None = None,
     rerank: str | Sequence[str] | None = None,
     groups: Sequence[str] = (),
     with_options: OptionsUse | None = None,
-    generation: GenerationRow | None = None,
-) -> dict[str, Any]:
-    """One run, on the live generation or another: an element of `runs` in the JSON of `eval`.
-
-    Raises IndexStateError where nothing is published yet."""
-    questions = golden_questions(read_questions(file), str(file))
-    asked = generation or workspace.catalog.live()
-    if asked is None:
-        raise IndexStateError("nothing is published yet; run `pincite index`", "no_index")
-    maps, corpus = corpus_of(workspace.of(asked))
-    mapped, unmapped = map_questions(questions, maps)
+    answers: bool = False,
+) -> Evaluated:
+    """All questions asked under the workspace's settings of `query`, one after the other; with `answers`,
+    each is also answered as `pincite ask` answers it, a choice with its options."""
     searcher, filters = Searcher(workspace), Filters(groups=tuple(groups))
     settings = workspace.settings.query
     chosen = rerankers_from(rerank) or settings.rerank
-    done = 0
+    found: list[list[str]] = []
 
     def search(question: Any, most: int) -> Sequence[Any]:
-        nonlocal done
-        _, hits = searcher.hits(question, most, strategy, chosen, filters, asked.generation)
-        done += 1
-        workspace.progress("questions", done, len(mapped))
+        _, hits = searcher.hits(question, most, strategy, chosen, filters, examination.generation.generation)
+        found.append([hit.passage.chunk_id for hit in hits])
+        workspace.progress("questions", len(found), len(examination.questions))
         return hits
 
-    outcomes = ask_all(mapped, search, corpus, time.perf_counter, k=k, options=with_options or "none")
-    return run_json(
-        outcomes,
-        unmapped,
-        name=file.stem,
-        strategy=strategy or settings.strategy,
-        rerank=[name for name in chosen if name != "none"],
+    def answering(text: str, options: Mapping[str, str]) -> dict[str, Any]:
+        number = examination.generation.generation
+        return answerer.ask(text, options, k, strategy, rerank, groups=groups, generation=number)
+
+    answerer = Answerer(workspace, searcher)
+    outcomes = ask_all(
+        examination.questions,
+        search,
+        examination.corpus,
+        time.perf_counter,
+        k=k,
+        options=with_options or "none",
+        answering=answering if answers else None,
     )
+    run = run_json(
+        outcomes,
+        examination.unmapped,
+        name=name,
+        strategy=strategy or settings.strategy,
+        rerank=[each for each in chosen if each != "none"],
+    )
+    return Evaluated(run, outcomes, found)
+
+
+def evaluate(
+    workspace: Workspace, file: Path, *, generation: GenerationRow | None = None, **options: Any
+) -> dict[str, Any]:
+    """One run, on the live generation or another: an element of `runs` in the JSON of `eval`. `options`
+    are those of `examine`.
+
+    Raises IndexStateError where nothing is published yet."""
+    asked = generation or workspace.catalog.live()
+    if asked is None:
+        golden_questions(read_questions(file), str(file))
+        raise IndexStateError("nothing is published yet; run `pincite index`", "no_index")
+    return examine(workspace, examination(workspace, file, asked), file.stem, **options).run

@@ -1,0 +1,122 @@
+"""`pincite eval`: golden questions put to the index, or to many settings by a matrix file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pincite.asking import RERANK_HELP, STRATEGIES
+from pincite.console import Progress, emit
+from pincite.placed import Place, placed
+from pipelines.errors import PinciteError, UsageError
+
+
+@click.command("eval")
+@click.argument("questions", required=False, type=click.Path(path_type=Path))
+@click.option("-k", default=5, show_default=True, type=int, help="Hits that the span metrics look at.")
+@click.option("--strategy", type=click.Choice(STRATEGIES), help="How candidates are found.")
+@click.option("--rerank", metavar="NAMES", help=RERANK_HELP)
+@click.option("--group", "groups", multiple=True, metavar="G", help="A group of the asker; may be repeated.")
+@click.option(
+    "--with-options", is_flag=False, flag_value="lexical", default=None, type=click.Choice(["lexical", "all"]),
+    help="Join a question's options to the lexical query, or with =all everywhere.",
+)  # fmt: skip
+@click.option("--answers", is_flag=True, help="Answer each question too, as ask does, and score the answers.")
+@click.option(
+    "--matrix",
+    metavar="M.yaml",
+    type=click.Path(path_type=Path),
+    help="Run the settings of a matrix file, each in an index beside yours; docs/evaluation.md says how to write one.",
+)
+@click.option(
+    "--experiments",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Where the indexes and results of a matrix are kept (default: experiments in the state folder).",
+)
+@click.option(
+    "--suggest", metavar="N", type=int, help="Instead: write N candidate questions out of the index, to be corrected."
+)
+@click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="Where --suggest writes them.")
+@placed
+def evaluate(
+    place: Place,
+    questions: Path | None,
+    matrix: Path | None,
+    experiments: Path | None,
+    suggest: int | None,
+    output: Path | None,
+    **options: Any,
+) -> int:
+    """Score retrieval on golden questions (JSON lines), or suggest some."""
+    if output and suggest is None:
+        raise UsageError("--output is where --suggest writes; say how many questions with --suggest N")
+    if suggest is not None:
+        if questions:
+            raise UsageError(f"--suggest reads no questions; to write them to {questions} use --output {questions}")
+        return _suggest(place, suggest, output, options["groups"])
+    if questions is None:
+        raise UsageError("name a file of golden questions, or have some suggested with --suggest N --output FILE")
+    if experiments and not matrix:
+        raise UsageError("--experiments is where a matrix is kept; name one with --matrix")
+    if matrix:
+        return _matrix(place, questions, matrix, experiments, options)
+    from pincite.index import open_index
+    from pincite.report import scores_shown
+
+    progress = Progress()
+    with open_index(place.located(), progress) as opened:
+        result = opened.evaluate(questions, **options)
+    progress.close()
+    emit(result) if place.as_json else click.echo(scores_shown(result))
+    return 0
+
+
+def _suggest(place: Place, count: int, output: Path | None, groups: tuple[str, ...]) -> int:
+    """The questions go to a file, or to standard output."""
+    from pincite.index import open_index
+
+    progress = Progress()
+    with open_index(place.located(), progress) as opened:
+        result = opened.suggest(count, groups, output)
+    progress.close()
+    if place.as_json:
+        emit(result)
+    else:
+        for line in [] if output else result["questions"]:
+            click.echo(json.dumps(line, ensure_ascii=False))
+        for note in [
+            *result["notes"],
+            *([f"correct them in {output}, then run `pincite eval {output}`"] if output else []),
+        ]:
+            click.echo(note, err=True)
+    return 0
+
+
+def _matrix(place: Place, questions: Path, matrix: Path, experiments: Path | None, options: dict[str, Any]) -> int:
+    """Needs no index of the user's own; 3 where some runs failed."""
+    from pincite.index import Index
+
+    progress = Progress()
+    try:
+        with Index(place.located(), progress) as index:
+            result = index.evaluate(questions, matrix=matrix, experiments=experiments, **options)
+    except KeyboardInterrupt:
+        told = "interrupted; the same command goes on after the runs that are finished"
+        raise PinciteError(told, "interrupted") from None
+    finally:
+        progress.close()
+    emit(result) if place.as_json else click.echo(matrix_shown(result))
+    return 3 if result["failed"] else 0
+
+
+def matrix_shown(result: dict[str, Any]) -> str:
+    lines = [result["tables"], ""]
+    lines += [f"failed: {item['name']}: {item['code']}: {item['message']}" for item in result["failed"]]
+    unmapped = max((run["unmapped"] for run in result["runs"]), default=0)
+    lines += [f"gold that could not be mapped: {unmapped}, all in --json"] if unmapped else []
+    lines += [f"{result['resumed']} of {len(result['runs'])} runs were finished before"] if result["resumed"] else []
+    return "\n".join([*lines, *(f"written: {file}" for file in result["files"])])

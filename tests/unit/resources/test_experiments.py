@@ -1,0 +1,62 @@
+"""What of a matrix needs no index: its file, and how long the rest will take."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pipelines.errors import UsageError
+from pipelines.query.matrix import BASE, settings_of
+from pipelines.settings import Settings
+from resources.experiments import _Clock, read_matrix
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "evaluation.md"
+
+
+def test_off_and_on_are_names_and_true_is_none(tmp_path: Path) -> None:
+    file = tmp_path / "m.yaml"
+    lines = [
+        "axes:",
+        "  enrichment:",
+        "    off: {enrichment: {summary: off, context: off}}",
+        "    on: {sentences.form_labels: false}",
+        "exclude: [{enrichment: on}]",
+    ]
+    file.write_text("\n".join(lines), encoding="utf-8")
+    matrix, database = read_matrix(file)
+    assert (list(matrix.runs), database) == ([BASE], "embedded")
+    assert matrix.runs[BASE].choice == {"enrichment": "off"}
+    assert settings_of(matrix.runs[BASE], Settings(), "m.yaml").enrichment.summary == "off"
+
+
+def test_the_example_of_the_page_is_a_matrix(tmp_path: Path) -> None:
+    (example,) = re.findall(r"```yaml\n(settings: .*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    file = tmp_path / "m.yaml"
+    file.write_text(example, encoding="utf-8")
+    matrix, _ = read_matrix(file)
+    assert [(len(table.runs), table.axes) for table in matrix.tables] == [
+        (3, ("splitter",)),
+        (6, ("strategy", "enrichment")),
+        (4, ("rerank", "enrichment")),
+    ]
+    for run in matrix.runs.values():
+        assert settings_of(run, Settings(), "m.yaml").embedder.preset == "multilingual-small"
+
+
+@pytest.mark.parametrize(("text", "told"), [("axes: [", "not valid YAML"), ("- axes", "must be a mapping, not list")])
+def test_what_is_no_matrix_is_refused_with_its_file(tmp_path: Path, text: str, told: str) -> None:
+    file = tmp_path / "m.yaml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError, match=f"m.yaml: .*{told}"):
+        read_matrix(file)
+
+
+def test_what_is_left_is_told_by_what_was() -> None:
+    clock = _Clock()
+    assert clock.left(2, 5) == ""
+    clock.runs += [1.0, 3.0]
+    assert clock.left(0, 5) == ", about 10 s left"
+    clock.indexes += [30.0]
+    assert clock.left(2, 5) == ", about 70 s left"
