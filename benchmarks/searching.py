@@ -1,6 +1,7 @@
 """What a search costs and finds: vectors, terms, both, with filters, each beside bare SQL.
 
-    python benchmarks/searching.py [--chunks 100000] [--questions 100] [--folder DIR]
+    python benchmarks/searching.py [--chunks 100000] [--sentences 100000] [--only chunks] [--questions 100]
+                                   [--folder DIR]
 
 Makes generations of invented chunks (`searching_data.py`): vectors in clusters and without any order, terms by
 Zipf's law. Everything is timed after the question's embedding, in turn with its bare statement on the same tables:
@@ -29,6 +30,7 @@ from benchmarks import searching_data as data  # noqa: E402  (path above)
 from pipelines.fingerprint import document_id, fingerprint  # noqa: E402
 from pipelines.ports import Filters  # noqa: E402
 from pipelines.query.retrieve import FUSED_DEPTH, Question, retrieve  # noqa: E402
+from pipelines.query.sentence_route import SENTENCES  # noqa: E402
 from pipelines.query.tools import Tools  # noqa: E402
 from pipelines.query_settings import QuerySettings  # noqa: E402
 from resources.catalog import GenerationRow  # noqa: E402
@@ -153,6 +155,27 @@ class Bench:
                 spent = [timed(partial(index.lexical, terms, CANDIDATES, filters))[0] for terms in asked]
                 line(f"8 terms, filtered to 1 in {every}", spent)
 
+    def sentences(self, generation: GenerationRow, made: data.Corpus) -> None:
+        """The whole route, what its edges lead to included, beside the walk that it begins with."""
+        vectors = data.vector_questions(made, self.questions + WARM)
+        words = data.term_questions(made, len(vectors), 8, 7)
+        settings = QuerySettings(candidates=CANDIDATES)
+        print(f"\nSentences: {len(made) * data.SENTENCES_A_CHUNK:,} in {len(made):,} chunks, 8 terms and 7 stop words")
+        asked = {"all": Filters(), **{key: Filters({key: ("0",)}) for key in data.SHARES}}
+        for name, filters in asked.items():
+            rows = []
+            with self.database.connect() as connection, search_index(connection, generation.generation, KEYS) as index:
+                for vector, terms in zip(vectors, words, strict=True):
+                    walk = partial(index.sentences, vector.tolist(), CANDIDATES * SENTENCES, filters, 0.5)
+                    route = partial(
+                        retrieve, Question(" ".join(terms)), index, tools_for(vector), settings,
+                        k=NEIGHBOURS, strategy="sentence", rerank=("none",), filters=filters,
+                    )  # fmt: skip
+                    rows.append(timed(walk, route, first=len(rows)))
+            nearest, ours = zip(*rows[WARM:], strict=True)
+            line(f"{name}: nearest sentences", nearest)
+            line(f"{name}: sentence", ours, "(under 15 ms)" if name == "all" else "")
+
     def hybrid(self, generation: GenerationRow, made: data.Corpus) -> None:
         """The bare statements give as many as the routes are asked for."""
         wide, settings = CANDIDATES * FUSED_DEPTH, QuerySettings(candidates=CANDIDATES)
@@ -187,6 +210,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--chunks", type=int, default=100_000)
     parser.add_argument("--questions", type=int, default=100)
+    parser.add_argument("--sentences", type=int, default=100_000)
+    parser.add_argument("--only", choices=("chunks", "sentences"), help="Measure no more than these.")
     parser.add_argument("--folder", type=Path, help="Where the generations are kept.")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="pincite-bench-") as folder:
@@ -194,6 +219,11 @@ def main() -> None:
         database.migrate()
         try:
             bench = Bench(database, options.questions)
+            if options.only != "chunks":
+                made = data.corpus(max(1, options.sentences // data.SENTENCES_A_CHUNK))
+                bench.sentences(data.load(database, f"sentences {len(made)}", made, sentences=True), made)
+            if options.only == "sentences":
+                return
             small, large = data.corpus(max(1, options.chunks // 10)), data.corpus(options.chunks)
             few = data.load(database, f"clustered {len(small)}", small)
             many = data.load(database, f"clustered {len(large)}", large)

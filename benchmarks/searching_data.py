@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,8 @@ import numpy as np
 from benchmarks.increments import invented
 from pipelines.fingerprint import document_id, fingerprint
 from pipelines.indexing.indexed_documents import DocumentFacts
-from pipelines.records import Chunk, ParsedDocument, RawDocument, Span
+from pipelines.indexing.sentences import linked
+from pipelines.records import Box, Chunk, ParsedDocument, RawDocument, Sentence, SentenceLink, Span
 from resources import audit
 from resources.catalog import Catalog, GenerationRow
 from resources.database import Database
@@ -25,6 +27,7 @@ from resources.index_tables import IndexedDocument, IndexTables
 
 DIMENSION, LATENT, BUCKETS, CLUSTERS = 384, 32, 16, 500
 CHUNKS_A_DOCUMENT, WORDS_A_CHUNK = 100, 250
+SENTENCES_A_CHUNK, SENTENCES_A_PARAGRAPH = 8, 3
 VOCABULARY, STOP_WORDS = 30_000, 100
 """Of the words by frequency, the first STOP_WORDS stand in a quarter to all of the chunks."""
 SHARES = {"half": 2, "tenth": 10, "hundredth": 100, "thousandth": 1000}
@@ -67,8 +70,8 @@ def corpus(chunks: int, clustered: bool = True, words: int = WORDS_A_CHUNK) -> C
     )
 
 
-def document(number: int, made: Corpus) -> IndexedDocument:
-    """A document of chunks with a box each, and no sentences."""
+def document(number: int, made: Corpus, sentences: bool = False) -> IndexedDocument:
+    """A document of chunks, with sentences where they are asked for."""
     doc_id, places = document_id("s", str(number)), range(number * CHUNKS_A_DOCUMENT, len(made))[:CHUNKS_A_DOCUMENT]
     chunks, terms, vectors = [], {}, {}
     for index, place in enumerate(places):
@@ -84,13 +87,62 @@ def document(number: int, made: Corpus) -> IndexedDocument:
         chunks.append(chunk)
         terms[chunk_id], vectors[chunk_id] = Counter(said), made.vectors[place]
     keys = {key: str(number % every) for key, every in SHARES.items()}
+    parts = [sentence for chunk in chunks for sentence in sentences_of(chunk)] if sentences else []
     return IndexedDocument(
         raw=RawDocument(doc_id, "s", f"{number}.md", "0" * 32, 1, "text/markdown", None, None, None, None, (), {}),
         parsed=ParsedDocument(doc_id, "Notice", False, "en", "", None, None, None, None, {}, ()),
         facts=DocumentFacts("Notice", f"notice {number}", date(2020, 1, 1) + timedelta(number), None, (), keys),
         summary="", stale=False, row_hash="", chunks=chunks, contexts={}, terms=terms, vectors=vectors,
-        sentences=[], sentence_vectors={},
+        sentences=linked(parts), sentence_vectors=sentence_vectors(parts, vectors, number),
     )  # fmt: skip
+
+
+def sentences_of(chunk: Chunk) -> list[Sentence]:
+    """A chunk's text in SENTENCES_A_CHUNK parts of as many words, some of which are a paragraph, with a box each."""
+    words = chunk.text.split(" ")
+    size = -(-len(words) // SENTENCES_A_CHUNK)
+    starts = [len(" ".join(words[:at])) + bool(at) for at in range(0, len(words), size)] + [len(chunk.text) + 1]
+    made = []
+    for place, (start, end) in enumerate(pairwise(starts)):
+        first = place - place % SENTENCES_A_PARAGRAPH
+        begins, ends = starts[first], starts[min(first + SENTENCES_A_PARAGRAPH, len(starts) - 1)] - 1
+        text, page = chunk.text[start : end - 1], chunk.page_start or 1
+        made.append(
+            Sentence(
+                doc_id=chunk.doc_id, index=chunk.index * SENTENCES_A_CHUNK + place,
+                sentence_id=fingerprint(chunk.chunk_id, place), text=text, source="paragraph", page=page,
+                boxes=(Box(page, 72, 20 * place, 500, 20 * place + 12),), confidence=1.0, chunk_id=chunk.chunk_id,
+                start=start, length=len(text), paragraph_id=fingerprint(chunk.chunk_id, "paragraph", first),
+                paragraph=chunk.text[begins:ends], paragraph_start=begins, paragraph_length=ends - begins,
+                paragraph_span=Span(chunk.spans[0].start + begins, chunk.spans[0].start + ends),
+                section_id=chunk.section_id, section_path=chunk.header_chain, previous_id=None, next_id=None,
+            )
+        )  # fmt: skip
+    return made
+
+
+def sentence_vectors(sentences: Sequence[Sentence], chunks: Mapping[str, Any], seed: int) -> dict[str, np.ndarray]:
+    """Each of a cosine of about 0.7 with its chunk's."""
+    if not sentences:
+        return {}
+    noise = np.random.default_rng(seed).standard_normal((len(sentences), DIMENSION), dtype=np.float32)
+    vectors = _unit(np.stack([chunks[sentence.chunk_id] for sentence in sentences]) + _unit(noise))
+    return {sentence.sentence_id: vector for sentence, vector in zip(sentences, vectors, strict=True)}
+
+
+def links(made: Corpus) -> Iterator[SentenceLink]:
+    """From every other sentence to two of other chunks."""
+    chance = random.Random(3)
+    ids = [
+        fingerprint(chunk_id, place)
+        for number in range(-(-len(made) // CHUNKS_A_DOCUMENT))
+        for chunk_id in (chunk.chunk_id for chunk in document(number, made).chunks)
+        for place in range(SENTENCES_A_CHUNK)
+    ]
+    for source_id in ids[::2]:
+        for target_id in chance.sample(ids, 2):
+            if target_id != source_id:
+                yield SentenceLink(source_id, target_id, 0.9)
 
 
 def frequencies(made: Corpus) -> dict[str, int]:
@@ -102,7 +154,7 @@ def frequencies(made: Corpus) -> dict[str, int]:
     return {made.words[rank]: int(count) for rank, count in enumerate(counts) if count}
 
 
-def load(database: Database, name: str, made: Corpus) -> GenerationRow:
+def load(database: Database, name: str, made: Corpus, sentences: bool = False) -> GenerationRow:
     """The generation of that name, written, indexed, and with the width of walks that its audit finds to
     be needed; made only where there is none."""
     catalog = Catalog(database)
@@ -114,7 +166,9 @@ def load(database: Database, name: str, made: Corpus) -> GenerationRow:
     tables.freeze_terms(frequencies(made))
     numbers = range(-(-len(made) // CHUNKS_A_DOCUMENT))
     for bucket in range(BUCKETS):
-        tables.replace(bucket, list(documents(numbers[bucket::BUCKETS], made)), whole=True)
+        tables.replace(bucket, list(documents(numbers[bucket::BUCKETS], made, sentences)), whole=True)
+    if sentences:
+        tables.replace_links(links(made))
     tables.build_vector_indexes()
     number = tables.generation.generation
     catalog.add_statistics(number, {"ef_search": audit.needed_ef_search(tables)})
@@ -124,8 +178,8 @@ def load(database: Database, name: str, made: Corpus) -> GenerationRow:
     return built
 
 
-def documents(numbers: Sequence[int], made: Corpus) -> Iterator[IndexedDocument]:
-    return (document(number, made) for number in numbers)
+def documents(numbers: Sequence[int], made: Corpus, sentences: bool) -> Iterator[IndexedDocument]:
+    return (document(number, made, sentences) for number in numbers)
 
 
 # ---------------------------------------------------------------- questions

@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from pincite.console import rows
+from pincite.paragraph import marked, reached
 from pipelines.terms import terms_of
 
 MOST_LINES = 10
+MOST_CHARACTERS = 420
+"""Of a hit's text that are shown."""
 BY_MODEL = "Written by a language model"
 SHORT_ID = 10
 """Characters of a chunk id that `pincite show` will hardly find twice."""
@@ -67,7 +70,7 @@ def pin(hit: dict[str, Any]) -> str:
     return f"{hit['uri']}, p. {first}" if first == last else f"{hit['uri']}, pp. {first}–{last}"
 
 
-def excerpt(text: str, question: str, characters: int = 420) -> str:
+def excerpt(text: str, question: str, characters: int = MOST_CHARACTERS) -> str:
     """The text, or the stretch of whole lines from the one that says most of what was asked."""
     if len(text) <= characters:
         return text
@@ -89,7 +92,12 @@ def hits_shown(result: dict[str, Any], explain: bool) -> str:
             lines.append("   " + " › ".join(hit["header_chain"]))
         if "text" in hit.get("generated", ()):
             lines.append(f"   {BY_MODEL}:")
-        lines += _wrapped(excerpt(hit["text"], result["query"]))
+        paragraph = hit.get("paragraph")
+        if paragraph:
+            lines += _wrapped(marked(hit["text"], paragraph["anchors"], MOST_CHARACTERS))
+            lines += [f"   {line}" for line in reached(paragraph)]
+        else:
+            lines += _wrapped(excerpt(hit["text"], result["query"]))
         if explain:
             lines += [f"   {line}" for line in stages_shown(hit)]
             lines += [f"   box: {box_shown(box)}" for box in hit["boxes"]]
@@ -146,12 +154,17 @@ def _wrapped(text: str, indent: str = "   ") -> list[str]:
 
 
 def passage_shown(result: dict[str, Any]) -> str:
-    """One passage whole: where it stands, its own text, and what was laid around it."""
-    types = ", ".join(result["block_types"])
+    """One passage whole: where it stands, its own text, and what was laid around it; a sentence that was asked for
+    is marked in its paragraph."""
+    types, sentence = ", ".join(result["block_types"]), result.get("sentence")
     lines = [
         f"{pin(result)}  [{result['source']}]  {result['title']}",
         f"chunk {result['chunk_id']}, {types}, generation {result['generation']}",
     ]
+    if sentence:
+        page = f", page {sentence['page']}" if sentence["page"] else ""
+        lines.append(f"sentence {sentence['sentence_id']}, {sentence['source']}{page}")
+        result = {**result, "text": _marked(result["text"], sentence), "boxes": sentence["boxes"]}
     if result["header_chain"]:
         lines.append(" › ".join(result["header_chain"]))
     for name, title in (("overlap", "overlap, from the passage before"), ("text", "text"), ("context", "context")):
@@ -161,6 +174,12 @@ def passage_shown(result: dict[str, Any]) -> str:
     lines.extend(f"box: {box_shown(box)}" for box in result["boxes"])
     lines.extend(f"image: {image}" for image in result["images"])
     return "\n".join(lines)
+
+
+def _marked(text: str, sentence: dict[str, Any]) -> str:
+    """The paragraph with the sentence between >> and <<."""
+    start, end = sentence["start"], sentence["start"] + len(sentence["text"])
+    return f"{text[:start]}>>{text[start:end]}<<{text[end:]}"
 
 
 def _number(value: Any) -> str:
@@ -210,19 +229,38 @@ def status_shown(result: dict[str, Any]) -> str:
         rows(
             [
                 (item["generation"], "live" if item["live"] else "", item["embedder"], item["documents"],
-                 item["chunks"], item["sentences"], item["sentence_links"])
+                 item["chunks"], item["sentences"], _links(item))
                 for item in result["generations"]
             ],
             ("generation", "", "embedder", "documents", "chunks", "sentences", "links"),
         )
     )  # fmt: skip
     parts += overlap_shown(result["generations"])
+    parts += _sentences_shown(result["sentences"])
     for stage, counts in result["enrichment"].items():
         parts.append(f"{stage}: " + ", ".join(f"{count} {method}" for method, count in counts.items()))
     parts += [_cost_shown(cost) for cost in result["costs"]]
     for item in result["failures"]:
         parts.append(f"failed: {item['source']}/{item['uri']}: {item['stage']}: {item['code']}: {item['message']}")
     return "\n".join([*parts, *_some("warning", result["warnings"])])
+
+
+def _links(generation: dict[str, Any]) -> str:
+    floor = generation["related_floor"]
+    return f"{generation['sentence_links']}" + (f" over {floor:.2f}" if floor is not None else "")
+
+
+def _sentences_shown(counts: dict[str, Any]) -> list[str]:
+    if not counts:
+        return []
+    return [
+        f"sentences: {counts['kept']} kept{_listed(counts['sources'])}, {counts['repeats']} of them repeat another's "
+        f"text; {sum(counts['filtered'].values())} left out{_listed(counts['filtered'])}"
+    ]
+
+
+def _listed(counts: dict[str, int]) -> str:
+    return f" ({', '.join(f'{count} {name}' for name, count in counts.items())})" if counts else ""
 
 
 def _cost_shown(cost: dict[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -142,6 +142,43 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundSentence:
+    """A sentence as it is ranked. `score` is its cosine to the question; `paragraph_id` is empty where its
+    paragraph is not known, and its whole chunk stands for it; `paged` where its document has pages."""
+
+    sentence_id: str
+    doc_id: str
+    index: int
+    chunk_id: str
+    paragraph_id: str
+    text: str
+    source: str
+    page: int | None
+    paged: bool
+    score: float
+
+    @property
+    def place(self) -> ParagraphKey:
+        return self.chunk_id, self.paragraph_id
+
+
+ParagraphKey = tuple[str, str]
+"""Chunk and paragraph; of a paragraph that is too long for one chunk, each has a part."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReachedSentence:
+    """What an `edge` of the anchor `via` leads to, as of Reached: `steps` sentences away in reading order, or by
+    a link of that `similarity`."""
+
+    sentence: FoundSentence
+    edge: str
+    via: str
+    steps: int
+    similarity: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Anchor:
     """A sentence that the question was found to be near to; `score` is their cosine."""
 
@@ -194,6 +231,14 @@ class Passage:
     reached: Reached | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """A paragraph as a passage, and the boxes of its sentences by their ids."""
+
+    passage: Passage
+    boxes: Mapping[str, tuple[Box, ...]]
+
+
 class SearchIndex(Protocol):
     """One generation, read in one transaction."""
 
@@ -205,3 +250,25 @@ class SearchIndex(Protocol):
 
     def newest_date(self) -> str | None:
         """The newest effective date in the generation, ISO."""
+
+    def frequencies(self, terms: Sequence[str]) -> tuple[dict[str, int], int]:
+        """In how many chunks each term stood when the generation was made, and of how many; unknown terms are
+        left out."""
+
+    def sentences(self, vector: Sequence[float], k: int, filters: Filters, least: float) -> list[FoundSentence]:
+        """The k sentences of highest cosine among those of at least this confidence, ties by id; fewer only
+        where fewer match."""
+
+    def sentences_of(
+        self, chunk_ids: Sequence[str], vector: Sequence[float], filters: Filters, least: float
+    ) -> list[FoundSentence]:
+        """All sentences of these chunks that match, by id."""
+
+    def expanded(
+        self, sentence_ids: Sequence[str], steps: int, vector: Sequence[float], filters: Filters, least: float
+    ) -> list[ReachedSentence]:
+        """What matches of the sentences' own paragraphs, of the sentences up to so many steps before and after
+        them, and of what they are RELATED_TO; one that several edges lead to comes once for each."""
+
+    def paragraphs(self, keys: Sequence[ParagraphKey], filters: Filters) -> dict[ParagraphKey, Paragraph]:
+        """Paragraphs as passages, by the same rule of groups as `passages`."""

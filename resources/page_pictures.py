@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +43,7 @@ COLOURS: dict[str, Colour] = {
 OTHER: Colour = (20, 20, 20)
 HIT: Colour = (255, 238, 130)
 HIT_EDGE: Colour = (225, 130, 0)
+AROUND: Colour = (255, 250, 222)
 INK: Colour = (40, 40, 40)
 PAGE_EDGE: Colour = (190, 190, 190)
 FILL, TABLE_FILL, HEADER_FILL = 0.20, 0.10, 0.38
@@ -154,15 +155,28 @@ def _coloured(picture: Picture, fills: Sequence[tuple[Box, Colour]]) -> Image:
     return ImageChops.multiply(picture.image, layer)
 
 
-def highlighted(picture: Picture, boxes: Sequence[Box]) -> Image:
-    """The page with these boxes marked as with a pen."""
+def highlighted(picture: Picture, boxes: Sequence[Box], around: Sequence[Box] = ()) -> Image:
+    """The page with these boxes marked as with a pen, and what is `around` them tinted."""
     from PIL import ImageDraw
 
-    image = _coloured(picture, [(box, HIT) for box in boxes])
+    fills = [(box, AROUND) for box in _joined(around)] + [(box, HIT) for box in boxes]
+    image = _coloured(picture, fills)
     draw = ImageDraw.Draw(image)
     for box in boxes:
         draw.rectangle(_pixels(box, picture.scale), outline=HIT_EDGE, width=2)
     return image
+
+
+def _joined(boxes: Sequence[Box]) -> list[Box]:
+    """The boxes, those that follow one another on a line as one."""
+    joined: list[Box] = []
+    for box in boxes:
+        last = joined[-1] if joined else None
+        if last and (last.y0, last.y1) == (box.y0, box.y1) and 0 <= box.x0 - last.x1 < box.y1 - box.y0:
+            joined[-1] = replace(last, x1=box.x1)
+        else:
+            joined.append(box)
+    return joined
 
 
 def annotated(picture: Picture, marks: Sequence[Mark], title: str) -> Image:

@@ -12,6 +12,7 @@ from pipelines.errors import IndexStateError, UsageError
 from pipelines.ports import Filters, Passage
 from pipelines.query.results import Hit, query_json
 from pipelines.query.retrieve import Question, Retrieved, retrieve
+from pipelines.records import Box
 from resources.catalog import schema_name
 from resources.query_tools import ToolBox
 from resources.search_index import PostgresSearchIndex, filter_parameters, search_index
@@ -27,13 +28,28 @@ SHOWN_ALTERNATIVES = 5
 
 
 @dataclass(frozen=True, slots=True)
+class NamedSentence:
+    """A sentence by its id. `start` is its offset in the text of the passage."""
+
+    sentence_id: str
+    text: str
+    source: str
+    page: int | None
+    confidence: float
+    start: int
+    boxes: tuple[Box, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class FoundChunk:
-    """A passage, and the content of its file as indexed; `stale` where the file has since failed."""
+    """A passage, and the content of its file as indexed; `stale` where the file has since failed. Where a
+    `sentence` was asked for, the passage is its paragraph."""
 
     generation: int
     passage: Passage
     content_hash: str
     stale: bool
+    sentence: NamedSentence | None = None
 
 
 def filters_from(filters: Sequence[str], groups: Sequence[str]) -> Filters:
@@ -59,6 +75,22 @@ def rerankers_from(names: str | Sequence[str] | None) -> tuple[str, ...] | None:
         return None
     listed = names.split(",") if isinstance(names, str) else list(names)
     return tuple(name.strip() for name in listed if name.strip())
+
+
+def _only(rows: Sequence[tuple[Any, ...]], named: str, generation: int) -> tuple[Any, ...]:
+    """The row whose id was meant. Raises IndexStateError where there is none, or several."""
+    if not rows:
+        raise IndexStateError(
+            f"generation {generation} has no chunk and no sentence {named} that you may see; `pincite query --json` "
+            "gives ids, which change with the text and its headings, and --group names your groups",
+            "unknown_chunk",
+        )
+    whole = [row for row in rows if row[0] == named]
+    if len(rows) > 1 and not whole:
+        found = ", ".join(row[0] for row in rows[:SHOWN_ALTERNATIVES])
+        more = " and more" if len(rows) > SHOWN_ALTERNATIVES else ""
+        raise IndexStateError(f"several ids begin with {named}: {found}{more}", "ambiguous_chunk")
+    return (whole or rows)[0]
 
 
 def require_question(text: str, k: int) -> None:
@@ -119,33 +151,33 @@ class Searcher:
             found = self.retrieved(question, k, index, strategy, rerank, filters)
             return index.generation.number, found.hits
 
-    def chunk(self, chunk: str, groups: Sequence[str] = (), generation: int | None = None) -> FoundChunk:
-        """A chunk by its id, or by the beginning of it that no other has. One that the asker's groups
-        hide is as unknown as one that does not exist.
+    def chunk(self, named: str, groups: Sequence[str] = (), generation: int | None = None) -> FoundChunk:
+        """A chunk or a sentence by its id, or by the beginning of it that no other has. One that the asker's
+        groups hide is as unknown as one that does not exist.
 
         Raises UsageError, IndexStateError `unknown_chunk` or `ambiguous_chunk`, DatabaseError."""
-        if len(chunk) < LEAST_PREFIX or not chunk.isalnum() or not chunk.isascii():
+        if len(named) < LEAST_PREFIX or not named.isalnum() or not named.isascii():
             raise UsageError(
-                f"{chunk!r} is no chunk id; give it whole, or at least its first {LEAST_PREFIX} characters"
+                f"{named!r} is no id of a chunk or sentence; give it whole, or at least its first {LEAST_PREFIX} "
+                "characters"
             )
         filters = Filters(groups=tuple(groups))
         with self.reading(generation) as (connection, index):
             number = index.generation.number
-            asked = {**filter_parameters(filters), "prefix": chunk, "most": SHOWN_ALTERNATIVES + 1}
-            named = statement("search", "chunks_starting", schema=schema_name(number))
-            rows = connection.execute(named, asked).fetchall()
-            if not rows:
-                raise IndexStateError(
-                    f"generation {number} has no chunk {chunk} that you may see; `pincite query --json` gives ids, "
-                    "which change with the text and its headings, and --group names your groups",
-                    "unknown_chunk",
-                )
-            if len(rows) > 1 and rows[0][0] != chunk:
-                found = ", ".join(row[0] for row in rows[:SHOWN_ALTERNATIVES])
-                more = " and more" if len(rows) > SHOWN_ALTERNATIVES else ""
-                raise IndexStateError(f"several chunks begin with {chunk}: {found}{more}", "ambiguous_chunk")
-            chunk_id, content_hash, stale = rows[0]
-            return FoundChunk(number, index.passages([chunk_id], filters)[chunk_id], content_hash, stale)
+            asked = {**filter_parameters(filters), "prefix": named, "most": SHOWN_ALTERNATIVES + 1}
+            chunks, sentences = (
+                connection.execute(statement("search", name, schema=schema_name(number)), asked).fetchall()
+                for name in ("chunks_starting", "sentences_starting")
+            )
+            row = _only([*chunks, *sentences], named, number)
+            if row in chunks:
+                chunk_id, content_hash, stale = row
+                return FoundChunk(number, index.passages([chunk_id], filters)[chunk_id], content_hash, stale)
+            sentence_id, chunk_id, paragraph_id, *said, content_hash, stale = row
+            key = (chunk_id, paragraph_id)
+            found = index.paragraphs([key], filters)[key]
+            sentence = NamedSentence(sentence_id, *said, found.boxes[sentence_id])
+            return FoundChunk(number, found.passage, content_hash, stale, sentence)
 
     def query(
         self,
@@ -167,7 +199,8 @@ class Searcher:
         settings = self._workspace.settings.query
         return {
             **query_json(text, number, found.hits, time.perf_counter() - started),
-            "strategy": strategy or settings.strategy,
+            "strategy": found.strategy,
+            "class": found.kind,
             "rerank": [name for name in (settings.rerank if names is None else names) if name != "none"],
             "searched": dict(found.searched),
             "notes": list(found.notes),

@@ -1,7 +1,8 @@
-"""A passage with its page, for `pincite show`."""
+"""A passage or a sentence with its page, for `pincite show`."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,20 +18,30 @@ if TYPE_CHECKING:
 
 
 def show(workspace: Workspace, found: FoundChunk, image: Path | None = None) -> dict[str, Any]:
-    """The JSON of `show`: a hit without rank and score, the generation, and the images written.
+    """The JSON of `show`: a hit without rank and score, the generation, the images written; and the sentence, in
+    whose paragraph it is then, or None.
 
     Raises UsageError where `image` is no PNG, DocumentError where its pages cannot be drawn."""
     if image is not None and image.suffix.lower() != ".png":
         raise UsageError(f"--image {image}: name a .png file")
     hit = hit_json(Hit(0, 0.0, {}, found.passage))
     images = _drawn(workspace, found, image) if image is not None else []
-    return {**hit, "rank": None, "score": None, "generation": found.generation, "images": images}
+    sentence = asdict(found.sentence) if found.sentence else None
+    return {
+        **hit,
+        "rank": None,
+        "score": None,
+        "sentence": sentence,
+        "generation": found.generation,
+        "images": images,
+    }
 
 
 def _drawn(workspace: Workspace, found: FoundChunk, image: Path) -> list[str]:
-    """Every page that the passage has boxes on, in its order: `page.png`, `page-2.png`, ..."""
+    """Every page that the passage, or the sentence, has boxes on, in its order: `page.png`, `page-2.png`, ..."""
     passage = found.passage
-    if not passage.boxes:
+    marked = found.sentence.boxes if found.sentence else passage.boxes
+    if not marked:
         raise DocumentError(
             f"{passage.uri}: the passage has no place on a page, so there is nothing to draw; leave out --image",
             "no_pages",
@@ -40,12 +51,13 @@ def _drawn(workspace: Workspace, found: FoundChunk, image: Path) -> list[str]:
     source = pages_beside(path)
     if source is None:
         raise DocumentError(f"{passage.uri}: only pages of a PDF can be drawn; leave out --image", "no_pages")
+    around = passage.boxes if found.sentence else ()
     written = []
     with opened_pages(source) as pages:
-        for count, number in enumerate(sorted({box.page for box in passage.boxes}), start=1):
-            boxes = [box for box in passage.boxes if box.page == number]
+        for count, number in enumerate(sorted({box.page for box in marked}), start=1):
+            boxes, tinted = ([box for box in of if box.page == number] for of in (marked, around))
             target = image if count == 1 else image.with_stem(f"{image.stem}-{count}")
-            write(highlighted(pages.picture(number), boxes), target)
+            write(highlighted(pages.picture(number), boxes, tinted), target)
             written.append(str(target))
     return written
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,8 @@ from pipelines.indexing.figures import UNSEEN
 from pipelines.indexing.overlap import EVERY, Calibration
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from resources.workspace import Workspace
 
 
@@ -54,6 +56,34 @@ def figure_warnings(workspace: Workspace) -> list[dict[str, Any]]:
     ]
 
 
+def sentence_counts(workspace: Workspace, buckets: Collection[int] | None = None) -> dict[str, Any]:
+    """Of the sentences of some buckets, of all where none are named: how many there are, how many each noise rule
+    left out, how many repeat the exact text of another, and how many there are of each source."""
+    import pyarrow.compute as pc
+
+    texts = _columns(workspace, "sentences", "text", buckets)
+    kept = len(texts)
+    return {
+        "kept": kept,
+        "filtered": _tallied(_columns(workspace, "filtered_sentences", "rule", buckets)),
+        "repeats": kept - pc.count_distinct(texts).as_py(),
+        "sources": _tallied(_columns(workspace, "sentences", "source", buckets)),
+    }
+
+
+def _columns(workspace: Workspace, table: str, name: str, buckets: Collection[int] | None) -> pa.ChunkedArray:
+    import pyarrow as pa
+
+    rows = workspace.runner.manifest(table)
+    read = [workspace.tables.read(rows[at].file, [name])[name] for at in rows if buckets is None or at in buckets]
+    return pa.chunked_array([chunk for column in read for chunk in column.chunks], pa.string())
+
+
+def _tallied(column: pa.ChunkedArray) -> dict[str, int]:
+    counts = {item["values"]: item["counts"] for item in column.value_counts().to_pylist()}
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
 def overlap_rows(statistics: Mapping[str, Any]) -> list[dict[str, Any]]:
     """A generation's frozen overlap floors, a row a language: the floor, how it was come by, from how
     many pairs, and the share of neighbours and of random pairs that reach it; `*` is any other language."""
@@ -68,6 +98,7 @@ def overlap_rows(statistics: Mapping[str, Any]) -> list[dict[str, Any]]:
 def generations(workspace: Workspace) -> list[dict[str, Any]]:
     """Every generation, the oldest first."""
     from resources.index_tables import IndexTables
+    from resources.link_build import floor_used
     from resources.publishing import COMPARED, Built
 
     catalog = workspace.catalog
@@ -98,6 +129,7 @@ def generations(workspace: Workspace) -> list[dict[str, Any]]:
                 "megabytes": round(index.bytes() / 1e6, 1),
                 "scores": scores.get(row.generation, {}),
                 "notes": verdict.notes,
+                "related_floor": floor_used(catalog, workspace.tables, row),
                 "languages": row.statistics.get("languages", {}),
                 "overlap": overlap_rows(row.statistics),
                 **counts,
@@ -126,6 +158,7 @@ def status(workspace: Workspace) -> dict[str, Any]:
             *(warning for warnings in document_warnings(workspace).values() for warning in warnings),
             *figure_warnings(serving),
         ],
+        "sentences": sentence_counts(serving) if live else {},
         "enrichment": {**IndexTables(workspace.database, live).methods(), **figure_methods(serving)} if live else {},
         "costs": [*catalog.costs(), *workspace.replies.costs()],
         "scores": catalog.scores(),

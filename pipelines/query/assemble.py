@@ -1,7 +1,8 @@
 """From hits to what an answer may draw on: a few passages, in reading order, within a budget.
 
-Documents stand in the order of their best hit, passages of one document as they are read, and
-chunks that follow each other as one passage. Nothing but text: no scores, ids or marks of ours.
+Documents stand in the order of their best hit, passages of one document as they are read, and chunks
+that follow each other, or paragraphs of one chunk, as one passage. Nothing but text: no scores, ids or
+marks of ours.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class ContextPassage:
-    """One numbered passage of the context: chunks of one document that follow each other. `name` is the
-    document's as a citation gives it, `text` the first chunk's overlap and every chunk's own text, and
-    `sentences` those that stand whole in it."""
+    """One numbered passage of the context: chunks of one document that follow each other, or paragraphs of one
+    chunk. `name` is the document's as a citation gives it, `text` the first one's overlap and every one's own
+    text, and `sentences` those that stand whole in it."""
 
     number: int
     chunks: tuple[Passage, ...]
@@ -82,11 +83,13 @@ def _cut(text: str, tokens: int) -> str:
 
 
 def _runs(passages: Iterable[Passage]) -> list[list[Passage]]:
-    """Chunks of one document that follow each other."""
-    ordered = sorted(passages, key=lambda item: item.index)
+    """Chunks of one document that follow each other, and paragraphs of one chunk. What lies between a
+    paragraph and one of another chunk is not known."""
+    ordered = sorted(passages, key=lambda item: (item.index, item.spans))
     runs = [ordered[:1]]
     for before, item in pairwise(ordered):
-        if before.next_id == item.chunk_id:
+        whole = not before.reached and not item.reached
+        if before.chunk_id == item.chunk_id or (whole and before.next_id == item.chunk_id):
             runs[-1].append(item)
         else:
             runs.append([item])
@@ -136,6 +139,7 @@ def _quotable(run: Sequence[Passage], text: str, sentences: Mapping[str, Sequenc
     before = run[0].previous_id
     if run[0].overlap and before:
         yield from (item for item in sentences.get(before, ()) if item.text in run[0].overlap)
-    for passage in run:
-        own = [item for item in sentences.get(passage.chunk_id, ()) if item.text in text]
-        yield from own or [Sentence(passage.chunk_id, passage.text, passage.page_start)]
+    for chunk_id in dict.fromkeys(passage.chunk_id for passage in run):
+        own = [item for item in sentences.get(chunk_id, ()) if item.text in text]
+        parts = (Sentence(chunk_id, item.text, item.page_start) for item in run if item.chunk_id == chunk_id)
+        yield from own or parts

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pipelines.ports import Passage
+from pipelines.ports import Passage, Reached
 from pipelines.records import BY_MODEL, DESCRIPTION
 
 
@@ -38,6 +38,14 @@ class Scored:
     ranks: dict[str, int] = field(default_factory=dict, compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The best candidates of a strategy; `dry` where there are no more."""
+
+    candidates: list[Scored]
+    dry: bool
+
+
 def _twin_json(passage: Passage) -> dict[str, Any]:
     return {
         "chunk_id": passage.chunk_id,
@@ -52,6 +60,17 @@ def generated_parts(passage: Passage) -> list[str]:
     """Which parts of a passage a language model wrote: its text (the description of a figure), its context."""
     by_model = {"text": DESCRIPTION in passage.block_types, "context": passage.context_method in BY_MODEL}
     return [name for name, written in by_model.items() if written and getattr(passage, name)]
+
+
+def _paragraph_json(reached: Reached) -> dict[str, Any]:
+    """How the sentence route came to a paragraph."""
+    return {
+        "id": reached.paragraph_id,
+        "edge": reached.edge,
+        "via": reached.via or None,
+        "similarity": reached.similarity,
+        "anchors": [{**asdict(anchor), "boxes": [asdict(box) for box in anchor.boxes]} for anchor in reached.anchors],
+    }
 
 
 def hit_json(hit: Hit) -> dict[str, Any]:
@@ -76,6 +95,7 @@ def hit_json(hit: Hit) -> dict[str, Any]:
         "context": passage.context,
         "generated": generated_parts(passage),
         "boxes": [asdict(box) for box in passage.boxes],
+        "paragraph": _paragraph_json(passage.reached) if passage.reached else None,
         "duplicates": [_twin_json(twin) for twin in hit.duplicates],
     }
 

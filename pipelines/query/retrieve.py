@@ -1,52 +1,51 @@
 """From a question to ranked hits: routes, fusion, rerankers, deduplication.
 
-A strategy is data: the routes it asks, fused when there are several. Every stage leaves its score
-on the hit.
+A strategy is data: the routes it asks, fused when there are several. The sentence route alone finds
+paragraphs and not chunks. Every stage leaves its score on the hit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pipelines.errors import UsageError
 from pipelines.ports import Candidate, Filters, SearchIndex
+from pipelines.query.classes import BY_CLASS, CLASS_NAMES, QuestionClass, resolved
 from pipelines.query.deduplicate import distinct
 from pipelines.query.fuse import FUSIONS, Weights
 from pipelines.query.rerank import RERANKERS, reranked
 from pipelines.query.rerankers.context import RerankContext
-from pipelines.query.results import Hit, Scored
-from pipelines.query.routes import Asked, Question, Searches
-from pipelines.query.strategies import STRATEGIES, searches_of
+from pipelines.query.results import Found, Hit, Scored
+from pipelines.query.routes import FUSED_DEPTH, Asked, Question
+from pipelines.query.sentence_route import SentenceRoute
+from pipelines.query.strategies import STRATEGIES, Strategy, searches_of
 from pipelines.query.tools import Tools
 from pipelines.query_settings import QuerySettings
 
-__all__ = ["Question", "Retrieved", "retrieve"]
+__all__ = ["FUSED_DEPTH", "Question", "Retrieved", "retrieve"]
 
 MOST_CANDIDATES = 10_000
-FUSED_DEPTH = 10
-"""Routes that are fused are asked for this many times the candidates: a passage that one route
-ranks first and the other a little too low would else lose half of its score (docs/retrieval.md)."""
+SENTENCE = "sentence"
 
 
 @dataclass(frozen=True, slots=True)
 class Retrieved:
-    """`notes` say what fell back to something simpler, and why; `searched` as of Asked."""
+    """`notes` say what fell back to something simpler, and why; `searched` as of Asked. `strategy` is the one
+    that was used, and `kind` the class of question by which `auto` chose it."""
 
     hits: list[Hit]
     notes: tuple[str, ...]
     searched: Mapping[str, str] = field(default_factory=dict)
+    strategy: str = ""
+    kind: QuestionClass | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """The best candidates of all routes; `dry` where no route has more."""
-
-    candidates: list[Scored]
-    dry: bool
+Find = Callable[[int], Found]
+"""The best so many candidates of a strategy."""
 
 
-def _named(kind: str, name: str, known: Mapping[str, object]) -> None:
+def _named(kind: str, name: str, known: Collection[str]) -> None:
     if name not in known:
         raise UsageError(f"unknown {kind} {name!r}; known: {', '.join(known)}")
 
@@ -72,18 +71,23 @@ def _fused(rankings: Mapping[str, Sequence[Candidate]], fusion: str, weights: We
     return ordered, scores, ranks
 
 
-def _find(searches: Searches, fusion: str, settings: QuerySettings, asked: Asked, depth: int) -> _Found:
-    """The best `depth` candidates with their passages; one that the asker's groups hide is left out
-    here too."""
-    wide = depth * FUSED_DEPTH if len(searches) > 1 else depth
-    rankings = {name: search(wide) for name, search in searches.items()}
-    fused, by_ranking, ranks = _fused(rankings, fusion, settings.fusion_weights.model_dump())
-    dry = len(fused) <= depth and all(len(candidates) < wide for candidates in rankings.values())
-    passages = asked.index.passages([chunk_id for chunk_id, _ in fused[:depth]], asked.filters)
-    candidates = [
-        Scored(passages[key], score, by_ranking[key], ranks[key]) for key, score in fused[:depth] if key in passages
-    ]
-    return _Found(candidates, dry)
+def _by_rankings(strategy: Strategy, asked: Asked, settings: QuerySettings) -> Find:
+    """The rankings of a strategy as one; what the asker's groups hide is left out here too."""
+    searches = searches_of(strategy, asked, settings.rewrites)
+    fusion, weights = "reciprocal-rank" if strategy.rewritten else settings.fusion, settings.fusion_weights.model_dump()
+
+    def find(depth: int) -> Found:
+        wide = depth * FUSED_DEPTH if len(searches) > 1 else depth
+        rankings = {name: search(wide) for name, search in searches.items()}
+        fused, by_ranking, ranks = _fused(rankings, fusion, weights)
+        dry = len(fused) <= depth and all(len(candidates) < wide for candidates in rankings.values())
+        passages = asked.index.passages([chunk_id for chunk_id, _ in fused[:depth]], asked.filters)
+        candidates = [
+            Scored(passages[key], score, by_ranking[key], ranks[key]) for key, score in fused[:depth] if key in passages
+        ]
+        return Found(candidates, dry)
+
+    return find
 
 
 def retrieve(
@@ -109,15 +113,18 @@ def retrieve(
     if k < 1:
         raise UsageError(f"k must be at least 1, not {k}")
     strategy, rerank = strategy or settings.strategy, settings.rerank if rerank is None else rerank
-    _named("strategy", strategy, STRATEGIES)
+    _named("strategy", strategy, [*STRATEGIES, SENTENCE, BY_CLASS])
+    strategy, kind = resolved(strategy, asked.question.text)
+    if kind:
+        asked.notes.append(f"{BY_CLASS}: {CLASS_NAMES[kind]}, by the strategy {strategy}")
     for name in rerank:
         _named("reranker", name, RERANKERS)
-    searches = searches_of(STRATEGIES[strategy], asked, settings.rewrites)
-    fusion = "reciprocal-rank" if STRATEGIES[strategy].rewritten else settings.fusion
+    by_sentences = strategy == SENTENCE
+    find = SentenceRoute(asked, settings) if by_sentences else _by_rankings(STRATEGIES[strategy], asked, settings)
     context = RerankContext(asked.question.text, settings, tools, index.newest_date, asked.notes)
     depth = max(settings.candidates, k)
     while True:
-        found = _find(searches, fusion, settings, asked, depth)
+        found = find(depth)
         last = found.dry or depth >= MOST_CANDIDATES
         # Rerankers may be dear: they see only as many candidates as hold k distinct ones.
         if last or distinct(found.candidates).suffice(k):
@@ -129,4 +136,4 @@ def retrieve(
         Hit(rank, item.score, item.scores, item.passage, twins, item.ranks)
         for rank, (item, twins) in enumerate(ranked.kept[:k], start=1)
     ]
-    return Retrieved(hits, tuple(dict.fromkeys(asked.notes)), asked.searched)
+    return Retrieved(hits, tuple(dict.fromkeys(asked.notes)), asked.searched, strategy, kind)

@@ -1,7 +1,7 @@
 """Routes: the ways to find candidates. A route names the rankings it offers and makes them when asked.
 
-A new one (over sentences, say) is a function here, an entry of ROUTES, and a row of STRATEGIES in
-strategies.py.
+A new one is a function here, an entry of ROUTES, and a row of STRATEGIES in strategies.py. The sentence
+route, which finds paragraphs and not chunks, is no ranking and has a module of its own.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from pipelines.ports import Candidate, Filters, Prompt, Reply, SearchIndex, Vect
 from pipelines.query.tools import Tools, ask, prompted, uncut
 from pipelines.terms import terms_of
 
+FUSED_DEPTH = 10
+"""Routes that are fused are asked for this many times the candidates: a passage that one route
+ranks first and the other a little too low would else lose half of its score (docs/retrieval.md)."""
 HYDE_TOKENS, HYDE_CHARACTERS = 400, 2_000
 
 

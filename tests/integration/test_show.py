@@ -1,4 +1,4 @@
-"""`pincite show`: a passage by its id, and its pages with the passage marked."""
+"""`pincite show`: a passage or a sentence by its id, and its pages with it marked."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from resources.page_pictures import HIT, HIT_EDGE, opened_pages
+from resources.page_pictures import AROUND, HIT, HIT_EDGE, opened_pages
 from tests.fakes import Project, embedding_server, kept_workers, make_project, new_database, project_copy
 from tests.unit.parsers.documents import pdf_of
 
@@ -26,7 +26,10 @@ def spanning_report(path: Path) -> bytes:
         (72, 700 - 14 * line, f"Ballast line {line} of the tide report goes on with many plain words")
         for line in range(6)
     ]
-    end = [(72, 780, "until the harbour master closes the ledger of the ballast."), (72, 740, "Barges wait outside.")]
+    end = [
+        (72, 780, "until the harbour master closes the ledger of the ballast."),
+        (72, 740, "Barges wait outside. The pilots rest."),
+    ]
     return pdf_of(path, [body, end]).read_bytes()
 
 
@@ -69,6 +72,7 @@ def test_a_hit_can_be_shown_by_its_id_and_by_the_beginning_of_it(indexed: Projec
         shown = indexed.run("show", chunk).json
         assert {key: value for key, value in shown.items() if key not in BY_SEARCH} == {
             **{key: value for key, value in hit.items() if key not in BY_SEARCH},
+            "sentence": None,
             "generation": 1,
             "images": [],
         }
@@ -85,6 +89,83 @@ def test_query_prints_ids_that_show_takes(indexed: Project) -> None:
     lines = shown.out.splitlines()
     assert lines[0].startswith("lamps.md  [docs]") and lines[1].startswith(f"chunk {chunk}") and lines[2] == "Lamps"
     assert "   The lamp oil is kept in the cellar. Wicks are trimmed on Mondays." in lines
+
+
+# ---------------------------------------------------------------- sentences
+
+
+def sentence_of(project: Project, text: str) -> str:
+    """The id of the one sentence with this text in it."""
+    [[sentence_id]] = project.rows("SELECT sentence_id FROM g0001.sentences WHERE position(%s IN text) > 0", text)
+    return str(sentence_id)
+
+
+def test_a_sentence_is_shown_in_its_paragraph(indexed: Project) -> None:
+    sentence = sentence_of(indexed, "Wicks are trimmed")
+    for named in (sentence, sentence[:8]):
+        shown = indexed.run("show", named).json
+        assert shown["sentence"]["sentence_id"] == sentence and shown["sentence"]["source"] == "paragraph"
+        assert shown["text"] == "The lamp oil is kept in the cellar. Wicks are trimmed on Mondays."
+        assert shown["text"][shown["sentence"]["start"] :] == shown["sentence"]["text"]
+        assert shown["chunk_id"] == hit_of(indexed, "lamp oil")["chunk_id"] and shown["images"] == []
+
+
+def test_a_sentence_is_marked_where_people_read_it(indexed: Project) -> None:
+    from tests.fakes import run_command
+
+    ran = run_command("show", sentence_of(indexed, "Wicks are")[:10], "--config", indexed.config)
+    assert "   The lamp oil is kept in the cellar. >>Wicks are trimmed on Mondays.<<" in ran.out.splitlines()
+    assert f"sentence {sentence_of(indexed, 'Wicks are')}, paragraph" in ran.out.splitlines()
+
+
+def coloured(image: str, colour: tuple[int, int, int]) -> tuple[int, int, int, int] | None:
+    """Left, top, right and bottom of what has a colour in a picture, in pixels."""
+    drawn = np.asarray(Image.open(image).convert("RGB")).astype(int)
+    rows, columns = np.nonzero(np.abs(drawn - np.array(colour)).max(axis=2) < 6)
+    return (columns.min(), rows.min(), columns.max(), rows.max()) if len(rows) else None
+
+
+def test_a_sentence_is_marked_in_its_tinted_paragraph(indexed: Project, tmp_path: Path) -> None:
+    """The first of two sentences of one line, and one that goes on from page 1 to page 2."""
+    shown = indexed.run("show", sentence_of(indexed, "Barges wait"), "--image", tmp_path / "a.png").json
+    [box], whole = shown["sentence"]["boxes"], shown["boxes"]
+    with opened_pages(indexed.docs / "report.pdf") as pages:
+        scale = pages.picture(2).scale
+    left, top, right, bottom = coloured(shown["images"][0], HIT) or (0, 0, 0, 0)
+    edges = (left - box["x0"] * scale, right - box["x1"] * scale, top - box["y0"] * scale, bottom - box["y1"] * scale)
+    assert max(map(abs, edges)) <= 3 and len(shown["images"]) == 1
+    beside = coloured(shown["images"][0], AROUND)
+    assert beside is not None and len(whole) == 2 and beside[0] > right
+
+    spanning = indexed.run("show", sentence_of(indexed, "harbour master"), "--image", tmp_path / "b.png").json
+    assert spanning["images"] == [str(tmp_path / "b.png"), str(tmp_path / "b-2.png")]
+    assert all(coloured(image, HIT) for image in spanning["images"])
+
+
+def test_a_sentence_of_a_restricted_document_is_shown_to_its_groups_only(indexed: Project) -> None:
+    sentence = sentence_of(indexed, "telescope repairs")
+    assert error_of(indexed, sentence)[:2] == error_of(indexed, sentence[:8], "--group", "staff")[:2]
+    assert error_of(indexed, sentence)[:2] == (1, "unknown_chunk")
+    assert "telescope" in indexed.run("show", sentence, "--group", "board").json["sentence"]["text"]
+
+
+def test_a_beginning_that_a_chunk_and_a_sentence_share_is_ambiguous(project: Project) -> None:
+    chunk, sentence = hit_of(project, "lamp oil")["chunk_id"], sentence_of(project, "Wicks are")
+    project.rows("UPDATE g0001.chunks SET chunk_id = 'abcdef0' WHERE chunk_id = %s", chunk)
+    project.rows("UPDATE g0001.sentences SET chunk_id = 'abcdef0' WHERE chunk_id = %s", chunk)
+    project.rows("UPDATE g0001.sentences SET sentence_id = 'abcdef1' WHERE sentence_id = %s", sentence)
+    code, name, message = error_of(project, "abcdef")
+    assert (code, name) == (1, "ambiguous_chunk") and "abcdef0, abcdef1" in message
+    assert project.run("show", "abcdef1").json["sentence"]["text"].startswith("Wicks")
+
+
+def test_a_sentence_of_an_older_generation_is_shown_in_its_chunk(project: Project) -> None:
+    project.rows("UPDATE g0001.sentences SET paragraph_length = 0, paragraph_start = 0")
+    shown = project.run("show", sentence_of(project, "Wicks are")).json
+    assert shown["text"][shown["sentence"]["start"] :].startswith("Wicks are")
+
+
+# ---------------------------------------------------------------- pages
 
 
 def test_every_page_of_a_passage_is_drawn_with_its_boxes_marked(indexed: Project, tmp_path: Path) -> None:

@@ -126,3 +126,34 @@ def test_a_passage_is_shown_whole_with_what_was_laid_around_it() -> None:
         "box: page 3, 1 2 3 4",
         "image: page.png",
     ]
+
+
+def paragraph(edge: str = "anchor", text: str = "Two hours.", **values: Any) -> dict[str, Any]:
+    anchor = {"sentence_id": "0123456789abc", "text": text, "source": "table_row", "page": 4, "boxes": [], "score": 0.5}
+    reached = {"id": "p", "edge": edge, "via": None, "similarity": None, "anchors": [anchor]} | values
+    return {**HIT, "text": "One day. Two hours. Three.", "paragraph": reached}
+
+
+def test_a_paragraph_is_shown_with_its_anchors_set_off() -> None:
+    lines = hits_shown(found(hits=[paragraph()]), explain=False).splitlines()
+    assert "   One day. >>Two hours.<< Three." in lines
+    assert "   anchor 0123456789, p. 4, table_row, 0.50" in lines
+
+
+def test_a_long_paragraph_is_shown_from_its_first_anchor_on() -> None:
+    hit = {**paragraph(), "text": "One day. " * 100 + "Two hours. " + "Three. " * 100}
+    shown = hits_shown(found(hits=[hit]), explain=False)
+    assert "   … >>Two hours.<< Three." in shown
+    assert "One day." not in shown
+    assert shown.count("Three.") < 70
+
+
+def test_an_expanded_paragraph_says_by_which_edge_it_came() -> None:
+    for edge, line in {
+        "next": "after the anchor abcdefghij",
+        "previous": "before the anchor abcdefghij",
+        "related": "related to the anchor abcdefghij, 0.93 alike",
+    }.items():
+        similarity = 0.93 if edge == "related" else None
+        hit = paragraph(edge, via="abcdefghijkl", similarity=similarity, anchors=[])
+        assert f"   {line}" in hits_shown(found(hits=[hit]), explain=False).splitlines()

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from benchmarks.datasets import DATASETS, SHARED, Dataset, chunking_evaluation, policies, unlp_medicine
+from benchmarks.enrichment_data import first_three
+from benchmarks.tatqa_data import Page, places_of
 from pipelines.query.golden import Gold, GoldenQuestion, golden_questions
 from pipelines.settings import settings_from
 
@@ -53,11 +55,70 @@ def test_every_question_of_a_set_is_a_golden_question(name: str, tmp_path: Path)
         pytest.skip(f"{SHARED} is not here")
     lines = dataset.write_golden(tmp_path / "golden.jsonl").read_text().splitlines()
     made = questions(map(json.loads, lines))
-    documents = dataset.folder / dataset.documents
+    documents = dataset.documents_beside(tmp_path / "state")
     assert len(made) == dataset.count
     assert all((documents / gold.uri).is_file() for question in made for gold in question.gold)
     (source,) = settings_from(dataset.settings(tmp_path / "state")).sources
     assert Path(source.path) == documents
+
+
+@pytest.mark.parametrize("name", [name for name, dataset in DATASETS.items() if dataset.unanswerable])
+def test_questions_that_the_documents_do_not_answer_come_after_the_others(name: str, tmp_path: Path) -> None:
+    if not DATASETS[name].folder.is_dir():
+        pytest.skip(f"{SHARED} is not here")
+    lines = DATASETS[name].write_golden(tmp_path / "golden.jsonl", unanswerable=True).read_text().splitlines()
+    made = questions(map(json.loads, lines))
+    count = DATASETS[name].count
+    assert all(question.gold for question in made[:count])
+    assert made[count:] and not any(question.gold for question in made[count:])
+
+
+# ---------------------------------------------------------------- tatqa
+
+ENTRY = {
+    "table": {"uid": "t", "table": [["", "2019", "2018"], ["R&D", "$ 44.1", "56.7"], ["Fees", "3", "3"]]},
+    "paragraphs": [{"order": 2, "text": "Fees rose by 5% & more."}, {"order": 1, "text": "Fees in 5% of cases."}],
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "origin", "answer", "derivation", "expected"),
+    [
+        ("span", "table", ["44.1"], "", ["$ 44.1"]),
+        ("multi-span", "table", ["R&D", "56.7"], "", ["R&amp;D", "56.7"]),
+        ("span", "text", ["5% & more"], "", ["5% &amp; more"]),
+        ("span", "table-text", ["5% & more"], "", ["5% &amp; more"]),
+        ("arithmetic", "table", -12.6, "(44.1-56.7)/2", ["$ 44.1", "56.7"]),
+        ("count", "table", "2", "R&D##Fees", ["R&amp;D", "Fees"]),
+    ],
+)
+def test_gold_of_a_table_is_what_the_answer_is_read_off(
+    kind: str, origin: str, answer: Any, derivation: str, expected: list[str]
+) -> None:
+    page = Page(ENTRY)
+    question = {"answer_type": kind, "answer_from": origin, "answer": answer, "derivation": derivation,
+                "rel_paragraphs": ["2"] if "text" in origin else []}  # fmt: skip
+    assert [page.html[start:end] for start, end in places_of(page, question)] == expected
+
+
+def test_what_stands_twice_is_somewhere_in_the_table_or_its_paragraphs() -> None:
+    page = Page(ENTRY)
+    question = {"answer_type": "span", "answer": ["3"], "derivation": "", "rel_paragraphs": [], "answer_from": "table"}
+    assert places_of(page, question) == [page.table]
+    question = {**question, "answer": ["5%"], "answer_from": "text"}
+    assert [page.html[start:end] for start, end in places_of(page, question)] == [
+        "Fees in 5% of cases.", "Fees rose by 5% &amp; more.",
+    ]  # fmt: skip
+
+
+# ---------------------------------------------------------------- summary-augmentation
+
+
+def test_of_the_first_three_documents_each_counts_once() -> None:
+    hits = ["a", "a", "b", "c", "d"]
+    question = {"question": "Q", "gold": [{"uri": "b"}, {"uri": "d"}]}
+    scores = first_three(lambda text, k: {"hits": [{"uri": uri} for uri in hits]}, [question])
+    assert scores == pytest.approx({"precision@3": 1 / 3, "recall@3": 1 / 2, "f1@3": 2 / 5, "mrr@3": 1 / 2})
 
 
 def test_a_set_that_has_lost_questions_is_refused(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from query_fakes import hit
 
+from pipelines.ports import Reached
 from pipelines.query.assemble import ContextPassage, Sentence, assemble, place
 from pipelines.query.results import Hit
 from pipelines.tokens import count_tokens
@@ -52,6 +53,22 @@ def test_an_overlap_is_shown_and_its_sentences_are_those_of_the_chunk_before() -
     )
     assert passage.text == "Two.\nThree."
     assert [(item.chunk_id, item.text) for item in passage.sentences] == [("a", "Two."), ("b", "Three.")]
+
+
+def test_paragraphs_of_one_chunk_are_one_passage_as_they_are_read() -> None:
+    reached = Reached("p", "anchor")
+    (one, other) = assembled(
+        hit(1, "a", text="Four.", spans=((40, 45),), next_id="b", reached=reached),
+        hit(2, "a", text="One. Two.", spans=((0, 9),), next_id="b", reached=reached),
+        hit(3, "b", text="Six.", index=1, reached=reached),
+        a=["One.", "Two.", "Three.", "Four."],
+        b=["Five.", "Six."],
+    )
+    assert (one.text, other.text) == ("One. Two.\nFour.", "Six.")
+    assert [item.text for item in one.sentences] == ["One.", "Two.", "Four."]
+    assert [item.text for item in other.sentences] == ["Six."]
+    (unsplit,) = assembled(hit(1, "a", text="One.", spans=((0, 4),)), hit(2, "a", text="Two.", spans=((5, 9),)))
+    assert [item.text for item in unsplit.sentences] == ["One.", "Two."]
 
 
 def test_a_hit_that_does_not_fit_is_left_out_and_said() -> None:

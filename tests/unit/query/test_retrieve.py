@@ -12,10 +12,11 @@ from tool_fakes import FakeModel, lengths, tools
 from pipelines.enrichment_settings import LlmSettings
 from pipelines.errors import SettingsError, UsageError
 from pipelines.ports import Candidate, Filters, Passage, Reply
+from pipelines.query.classes import BY_CLASS
 from pipelines.query.fuse import FUSIONS
 from pipelines.query.rerank import RERANKERS
 from pipelines.query.results import Hit, hit_json, query_json
-from pipelines.query.retrieve import FUSED_DEPTH, Question, retrieve
+from pipelines.query.retrieve import FUSED_DEPTH, SENTENCE, Question, retrieve
 from pipelines.query.routes import ROUTES
 from pipelines.query.strategies import STRATEGIES
 from pipelines.query_settings import FusionName, FusionWeights, QuerySettings, RerankerName, StrategyName
@@ -194,7 +195,7 @@ def test_a_strategy_without_a_language_model_is_refused_as_the_settings_say() ->
 
 
 def test_every_name_of_the_settings_is_known_and_no_other() -> None:
-    assert (*STRATEGIES,) == get_args(StrategyName)
+    assert (*STRATEGIES, SENTENCE, BY_CLASS) == get_args(StrategyName)
     assert (*RERANKERS,) == get_args(RerankerName)
     assert set(FUSIONS) == set(get_args(FusionName))
     assert (*ROUTES,) == (*FusionWeights.model_fields,)

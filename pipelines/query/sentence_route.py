@@ -1,0 +1,173 @@
+"""The strategy `sentence`: the nearest sentences are found, what stands around them is shown.
+
+Three stages. Anchors: of the sentences nearest to the question, and those of the chunks that share most of its
+words, the best few. Expansion: the paragraphs that the anchors stand in, then those of the sentences before and
+after them, then those that they are RELATED_TO. Selection (sentence_selection.py): all paragraphs that were
+reached are scored by one measure; further near sentences bring theirs, so that no place stays empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from pipelines.ports import Anchor, FoundSentence, Paragraph, ParagraphKey, Passage, Reached, ReachedSentence
+from pipelines.query.fuse import stretched
+from pipelines.query.results import Found, Scored
+from pipelines.query.routes import FUSED_DEPTH, Asked
+from pipelines.query.sentence_selection import (
+    ALL,
+    Near,
+    Overlap,
+    Place,
+    Selection,
+    capped,
+    crowded,
+    distinct,
+    lessened,
+    ordered,
+    plain,
+)
+from pipelines.query.support import weights_of
+from pipelines.query_settings import QuerySettings, SentenceRouteSettings
+
+SOURCES = frozenset({"paragraph", "table_row", "list_item", "figure_caption", "figure_description", "equation", "code"})
+SENTENCES = 5
+"""So many times the candidates are the nearest sentences that are ranked. Beside them stand those of the chunks
+that share most of the question's words, half as many chunks as candidates."""
+LEAD_IN = 0.5
+"""What counts of a sentence that ends with a colon or question mark: it is near to a question, and what it announces
+answers it."""
+EDGES = ("anchor", "next", "previous", "related")
+"""By priority: a paragraph that several edges lead to was reached by the first of them."""
+
+
+class SentenceRoute:
+    """One question's way through the sentences. Called with how many candidates are wanted."""
+
+    def __init__(self, asked: Asked, settings: QuerySettings) -> None:
+        self._asked, self._index, self._filters = asked, asked.index, asked.filters
+        self._settings, self._weights = settings.sentence, settings.fusion_weights
+        self._vector: list[float] = asked.tools.embed_queries([asked.question.text])[0].tolist()
+        self._terms = asked.question.terms
+        words = asked.question.lexical or asked.question.text
+        self._overlap = Overlap(words, weights_of(self._terms, *asked.index.frequencies(self._terms)))
+
+    def __call__(self, depth: int) -> Found:
+        """The best `depth` paragraphs; `dry` where there are no more."""
+        wide, least = depth * SENTENCES, self._settings.least_confidence
+        nearest = self._index.sentences(self._vector, wide, self._filters, least)
+        by_terms = self._index.lexical(self._terms, depth * FUSED_DEPTH, self._filters)
+        best_chunks = [item.chunk_id for item in by_terms[: -(-depth // 2)]]
+        beside = self._index.sentences_of(best_chunks, self._vector, self._filters, least)
+        measure = _Nearness(
+            nearest,
+            dict(zip((item.chunk_id for item in by_terms), stretched([item.score for item in by_terms]), strict=True)),
+            self._weights.dense,
+            self._weights.lexical,
+        )
+        near = measure.of(self._traceable([*nearest, *beside]))
+        if not near:
+            return Found([], len(nearest) < wide)
+        anchors = list(islice(distinct(near), self._settings.anchors))
+        ids = [anchor.sentence.sentence_id for anchor in anchors]
+        reached = self._index.expanded(ids, self._settings.steps, self._vector, self._filters, least)
+        near = measure.of(self._traceable([*(item.sentence for item in near), *(item.sentence for item in reached)]))
+        places = _places(near, anchors, reached)
+        chosen = _chosen(places, depth, self._settings)
+        return Found(self._selected(chosen, anchors)[:depth], len(nearest) < wide and len(chosen) == len(places))
+
+    def _traceable(self, sentences: Sequence[FoundSentence]) -> list[FoundSentence]:
+        """Each once, without those of which the kind of source is not known, or the page where there are pages."""
+        found = {sentence.sentence_id: sentence for sentence in sentences}
+        kept = [
+            sentence
+            for sentence in found.values()
+            if sentence.source in SOURCES and (sentence.page is not None or not sentence.paged)
+        ]
+        if len(kept) < len(found):
+            self._asked.notes.append("sentence: what has no known page or kind of source was left out")
+        return kept
+
+    def _selected(self, places: Sequence[Place], anchors: Sequence[Near]) -> list[Scored]:
+        """The paragraphs by their scores; at most so many of one document while others are to be had."""
+        paragraphs = self._index.paragraphs([place.key for place in places], self._filters)
+        selection = Selection(anchors, self._overlap, self._settings)
+        found = {
+            place.key: selection.scored(place, _passage(place, paragraph), len(paragraph.boxes))
+            for place in places
+            if (paragraph := paragraphs.get(place.key))
+        }
+        taken = crowded({key: item.score for key, item in found.items()}, self._settings.crowding)
+        best = [lessened(found[key], less) for key, less in taken.items()]
+        chosen = capped(best, lambda item: item.passage.doc_id, self._settings.per_document)
+        return [replace(item, ranks={"sentence": rank}) for rank, item in enumerate(chosen, start=1)]
+
+
+class _Nearness:
+    """How near a sentence is, in [0, 1]: its cosine, stretched between the nearest ones, and its chunk's share of
+    the question's words."""
+
+    def __init__(
+        self, nearest: Sequence[FoundSentence], lexical: Mapping[str, float], dense_weight: float, lexical_weight: float
+    ) -> None:
+        scores = [sentence.score for sentence in nearest]
+        self._low, self._high = min(scores, default=0.0), max(scores, default=0.0)
+        self._lexical, self._dense_weight, self._lexical_weight = lexical, dense_weight, lexical_weight
+
+    def of(self, sentences: Sequence[FoundSentence]) -> list[Near]:
+        """Best first. A sentence that says just what a better one says counts nothing."""
+        said: set[str] = set()
+        result = []
+        for near in ordered(map(self._one, sentences)):
+            text = plain(near.sentence.text)
+            result.append(replace(near, score=0.0) if text in said else near)
+            said.add(text)
+        return ordered(result)
+
+    def _one(self, sentence: FoundSentence) -> Near:
+        width = self._high - self._low
+        dense = min(max((sentence.score - self._low) / width, 0.0), 1.0) if width > 0 else 1.0
+        lexical = self._lexical.get(sentence.chunk_id, 0.0)
+        total = self._dense_weight + self._lexical_weight
+        score = (self._dense_weight * dense + self._lexical_weight * lexical) / total
+        return Near(sentence, score * LEAD_IN if sentence.text.endswith((":", "?")) else score, lexical)
+
+
+def _places(near: Sequence[Near], anchors: Sequence[Near], reached: Sequence[ReachedSentence]) -> list[Place]:
+    """Every paragraph that has a near sentence, in the order of its best one."""
+    places: dict[ParagraphKey, Place] = {}
+    for item in near:
+        places.setdefault(item.sentence.place, Place(item.sentence.place)).near.append(item)
+    for anchor in anchors:
+        place = places[anchor.sentence.place]
+        place.edge = "anchor"
+        place.anchors.append(anchor)
+    order = {anchor.sentence.sentence_id: rank for rank, anchor in enumerate(anchors)}
+    for led in sorted(reached, key=lambda r: (EDGES.index(r.edge), r.steps, -(r.similarity or 0.0), order[r.via])):
+        found = places.get(led.sentence.place)
+        if found and not found.edge:
+            found.edge, found.via, found.similarity = led.edge, led.via, led.similarity
+    return list(places.values())
+
+
+def _chosen(places: Sequence[Place], depth: int, settings: SentenceRouteSettings) -> list[Place]:
+    """Those that an edge led to, and of all the `depth` that promise most by their best sentences."""
+    known = {place.key: place for place in places}
+    best = crowded({key: ALL * place.near[0].score for key, place in known.items()}, settings.crowding)
+    first = capped(best, lambda key: known[key].doc_id, settings.per_document)[:depth]
+    return [place for key, place in known.items() if place.edge or key in first]
+
+
+def _passage(place: Place, paragraph: Paragraph) -> Passage:
+    """The paragraph with how it was reached; where no edge led to it, its nearest sentence did."""
+    own = place.anchors or ([] if place.edge else place.near[:1])
+    anchors = tuple(
+        Anchor(
+            item.sentence_id, item.text, item.source, item.page, paragraph.boxes.get(item.sentence_id, ()), item.score
+        )
+        for item in (near.sentence for near in own)
+    )
+    reached = Reached(place.key[1] or place.key[0], place.edge or "anchor", anchors, place.via, place.similarity)
+    return replace(paragraph.passage, reached=reached)
