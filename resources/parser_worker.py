@@ -8,6 +8,7 @@ imports only what it parses.
 
 from __future__ import annotations
 
+import errno
 import gc
 import itertools
 import os
@@ -128,6 +129,10 @@ def parse_document(
     except FileNotFoundError:
         raise DocumentError(f"{raw.uri}: the file went away before it was read", "unreadable") from None
     except OSError as error:
+        if error.errno == errno.EINVAL:  # a package whose table of contents leads outside of it
+            raise DocumentError(
+                f"{raw.uri}: its parts are not where it says; open it and save it again", "corrupt"
+            ) from None
         raise DocumentError(f"{raw.uri}: the file cannot be read ({error.strerror})", "unreadable") from None
     return build_elements(raw, parsed, detect_language)
 
@@ -139,7 +144,7 @@ def _reply(raw: RawDocument, path: Path, limits: dict[str, Any], care: Any) -> R
         limit_memory(limits["memory_mb"])
         return "done", parse_document(raw, path, limits["max_megabytes"], care=care, ocr=OcrSettings(**limits["ocr"]))
     except DocumentError as error:
-        return "failed", (error.code, str(error))
+        return "failed", (error.code, str(error) if path.name in str(error) else f"{raw.uri}: {error}")
     except MemoryError:
         gc.collect()
         message = f"{raw.uri}: needs more memory than parsing.memory_mb ({limits['memory_mb']}) allows"

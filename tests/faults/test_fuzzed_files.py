@@ -1,0 +1,90 @@
+"""Real files damaged at random, 2,000 of them, through the parser path: each ends as text or as a named failure."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pipelines.records import Element, Failure, ParsedDocument
+from pipelines.settings import ParsingSettings
+from resources.parser_pool import ParserPool
+from tests.faults.mutations import damaged
+from tests.unit.parsers.documents import raw_of
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = (ROOT / "tests" / "data" / "library", ROOT.parent / "shared" / "data" / "parser-fixtures")
+INPUTS = int(os.environ.get("PINCITE_FUZZ_INPUTS", "2000"))
+FIRST_SEED = int(os.environ.get("PINCITE_FUZZ_SEED", "1"))
+BATCH = 100
+LARGEST = 400_000
+MEMORY_MB, SECONDS = 512, 30.0
+BASE_MB = 400
+"""What a worker holds before it reads anything, and may hold beside its limit."""
+CODES = {
+    "corrupt",
+    "front_matter",
+    "no_text",
+    "empty",
+    "empty_parse",
+    "encrypted",
+    "limit_exceeded",
+    "crashed",
+    "unsupported",
+}
+
+pytestmark = pytest.mark.faults
+
+
+@pytest.fixture(scope="module")
+def originals() -> list[Path]:
+    found = [path for folder in FOLDERS if folder.is_dir() for path in sorted(folder.rglob("*"))]
+    kinds = {".pdf", ".docx", ".xlsx", ".pptx", ".html", ".md", ".csv", ".txt", ".eml", ".json"}
+    return [path for path in found if path.suffix in kinds and 0 < path.stat().st_size < LARGEST]
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[ParserPool]:
+    limits = ParsingSettings(workers=2, memory_mb=MEMORY_MB, timeout_seconds=SECONDS, ocr="off")
+    with ParserPool(limits) as made:
+        yield made
+
+
+def checked(seed: int, outcome: tuple[ParsedDocument, list[Element]] | Failure) -> str:
+    """What became of an input; raises where it is neither text nor a failure that says enough."""
+    if isinstance(outcome, Failure):
+        assert outcome.code in CODES, f"seed {seed}: {outcome}"
+        assert outcome.message and outcome.uri in outcome.message, f"seed {seed}: {outcome}"
+        return outcome.code
+    document, elements = outcome
+    assert document.body.strip() and elements, f"seed {seed}: success without text"
+    assert all(
+        element.text == document.body[element.start : element.end]
+        for element in elements
+        if element.end > element.start
+    ), seed
+    return "parsed"
+
+
+@pytest.mark.parametrize("first", range(FIRST_SEED, FIRST_SEED + INPUTS, BATCH))
+def test_every_damaged_file_is_text_or_a_named_failure(
+    first: int, pool: ParserPool, originals: list[Path], tmp_path: Path
+) -> None:
+    seeds = {}
+    for seed in range(first, min(first + BATCH, FIRST_SEED + INPUTS)):
+        original = originals[seed % len(originals)]
+        path = tmp_path / f"{seed}-{original.name}"
+        path.write_bytes(damaged(original.read_bytes(), seed))
+        seeds[path.name] = (seed, path)
+    outcomes = {raw.uri: found for raw, found in pool.parse([(raw_of(path), path) for _, path in seeds.values()])}
+    assert outcomes.keys() == seeds.keys()
+    counts = Counter(checked(seeds[name][0], outcome) for name, outcome in outcomes.items())
+    print(f"seeds from {first}: {dict(counts)}")
+    whole = originals[first % len(originals)]
+    (after,) = (found for _, found in pool.parse([(raw_of(whole), whole)]))
+    assert isinstance(after, tuple), f"after seeds from {first} a whole file is no longer read: {after}"
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024 < MEMORY_MB + BASE_MB
