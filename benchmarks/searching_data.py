@@ -163,7 +163,7 @@ def load(database: Database, name: str, made: Corpus, sentences: bool = False) -
         return known
     statistics: dict[str, Any] = {"chunks": len(made), "average_terms": float(made.ranks.shape[1])}
     tables = IndexTables(database, catalog.create_generation(name, {}, {}, DIMENSION, statistics, {}))
-    tables.freeze_terms(frequencies(made))
+    tables.freeze_terms({(): frequencies(made)})
     numbers = range(-(-len(made) // CHUNKS_A_DOCUMENT))
     for bucket in range(BUCKETS):
         tables.replace(bucket, list(documents(numbers[bucket::BUCKETS], made, sentences)), whole=True)

@@ -44,10 +44,11 @@ def options_from(arguments: Sequence[str] | Mapping[str, str]) -> dict[str, str]
 
 
 class _Weigher:
-    """Weights of terms by the frozen statistics of one generation, each read once."""
+    """Weights of terms by the frozen statistics of one generation, as far as the asker may know them; each is
+    read once."""
 
-    def __init__(self, searcher: Searcher, generation: Generation) -> None:
-        self._searcher, self._generation = searcher, generation
+    def __init__(self, searcher: Searcher, generation: Generation, groups: Sequence[str]) -> None:
+        self._searcher, self._generation, self._groups = searcher, generation, groups
         self._documents: dict[str, int] = {}
 
     def __call__(self, terms: Collection[str]) -> Weights:
@@ -58,19 +59,18 @@ class _Weigher:
 
     def _read(self, terms: Sequence[str]) -> dict[str, int]:
         named = statement("answer", "documents_of", schema=schema_name(self._generation.number))
-        with self._searcher.reading(self._generation.number) as (connection, _):
+        with self._searcher.reading(self._generation.number) as (connection, index):
+            index.ask_for(self._groups)
             return dict(connection.execute(named, {"terms": list(terms)}).fetchall())
 
 
-def _sentences(
-    connection: Connection[Any], generation: int, hits: Sequence[Hit], groups: Sequence[str]
-) -> dict[str, list[Sentence]]:
+def _sentences(connection: Connection[Any], generation: int, hits: Sequence[Hit]) -> dict[str, list[Sentence]]:
     """Sentences by chunk, of the hits' passages and of those whose end they repeat."""
     wanted = [hit.passage.chunk_id for hit in hits]
     wanted += [hit.passage.previous_id for hit in hits if hit.passage.overlap and hit.passage.previous_id]
     named = statement("answer", "sentences_of", schema=schema_name(generation))
     found: dict[str, list[Sentence]] = {}
-    for row in connection.execute(named, {"chunk_ids": wanted, "groups": list(groups)}).fetchall():
+    for row in connection.execute(named, {"chunk_ids": wanted}).fetchall():
         found.setdefault(row[0], []).append(Sentence(*row))
     return found
 
@@ -104,9 +104,9 @@ class Answerer:
             most = max(k, settings.context_passages)
             found = self._searcher.retrieved(question, most, index, strategy, names, asker)
             best = found.hits[: settings.context_passages]
-            sentences = _sentences(connection, index.generation.number, best, asker.groups)
+            sentences = _sentences(connection, index.generation.number, best)
         context, notes = assemble(best, sentences, most=settings.context_passages, tokens=settings.context_tokens)
-        weigher = _Weigher(self._searcher, index.generation)
+        weigher = _Weigher(self._searcher, index.generation, asker.groups)
         answer = self._answer(text, given, context, weigher) if context else Answer(notes=("no passage was found",))
         answer = replace(answer, notes=(*found.notes, *notes, *answer.notes))
         return {

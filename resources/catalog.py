@@ -221,6 +221,7 @@ class Catalog:
             assert row is not None
             made = GenerationRow(*row)
             connection.execute(script("generation.sql", schema=made.schema, dimension=dimension))
+            connection.execute(query("catalog", "protect"), {"schema_name": made.schema})
         return made
 
     def add_statistics(self, number: int, statistics: Mapping[str, Any]) -> GenerationRow:

@@ -62,7 +62,11 @@ def bucket_findings(
     yield from _compared(_CHUNKS, documents, bucket, chunks, places)
     yield from _compared(_SENTENCES, documents, bucket, _stored(connection, schema, bucket, _SENTENCES), places)
     if chunks.numbers.keys() == {chunk.chunk_id for document in documents for chunk in document.chunks}:
-        wanted = index_rows.postings_of(documents, chunks.numbers, average_terms)
+        wanted = {
+            (term, groups): posted
+            for groups, own in index_rows.by_groups(documents).items()
+            for term, posted in index_rows.postings_of(own, chunks.numbers, average_terms).items()
+        }
         yield from _postings(connection, schema, bucket, wanted)
 
 
@@ -107,8 +111,9 @@ def _comparable(row: Row, table: _Table) -> Row:
 def _kinds() -> Mapping[type, Callable[[Any], Any]]:
     import numpy as np
     from psycopg.types.json import Jsonb
+    from psycopg.types.range import Range
 
-    return {Jsonb: attrgetter("obj"), float: _single, np.ndarray: _sent, list: _spans}
+    return {Jsonb: attrgetter("obj"), float: _single, np.ndarray: _sent, list: _spans, Range: _span}
 
 
 def _single(value: float) -> float:
@@ -120,11 +125,14 @@ def _sent(vector: Any) -> bytes:
     return len(vector).to_bytes(2) + bytes(2) + bytes(vector.astype(">f4"))
 
 
+def _span(value: Any) -> tuple[int, int] | None:
+    """A range as a pair, an empty one as None."""
+    return None if value.isempty or value.lower == value.upper else (value.lower, value.upper)
+
+
 def _spans(values: list[Any]) -> list[Any]:
-    """Ranges as pairs, an empty one as None; other lists as they are."""
-    if not values or not hasattr(values[0], "isempty"):
-        return values
-    return [None if span.isempty or span.lower == span.upper else (span.lower, span.upper) for span in values]
+    """Ranges one by one; other lists as they are."""
+    return [_span(value) for value in values] if values and hasattr(values[0], "isempty") else values
 
 
 def _compared(
@@ -154,15 +162,20 @@ def _named(table: _Table, row: Row, places: Mapping[str, str]) -> str:
 # ---------------------------------------------------------------- postings and links
 
 
-def _postings(connection: Connection[Any], schema: str, bucket: int, wanted: index_rows.Postings) -> Iterator[Finding]:
+_Posted = tuple[Sequence[int], Sequence[float]]
+
+
+def _postings(
+    connection: Connection[Any], schema: str, bucket: int, wanted: Mapping[tuple[str, tuple[str, ...]], _Posted]
+) -> Iterator[Finding]:
     left = dict(wanted)
     with connection.cursor(binary=True) as cursor:
         cursor.execute(query("verify", "postings", schema=schema), {"bucket": bucket})
-        for term, chunks, weights in cursor:
-            made = left.pop(term, ([], []))
+        for term, groups, chunks, weights in cursor:
+            made = left.pop((term, tuple(groups)), ([], []))
             if _pairs(chunks, weights) != _pairs(*made):
                 yield "postings", f"term {term!r} of bucket {bucket:02d}"
-    for term in left:
+    for term, _ in left:
         yield "postings", f"term {term!r} of bucket {bucket:02d}, which has none"
 
 

@@ -92,6 +92,7 @@ class Database:
             if applied < len(known):
                 connection.execute(query("database", "lock_migrations"), {"key": lock_key("migrate")})
                 self._require_vector(connection)
+                self._require_query_role(connection)
                 connection.execute(query("database", "create_catalog_schema"))
                 connection.execute(query("database", "create_migrations"))
                 applied = self._applied(connection)
@@ -99,6 +100,7 @@ class Database:
             for number, name, text in known[applied:]:
                 connection.execute(fill(text, {}, name))
                 connection.execute(query("database", "record_migration"), {"number": number, "name": name})
+            self._require_query_role(connection)
         if applied > len(known):
             raise IndexStateError(
                 f"the index in {self._address.shown} was made by a newer pincite (schema {applied}, this one knows "
@@ -233,6 +235,23 @@ class Database:
             return 0
         rows = connection.execute(query("database", "applied_migrations")).fetchall()
         return int(rows[-1][0]) if rows else 0
+
+    def _require_query_role(self, connection: psycopg.Connection[Any]) -> None:
+        """The role that queries run as is the server's, not the database's, and so may be missing in a copy."""
+        import psycopg
+
+        if self._one(connection, "may_query")[0]:
+            return
+        try:
+            connection.execute(query("database", "create_query_role"))
+            connection.execute(query("database", "join_query_role"))
+        except psycopg.errors.InsufficientPrivilege:
+            raise DatabaseError(
+                f"queries run as the role pincite_query, which the user of the Postgres at {self._address.shown} may "
+                "neither create nor become; have an administrator run CREATE ROLE pincite_query NOLOGIN; and GRANT "
+                "pincite_query TO that user",
+                "no_query_role",
+            ) from None
 
     def _require_vector(self, connection: psycopg.Connection[Any]) -> None:
         import psycopg

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pipelines.fingerprint import combined
 from pipelines.increments import DocumentState
-from pipelines.indexing.indexed_documents import chunk_terms, document_facts, row_hash
+from pipelines.indexing.indexed_documents import DocumentFacts, chunk_terms, document_facts, row_hash
 from pipelines.records import Chunk, ParsedDocument, RawDocument, SentenceLink
 from pipelines.schemas import from_table
 from pipelines.stages import WHOLE
@@ -196,17 +196,17 @@ class IndexBuild:
         if "average_terms" in statistics and self.index.counts()["terms"] == statistics.get("terms"):
             return
         generations.require_whole(self._workspace.runner, "chunks")
-        frequency: Counter[str] = Counter()
+        frequency: defaultdict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
         chunks = total = 0
         for _, row in sorted(self._workspace.runner.manifest("chunks").items()):
-            titles = self._titles(row.bucket)
+            facts = self._facts(row.bucket)
             for chunk in from_table(Chunk, self._tables.read(row.file)):
-                terms = chunk_terms(chunk, titles[chunk.doc_id])
-                frequency.update(set(terms))
+                terms = chunk_terms(chunk, facts[chunk.doc_id].title)
+                frequency[facts[chunk.doc_id].groups].update(set(terms))
                 chunks += 1
                 total += len(terms)
         average = statistics.get("average_terms", total / chunks if chunks else 1.0)
-        values = {"chunks": chunks, "average_terms": average, "terms": len(frequency)}
+        values = {"chunks": chunks, "average_terms": average, "terms": sum(map(len, frequency.values()))}
 
         def commit(connection: Connection[Any]) -> None:
             self.generation = add_statistics(connection, self.generation.generation, values)
@@ -214,9 +214,11 @@ class IndexBuild:
         self.index.freeze_terms(frequency, commit)
         self.index = IndexTables(self._workspace.database, self.generation)
 
-    def _titles(self, bucket: int) -> dict[str, str]:
-        parsed = self._tables.read(self._workspace.manifest_file("parsed_documents", bucket), ["doc_id", "title"])
-        return dict(zip(parsed["doc_id"].to_pylist(), parsed["title"].to_pylist(), strict=True))
+    def _facts(self, bucket: int) -> dict[str, DocumentFacts]:
+        read = {table: self._tables.read(self._workspace.manifest_file(table, bucket)) for table in INPUTS[:2]}
+        raws = {raw.doc_id: raw for raw in from_table(RawDocument, read["raw_documents"])}
+        parsed = from_table(ParsedDocument, read["parsed_documents"])
+        return {document.doc_id: document_facts(raws[document.doc_id], document) for document in parsed}
 
     # ------------------------------------------------------------ links
 

@@ -37,8 +37,8 @@ SENTENCE_TYPES = _types(
     "text text int4 text text text int4 jsonb float4 int4 int4 text text text[] text text vector int4 int4 int4range"
 )
 LINK_TYPES = _types("text text float4")
-TERM_TYPES = _types("text int4")
-POSTING_TYPES = _types("text int2 packed packed")
+TERM_TYPES = _types("text text[] int4")
+POSTING_TYPES = _types("text int2 text[] packed packed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +178,14 @@ class Postings(Mapping[str, tuple[Sequence[int], Sequence[float]]]):
         return len(self.terms)
 
 
+def by_groups(documents: Iterable[IndexedDocument]) -> dict[tuple[str, ...], list[IndexedDocument]]:
+    """Documents by who may find them: the statistics of each kind stand apart."""
+    found: dict[tuple[str, ...], list[IndexedDocument]] = {}
+    for document in documents:
+        found.setdefault(document.facts.groups, []).append(document)
+    return found
+
+
 def postings_of(documents: Iterable[IndexedDocument], numbers: Mapping[str, int], average_terms: float) -> Postings:
     """BM25 without the idf, which the question brings: w = tf (k1 + 1) / (tf + k1 (1 - b + b len / average))."""
     import numpy as np
@@ -199,7 +207,8 @@ def postings_of(documents: Iterable[IndexedDocument], numbers: Mapping[str, int]
     return Postings(dict(places), bounds, chunks[order], weights[order])
 
 
-def posting_rows(postings: Postings, bucket: int) -> Iterator[tuple[Any, ...]]:
+def posting_rows(postings: Postings, bucket: int, groups: Sequence[str] = ()) -> Iterator[tuple[Any, ...]]:
+    """Rows of `postings` of documents that all have these groups."""
     chunks = copy_rows.number_arrays("int4", postings.chunks, postings.bounds)
     weights = copy_rows.number_arrays("float4", postings.weights, postings.bounds)
-    return zip(postings.terms, repeat(bucket), chunks, weights, strict=False)
+    return zip(postings.terms, repeat(bucket), repeat(groups), chunks, weights, strict=False)

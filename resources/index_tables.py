@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -122,9 +122,9 @@ class IndexTables:
             deleted = self._clear(connection, bucket) if whole else self._remove(connection, bucket, doc_ids)
             numbers = self._copy_documents(connection, bucket, documents)
             if numbers and average:
-                self._add_postings(connection, bucket, index_rows.postings_of(documents, numbers, average))
-            for doc_id, groups in (regrouped or {}).items():
-                self._run(connection, "regroup_document", doc_id=doc_id, groups=list(groups))
+                self._add_postings(connection, bucket, self._posting_rows(bucket, documents, numbers, average))
+            if regrouped:
+                self._regroup(connection, bucket, regrouped)
             if commit:
                 rows = int(self._run(connection, "chunk_count", bucket=bucket)[0][0])
                 states = self._run(connection, "bucket_states", bucket=bucket)
@@ -162,25 +162,50 @@ class IndexTables:
         self._copy(connection, "copy_sentences", index_rows.SENTENCE_TYPES, rows)
         return numbers
 
-    def _add_postings(self, connection: Connection[Any], bucket: int, postings: index_rows.Postings) -> None:
+    @staticmethod
+    def _posting_rows(
+        bucket: int, documents: Sequence[IndexedDocument], numbers: Mapping[str, int], average: float
+    ) -> Iterator[tuple[Any, ...]]:
+        for groups, own in index_rows.by_groups(documents).items():
+            yield from index_rows.posting_rows(index_rows.postings_of(own, numbers, average), bucket, groups)
+
+    def _add_postings(self, connection: Connection[Any], bucket: int, rows: Iterable[tuple[Any, ...]]) -> None:
         merged = self._run(connection, "has_postings", bucket=bucket)[0][0]
         if merged:
             connection.execute(query("index", "stage_postings"))
         name = "copy_staged_postings" if merged else "copy_postings"
-        self._copy(connection, name, index_rows.POSTING_TYPES, index_rows.posting_rows(postings, bucket))
+        self._copy(connection, name, index_rows.POSTING_TYPES, rows)
         if merged:
             self._run(connection, "merge_postings")
+
+    def _regroup(self, connection: Connection[Any], bucket: int, regrouped: Mapping[str, Sequence[str]]) -> None:
+        """Gives documents other groups; their postings go with them."""
+        connection.execute(query("index", "drop_staged_postings"))
+        connection.execute(query("index", "stage_postings"))
+        moved: list[int] = []
+        for doc_id, groups in regrouped.items():
+            self._run(connection, "regroup_document", doc_id=doc_id, groups=list(groups))
+            numbers = [row[0] for row in self._run(connection, "chunk_numbers_of", doc_ids=[doc_id])]
+            values = {"bucket": bucket, "groups": list(groups), "numbers": numbers}
+            self._run(connection, "stage_regrouped_postings", **values)
+            moved += numbers
+        self._run(connection, "prune_postings", bucket=bucket, removed=moved)
+        self._run(connection, "delete_empty_postings", bucket=bucket)
+        self._run(connection, "merge_regrouped_postings")
 
     # ------------------------------------------------------------ statistics and links
 
     def freeze_terms(
-        self, frequencies: Mapping[str, int], commit: Callable[[Connection[Any]], None] | None = None
+        self,
+        frequencies: Mapping[tuple[str, ...], Mapping[str, int]],
+        commit: Callable[[Connection[Any]], None] | None = None,
     ) -> None:
-        """Set in how many chunks each term stands: once, when the generation's statistics are frozen.
-        `commit` takes part in the transaction."""
+        """Set in how many chunks of documents of the same groups each term stands: once, when the
+        generation's statistics are frozen. `commit` takes part in the transaction."""
+        rows = ((term, groups, count) for groups, counts in frequencies.items() for term, count in counts.items())
         with self.database.writing() as connection:
             self._run(connection, "clear_terms")
-            self._copy(connection, "copy_terms", index_rows.TERM_TYPES, frequencies.items())
+            self._copy(connection, "copy_terms", index_rows.TERM_TYPES, rows)
             if commit:
                 commit(connection)
 

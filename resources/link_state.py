@@ -68,10 +68,12 @@ def links(
     Raises IndexStateError, SettingsError where this version does not know the generation's settings, DatabaseError."""
     with opened(located) as workspace:
         row = generation_of(workspace, generation)
-        asked = {"groups": list(groups), "most": strongest}
-        with Searcher(workspace).reading(row.generation) as (connection, _):
+        with workspace.database.connect() as connection:
             counts = connection.execute(query("links", "counts", schema=row.schema)).fetchone()
-            found = connection.execute(query("links", "strongest", schema=row.schema), asked).fetchall()
+        with Searcher(workspace).reading(row.generation) as (connection, index):
+            index.ask_for(groups)
+            statement = query("links", "strongest", schema=row.schema)
+            found = connection.execute(statement, {"most": strongest}).fetchall()
         assert counts is not None
         sentences, edges, linked, across, equal = counts
         return {

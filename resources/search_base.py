@@ -1,6 +1,7 @@
 """What every search in a generation is made of: filters, statements, and the settings of a walk.
 
-Filters work inside SQL, values only as parameters.
+Filters work inside SQL, values only as parameters. Groups are no filter: what is read is read as the query role,
+from which row-level security hides what the asker's groups may not find.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import cache, cached_property
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import ModelError, UsageError
@@ -82,7 +83,6 @@ def filter_parameters(filters: Filters, metadata_keys: Sequence[str] = ()) -> di
         "chunk_keys": Jsonb(chunk_keys) if chunk_keys else None,
         "dated_from": _day(filters.dated_from, "the first date"),
         "dated_to": _day(filters.dated_to, "the last date"),
-        "groups": storable(filters.groups),
     }
 
 
@@ -120,12 +120,21 @@ class Generation:
 
 
 class GenerationSearch:
-    """One generation within the transaction that is open on `connection`."""
+    """One generation within the transaction that is open on `connection`, as the query role. `restricted` says
+    whether any document is hidden from anybody."""
 
-    def __init__(self, connection: Connection[Any], generation: Generation, metadata_keys: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        connection: Connection[Any],
+        generation: Generation,
+        metadata_keys: Sequence[str] = (),
+        restricted: bool = True,
+    ) -> None:
         self._connection = connection
         self.generation = generation
         self._metadata_keys = tuple(metadata_keys)
+        self._restricted = restricted
+        self._groups: tuple[str, ...] | None = None
         self._schema = schema_name(generation.number)
         self._ef_search = 0
         self._counted: dict[tuple[str, int, str], int] = {}
@@ -144,12 +153,15 @@ class GenerationSearch:
         dimension = self.generation.dimension
         return _statement(name, dimension if dimension > MOST_VECTOR_DIMENSIONS else None, schema=self._schema)
 
-    def _parameters(self, filters: Filters, **more: Any) -> dict[str, Any]:
-        return {**filter_parameters(filters, self._metadata_keys), **more}
+    def ask_for(self, groups: Sequence[str]) -> None:
+        """Whose groups what follows in the transaction is read for."""
+        if tuple(groups) != self._groups:
+            self._rows(query("search", "ask_for"), {"groups": storable(groups)})
+            self._groups = tuple(groups)
 
-    @cached_property
-    def _restricted(self) -> bool:
-        return bool(self._rows(self._named("has_restricted"), {})[0][0])
+    def _parameters(self, filters: Filters, **more: Any) -> dict[str, Any]:
+        self.ask_for(filters.groups)
+        return {**filter_parameters(filters, self._metadata_keys), **more}
 
     def _all_match(self, filters: Filters) -> bool:
         narrowed = filters.equal or filters.dated_from or filters.dated_to

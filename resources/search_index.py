@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import DatabaseError, IndexStateError
 from pipelines.ports import Candidate, Filters, Passage
 from pipelines.records import Box
+from resources.catalog import schema_name
 from resources.search_base import (
     EF_SEARCH_WIDTH,
     LEAST_EF_SEARCH,
@@ -113,9 +114,9 @@ class PostgresSearchIndex(SentenceSearch):
     # ------------------------------------------------------------ passages
 
     def passages(self, chunk_ids: Sequence[str], filters: Filters) -> dict[str, Passage]:
-        """Passages by id; the asker's groups are applied again, so an id alone opens nothing."""
-        parameters = {"chunk_ids": storable(chunk_ids), "groups": storable(filters.groups)}
-        rows = self._rows(self._named("passages"), parameters)
+        """Passages by id; an id alone opens nothing."""
+        self.ask_for(filters.groups)
+        rows = self._rows(self._named("passages"), {"chunk_ids": storable(chunk_ids)})
         return {row[0]: _passage(row) for row in rows}
 
     def newest_date(self) -> str | None:
@@ -171,7 +172,11 @@ def search_index(
     try:
         with connection.transaction(force_rollback=True):
             connection.execute(query("search", "begin"))
-            index = PostgresSearchIndex(connection, resolve(connection, generation), metadata_keys)
+            found = resolve(connection, generation)
+            statement = query("search", "has_restricted", schema=schema_name(found.number))
+            restricted = connection.execute(statement).fetchone() != (False,)
+            connection.execute(query("search", "become_asker"))
+            index = PostgresSearchIndex(connection, found, metadata_keys, restricted)
             index.tune(ef_search(index.generation.statistics))
             yield index
     except psycopg.Error as error:

@@ -15,7 +15,7 @@ from pipelines.query.retrieve import Question, Retrieved, retrieve
 from pipelines.records import Box
 from resources.catalog import schema_name
 from resources.query_tools import ToolBox
-from resources.search_index import PostgresSearchIndex, filter_parameters, search_index
+from resources.search_index import PostgresSearchIndex, search_index
 from resources.sql_files import query as statement
 
 if TYPE_CHECKING:
@@ -126,6 +126,7 @@ class Searcher:
         filters: Filters | None = None,
     ) -> Retrieved:
         """Hits, and what fell back on the way. Raises UsageError, DatabaseError, ModelError."""
+        index.ask_for(filters.groups if filters else ())
         return retrieve(
             question,
             index,
@@ -164,7 +165,8 @@ class Searcher:
         filters = Filters(groups=tuple(groups))
         with self.reading(generation) as (connection, index):
             number = index.generation.number
-            asked = {**filter_parameters(filters), "prefix": named, "most": SHOWN_ALTERNATIVES + 1}
+            index.ask_for(groups)
+            asked = {"prefix": named, "most": SHOWN_ALTERNATIVES + 1}
             chunks, sentences = (
                 connection.execute(statement("search", name, schema=schema_name(number)), asked).fetchall()
                 for name in ("chunks_starting", "sentences_starting")

@@ -81,7 +81,6 @@ class SentenceSearch(GenerationSearch):
         parameters = {
             "chunk_ids": storable(chunk_id for chunk_id, _ in keys),
             "paragraph_ids": storable(paragraph_id for _, paragraph_id in keys),
-            "groups": storable(filters.groups),
         }
         members: dict[ParagraphKey, list[Any]] = {}
         for chunk_id, paragraph_id, *member in self._rows(self._named("sentences_of_paragraphs"), parameters):

@@ -88,18 +88,23 @@ CREATE TABLE {schema}.sentence_links (
     PRIMARY KEY (source_id, target_id)
 );
 
--- BM25 weights of a bucket's chunks, one row of arrays a term; the query brings the idf.
+-- BM25 weights of a bucket's chunks, one row of arrays for a term and the groups of its documents; the query brings
+-- the idf.
 CREATE TABLE {schema}.postings (
     term text NOT NULL,
     bucket smallint NOT NULL,
+    groups text[] NOT NULL DEFAULT '{}',
     chunks integer[] NOT NULL,
     weights real[] NOT NULL,
-    PRIMARY KEY (term, bucket)
+    PRIMARY KEY (term, bucket, groups)
 );
 CREATE INDEX ON {schema}.postings (bucket);
 
--- Frozen corpus statistics of the lexical index; the average length stands in generations.statistics.
+-- Frozen corpus statistics of the lexical index, by groups: in how many chunks a term stands. The average length
+-- stands in generations.statistics.
 CREATE TABLE {schema}.terms (
-    term text PRIMARY KEY,
-    documents integer NOT NULL
+    term text NOT NULL,
+    groups text[] NOT NULL DEFAULT '{}',
+    documents integer NOT NULL,
+    PRIMARY KEY (term, groups)
 );

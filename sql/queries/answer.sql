@@ -1,13 +1,11 @@
 -- What an answer is made of, beside the passages: their sentences, and how common words are.
 
 -- name: sentences_of
--- By the same rule of groups as all passages.
 SELECT s.chunk_id, s.text, s.page
 FROM {schema}.sentences AS s JOIN {schema}.documents AS d USING (doc_id)
 WHERE s.chunk_id = ANY (%(chunk_ids)s::text[])
-  AND (d.groups = ARRAY[]::text[] OR d.groups && %(groups)s::text[])
 ORDER BY s.doc_id, s.ordinal;
 
 -- name: documents_of
 -- In how many chunks each term stood when the generation froze its statistics.
-SELECT term, documents FROM {schema}.terms WHERE term = ANY (%(terms)s::text[]);
+SELECT term, sum(documents)::integer FROM {schema}.terms WHERE term = ANY (%(terms)s::text[]) GROUP BY term;

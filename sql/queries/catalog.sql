@@ -75,6 +75,10 @@ SELECT generation, key, settings, embedder, dimension, statistics, built_from, c
     keys, verdict
 FROM pincite.generations JOIN pincite.live USING (generation);
 
+-- name: protect
+-- Row-level security of a generation's tables.
+SELECT pincite.protect(%(schema_name)s);
+
 -- name: create_generation
 INSERT INTO pincite.generations (key, settings, embedder, dimension, statistics, keys)
 VALUES (%(key)s, %(settings)s, %(embedder)s, %(dimension)s, %(statistics)s, %(keys)s)

@@ -6,6 +6,20 @@ RESET ALL;
 -- name: lock_migrations
 SELECT pg_advisory_xact_lock(%(key)s);
 
+-- name: may_query
+-- Whether this user can be the role that queries run as.
+SELECT coalesce((SELECT pg_has_role(oid, 'MEMBER') FROM pg_roles WHERE rolname = 'pincite_query'), false);
+
+-- name: create_query_role
+DO $$ BEGIN
+    CREATE ROLE pincite_query NOLOGIN;
+EXCEPTION WHEN duplicate_object OR unique_violation THEN
+    NULL;  -- made for another database of this server
+END $$;
+
+-- name: join_query_role
+GRANT pincite_query TO CURRENT_USER;
+
 -- name: create_catalog_schema
 CREATE SCHEMA IF NOT EXISTS pincite;
 

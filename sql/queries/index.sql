@@ -85,7 +85,7 @@ COPY {schema}.sentences (
 SELECT EXISTS (SELECT FROM {schema}.postings WHERE bucket = %(bucket)s);
 
 -- name: copy_postings
-COPY {schema}.postings (term, bucket, chunks, weights) FROM STDIN (FORMAT binary);
+COPY {schema}.postings (term, bucket, groups, chunks, weights) FROM STDIN (FORMAT binary);
 
 -- name: prune_postings
 UPDATE {schema}.postings AS stored SET (chunks, weights) = (
@@ -104,24 +104,48 @@ DELETE FROM {schema}.postings WHERE bucket = %(bucket)s AND chunks = '{}';
 CREATE TEMPORARY TABLE staged_postings (
     term text NOT NULL,
     bucket smallint NOT NULL,
+    groups text[] NOT NULL,
     chunks integer[] NOT NULL,
     weights real[] NOT NULL
 ) ON COMMIT DROP;
 
 -- name: copy_staged_postings
-COPY staged_postings (term, bucket, chunks, weights) FROM STDIN (FORMAT binary);
+COPY staged_postings (term, bucket, groups, chunks, weights) FROM STDIN (FORMAT binary);
+
+-- name: drop_staged_postings
+DROP TABLE IF EXISTS staged_postings;
+
+-- name: stage_regrouped_postings
+-- What the postings hold of a document, under its new groups.
+INSERT INTO staged_postings (term, bucket, groups, chunks, weights)
+SELECT stored.term, stored.bucket, %(groups)s::text[], array_agg(posting.number ORDER BY posting.place),
+    array_agg(posting.weight ORDER BY posting.place)
+FROM {schema}.postings AS stored
+CROSS JOIN LATERAL unnest(stored.chunks, stored.weights) WITH ORDINALITY AS posting (number, weight, place)
+WHERE stored.bucket = %(bucket)s AND posting.number = ANY (%(numbers)s::integer[])
+GROUP BY stored.term, stored.bucket;
 
 -- name: merge_postings
-INSERT INTO {schema}.postings AS stored (term, bucket, chunks, weights)
-SELECT term, bucket, chunks, weights FROM staged_postings
-ON CONFLICT (term, bucket) DO UPDATE SET
+INSERT INTO {schema}.postings AS stored (term, bucket, groups, chunks, weights)
+SELECT term, bucket, groups, chunks, weights FROM staged_postings
+ON CONFLICT (term, bucket, groups) DO UPDATE SET
+    chunks = stored.chunks || excluded.chunks, weights = stored.weights || excluded.weights;
+
+-- name: merge_regrouped_postings
+-- Documents that move to the same groups come one after the other.
+INSERT INTO {schema}.postings AS stored (term, bucket, groups, chunks, weights)
+SELECT staged.term, staged.bucket, staged.groups, array_agg(one.number ORDER BY one.number),
+    array_agg(one.weight ORDER BY one.number)
+FROM staged_postings AS staged CROSS JOIN LATERAL unnest(staged.chunks, staged.weights) AS one (number, weight)
+GROUP BY staged.term, staged.bucket, staged.groups
+ON CONFLICT (term, bucket, groups) DO UPDATE SET
     chunks = stored.chunks || excluded.chunks, weights = stored.weights || excluded.weights;
 
 -- name: clear_terms
 DELETE FROM {schema}.terms;
 
 -- name: copy_terms
-COPY {schema}.terms (term, documents) FROM STDIN (FORMAT binary);
+COPY {schema}.terms (term, groups, documents) FROM STDIN (FORMAT binary);
 
 -- name: stage_links
 CREATE TEMPORARY TABLE staged_links (

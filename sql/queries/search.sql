@@ -3,6 +3,14 @@
 -- name: begin
 SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY;
 
+-- name: become_asker
+-- What follows in the transaction is read as the query role, which row-level security holds to the public documents
+-- and those of the asker's groups.
+SET LOCAL ROLE pincite_query;
+
+-- name: ask_for
+SELECT set_config('pincite.groups', %(groups)s::text[]::text, true);
+
 -- name: tune
 -- Strict order drops what a filtered walk finds late (recall 0.77 where relaxed order has 1.0), so
 -- the walk is relaxed, takes more than k, and the best k are sorted out of them. Plans are made for the
@@ -29,8 +37,7 @@ FROM {catalog}.generations
 WHERE generation = coalesce(%(generation)s::integer, (SELECT generation FROM {catalog}.live));
 
 -- name: filter
-(d.groups = ARRAY[]::text[] OR d.groups && %(groups)s::text[])
-AND (%(sources)s::text[] IS NULL OR d.source = ANY (%(sources)s::text[]))
+(%(sources)s::text[] IS NULL OR d.source = ANY (%(sources)s::text[]))
 AND (%(uris)s::text[] IS NULL OR d.uri = ANY (%(uris)s::text[]))
 AND (%(titles)s::text[] IS NULL OR d.title = ANY (%(titles)s::text[]))
 AND (%(versions)s::text[] IS NULL OR d.version = ANY (%(versions)s::text[]))
@@ -158,13 +165,11 @@ WHERE s.confidence >= %(least_confidence)s AND {filter}
 ORDER BY s.sentence_id, edge.via, edge.name;
 
 -- name: sentences_of_paragraphs
--- All sentences of paragraphs, or of whole chunks where the paragraph is ''; by the same rule of groups as all passages.
+-- All sentences of paragraphs, or of whole chunks where the paragraph is ''.
 SELECT wanted.chunk_id, wanted.paragraph_id, s.sentence_id, s.source, s.page, s.boxes, s.paragraph_start,
        s.paragraph_length, lower(s.paragraph_span), upper(s.paragraph_span)
 FROM unnest(%(chunk_ids)s::text[], %(paragraph_ids)s::text[]) AS wanted (chunk_id, paragraph_id)
 JOIN {schema}.sentences AS s ON s.chunk_id = wanted.chunk_id AND wanted.paragraph_id IN ('', s.paragraph_id)
-JOIN {schema}.documents AS d USING (doc_id)
-WHERE d.groups = ARRAY[]::text[] OR d.groups && %(groups)s::text[]
 ORDER BY s.doc_id, s.ordinal;
 
 -- name: scored
@@ -174,8 +179,10 @@ asked AS MATERIALIZED (
     SELECT question.term,
            question.times * ln(1 + (%(chunks)s - known.df + 0.5) / (known.df + 0.5))::double precision AS idf
     FROM unnest(%(terms)s::text[], %(times)s::integer[]) AS question (term, times)
-    LEFT JOIN {schema}.terms AS stored USING (term)
-    CROSS JOIN LATERAL (SELECT coalesce(stored.documents, 0)::double precision AS df) AS known
+    CROSS JOIN LATERAL (
+        SELECT coalesce(sum(stored.documents), 0)::double precision AS df
+        FROM {schema}.terms AS stored WHERE stored.term = question.term
+    ) AS known
 ), held AS MATERIALIZED (
     SELECT DISTINCT stored.bucket FROM asked JOIN {schema}.postings AS stored USING (term)
 )
@@ -238,16 +245,14 @@ SELECT c.chunk_id, c.doc_id, c.ordinal, d.source, d.uri, d.title, d.effective_da
        ARRAY(SELECT upper(span) FROM unnest(c.spans) WITH ORDINALITY AS own (span, place) ORDER BY place) AS ends,
        c.previous_id, c.next_id, c.context_method
 FROM {schema}.chunks AS c JOIN {schema}.documents AS d USING (doc_id)
-WHERE c.chunk_id = ANY (%(chunk_ids)s::text[])
-  AND (d.groups = ARRAY[]::text[] OR d.groups && %(groups)s::text[]);
+WHERE c.chunk_id = ANY (%(chunk_ids)s::text[]);
 
 -- name: chunks_starting
--- Chunks by the beginning of their id, by the same rule of groups as all passages; with what tells
+-- Chunks by the beginning of their id, with what tells
 -- whether the document's file is still the one that was indexed.
 SELECT c.chunk_id, d.content_hash, d.stale
 FROM {schema}.chunks AS c JOIN {schema}.documents AS d USING (doc_id)
 WHERE starts_with(c.chunk_id, %(prefix)s)
-  AND (d.groups = ARRAY[]::text[] OR d.groups && %(groups)s::text[])
 ORDER BY c.chunk_id
 LIMIT %(most)s;
 
@@ -258,7 +263,6 @@ SELECT s.sentence_id, s.chunk_id, CASE WHEN s.paragraph_length > 0 THEN s.paragr
        d.content_hash, d.stale
 FROM {schema}.sentences AS s JOIN {schema}.documents AS d USING (doc_id)
 WHERE starts_with(s.sentence_id, %(prefix)s)
-  AND (d.groups = ARRAY[]::text[] OR d.groups && %(groups)s::text[])
 ORDER BY s.sentence_id
 LIMIT %(most)s;
 

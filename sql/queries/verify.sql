@@ -43,7 +43,7 @@ SELECT s.sentence_id, s.doc_id, s.ordinal, s.chunk_id, s.text, s.source, s.page,
 FROM {schema}.sentences AS s JOIN {schema}.documents AS d USING (doc_id) WHERE d.bucket = %(bucket)s;
 
 -- name: postings
-SELECT term, chunks, weights FROM {schema}.postings WHERE bucket = %(bucket)s;
+SELECT term, groups, chunks, weights FROM {schema}.postings WHERE bucket = %(bucket)s;
 
 -- name: term_counts
 SELECT count(*), coalesce(min(documents), 0), coalesce(max(documents), 0) FROM {schema}.terms;

@@ -55,28 +55,73 @@ def test_an_empty_database_is_migrated_once(fresh_url: str, tmp_path: Path) -> N
             assert connection.execute("SELECT '[1]'::vector").fetchone() == ("[1]",)
 
 
-def test_generations_of_an_older_version_become_as_new_ones_are(database: Database) -> None:
-    def shape(schema: str) -> list[tuple[object, ...]]:
+OLD_TABLES = Path(__file__).parent.parent / "data" / "generation_2.sql"
+OLD_ROWS = """
+INSERT INTO g0001.documents VALUES
+    ('open', 0, 's', 'open.md', 'Open', 'f', 'en', NULL, NULL, '{}', '{}', NULL, '', '', false, ''),
+    ('shut', 0, 's', 'shut.md', 'Shut', 'f', 'en', NULL, NULL, '{hr}', '{}', NULL, '', '', false, '');
+INSERT INTO g0001.chunks
+SELECT number, number::text, CASE WHEN number < 3 THEN 'open' ELSE 'shut' END, number, '', '{}', '{}', '', '', '', NULL,
+    NULL, '[]', '{}', 1, 1, '{}', NULL, NULL, '[1,0,0]'
+FROM generate_series(1, 4) AS number;
+INSERT INTO g0001.postings VALUES
+    ('all', 0, '{4,1,2,3}', '{0.4,0.1,0.2,0.3}'), ('mine', 0, '{3,4}', '{3,4}'), ('yours', 0, '{2}', '{2}');
+INSERT INTO g0001.terms VALUES ('all', 4), ('mine', 2), ('yours', 1);
+"""
+
+
+@pytest.fixture
+def old_generation(fresh_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
+    """A database at migration 2 with one generation, in which one of two documents is restricted."""
+    with Database(fresh_url, tmp_path) as database:
+        with monkeypatch.context() as patched:
+            patched.setattr(module, "migrations", lambda: sql_files.migrations()[:2])
+            database.migrate()
+        with database.connect() as connection:
+            connection.execute(
+                "INSERT INTO pincite.generations (key, settings, embedder, dimension, statistics) "
+                """VALUES ('old', '{}', '{}', 3, '{"terms": 3, "chunks": 4}')"""
+            )
+            connection.execute(sql_files.fill(OLD_TABLES.read_text(), {"schema": "g0001", "dimension": 3}))
+            connection.execute(OLD_ROWS)
+        yield database
+
+
+def test_generations_of_an_older_version_become_as_new_ones_are(old_generation: Database) -> None:
+    def shape(schema: str) -> list[str]:
         columns = (
             "SELECT table_name, column_name, data_type, column_default, is_nullable FROM information_schema.columns "
             "WHERE table_schema = %(name)s"
         )
-        indexes = "SELECT tablename, replace(indexdef, %(name)s, '') FROM pg_indexes WHERE schemaname = %(name)s"
-        with database.connect() as connection:
-            found = [connection.execute(asked, {"name": schema}).fetchall() for asked in (columns, indexes)]
-        return sorted((*found[0], *found[1]), key=repr)
+        indexes = "SELECT tablename, indexdef FROM pg_indexes WHERE schemaname = %(name)s"
+        policies = (
+            "SELECT tablename, policyname, roles, cmd, qual, with_check FROM pg_policies WHERE schemaname = %(name)s"
+        )
+        with old_generation.connect() as connection:
+            found = [connection.execute(asked, {"name": schema}).fetchall() for asked in (columns, indexes, policies)]
+        return sorted(str(row).replace(schema, "") for rows in found for row in rows)
 
-    catalog = Catalog(database)
-    old = catalog.create_generation("old", {}, {}, 3, {}, {}).schema
-    with database.connect() as connection:
-        connection.execute(f"ALTER TABLE {old}.documents DROP COLUMN summary_method")
-        connection.execute(f"ALTER TABLE {old}.chunks DROP COLUMN context_method")
-        connection.execute(f"DROP INDEX {old}.documents_doc_id_idx")
-        connection.execute("DROP TABLE pincite.llm_replies, pincite.llm_batches")
-        connection.execute("DELETE FROM pincite.migrations WHERE number > 2")
-    database.migrate()
-    new = catalog.create_generation("new", {}, {}, 3, {}, {}).schema
-    assert [str(row).replace(old, "") for row in shape(old)] == [str(row).replace(new, "") for row in shape(new)]
+    old_generation.migrate()
+    new = Catalog(old_generation).create_generation("new", {}, {}, 3, {}, {}).schema
+    assert shape("g0001") == shape(new)
+
+
+def test_what_restricted_documents_say_leaves_the_statistics_of_all(old_generation: Database) -> None:
+    old_generation.migrate()
+    with old_generation.connect() as connection:
+        posted = connection.execute("SELECT term, groups, chunks, weights FROM g0001.postings ORDER BY 1, 2").fetchall()
+        counted = connection.execute("SELECT term, groups, documents FROM g0001.terms ORDER BY 1, 2").fetchall()
+        (statistics,) = connection.execute("SELECT statistics FROM pincite.generations").fetchone() or ()
+    near = pytest.approx
+    single = [
+        ("all", [], [1, 2], near([0.1, 0.2])),
+        ("all", ["hr"], [4, 3], near([0.4, 0.3])),
+        ("mine", ["hr"], [3, 4], near([3, 4])),
+        ("yours", [], [2], near([2])),
+    ]
+    assert posted == single
+    assert counted == [("all", [], 2), ("all", ["hr"], 2), ("mine", ["hr"], 2), ("yours", [], 1)]
+    assert statistics == {"terms": 4, "chunks": 4}
 
 
 def test_two_processes_migrate_at_once(fresh_url: str, tmp_path: Path) -> None:

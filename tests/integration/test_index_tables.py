@@ -369,9 +369,12 @@ def test_groups_change_and_nothing_else(index: IndexTables) -> None:
 
 
 def test_terms_are_frozen_whole(index: IndexTables) -> None:
-    index.freeze_terms({"red": 2, "їжак": 1})
-    index.freeze_terms({"red": 3})
-    assert rows(index, "SELECT term, documents FROM terms") == [("red", 3)]
+    index.freeze_terms({(): {"red": 2, "їжак": 1}})
+    index.freeze_terms({(): {"red": 3}, ("hr",): {"red": 1}})
+    assert rows(index, "SELECT term, groups, documents FROM terms ORDER BY documents") == [
+        ("red", ["hr"], 1),
+        ("red", [], 3),
+    ]
 
 
 def test_links_are_replaced_by_their_difference(index: IndexTables) -> None:

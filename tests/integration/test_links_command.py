@@ -223,12 +223,15 @@ def test_links_in_memory_lead_where_links_in_the_table_lead(indexed: Project) ->
     for link in stored:
         targets.setdefault(link.source_id, []).append(link)
     chunk_of = dict(indexed.rows("SELECT sentence_id, chunk_id FROM g0001.sentences"))
+    restricted = "SELECT sentence_id FROM g0001.sentences JOIN g0001.documents USING (doc_id) WHERE groups <> '{}'"
+    board = [name for (name,) in indexed.rows(restricted)]
     workspace = Workspace(locate(str(indexed.config)))
     try:
         with Searcher(workspace).reading() as (connection, index):
             vector = np.random.default_rng(1).normal(size=16).tolist()
             for filters in (Filters(), Filters(groups=("board",)), Filters({"uri": ("spring.md",)})):
-                asked = (sorted(chunk_of), 1, vector, filters, 0.0)
+                hidden = () if filters.groups else board
+                asked = (sorted(chunk_of.keys() - set(hidden)), 1, vector, filters, 0.0)
                 wanted = sorted(index.expanded(*asked), key=str)
                 assert (
                     sorted(SweptIndex(connection, index.generation, (), targets, chunk_of).expanded(*asked), key=str)

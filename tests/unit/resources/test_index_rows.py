@@ -59,12 +59,14 @@ def test_more_terms_than_sixteen_bits_count() -> None:
 def test_rows_of_postings_are_packed_by_term() -> None:
     made = documents([{"red": 2}, {"їжак": 1, "red": 1}])
     postings = postings_of(made, {"0.0": 7, "0.1": 8}, AVERAGE)
-    red, hedgehog = posting_rows(postings, 3)
-    assert (red[:2], hedgehog[:2]) == (("red", 3), ("їжак", 3))
-    assert red[2] == struct.pack(">iiiIii iiii", 36, 1, 0, 23, 2, 1, 4, 7, 4, 8)
-    assert hedgehog[3] == struct.pack(">iiiIii if", 28, 1, 0, 700, 1, 1, 4, postings["їжак"][1][0])
-    last = struct.pack(">hi", 4, 8) + "їжак".encode() + struct.pack(">ih", 2, 3) + hedgehog[2] + hedgehog[3]
-    assert b"".join(packed_rows(POSTING_TYPES, posting_rows(postings, 3))).endswith(red[3] + last + b"\xff\xff")
+    red, hedgehog = posting_rows(postings, 3, ("hr",))
+    assert (red[:3], hedgehog[:3]) == (("red", 3, ("hr",)), ("їжак", 3, ("hr",)))
+    assert red[3] == struct.pack(">iiiIii iiii", 36, 1, 0, 23, 2, 1, 4, 7, 4, 8)
+    assert hedgehog[4] == struct.pack(">iiiIii if", 28, 1, 0, 700, 1, 1, 4, postings["їжак"][1][0])
+    groups = struct.pack(">iiiIii i", 26, 1, 0, 25, 1, 1, 2) + b"hr"
+    last = struct.pack(">hi", 5, 8) + "їжак".encode() + struct.pack(">ih", 2, 3) + groups + hedgehog[3] + hedgehog[4]
+    rows = posting_rows(postings, 3, ("hr",))
+    assert b"".join(packed_rows(POSTING_TYPES, rows)).endswith(red[4] + last + b"\xff\xff")
 
 
 def test_an_array_may_be_empty() -> None:

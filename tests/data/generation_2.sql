@@ -1,0 +1,97 @@
+-- The tables of one generation as they were at migration 2.
+CREATE SCHEMA {schema};
+
+CREATE TABLE {schema}.documents (
+    doc_id text PRIMARY KEY,
+    bucket smallint NOT NULL,
+    source text NOT NULL,
+    uri text NOT NULL,
+    title text NOT NULL,
+    family text NOT NULL,
+    language text NOT NULL,
+    effective_date date,
+    version text,
+    groups text[] NOT NULL,
+    metadata jsonb NOT NULL,
+    pages integer,
+    summary text NOT NULL,
+    content_hash text NOT NULL,
+    stale boolean NOT NULL,
+    row_hash text NOT NULL
+);
+CREATE INDEX ON {schema}.documents (bucket);
+
+CREATE SEQUENCE {schema}.chunk_number AS integer;
+
+-- Rows stay whole in their page: to compress and part those over 2 KB would halve the speed of a load,
+-- and a scan of vectors would have to put them together again.
+
+CREATE TABLE {schema}.chunks (
+    number integer PRIMARY KEY,
+    chunk_id text NOT NULL UNIQUE,
+    doc_id text NOT NULL REFERENCES {schema}.documents ON DELETE CASCADE,
+    ordinal integer NOT NULL,
+    section_id text NOT NULL,
+    header_chain text[] NOT NULL,
+    block_types text[] NOT NULL,
+    text text NOT NULL,
+    overlap text NOT NULL,
+    context text NOT NULL,
+    page_start integer,
+    page_end integer,
+    boxes jsonb NOT NULL,
+    spans int4range[] NOT NULL,
+    tokens integer NOT NULL,
+    terms integer NOT NULL,
+    metadata jsonb NOT NULL,
+    previous_id text,
+    next_id text,
+    embedding vector({dimension}) NOT NULL
+) WITH (toast_tuple_target = 8160);
+CREATE INDEX ON {schema}.chunks (doc_id);
+
+CREATE TABLE {schema}.sentences (
+    sentence_id text PRIMARY KEY,
+    doc_id text NOT NULL REFERENCES {schema}.documents ON DELETE CASCADE,
+    ordinal integer NOT NULL,
+    chunk_id text NOT NULL,
+    text text NOT NULL,
+    source text NOT NULL,
+    page integer,
+    boxes jsonb NOT NULL,
+    confidence real NOT NULL,
+    start integer NOT NULL,
+    length integer NOT NULL,
+    paragraph_id text NOT NULL,
+    section_id text NOT NULL,
+    section_path text[] NOT NULL,
+    previous_id text,
+    next_id text,
+    embedding vector({dimension}) NOT NULL
+) WITH (toast_tuple_target = 8160);
+CREATE INDEX ON {schema}.sentences (doc_id);
+CREATE INDEX ON {schema}.sentences (chunk_id);
+
+-- RELATED_TO. Comes from vectors alone; may be dropped and rebuilt without the rest.
+CREATE TABLE {schema}.sentence_links (
+    source_id text NOT NULL,
+    target_id text NOT NULL,
+    similarity real NOT NULL,
+    PRIMARY KEY (source_id, target_id)
+);
+
+-- BM25 weights of a bucket's chunks, one row of arrays a term; the query brings the idf.
+CREATE TABLE {schema}.postings (
+    term text NOT NULL,
+    bucket smallint NOT NULL,
+    chunks integer[] NOT NULL,
+    weights real[] NOT NULL,
+    PRIMARY KEY (term, bucket)
+);
+CREATE INDEX ON {schema}.postings (bucket);
+
+-- Frozen corpus statistics of the lexical index; the average length stands in generations.statistics.
+CREATE TABLE {schema}.terms (
+    term text PRIMARY KEY,
+    documents integer NOT NULL
+);
