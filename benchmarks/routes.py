@@ -1,0 +1,210 @@
+"""Which route for which question: chunks against sentences, by class of question, and what `auto` is made of.
+
+    python benchmarks/routes.py [--sets ...] [--embedded FORM] [--keep DIR]
+
+Every set is indexed by the command itself with default settings, its questions are sorted into classes
+by pipelines/query/classes.py, and each is put to every route of ROUTES. A hit counts by one rule for all
+of them (benchmarks/datasets.py). The rules of benchmarks/route_figures.py are applied, and the exit code is 1
+where pipelines.query.classes.AUTO is not what they give; with fewer sets, or another form of the embedded
+sentences, nothing is decided. The first table, chunks / sentences, and the last are those of docs/sentences.md.
+
+`read 200`, `read 500` and `read 1000` are recall within so many tokens of hits in order, which is what a reader or a
+language model pays for; the best is read whatever its length. Gold of the library's facts is their text,
+though the file names pages too: any hit of a page would count else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.datasets import DATASETS, Dataset  # noqa: E402  (the path above finds it)
+from benchmarks.route_figures import DEFAULT, NO_LINKS, RIVAL, RULES, Answered, decisions  # noqa: E402
+from benchmarks.route_questions import LIBRARY_FACTS, tatqa  # noqa: E402
+from benchmarks.route_report import accuracy, decision_table, overview, route_tables  # noqa: E402
+from pipelines.ports import Filters  # noqa: E402
+from pipelines.query.classes import AUTO, question_class  # noqa: E402
+from pipelines.query.evaluate import asked  # noqa: E402
+from pipelines.query.judging import judge  # noqa: E402
+from pipelines.query.results import Hit  # noqa: E402
+from pipelines.query.retrieve import retrieve  # noqa: E402
+from pipelines.tokens import count_tokens  # noqa: E402
+from resources.evaluation import Examination, examination  # noqa: E402
+from resources.searching import Searcher  # noqa: E402
+from resources.settings_file import locate  # noqa: E402
+from resources.workspace import Workspace  # noqa: E402
+
+BUDGETS = (200, 500, 1000)
+RANKED = 20
+
+
+class Unlinked:
+    """An index whose sentences are RELATED_TO nothing."""
+
+    def __init__(self, index: Any) -> None:
+        self._index = index
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._index, name)
+
+    def expanded(self, *arguments: Any) -> list[Any]:
+        return [reached for reached in self._index.expanded(*arguments) if reached.edge != "related"]
+
+
+ROUTES: Mapping[str, tuple[str, bool]] = {
+    DEFAULT: ("hybrid", True),
+    "dense": ("dense", True),
+    RIVAL: ("sentence", True),
+    NO_LINKS: ("sentence", False),
+}
+"""(strategy, whether links are followed) by name."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A set as it is asked here; `index` names the folder, since several may ask one index."""
+
+    name: str
+    dataset: Dataset
+    index: str
+    preset: str = "auto"
+    decides: bool = True
+
+
+def cases(place: Path) -> list[Case]:
+    medicine = DATASETS["unlp-medicine"]
+    return [
+        Case("policies", DATASETS["policies"], "policies"),
+        Case("unlp-medicine", medicine, "unlp-medicine", "multilingual-small"),
+        Case("unlp-medicine, no options", replace(medicine, evaluation={}), "unlp-medicine", "multilingual-small",
+             decides=False),
+        Case("chunking-evaluation", DATASETS["chunking-evaluation"], "chunking-evaluation"),
+        Case("library", DATASETS["library"], "library"),
+        Case("library-facts", LIBRARY_FACTS, "library"),
+        Case("tatqa", tatqa(place / "tatqa"), "tatqa"),
+    ]  # fmt: skip
+
+
+NAMES = ("policies", "unlp-medicine", "chunking-evaluation", "library", "library-facts", "tatqa")
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def indexed(case: Case, place: Path, form: str | None) -> Path:
+    """The settings file of a case, after its index was brought up to date."""
+    folder = place / (f"{case.index}-{form}" if form else case.index)
+    folder.mkdir(parents=True, exist_ok=True)
+    shaping = case.dataset.settings(folder / "state", case.preset)
+    if form:
+        shaping["sentences"] = {"embedded": form}
+    file = folder / "pincite.yaml"
+    file.write_text(yaml.safe_dump(shaping), encoding="utf-8")
+    command = [sys.executable, "-m", "pincite.cli", "index", "--json", "--config", str(file)]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"indexing {case.name} ended with {done.returncode}: {done.stdout}")
+    return file
+
+
+# ---------------------------------------------------------------- asking
+
+
+def within(hits: Sequence[Hit], tokens: int) -> list[Hit]:
+    """The hits that are read: in order, up to the first that no longer fits; the best one in any case."""
+    read = list(accumulate(map(length, hits)))
+    return list(hits[: max(1, bisect_right(read, tokens))])
+
+
+def length(hit: Hit) -> int:
+    return count_tokens(f"{hit.passage.overlap}\n{hit.passage.text}")
+
+
+def scored(exam: Examination, number: int, hits: Sequence[Hit]) -> dict[str, float | None]:
+    mapped = exam.questions[number]
+    scores = dict(judge(mapped, hits, exam.corpus, 5).scores)
+    for budget in BUDGETS:
+        scores[f"read {budget}"] = judge(mapped, within(hits, budget), exam.corpus, 5).scores[f"recall@{RANKED}"]
+    return {**scores, "tokens": float(sum(map(length, hits[:5])))}
+
+
+def answered(case: Case, file: Path) -> Iterator[Answered]:
+    """Every question of a case that has gold, put to every route."""
+    golden = case.dataset.write_golden(file.parent / f"{case.name.replace(', ', '-').replace(' ', '-')}.jsonl")
+    workspace = Workspace(locate(config=str(file)))
+    try:
+        live = workspace.catalog.live()
+        assert live is not None, "an index that was just made is live"
+        exam, searcher = examination(workspace, golden, live), Searcher(workspace)
+        if exam.unmapped:
+            say(f"{case.name}: gold that could not be mapped: {exam.unmapped}")
+        filters = Filters(groups=tuple(case.dataset.evaluation.get("groups", ())))
+        options = case.dataset.evaluation.get("with_options", "none")
+        for number, mapped in enumerate(exam.questions):
+            found = {}
+            with searcher.reading() as (_, index):
+                tools = searcher.tools.of(index.generation.embedder)
+                for route, (strategy, linked) in ROUTES.items():
+                    one: Any = index if linked else Unlinked(index)
+                    hits = retrieve(asked(mapped, options), one, tools, workspace.settings.query, k=RANKED,
+                                    strategy=strategy, rerank=(), filters=filters).hits  # fmt: skip
+                    found[route] = scored(exam, number, hits)
+            text = mapped.question.question
+            yield Answered(case.name, mapped.question.id, text, question_class(text), found, case.decides)
+    finally:
+        workspace.close()
+
+
+# ---------------------------------------------------------------- the run
+
+
+def report(place: Path, sets: Sequence[str], form: str | None) -> int:
+    answers: list[Answered] = []
+    ready: dict[str, Path] = {}
+    for case in cases(place):
+        if case.name.split(",")[0] in sets:
+            if case.index not in ready:
+                ready[case.index] = indexed(case, place, form)
+            answers += answered(case, ready[case.index])
+            say(f"{case.name}: {sum(answer.dataset == case.name for answer in answers)} questions")
+    for block in (overview(answers), *route_tables(answers), accuracy(answers)):
+        print("\n".join(block), end="\n\n")
+    if form or set(sets) != set(NAMES):
+        return 0
+    made = decisions(answers)
+    print("\n".join([RULES, "", *decision_table(made)]))
+    wanted = {kind: one.strategy for kind, one in made.items()}
+    if wanted != dict(AUTO):
+        say(f"pipelines/query/classes.AUTO is {dict(AUTO)}, but the figures give {wanted}")
+        return 1
+    return 0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sets", nargs="+", choices=NAMES, default=list(NAMES))
+    forms = ("blended", "pooled", "header-chain", "bare")
+    parser.add_argument("--embedded", choices=forms, help="What of a sentence is searched, in indexes of their own.")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="Keep the indexes here, and use those that are here.")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="pincite-routes-") as folder:
+        place = options.keep.resolve() if options.keep else Path(folder)
+        sys.exit(report(place, options.sets, options.embedded))
+
+
+if __name__ == "__main__":
+    main()
