@@ -7,7 +7,7 @@ SOURCE ?= $(LIBRARY)
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install index test faults test-ui test-llm lint bench bench-parsing library clean
+.PHONY: help install index test faults test-ui test-llm lint bench bench-parsing results library clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -65,6 +65,9 @@ bench: $(STAMP)  ## Measure indexing against bare embedding of the same texts, a
 
 bench-parsing: $(STAMP)  ## Measure what the parsers find, and how fast, beside other parsers
 	$(BIN)/python benchmarks/parsing.py
+
+results: $(STAMP)  ## Measure every shared set beside the published figures; writes docs/results.md
+	$(BIN)/python benchmarks/results.py
 
 library: $(STAMP)  ## Rebuild the project's own documents from their sources
 	$(BIN)/python tests/data/build_library.py

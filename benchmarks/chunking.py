@@ -28,6 +28,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.chunking_data import Document, Question, documents_in, questions_in  # noqa: E402  (the path above finds it)
 from benchmarks.chunking_tables import TARGETS, table_scores  # noqa: E402
 from benchmarks.parsing_report import share, table  # noqa: E402
+from benchmarks.published import PUBLISHED as FIGURES  # noqa: E402
 from benchmarks.svg import Panel, curves  # noqa: E402
 from pipelines.indexing.embeddings import embedded_text  # noqa: E402
 from pipelines.indexing.overlap import calibrations, cosines_of, with_overlap, with_own_overlap  # noqa: E402
@@ -46,11 +47,9 @@ STRUCTURE, CLUSTER = "structure", "cluster"
 STRUCTURE_TARGETS = (50, 80, 100, 120, 130, 150, 170, 200, 250, 320, 400)
 OTHER_TARGETS = (50, 100, 200, 320)
 OVERLAP = 64
-PUBLISHED: Mapping[str, tuple[int, tuple[float, float, float, float]]] = {
-    "recursive 250/125": (250, (0.787, 0.049, 0.049, 0.219)),
-    "recursive 200": (200, (0.757, 0.065, 0.065, 0.312)),
-    "token 250/125": (250, (0.824, 0.036, 0.035, 0.114)),
-    "cluster 200": (200, (0.752, 0.072, 0.072, 0.336)),
+_SPANS = ("span_recall", "span_precision", "span_iou", "span_precision_omega")
+PUBLISHED: Mapping[str, tuple[int, tuple[float, ...]]] = {
+    row.name: (int(row.name.split()[1].partition("/")[0]), row.shares(_SPANS)) for row in FIGURES["chunking-evaluation"]
 }
 """Target tokens and the METRICS, means over five corpora, of which three are shared here."""
 SMALL, SMALL_RECALL = (80, 100, 120), 0.80

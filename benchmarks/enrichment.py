@@ -29,6 +29,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.datasets import DATASETS  # noqa: E402  (the path above finds it)
 from benchmarks.enrichment_data import ReadyMade, chunks_in  # noqa: E402
 from benchmarks.parsing_report import share, table  # noqa: E402
+from benchmarks.published import PUBLISHED  # noqa: E402
 from pincite.index import open_index  # noqa: E402
 from tests.llm_server import llm_server  # noqa: E402
 
@@ -43,21 +44,7 @@ READY_MADE = "ready-made summary"
 LONGEST_SUMMARY = 600
 """Characters: no ready-made summary is longer."""
 
-PUBLISHED: Mapping[str, Mapping[str, Sequence[float]]] = {
-    "summary-augmentation": {
-        "published, plain": (0.428, 0.659, 0.519, 0.737),
-        "published, with summaries": (0.453, 0.714, 0.555, 0.773),
-        "published, reranked by a large model": (0.437, 0.693, 0.536, 0.865),
-    },
-    "contextual-code": {
-        "published, plain, dense": (0.8092, 0.8715, 0.9006),
-        "published, generated contexts, dense": (0.8637, 0.9281, 0.9378),
-        "published, generated contexts, and lexical search over them": (0.8643, 0.9321, 0.9499),
-        "plain BM25": (0.622, 0.702, 0.799),
-    },
-}
-"""In the order of each set's columns: ../shared/data/README.md."""
-
+SUMMARY_METRICS = {"precision@3": "P@3", "recall@3": "R@3", "f1@3": "F1", "mrr@3": "MRR@3"}
 CODE_METRICS = {"gold_recall@5": "recall@5", "gold_recall@10": "recall@10", "gold_recall@20": "recall@20"}
 PAGE_METRICS = {
     "accuracy_doc": "document",
@@ -111,8 +98,8 @@ def summary_augmentation(place: Path) -> list[str]:
                 assert dataset.scores is not None
                 rows.append([mode, *map(share, dataset.scores(index.query, questions).values())])
             say(" ".join(rows[-1]))
-    head = ("summary-augmentation, hybrid", "P@3", "R@3", "F1", "MRR@3")
-    return table(head, rows + published(name))
+    head = ("summary-augmentation, hybrid", *SUMMARY_METRICS.values())
+    return table(head, rows + published(name, SUMMARY_METRICS))
 
 
 def require_all_given(methods: Mapping[str, int], ready: ReadyMade, count: int) -> None:
@@ -132,7 +119,7 @@ def contextual_code(place: Path) -> list[str]:
     settings = dataset.settings(place / "state", splitter="page")
     rows = list(evaluated(place, settings, golden, CODE_METRICS, ("hybrid", "dense", "lexical")))
     head = (name, "search", *CODE_METRICS.values())
-    return table(head, rows + [[label, "", *values] for label, *values in published(name)])
+    return table(head, rows + [[label, "", *values] for label, *values in published(name, CODE_METRICS)])
 
 
 def unlp_medicine(place: Path) -> list[str]:
@@ -163,8 +150,8 @@ def evaluated(
                 yield row
 
 
-def published(name: str) -> list[Row]:
-    return [[label, *map(share, values)] for label, values in PUBLISHED.get(name, {}).items()]
+def published(name: str, metrics: Mapping[str, str]) -> list[Row]:
+    return [[f"{row.kind}, {row.name}", *map(share, row.shares(metrics))] for row in PUBLISHED.get(name, ())]
 
 
 # ---------------------------------------------------------------- report

@@ -29,6 +29,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.datasets import DATASETS  # noqa: E402  (the path above finds it)
 from benchmarks.parsing_report import table  # noqa: E402
+from benchmarks.published import PUBLISHED  # noqa: E402
 from pincite.index import open_index  # noqa: E402
 from pipelines.query_settings import QuerySettings  # noqa: E402
 
@@ -77,28 +78,6 @@ CASES = (
     Case("chunking-evaluation", "auto"),
     Case("library", "auto"),
 )
-
-ELSEWHERE: Mapping[str, Mapping[str, Sequence[float | None]]] = {
-    "policies": {
-        "LangChain": (None, None, 66.2, 88.1, 92.0),
-        "LlamaIndex": (None, None, 65.2, 87.1, 90.5),
-        "unstructured and a script": (None, None, 65.2, 86.6, 91.0),
-        "CocoIndex": (None, None, 61.2, 84.1, 92.0),
-        "Haystack": (None, None, 57.7, 81.6, 87.1),
-    },
-    "unlp-medicine": {
-        "published, pages, 568M embedder (two domains)": (95.56, 84.64, 54.55, 75.76, None, 87.07),
-        "published, and a generated context a page (two domains)": (98.18, 88.68, 63.03, 89.29, None, 96.16),
-        "published, and a 568M cross-encoder (two domains)": (99.78, 95.35, 78.96, 95.23, None, 97.61),
-        "BM25 over pages, question and options": (79.1, 76.4, 66.5, 85.2, 89.0, 93.5),
-    },
-    "chunking-evaluation": {
-        "published, token 250/125 (five corpora)": (*[None] * 7, 82.4),
-        "published, recursive 250/125 (five corpora)": (*[None] * 7, 78.7),
-    },
-}
-"""What others reach, in percent, in the order of SHOWN: ../shared/peers.md (same files, the same English
-model, their own defaults) and ../shared/data/README.md."""
 
 
 def say(text: str) -> None:
@@ -167,8 +146,8 @@ def report(cases: Sequence[Case], place: Path, quick: bool) -> None:
             if name == SHIPPED:
                 aims += aimed(case, run)
         if case.dataset not in seen:
-            others = ELSEWHERE.get(case.dataset, {}).items()
-            rows += [[case.dataset, name, "", *map(percent, values)] for name, values in others]
+            for row in PUBLISHED.get(case.dataset, ()):
+                rows.append([case.dataset, f"{row.kind}, {row.name}", "", *map(percent, row.under(tuple(SHOWN)))])
             seen.add(case.dataset)
     print("\n".join(table(head, rows)))
     if aims:
