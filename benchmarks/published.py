@@ -1,0 +1,75 @@
+"""What others reach on the shared sets: ../shared/data/README.md and ../shared/peers.md. All of it in percent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+PAPER, PEER, BASELINE = "published", "peer", "baseline"
+"""Figures of a set's authors; of another system on the same files; of a plain method on the same files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The figures of one row, in percent, by metric as `pincite eval` names them, in the order of their source."""
+
+    kind: str
+    name: str
+    values: Mapping[str, float]
+
+    def under(self, metrics: Sequence[str]) -> tuple[float | None, ...]:
+        return tuple(self.values.get(metric) for metric in metrics)
+
+    def shares(self, metrics: Iterable[str]) -> tuple[float, ...]:
+        """As fractions of 1. Raises KeyError for a metric that the row has not."""
+        return tuple(round(self.values[metric] / 100, 4) for metric in metrics)
+
+
+def _rows(kind: str, metrics: str, rows: Mapping[str, Sequence[float]]) -> tuple[Figures, ...]:
+    return tuple(Figures(kind, name, dict(zip(metrics.split(), row, strict=True))) for name, row in rows.items())
+
+
+_PAGES = "accuracy_doc accuracy_page recall@1 recall@3 recall@5 recall@20"
+
+PUBLISHED: Mapping[str, tuple[Figures, ...]] = {
+    "policies": _rows(PEER, "recall@1 recall@5 recall@10", {
+        "LangChain": (66.2, 88.1, 92.0),
+        "LlamaIndex": (65.2, 87.1, 90.5),
+        "unstructured and a script": (65.2, 86.6, 91.0),
+        "CocoIndex": (61.2, 84.1, 92.0),
+        "Haystack": (57.7, 81.6, 87.1),
+    }),
+    "unlp-medicine": (
+        *_rows(PAPER, _PAGES, {
+            "pages, 568M embedder": (95.56, 84.64, 54.55, 71.11, 75.76, 87.07),
+            "and a generated context a page": (98.18, 88.68, 63.03, 85.25, 89.29, 96.16),
+            "and a 568M cross-encoder": (99.78, 95.35, 78.96, 93.49, 95.23, 97.61),
+            "a generated summary a document, 568M cross-encoder": (99.78, 94.70, 78.52, 91.54, 94.14, 96.96),
+        }),
+        *_rows(BASELINE, "accuracy_doc accuracy_page recall@1 recall@5 recall@10 recall@20", {
+            "BM25 over pages, question and options": (79.1, 76.4, 66.5, 85.2, 89.0, 93.5),
+            "BM25 over pages, question alone": (86.3, 75.2, 54.4, 78.7, 84.0, 90.5),
+        }),
+    ),
+    "chunking-evaluation": _rows(PAPER, "span_recall span_precision span_precision_omega span_iou", {
+        "recursive 250/125": (78.7, 4.9, 21.9, 4.9),
+        "recursive 200": (75.7, 6.5, 31.2, 6.5),
+        "token 250/125": (82.4, 3.6, 11.4, 3.5),
+        "cluster 200": (75.2, 7.2, 33.6, 7.2),
+    }),
+    "summary-augmentation": _rows(PAPER, "precision@3 recall@3 f1@3 mrr@3", {
+        "plain": (42.8, 65.9, 51.9, 73.7),
+        "with summaries": (45.3, 71.4, 55.5, 77.3),
+        "with summaries, reranked by a large model": (43.7, 69.3, 53.6, 86.5),
+    }),
+    "contextual-code": (
+        *_rows(PAPER, "gold_recall@5 gold_recall@10 gold_recall@20", {
+            "plain, dense": (80.92, 87.15, 90.06),
+            "generated contexts, dense": (86.37, 92.81, 93.78),
+            "generated contexts, and lexical search over them": (86.43, 93.21, 94.99),
+            "generated contexts, and a hosted reranker": (91.24, 94.79, 96.30),
+        }),
+        *_rows(BASELINE, "gold_recall@5 gold_recall@10 gold_recall@20", {"plain BM25": (62.2, 70.2, 79.9)}),
+    ),
+}  # fmt: skip
+"""By set. `unlp-medicine`: the published rows are of two domains, 461 questions, the baselines of this set."""

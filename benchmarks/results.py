@@ -1,0 +1,200 @@
+"""Every shared set under the fixed sub-matrix of benchmarks/results.yaml, beside the published figures.
+
+    python benchmarks/results.py [--sets policies unlp-medicine ...] [--quick] [--keep DIR] [--output DIR]
+
+Writes results.md, results.json and a picture a set, into docs/ when all sets were measured whole, else into the kept
+folder. Each set is one `pincite eval --matrix`; its indexes and finished runs stand in DIR (build/results), so
+that an interrupted command goes on where it was. --quick asks policies and unlp-medicine with the shipped settings
+only. A run that fails is named in its row, and the exit code is 3.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.datasets import DATASETS, Dataset  # noqa: E402  (the path above finds it)
+from benchmarks.enrichment_data import ReadyMade, chunks_in  # noqa: E402
+from benchmarks.machine import circumstances  # noqa: E402
+from benchmarks.results_page import Measured, Values, as_json, page, picture  # noqa: E402
+from pincite.index import open_index  # noqa: E402
+from pipelines.query.matrix import Run, matrix_from  # noqa: E402
+from resources import yaml_text  # noqa: E402
+from tests.llm_server import llm_server  # noqa: E402
+
+PLANS: Mapping[str, Any] = yaml_text.load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+SETS: Mapping[str, Values] = PLANS["sets"]
+QUICK = ("policies", "unlp-medicine")
+READY_MADE = "ready-made summary"
+SEED = 0
+SOME_FAILED = 3
+"""Exit code of `pincite eval --matrix` where some runs failed."""
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+# ---------------------------------------------------------------- one set
+
+
+def matrix_of(name: str, quick: bool = False) -> Values:
+    """The matrix of a set as `pincite eval --matrix` reads it; `quick` is its base run only."""
+    plan = copy.deepcopy(SETS[name])
+    known = {**copy.deepcopy(PLANS["axes"]), **plan.get("axes", {})}
+    tables = plan["tables"]
+    used = {axis for table in tables.values() for row in table["rows"] for axis in row}
+    if quick:
+        first = next(iter(tables))
+        tables = {first: {**tables[first], "rows": [{}]}}
+    axes = {axis: values for axis, values in known.items() if axis in used}
+    return {"settings": plan.get("settings", {}), "axes": axes, "tables": tables}
+
+
+def write_questions(dataset: Dataset, sample: int | None, file: Path) -> Path:
+    """All questions, also those that the documents do not answer, or as many as asked for, by a fixed seed."""
+    dataset.write_golden(file, unanswerable=True)
+    if sample:
+        lines = file.read_text(encoding="utf-8").splitlines()
+        chosen = sorted(random.Random(SEED).sample(range(len(lines)), sample))
+        file.write_text("".join(f"{lines[at]}\n" for at in chosen), encoding="utf-8")
+    return file
+
+
+@contextmanager
+def with_ready_made(matrix: Values, folder: Path) -> Iterator[Values]:
+    """The matrix with an address, where one of its values takes the ready-made summaries of the set."""
+    mode = matrix["axes"].get("enrichment", {}).get(READY_MADE)
+    if mode is None:
+        yield matrix
+        return
+    chunks = chunks_in(folder)
+    with llm_server() as server:
+        server.reply = ready = ReadyMade(chunks)
+        mode["llm"] = {"base_url": server.url, "model": "ready-made-summaries"}
+        yield matrix
+    if ready.given and len(ready.given) != len(chunks):
+        raise SystemExit(f"{len(ready.given)} ready-made summaries were given, for {len(chunks)} documents")
+
+
+def measured(name: str, place: Path, quick: bool) -> Measured:
+    """All runs of a set; its state and its results stand in `place`."""
+    place.mkdir(parents=True, exist_ok=True)
+    plan, dataset, started = SETS[name], DATASETS[name], time.perf_counter()
+    settings = dataset.settings(place / "state", plan["preset"], plan.get("splitter", "structure"))
+    config, file, experiments = place / "pincite.yaml", place / "matrix.json", place / "experiments"
+    config.write_text(yaml.safe_dump(settings), encoding="utf-8")
+    questions = write_questions(dataset, plan.get("sample"), place / "golden.jsonl")
+    with with_ready_made(matrix_of(name, quick), dataset.folder) as values:
+        file.write_text(json.dumps(values, ensure_ascii=False), encoding="utf-8")
+        result = evaluated(name, config, questions, file, experiments)
+    matrix = matrix_from(values, str(file), name)
+    if dataset.scores is not None:
+        result["runs"] = rescored(dataset, result["runs"], experiments / "state")
+    runs, failed = ({item["name"]: item for item in result[kind]} for kind in ("runs", "failed"))
+    why = {run: item["message"] for run, item in failed.items()}
+    asked = len(questions.read_text(encoding="utf-8").splitlines())
+    return Measured(name, plan, matrix, runs, why, result["resumed"], time.perf_counter() - started, asked)
+
+
+def evaluated(name: str, config: Path, questions: Path, matrix: Path, experiments: Path) -> dict[str, Any]:
+    """The JSON of `pincite eval --matrix`."""
+    command = [sys.executable, "-m", "pincite.cli", "eval", str(questions), "--json", "--config", str(config)]
+    command += ["--matrix", str(matrix), "--experiments", str(experiments)]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    if done.returncode not in (0, SOME_FAILED):
+        raise SystemExit(f"{name}: the matrix ended with {done.returncode}: {done.stdout}")
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+def rescored(dataset: Dataset, runs: Sequence[Mapping[str, Any]], state: Path) -> list[dict[str, Any]]:
+    """The runs with the scores of the set's own rule in place of the metrics of an evaluation."""
+    assert dataset.scores is not None
+    questions, scored = list(dataset.golden(dataset.folder)), []
+    with open_index(state) as index:
+        for run in runs:
+            asked = {name: run[name] for name in ("strategy", "rerank")}
+            generation = run["index"]["generation"]
+
+            def query(text: str, k: int, asked: Values = asked, generation: int = generation) -> dict[str, Any]:
+                return index.query(text, k, **asked, generation=generation)
+
+            scored.append({**run, "metrics": dataset.scores(query, questions), "ci95": {}})
+    return scored
+
+
+# ---------------------------------------------------------------- all sets
+
+
+def measure_all(names: Sequence[str], place: Path, quick: bool) -> list[Measured]:
+    """Set after set, with the time left as far as the runs before can tell."""
+    counts = {name: len(runs_of(name, quick)) for name in names}
+    total, started, made = sum(counts.values()), time.perf_counter(), []
+    for at, name in enumerate(names):
+        gone, done = time.perf_counter() - started, sum(counts[each] for each in names[:at])
+        left = f", about {gone / done * (total - done) / 60:.0f} min left" if done else ""
+        say(f"set {at + 1} of {len(names)}: {name}, {counts[name]} of {total} runs{left}")
+        made.append(measured(name, place / name, quick))
+        say(f"{name}: {made[-1].seconds:.0f} s, {made[-1].resumed} runs were finished before")
+    return made
+
+
+def runs_of(name: str, quick: bool = False) -> Mapping[str, Run]:
+    return matrix_from(matrix_of(name, quick), f"benchmarks/results.yaml, {name}", name).runs
+
+
+def write(sets: Sequence[Measured], about: Mapping[str, str], output: Path) -> Path:
+    output.mkdir(parents=True, exist_ok=True)
+    for one in sets:
+        if drawn := picture(one):
+            (output / one.picture).write_text(drawn, encoding="utf-8")
+    machine = json.dumps(as_json(sets, about), indent=1, ensure_ascii=False, sort_keys=True)
+    (output / "results.json").write_text(machine + "\n", encoding="utf-8")
+    made = output / "results.md"
+    made.write_text(page(sets, about), encoding="utf-8")
+    return made
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sets", nargs="+", choices=tuple(SETS), help="All by default.")
+    parser.add_argument("--quick", action="store_true", help="The shipped settings only.")
+    parser.add_argument("--keep", type=Path, metavar="DIR", default=ROOT / "build" / "results",
+                        help="Where indexes and finished runs are kept.")  # fmt: skip
+    parser.add_argument("--output", type=Path, metavar="DIR", help="Where the page is written.")
+    options = parser.parse_args()
+    names, keep = options.sets or (QUICK if options.quick else tuple(SETS)), options.keep.resolve()
+    absent = [name for name in names if not DATASETS[name].folder.is_dir()]
+    if absent:
+        parser.error(f"{', '.join(absent)}: not in {DATASETS[absent[0]].folder.parent}; leave them out with --sets")
+    whole = not options.quick and set(names) == set(SETS)
+    started = time.perf_counter()
+    sets = measure_all(names, keep, options.quick)
+    about = circumstances(ROOT, time.perf_counter() - started, {SETS[name]["preset"] for name in names})
+    say(f"written: {write(sets, about, options.output or (ROOT / 'docs' if whole else keep))}")
+    failed = [f"{one.name}: {run}: {why}" for one in sets for run, why in one.failed.items()]
+    for line in failed:
+        say(f"failed: {line}")
+    return SOME_FAILED if failed else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("interrupted; the same command goes on after the runs that are finished")

@@ -1,0 +1,243 @@
+"""The page of results: of each set its tables, what its first run is beside the published figures, and a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.parsing_report import table as aligned
+from benchmarks.published import BASELINE, PAPER, PEER, PUBLISHED, Figures
+from pipelines.query.matrix import BASE, Matrix, Run, Table
+from resources.plots import Bars, figure
+
+Values = dict[str, Any]
+Scored = Mapping[str, Any]
+"""A run as `pincite eval` gives it, its metrics fractions of 1."""
+
+OURS = "ours"
+KINDS = {PAPER: "published", PEER: "another system", BASELINE: "baseline"}
+NONE = "–"
+NOT_BETTER = frozenset({"header_only@1"})
+"""Metrics of which neither more nor less is better."""
+
+HEAD = """# Results
+
+Written by `make results` (benchmarks/results.py): every shared set under one fixed sub-matrix
+(benchmarks/results.yaml: no setting of it needs a large model), and the figures of others (benchmarks/published.py):
+`published` are those of a set's authors, `another system` and `baseline` were measured on the same files at another
+time. All in percent. In the first table of a set brackets hold 95 % bootstrap intervals over its questions; the best
+of a column is bold, ours or not. Unless a row says otherwise it is the shipped settings: structural chunks,
+extractive summary and context, hybrid search, no reranker. docs/evaluation.md says what each metric is. All scores,
+with their intervals, are in results.json."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A set with its plan (its element of `sets` in results.yaml): `runs` that have scores and why others `failed`, by
+    name; `resumed` of them were finished by an earlier command. `asked` counts the questions, with or without gold."""
+
+    name: str
+    plan: Mapping[str, Any]
+    matrix: Matrix
+    runs: Mapping[str, Scored]
+    failed: Mapping[str, str]
+    resumed: int
+    seconds: float
+    asked: int
+
+    @property
+    def picture(self) -> str:
+        return f"results-{self.name}.svg"
+
+    @property
+    def published(self) -> Sequence[Figures]:
+        return PUBLISHED.get(self.name, ())
+
+    def metrics(self, table: Table) -> list[str]:
+        """Those of a table that some run of it has; where none is, the set is scored by its own rule: all of that."""
+        have = [self.runs[name]["metrics"] for name in table.runs if name in self.runs]
+        known = list(dict.fromkeys(name for scores in have for name, value in scores.items() if value is not None))
+        return [name for name in table.metrics if name in known] or known
+
+    def nearest(self) -> Iterator[tuple[Run, Figures]]:
+        """Published figures and the run of ours that is like them, where it has scores."""
+        base, others = self.matrix.runs.get(BASE), {row.name: row for row in self.published}
+        for name, choice in self.plan.get("beside", {}).items() if base else ():
+            wanted = {**base.choice, **choice}
+            for run in self.matrix.runs.values():
+                if run.choice == wanted and run.name in self.runs:
+                    yield run, others[name]
+
+
+def page(sets: Sequence[Measured], about: Mapping[str, str]) -> str:
+    """The whole page in Markdown; `about` is where and with what it was made."""
+    made = [f"- {name}: {value}" for name, value in about.items()]
+    resumed = sum(one.resumed for one in sets)
+    if resumed:
+        total = sum(len(one.matrix.runs) for one in sets)
+        made.append(f"- {resumed} of {total} runs were finished by an earlier, interrupted command")
+    return "\n\n".join([HEAD, "\n".join(made), *map(section, sets)]) + "\n"
+
+
+def section(one: Measured) -> str:
+    first, *rest = one.matrix.tables
+    parts = [f"## {one.name}", str(one.plan["apart"]).strip(), *([] if one.published else [f"### {first.name}"])]
+    parts += [f"{caption(one, first)}\n\n{table(one, first, one.published, intervals=True)}"]
+    parts += [" ".join(told(one))] if one.published else []
+    parts += [f"### {each.name}\n\n{caption(one, each)}\n\n{table(one, each)}" for each in rest]
+    parts += [f"![{one.name}: {one.plan['plot']}]({one.picture})"] if panels(one) else []
+    return "\n\n".join(part for part in parts if part)
+
+
+# ---------------------------------------------------------------- tables
+
+
+def caption(one: Measured, table: Table) -> str:
+    """What all rows of a table share, and gold that was not found."""
+    have = [one.runs[name] for name in table.runs if name in one.runs]
+    counts = sorted({run["n"] for run in have})
+    lost = max((run["unmapped"] for run in have), default=0)
+    sample = [f"a sample of {one.plan['sample']} by a fixed seed"] if one.plan.get("sample") else []
+    fixed = [f"{axis} {value}" for axis, value in table.fixed.items() if axis not in ("answering", "support")]
+    without = one.asked - max(counts, default=0) if "declined_unanswerable" in one.metrics(table) else 0
+    said = [f"{' or '.join(map(str, counts))} questions with gold", *sample]
+    said += [f"{without} that the documents do not answer"] if without else []
+    said += [", ".join(fixed)] if fixed else []
+    return "; ".join([*said, *([f"{lost} gold places were not found"] if lost else [])]) + "."
+
+
+def table(one: Measured, table: Table, others: Sequence[Figures] = (), intervals: bool = False) -> str:
+    """Our rows, and after them those of others, told apart by the first column."""
+    metrics = one.metrics(table)
+    best = {metric: _best(one, table, others, metric) for metric in metrics}
+    rows = [
+        [OURS, label(table, one.matrix.runs[name]), *_cells(one, name, metrics, best, intervals)] for name in table.runs
+    ]
+    rows += [
+        [KINDS[row.kind], row.name, *(_marked(row.values.get(each), best[each]) for each in metrics)] for row in others
+    ]
+    head = ["", ", ".join(table.axes) or "settings", *metrics]
+    if not others:
+        head, rows = head[1:], [row[1:] for row in rows]
+    return "\n".join(aligned(head, rows))
+
+
+def label(table: Table, run: Run) -> str:
+    return ", ".join(run.choice[axis] for axis in table.axes) or "as shipped"
+
+
+def percent(run: Scored, metric: str) -> float | None:
+    value = run["metrics"].get(metric)
+    return None if value is None else 100 * value
+
+
+def _cells(
+    one: Measured, name: str, metrics: Sequence[str], best: Mapping[str, str | None], intervals: bool
+) -> Iterator[str]:
+    """The numbers of one of our rows, or why there are none."""
+    if name not in one.runs:
+        yield f"failed: {' '.join(one.failed.get(name, 'not made').split())}"
+        return
+    run = one.runs[name]
+    for metric in metrics:
+        shown, bounds = _marked(percent(run, metric), best[metric]), run["ci95"].get(metric)
+        yield f"{shown} ({100 * bounds[0]:.1f}–{100 * bounds[1]:.1f})" if intervals and bounds else shown
+
+
+def _best(one: Measured, table: Table, others: Sequence[Figures], metric: str) -> str | None:
+    """The best value as it is shown, so that what looks alike is marked alike; none of a single row."""
+    values = [percent(one.runs[name], metric) for name in table.runs if name in one.runs]
+    known = [value for value in [*values, *(row.values.get(metric) for row in others)] if value is not None]
+    return None if len(known) < 2 or metric in NOT_BETTER else f"{max(known):.1f}"
+
+
+def _marked(value: float | None, best: str | None) -> str:
+    if value is None:
+        return NONE
+    shown = f"{value:.1f}"
+    return f"**{shown}**" if shown == best else shown
+
+
+# ---------------------------------------------------------------- sentences
+
+
+def told(one: Measured) -> Iterator[str]:
+    """Where the first run stands beside the best figure of others, and each run beside the one like it."""
+    first = one.matrix.tables[0]
+    base, metrics = one.runs.get(BASE), one.metrics(first)
+    if base:
+        rivals = {
+            metric: max(values)
+            for metric in metrics
+            if (values := [row.values[metric] for row in one.published if metric in row.values])
+        }
+        yield f"{_named(one, BASE)} beside the best figure of others in each column: {_stands(base, rivals)}."
+    for run, other in one.nearest():
+        values = {metric: other.values[metric] for metric in metrics if metric in other.values}
+        stands = _stands(one.runs[run.name], values)
+        yield f"{_named(one, run.name)} beside {KINDS[other.kind]} `{other.name}`: {stands}."
+
+
+def _named(one: Measured, name: str) -> str:
+    return f"`{label(one.matrix.tables[0], one.matrix.runs[name])}`"
+
+
+def _stands(run: Scored, others: Mapping[str, float]) -> str:
+    """Above, below, or so near that the other figure lies within the interval of ours; differences in points."""
+    found: dict[str, list[str]] = {"above in": [], "below in": [], "within the interval of ours in": []}
+    for metric, other in others.items():
+        value, bounds = percent(run, metric), run["ci95"].get(metric)
+        if value is None:
+            continue
+        near = bounds and 100 * bounds[0] <= other <= 100 * bounds[1]
+        where = "within the interval of ours in" if near else "above in" if value > other else "below in"
+        found[where].append(f"{metric} ({value - other:+.1f})")
+    return "; ".join(f"{where} {', '.join(some)}" for where, some in found.items() if some)
+
+
+# ---------------------------------------------------------------- picture and machine-readable file
+
+
+def picture(one: Measured) -> str | None:
+    drawn = panels(one)
+    return figure(drawn, f"{one.name}: {one.plan['plot']}, percent", across=1) if drawn else None
+
+
+def panels(one: Measured) -> list[Bars]:
+    """A panel for each table that has the metric: the values of its first axis beside each other, a colour for each
+    combination of the others."""
+    metric = one.plan["plot"]
+    tables = [each for each in one.matrix.tables if metric in one.metrics(each) and each.axes]
+    apart = tables[1:] if one.published else tables
+    return [_bars(one, each, metric) for each in apart]
+
+
+def _bars(one: Measured, table: Table, metric: str) -> Bars:
+    first, *others = table.axes
+    runs = [one.matrix.runs[name] for name in table.runs if name in one.runs]
+    groups = list(dict.fromkeys(run.choice[first] for run in runs))
+    by_place = {(", ".join(run.choice[axis] for axis in others), run.choice[first]): one.runs[run.name] for run in runs}
+    rows = {
+        rest: [by_place.get((rest, group)) for group in groups] for rest in dict.fromkeys(rest for rest, _ in by_place)
+    }
+    values = {rest or "as shipped": [run and run["metrics"].get(metric) for run in row] for rest, row in rows.items()}
+    intervals = {rest or "as shipped": [run and run["ci95"].get(metric) for run in row] for rest, row in rows.items()}
+    return Bars(table.name, groups, values, intervals)
+
+
+def as_json(sets: Sequence[Measured], about: Mapping[str, str]) -> Values:
+    """All scores with their intervals as fractions of 1, the figures of others in percent."""
+    return {"about": dict(about), "sets": {one.name: _set_json(one) for one in sets}}
+
+
+def _set_json(one: Measured) -> Values:
+    keys = ("choice", "n", "unmapped", "strategy", "rerank", "metrics", "ci95", "diagnosis")
+    return {
+        "runs": {name: {key: run[key] for key in keys} for name, run in one.runs.items()},
+        "failed": dict(one.failed),
+        "tables": {each.name: list(each.runs) for each in one.matrix.tables},
+        "others": [{"kind": row.kind, "name": row.name, "percent": dict(row.values)} for row in one.published],
+        "seconds": round(one.seconds),
+        "seconds_per_query": {name: run["seconds_per_query"] for name, run in one.runs.items()},
+    }
