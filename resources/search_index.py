@@ -105,8 +105,8 @@ class PostgresSearchIndex(SentenceSearch):
         everything = self._all_match(filters)
         if not everything and self._few_match(filters, k):
             return _candidates(self._rows(self._named("best_among_matching"), parameters))
-        best, depth = self._named("best_by_terms"), k + 1 if everything else WALK_WIDTH * k
-        found = self._rows(best, {**parameters, "depth": depth})
+        best = self._named("best_of_all_by_terms" if everything else "best_by_terms")
+        found = self._rows(best, {**parameters, "depth": k + 1 if everything else WALK_WIDTH * k})
         if not _complete(found, k):
             found = self._rows(best, {**parameters, "depth": None})
         return _candidates(found)

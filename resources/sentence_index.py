@@ -37,7 +37,8 @@ class SentenceSearch(GenerationSearch):
         parameters = self._parameters(filters, vector=self._checked(vector), k=k, least_confidence=least)
         if self._few_sentences(max(EXACT_SENTENCES, k), filters, least):
             return _found(self._rows(self._named("nearest_sentences_exactly"), parameters))
-        everything = self._all_match(filters) and not least
+        # Few sentences, if any, are of little confidence: no filter that a walk must be wide for.
+        everything = self._all_match(filters)
         self.tune(least_ef_search=EF_SEARCH_WIDTH * k)
         wide = k if everything else WALK_WIDTH * k
         rows = self._rows(self._named("nearest_sentences"), {**parameters, "wide": wide})

@@ -11,6 +11,7 @@ from pipelines.ports import Vectors
 from pipelines.records import Chunk
 
 VERSION = 1
+LEAST_MEAN = 1e-3
 UNIT = 0.01
 """How far from 1 the length of a vector may be."""
 
@@ -45,8 +46,12 @@ def blended_key(sentence: str, chunk: str) -> str:
 
 
 def blended(sentences: Vectors, chunks: Vectors) -> Vectors:
-    """Unit means of each sentence's vector and its chunk's, both of shape (n, d)."""
-    return unit(sentences + chunks)
+    """Unit means of each sentence's vector and its chunk's, both of shape (n, d); where they are opposite and leave
+    nothing, the sentence's alone."""
+    mixed = sentences + chunks
+    nothing = np.linalg.norm(mixed, axis=1) < LEAST_MEAN
+    mixed[nothing] = sentences[nothing]
+    return unit(mixed)
 
 
 def unit(vectors: Vectors) -> Vectors:

@@ -5,7 +5,8 @@ CREATE FUNCTION asker_groups() RETURNS text[] LANGUAGE sql STABLE PARALLEL SAFE 
 $$ SELECT coalesce(nullif(current_setting('pincite.groups', true), ''), '{}')::text[] $$;
 GRANT USAGE ON SCHEMA pincite TO pincite_query;
 
--- Forced: the owner reads and writes by a policy of its own, not by being the owner.
+-- Forced: the owner reads and writes by a policy of its own, not by being the owner. Rows are looked up one by one, for
+-- which EXISTS will not do: the planner would read all documents first, for every statement.
 CREATE FUNCTION protect(made text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     own constant text := '(groups = ''{}'' OR groups && (SELECT pincite.asker_groups()))';
@@ -16,11 +17,11 @@ BEGIN
         SELECT * FROM (VALUES
             ('documents', own),
             ('postings', own),
-            ('terms', own || ' AND EXISTS (SELECT FROM %1$I.postings AS p WHERE p.term = terms.term)'),
-            ('chunks', 'EXISTS (SELECT FROM %1$I.documents AS d WHERE d.doc_id = chunks.doc_id)'),
-            ('sentences', 'EXISTS (SELECT FROM %1$I.documents AS d WHERE d.doc_id = sentences.doc_id)'),
-            ('sentence_links', 'EXISTS (SELECT FROM %1$I.sentences AS s WHERE s.sentence_id = source_id)'
-                ' AND EXISTS (SELECT FROM %1$I.sentences AS s WHERE s.sentence_id = target_id)')
+            ('terms', own || ' AND (SELECT true FROM %1$I.postings AS p WHERE p.term = terms.term LIMIT 1)'),
+            ('chunks', '(SELECT true FROM %1$I.documents AS d WHERE d.doc_id = chunks.doc_id)'),
+            ('sentences', '(SELECT true FROM %1$I.documents AS d WHERE d.doc_id = sentences.doc_id)'),
+            ('sentence_links', '(SELECT true FROM %1$I.sentences AS s WHERE s.sentence_id = source_id)'
+                ' AND (SELECT true FROM %1$I.sentences AS s WHERE s.sentence_id = target_id)')
         ) AS rules (kept, seen)
     LOOP
         EXECUTE format('ALTER TABLE %I.%I ENABLE ROW LEVEL SECURITY', made, rule.kept);

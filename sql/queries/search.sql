@@ -145,16 +145,24 @@ WITH anchor AS MATERIALIZED (
     FROM {schema}.sentences WHERE sentence_id = ANY (%(anchors)s::text[])
 ), edge AS (
     SELECT own.sentence_id, 'anchor' AS name, anchor.sentence_id AS via, 0 AS steps, NULL::real AS similarity
-    FROM anchor JOIN {schema}.sentences AS own USING (paragraph_id, chunk_id)
+    FROM anchor CROSS JOIN LATERAL (
+        SELECT sentence_id FROM {schema}.sentences AS mate
+        WHERE mate.paragraph_id = anchor.paragraph_id AND mate.chunk_id = anchor.chunk_id OFFSET 0
+    ) AS own
     UNION ALL
     SELECT near.sentence_id, CASE WHEN near.ordinal > anchor.ordinal THEN 'next' ELSE 'previous' END,
            anchor.sentence_id, abs(near.ordinal - anchor.ordinal), NULL
-    FROM anchor JOIN {schema}.sentences AS near ON near.doc_id = anchor.doc_id
-        AND near.ordinal BETWEEN anchor.ordinal - %(steps)s AND anchor.ordinal + %(steps)s
-    WHERE near.ordinal <> anchor.ordinal
+    FROM anchor CROSS JOIN LATERAL (
+        SELECT sentence_id, ordinal FROM {schema}.sentences AS other
+        WHERE other.doc_id = anchor.doc_id AND other.ordinal <> anchor.ordinal
+            AND other.ordinal BETWEEN anchor.ordinal - %(steps)s AND anchor.ordinal + %(steps)s OFFSET 0
+    ) AS near
     UNION ALL
     SELECT link.target_id, 'related', anchor.sentence_id, 0, link.similarity
-    FROM anchor JOIN {schema}.sentence_links AS link ON link.source_id = anchor.sentence_id
+    FROM anchor CROSS JOIN LATERAL (
+        SELECT target_id, similarity FROM {schema}.sentence_links AS own
+        WHERE own.source_id = anchor.sentence_id OFFSET 0
+    ) AS link
 )
 SELECT {sentence_columns}, 1 - ({sentence_distance}), edge.name, edge.via, edge.steps, edge.similarity
 FROM edge
@@ -214,6 +222,32 @@ JOIN {schema}.chunks AS c USING (number)
 JOIN {schema}.documents AS d USING (doc_id)
 WHERE {filter}
 ORDER BY ranked.score DESC, c.chunk_id
+LIMIT %(k)s;
+
+-- name: best_of_all_by_terms
+-- The same where every chunk matches: only the best are looked up.
+WITH {scored}, ranked AS MATERIALIZED (
+    SELECT best.number, best.score, best.place
+    FROM held
+    CROSS JOIN LATERAL (
+        SELECT number, score, row_number() OVER () AS place FROM (
+            SELECT number, sum(idf * weight) AS score
+            FROM (
+                SELECT asked.idf, unnest(stored.chunks) AS number, unnest(stored.weights) AS weight
+                FROM asked JOIN {schema}.postings AS stored ON stored.term = asked.term AND stored.bucket = held.bucket
+            ) AS posted
+            GROUP BY number
+            ORDER BY score DESC
+            LIMIT %(depth)s::bigint
+        ) AS sorted
+    ) AS best
+), top AS MATERIALIZED (
+    SELECT number, score FROM ranked ORDER BY score DESC FETCH FIRST %(k)s ROWS WITH TIES
+)
+SELECT c.chunk_id, top.score,
+       coalesce((SELECT max(score) FROM ranked WHERE place = %(depth)s::bigint), 0) AS unseen
+FROM top JOIN {schema}.chunks AS c USING (number)
+ORDER BY top.score DESC, c.chunk_id
 LIMIT %(k)s;
 
 -- name: best_among_matching

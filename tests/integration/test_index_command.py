@@ -37,7 +37,8 @@ HIT = {
 }  # fmt: skip
 METRICS = {
     "accuracy_doc", "accuracy_page", "recall@1", "recall@3", "recall@5", "recall@10", "recall@20", "gold_recall@1",
-    "gold_recall@3", "gold_recall@5", "gold_recall@10", "gold_recall@20", "precision@3", "table_precision@3", "header_only@1", "mrr", "ndcg@10",
+    "gold_recall@3", "gold_recall@5", "gold_recall@10", "gold_recall@20", "precision@3", "table_precision@3",
+    "header_only@1", "mrr", "ndcg@10",
     "span_recall", "span_precision", "span_iou", "span_precision_omega",
 }  # fmt: skip
 MINUTES = "The council adopted the budget of the observatory. Members approved the telescope repairs.\n"

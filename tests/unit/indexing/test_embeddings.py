@@ -48,3 +48,8 @@ def test_windows_are_even_and_cover_all(length: int, size: int, count: int) -> N
     sizes = [end - start for start, end in made]
     assert max(sizes) <= size
     assert max(sizes) - min(sizes) <= 1
+
+
+def test_opposite_vectors_leave_the_sentence_s_own() -> None:
+    sentences = np.array([[1.0, 0.0], [0.0, 1.0]], dtype=np.float32)
+    assert np.array_equal(blended(sentences, -sentences), sentences)
