@@ -103,12 +103,16 @@ class PostgresSearchIndex(SentenceSearch):
             k=k,
         )
         everything = self._all_match(filters)
-        if not everything and self._few_match(filters, k):
-            return _candidates(self._rows(self._named("best_among_matching"), parameters))
-        best = self._named("best_of_all_by_terms" if everything else "best_by_terms")
-        found = self._rows(best, {**parameters, "depth": k + 1 if everything else WALK_WIDTH * k})
-        if not _complete(found, k):
-            found = self._rows(best, {**parameters, "depth": None})
+        few = not everything and self._few_match(filters, k)
+        self._rows(query("search", "sort"), {"sort": "off"})
+        if few:
+            found = self._rows(self._named("best_among_matching"), parameters)
+        else:
+            best = self._named("best_of_all_by_terms" if everything else "best_by_terms")
+            found = self._rows(best, {**parameters, "depth": k + 1 if everything else WALK_WIDTH * k})
+            if not _complete(found, k):
+                found = self._rows(best, {**parameters, "depth": None})
+        self._rows(query("search", "sort"), {"sort": "on"})
         return _candidates(found)
 
     # ------------------------------------------------------------ passages
