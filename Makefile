@@ -43,7 +43,7 @@ test: $(STAMP) lint  ## Lint, types, layers and every test
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 faults: $(STAMP)  ## Kill, stop and starve runs at every named point
-	$(BIN)/python -m pytest tests/faults -m faults
+	$(BIN)/python -m pytest -m faults
 
 test-ui: $(STAMP)  ## Use the UI in Debian's chromium: lineage, metadata, checks, a backfill
 	@command -v chromium >/dev/null || { echo 'the UI is tested in chromium: apt-get install chromium, then again'; exit 1; }

@@ -264,6 +264,7 @@ def test_a_matrix_needs_no_index_of_the_users_and_starts_a_database_of_its_own(f
     assert sorted(entry.name for entry in fresh.project.state.iterdir()) == ["experiments"]
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupted_matrix_goes_on_where_it_was(
     fresh: Bench, endpoint: EmbeddingServer, end: signal.Signals, done: Done
