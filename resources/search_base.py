@@ -88,7 +88,7 @@ def filter_parameters(filters: Filters, metadata_keys: Sequence[str] = ()) -> di
 
 # ---------------------------------------------------------------- statements
 
-FRAGMENTS = ("scored", "sentence_columns", "sentence_matching", "matching", "filter")
+FRAGMENTS = ("scored", "ranked", "sentence_columns", "sentence_matching", "matching", "filter")
 """Parts of statements by name, each of which may hold those after it."""
 DISTANCES = ("distance", "sentence_distance")
 """Parts that are other ones for vectors of half precision."""

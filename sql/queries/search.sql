@@ -200,10 +200,9 @@ asked AS MATERIALIZED (
     SELECT DISTINCT stored.bucket FROM asked JOIN {schema}.postings AS stored USING (term)
 )
 
--- name: best_by_terms
--- The best `depth` of every bucket, of which the best k that match; `unseen` is the most that another
--- chunk can score.
-WITH {scored}, ranked AS MATERIALIZED (
+-- name: ranked
+-- The best `depth` of every bucket, each with its place there.
+ranked AS MATERIALIZED (
     SELECT best.number, best.score, best.place
     FROM held
     CROSS JOIN LATERAL (
@@ -218,8 +217,12 @@ WITH {scored}, ranked AS MATERIALIZED (
             LIMIT %(depth)s::bigint
         ) AS sorted
     ) AS best
-    ORDER BY best.score DESC
 )
+
+-- name: best_by_terms
+-- The best `depth` of every bucket, of which the best k that match; `unseen` is the most that another
+-- chunk can score.
+WITH {scored}, {ranked}
 SELECT c.chunk_id, ranked.score,
        coalesce((SELECT max(score) FROM ranked WHERE place = %(depth)s::bigint), 0) AS unseen
 FROM ranked
@@ -231,22 +234,7 @@ LIMIT %(k)s;
 
 -- name: best_of_all_by_terms
 -- The same where every chunk matches: only the best are looked up.
-WITH {scored}, ranked AS MATERIALIZED (
-    SELECT best.number, best.score, best.place
-    FROM held
-    CROSS JOIN LATERAL (
-        SELECT number, score, row_number() OVER () AS place FROM (
-            SELECT number, sum(idf * weight) AS score
-            FROM (
-                SELECT asked.idf, unnest(stored.chunks) AS number, unnest(stored.weights) AS weight
-                FROM asked JOIN {schema}.postings AS stored ON stored.term = asked.term AND stored.bucket = held.bucket
-            ) AS posted
-            GROUP BY number
-            ORDER BY score DESC
-            LIMIT %(depth)s::bigint
-        ) AS sorted
-    ) AS best
-), top AS MATERIALIZED (
+WITH {scored}, {ranked}, top AS MATERIALIZED (
     SELECT number, score FROM ranked ORDER BY score DESC FETCH FIRST %(k)s ROWS WITH TIES
 )
 SELECT c.chunk_id, top.score,
