@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import date
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import ModelError, UsageError
-from pipelines.ports import Filters
+from pipelines.ports import Filters, Passage
+from pipelines.records import Box
 from resources.catalog import schema_name
 from resources.sql_files import fill, query, statements
 
@@ -39,6 +40,8 @@ _COLUMNS = {
     "section": "sections",
 }
 _KEY_VALUE = "kv."
+_COLUMN_OF: Mapping[str, tuple[str, ...]] = {"spans": ("starts", "ends"), "reached": ()}
+_PASSAGE_COLUMNS = [name for field in fields(Passage) for name in _COLUMN_OF.get(field.name, (field.name,))]
 
 
 # ---------------------------------------------------------------- filters
@@ -184,3 +187,21 @@ class GenerationSearch:
         if not all(map(math.isfinite, vector)) or not any(vector):
             raise ModelError("the question's vector is zero or not finite", "bad_vector")
         return str(list(map(float, vector)))
+
+    # ------------------------------------------------------------ passages
+
+    def passages(self, chunk_ids: Sequence[str], filters: Filters) -> dict[str, Passage]:
+        """Passages by id; an id alone opens nothing."""
+        self.ask_for(filters.groups)
+        rows = self._rows(self._named("passages"), {"chunk_ids": storable(chunk_ids)})
+        return {row[0]: _passage(row) for row in rows}
+
+
+def _passage(row: tuple[Any, ...]) -> Passage:
+    """A row of the statement `passages`, whose columns stand in the order of the record's fields."""
+    values = dict(zip(_PASSAGE_COLUMNS, row, strict=True))
+    spans = tuple(zip(values.pop("starts"), values.pop("ends"), strict=True))
+    for name in ("header_chain", "block_types"):
+        values[name] = tuple(values[name])
+    values["boxes"] = tuple(Box(**box) for box in values["boxes"])
+    return Passage(**values, spans=spans)

@@ -13,13 +13,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import DatabaseError, IndexStateError
-from pipelines.ports import Candidate, Filters, Passage
-from pipelines.records import Box
+from pipelines.ports import Candidate, Filters
 from resources.catalog import schema_name
 from resources.search_base import (
     EF_SEARCH_WIDTH,
@@ -50,9 +48,6 @@ __all__ = [
 CATALOG = "pincite"
 EXACT_CHUNKS = 5_000
 """Up to so many matching chunks are compared one by one."""
-
-_COLUMN_OF: Mapping[str, tuple[str, ...]] = {"spans": ("starts", "ends"), "reached": ()}
-_PASSAGE_COLUMNS = [name for field in fields(Passage) for name in _COLUMN_OF.get(field.name, (field.name,))]
 
 
 def ef_search(statistics: Mapping[str, Any]) -> int:
@@ -115,14 +110,6 @@ class PostgresSearchIndex(SentenceSearch):
         self._rows(query("search", "sort"), {"sort": "on"})
         return _candidates(found)
 
-    # ------------------------------------------------------------ passages
-
-    def passages(self, chunk_ids: Sequence[str], filters: Filters) -> dict[str, Passage]:
-        """Passages by id; an id alone opens nothing."""
-        self.ask_for(filters.groups)
-        rows = self._rows(self._named("passages"), {"chunk_ids": storable(chunk_ids)})
-        return {row[0]: _passage(row) for row in rows}
-
     def newest_date(self) -> str | None:
         return self._rows(self._named("newest_date"), {})[0][0]  # type: ignore[no-any-return]
 
@@ -137,16 +124,6 @@ def _complete(rows: Sequence[tuple[Any, ...]], k: int) -> bool:
 
 def _candidates(rows: Sequence[tuple[Any, ...]]) -> list[Candidate]:
     return [Candidate(row[0], float(row[1])) for row in rows]
-
-
-def _passage(row: tuple[Any, ...]) -> Passage:
-    """A row of the statement `passages`, whose columns stand in the order of the record's fields."""
-    values = dict(zip(_PASSAGE_COLUMNS, row, strict=True))
-    spans = tuple(zip(values.pop("starts"), values.pop("ends"), strict=True))
-    for name in ("header_chain", "block_types"):
-        values[name] = tuple(values[name])
-    values["boxes"] = tuple(Box(**box) for box in values["boxes"])
-    return Passage(**values, spans=spans)
 
 
 def resolve(connection: Connection[Any], generation: int | None = None) -> Generation:

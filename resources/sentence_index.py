@@ -74,9 +74,6 @@ class SentenceSearch(GenerationSearch):
 
     # ------------------------------------------------------------ paragraphs
 
-    def passages(self, chunk_ids: Sequence[str], filters: Filters) -> dict[str, Passage]:
-        raise NotImplementedError
-
     def paragraphs(self, keys: Sequence[ParagraphKey], filters: Filters) -> dict[ParagraphKey, Paragraph]:
         chunks = self.passages(list(dict.fromkeys(chunk_id for chunk_id, _ in keys)), filters)
         parameters = {
