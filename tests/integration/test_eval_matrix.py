@@ -264,8 +264,18 @@ def test_a_matrix_needs_no_index_of_the_users_and_starts_a_database_of_its_own(f
     assert sorted(entry.name for entry in fresh.project.state.iterdir()) == ["experiments"]
 
 
-@pytest.mark.faults
-@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
+def ended(run: subprocess.Popen[str], end: signal.Signals) -> tuple[str, str]:
+    """What a process says that is told to end, again where the first signal was not taken: CPython sees one that
+    comes just before a blocking call when that call returns, and people press Ctrl-C again."""
+    run.send_signal(end)
+    try:
+        return run.communicate(timeout=20)
+    except subprocess.TimeoutExpired:
+        run.send_signal(end)
+        return run.communicate(timeout=60)
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.faults)])
 def test_an_interrupted_matrix_goes_on_where_it_was(
     fresh: Bench, endpoint: EmbeddingServer, end: signal.Signals, done: Done
 ) -> None:
@@ -283,8 +293,7 @@ def test_an_interrupted_matrix_goes_on_where_it_was(
     )  # fmt: skip
     try:
         assert endpoint.arrived.wait(120)
-        run.send_signal(end)
-        out, err = run.communicate(timeout=120)
+        out, err = ended(run, end)
     finally:
         endpoint.released.set()
         run.kill()
