@@ -1,10 +1,11 @@
 """Every shared set under the fixed sub-matrix of benchmarks/results.yaml, beside the published figures.
 
-    python benchmarks/results.py [--sets policies unlp-medicine ...] [--quick] [--keep DIR] [--output DIR]
+    python benchmarks/results.py [--sets policies unlp-medicine ...] [--quick] [--jobs N] [--keep DIR] [--output DIR]
 
 Writes results.md, results.json and a picture a set, into docs/ when all sets were measured whole, else into the kept
 folder. Each set is one `pincite eval --matrix`; its indexes and finished runs stand in DIR (build/results), so
-that an interrupted command goes on where it was. --quick asks policies and unlp-medicine with the shipped settings
+that an interrupted command goes on where it was. As many sets as there are cores are measured at once (--jobs), since
+asking is the work of one core. --quick asks policies and unlp-medicine with the shipped settings
 only. A run that fails is named in its row, and the exit code is 3.
 """
 
@@ -13,11 +14,13 @@ from __future__ import annotations
 import argparse
 import copy
 import json
+import os
 import random
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -101,7 +104,7 @@ def measured(name: str, place: Path, quick: bool) -> Measured:
     questions = write_questions(dataset, plan.get("sample"), place / "golden.jsonl")
     with with_ready_made(matrix_of(name, quick), dataset.folder) as values:
         file.write_text(json.dumps(values, ensure_ascii=False), encoding="utf-8")
-        result = evaluated(name, config, questions, file, experiments)
+        result = evaluated(name, config, questions, file, experiments, place / "said.json")
     matrix = matrix_from(values, str(file), name)
     if dataset.scores is not None:
         result["runs"] = rescored(dataset, result["runs"], experiments / "state")
@@ -111,14 +114,23 @@ def measured(name: str, place: Path, quick: bool) -> Measured:
     return Measured(name, plan, matrix, runs, why, result["resumed"], time.perf_counter() - started, asked)
 
 
-def evaluated(name: str, config: Path, questions: Path, matrix: Path, experiments: Path) -> dict[str, Any]:
-    """The JSON of `pincite eval --matrix`."""
+def evaluated(
+    name: str, config: Path, questions: Path, matrix: Path, experiments: Path, output: Path
+) -> dict[str, Any]:
+    """The JSON of `pincite eval --matrix`; its progress is passed on under the name of the set."""
     command = [sys.executable, "-m", "pincite.cli", "eval", str(questions), "--json", "--config", str(config)]
     command += ["--matrix", str(matrix), "--experiments", str(experiments)]
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    if done.returncode not in (0, SOME_FAILED):
-        raise SystemExit(f"{name}: the matrix ended with {done.returncode}: {done.stdout}")
-    result: dict[str, Any] = json.loads(done.stdout)
+    with (
+        output.open("w", encoding="utf-8") as file,
+        subprocess.Popen(command, cwd=ROOT, stdout=file, stderr=subprocess.PIPE, text=True) as run,
+    ):
+        assert run.stderr is not None
+        for line in run.stderr:
+            say(f"{name}: {line.rstrip()}")
+    said = output.read_text(encoding="utf-8")
+    if run.returncode not in (0, SOME_FAILED):
+        raise SystemExit(f"{name}: the matrix ended with {run.returncode}: {said}")
+    result: dict[str, Any] = json.loads(said)
     return result
 
 
@@ -141,17 +153,26 @@ def rescored(dataset: Dataset, runs: Sequence[Mapping[str, Any]], state: Path) -
 # ---------------------------------------------------------------- all sets
 
 
-def measure_all(names: Sequence[str], place: Path, quick: bool) -> list[Measured]:
-    """Set after set, with the time left as far as the runs before can tell."""
+def measure_all(names: Sequence[str], place: Path, quick: bool, jobs: int) -> list[Measured]:
+    """So many sets at once, those of most runs first, with the time left as far as finished sets can tell."""
     counts = {name: len(runs_of(name, quick)) for name in names}
-    total, started, made = sum(counts.values()), time.perf_counter(), []
-    for at, name in enumerate(names):
-        gone, done = time.perf_counter() - started, sum(counts[each] for each in names[:at])
-        left = f", about {gone / done * (total - done) / 60:.0f} min left" if done else ""
-        say(f"set {at + 1} of {len(names)}: {name}, {counts[name]} of {total} runs{left}")
-        made.append(measured(name, place / name, quick))
-        say(f"{name}: {made[-1].seconds:.0f} s, {made[-1].resumed} runs were finished before")
-    return made
+    total, started, done = sum(counts.values()), time.perf_counter(), []
+
+    def measure(name: str) -> Measured:
+        say(f"{name}: {counts[name]} of {total} runs")
+        made = measured(name, place / name, quick)
+        done.append(counts[name])
+        left = (time.perf_counter() - started) / sum(done) * (total - sum(done)) / 60
+        say(f"{name}: {made.seconds:.0f} s, {made.resumed} runs were finished before; "
+            f"{len(done)} of {len(names)} sets, about {left:.0f} min left")  # fmt: skip
+        return made
+
+    with ThreadPoolExecutor(jobs) as lanes:
+        waiting = {name: lanes.submit(measure, name) for name in sorted(names, key=lambda name: -counts[name])}
+        try:
+            return [waiting[name].result() for name in names]
+        finally:
+            lanes.shutdown(cancel_futures=True)
 
 
 def runs_of(name: str, quick: bool = False) -> Mapping[str, Run]:
@@ -174,6 +195,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", nargs="+", choices=tuple(SETS), help="All by default.")
     parser.add_argument("--quick", action="store_true", help="The shipped settings only.")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="Sets measured at once.")
     parser.add_argument("--keep", type=Path, metavar="DIR", default=ROOT / "build" / "results",
                         help="Where indexes and finished runs are kept.")  # fmt: skip
     parser.add_argument("--output", type=Path, metavar="DIR", help="Where the page is written.")
@@ -184,7 +206,7 @@ def main() -> int:
         parser.error(f"{', '.join(absent)}: not in {DATASETS[absent[0]].folder.parent}; leave them out with --sets")
     whole = not options.quick and set(names) == set(SETS)
     started = time.perf_counter()
-    sets = measure_all(names, keep, options.quick)
+    sets = measure_all(names, keep, options.quick, max(1, options.jobs))
     about = circumstances(ROOT, time.perf_counter() - started, {SETS[name]["preset"] for name in names})
     say(f"written: {write(sets, about, options.output or (ROOT / 'docs' if whole else keep))}")
     failed = [f"{one.name}: {run}: {why}" for one in sets for run, why in one.failed.items()]
