@@ -23,6 +23,7 @@ _PARTED_LETTERS = 2_000
 """Most letters and digits between the two parts of a quote: the footnotes of a page, a figure's words."""
 Occurrence = tuple[tuple[int, int], ...]
 """Where a quote stands once: one span of the body, or two where something stands in the middle of it."""
+_NUMBER_BEFORE, _NUMBER_AFTER = re.compile(r"\d[.,]?\d\Z"), re.compile(r"\A\d[.,]?\d")
 _NUMBERED_PLACE = re.compile(r"(?:page|slide) (\d+)")
 
 
@@ -142,7 +143,8 @@ class DocumentMap:
     def occurrences(self, quote: str) -> list[Occurrence]:
         """Every place of the body where a verbatim quote stands, in order.
 
-        Spaces and hyphens do not count. Only where that finds nothing, and the quote is long
+        Spaces and hyphens do not count; where it stands by itself, places that cut a number in two (`5 days` of
+        `25 days`) are none. Only where that finds nothing, and the quote is long
         enough, are all signs left out, since a quote may carry the source's markup; and only then may
         something stand in the middle of it, such as the footnotes of a page that it begins on."""
         for letters_only in (False, True):
@@ -150,12 +152,19 @@ class DocumentMap:
             if not wanted or (letters_only and len(wanted) < _LEAST_LETTERS):
                 return []
             text, offsets = self._letters if letters_only else self._plain
-            found = [match.start() for match in re.finditer(re.escape(wanted), text)]
+            starts = (match.start() for match in re.finditer(re.escape(wanted), text))
+            found = [(offsets[at], offsets[at + len(wanted) - 1] + 1) for at in starts]
             if found:
-                return [((offsets[at], offsets[at + len(wanted) - 1] + 1),) for at in found]
+                whole = [span for span in found if not self._cuts_a_number(*span)]
+                return [(span,) for span in whole or found]
         return [
             tuple((offsets[start], offsets[end - 1] + 1) for start, end in parts) for parts in _in_two(wanted, text)
         ]
+
+    def _cuts_a_number(self, start: int, end: int) -> bool:
+        return bool(_NUMBER_BEFORE.search(self.body[max(0, start - 2) : start + 1])) or bool(
+            _NUMBER_AFTER.search(self.body[end - 1 : end + 2])
+        )
 
     def source_spans(self, start: int, end: int) -> list[tuple[int, int]]:
         """Spans of the body for characters [start, end) of the decoded source.

@@ -199,10 +199,12 @@ def _place(gold: Gold, document: DocumentMap | None) -> GoldPlace:
     spans, *elsewhere = (_text_places(gold, document) if length else []) or [()]
     if length and not spans:
         problem = "the text is not in the document's body"
+    touched = document.characters_by_page(spans) if spans else {}
     pages = named
-    if pages is None and spans:
-        touched = document.characters_by_page(spans)
+    if named is None:
         pages = (min(touched), max(touched)) if touched else None
+    elif touched and not any(named[0] <= page <= named[1] for page in touched):
+        problem = f"the text stands on page {min(touched)}, not on page {named[0]}"
     lost = length if length and not spans else 0
     return GoldPlace(document.doc_id, pages, spans, bool(named), lost, problem, tuple(elsewhere))
 

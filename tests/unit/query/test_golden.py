@@ -113,6 +113,15 @@ def test_a_quote_that_is_not_there_is_not_found() -> None:
     assert paged().occurrences("(days)") == []
 
 
+def test_a_quote_is_not_found_within_a_number_where_it_stands_by_itself() -> None:
+    text = "Staff get 25 days. Managers get 5 days. A bag of 3.12 kg and a box of 12 kg, in 2020.1"
+    document = DocumentMap("t", "s", "a.md", text, None, [])
+    for quote in ("5 days", "12 kg"):
+        (((start, end),),) = document.occurrences(quote)
+        assert text[start - 1 : end] == f" {quote}"
+    assert document.occurrences("in 2020"), "what follows may be the mark of a note"
+
+
 def test_offsets_of_the_source_map_exactly_and_in_proportion() -> None:
     assert plain().source_spans(8, 14) == [(6, 12)]
     assert BODY[6:12] == "policy"
@@ -153,6 +162,13 @@ def test_a_quote_that_stands_twice_is_taken_where_the_page_or_the_offsets_say() 
     assert mapped({"uri": "a.pdf", "quote": "days"})[0].occurrences == (((40, 44),), ((76, 80),))
     assert mapped({"uri": "a.pdf", "quote": "days", "page": 3})[0].spans == ((76, 80),)
     assert mapped({"uri": "a.md", "quote": "days", "start": 147, "end": 151})[0].spans == ((76, 80),)
+
+
+def test_a_quote_on_another_page_than_the_one_named_is_told() -> None:
+    place, unmapped = mapped({"uri": "a.pdf", "page": 1, "quote": "Unused days lapse"})
+    assert (place.pages, place.spans) == ((1, 1), ((69, 86),))
+    assert [item["problem"] for item in unmapped] == ["the text stands on page 3, not on page 1"]
+    assert mapped({"uri": "a.pdf", "page": 2, "page_end": 3, "quote": "Unused days lapse"})[1] == []
 
 
 def test_what_cannot_be_mapped_is_listed_and_stays_as_lost() -> None:
