@@ -17,6 +17,7 @@ from pipelines.query.golden import MappedQuestion, golden_questions, map_questio
 from pipelines.records import Element, ParsedDocument, RawDocument
 from pipelines.schemas import from_table
 from resources.answering import Answerer
+from resources.generations import spec_of
 from resources.searching import Searcher, rerankers_from
 
 if TYPE_CHECKING:
@@ -105,6 +106,8 @@ def examine(
 ) -> Evaluated:
     """All questions asked under the workspace's settings of `query`, one after the other; with `answers`,
     each is also answered as `pincite ask` answers it, a choice with its options."""
+    if k < 1:
+        raise UsageError(f"k must be a whole number from 1, not {k}")
     searcher, filters = Searcher(workspace), Filters(groups=tuple(groups))
     settings = workspace.settings.query
     chosen = rerankers_from(rerank) or settings.rerank
@@ -151,4 +154,7 @@ def evaluate(
     if asked is None:
         golden_questions(read_questions(file), str(file))
         raise IndexStateError("nothing is published yet; run `pincite index`", "no_index")
-    return examine(workspace, examination(workspace, file, asked), file.stem, **options).run
+    exam = examination(workspace, file, asked)
+    if (options.get("strategy") or workspace.settings.query.strategy) != "lexical":
+        workspace.embedder(spec_of(asked)).load()  # else the first question seems slow
+    return examine(workspace, exam, file.stem, **options).run
