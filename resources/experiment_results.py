@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -73,10 +74,11 @@ def write_results(folder: Path, matrix: Matrix, results: Mapping[str, RunResult]
     ]
     scored, why = {run["name"]: run for run in runs}, {name: each["message"] for name, each in failed.items()}
     shown = [f"## {folder.name}"]
+    names: Counter[str] = Counter()
     for table in matrix.tables:
         shown.append(table_shown(table, matrix.runs, scored, why))
         if panels := _panels(table, matrix, scored):
-            plot = _written(folder / f"{_slug(table.name)}.svg", figure(panels, table.name))
+            plot = _written(folder / f"{_file_name(table.name, names)}.svg", figure(panels, table.name))
             shown.append(f"![{table.name}]({plot.name})")
             written.append(plot)
     return [*written, _written(folder / "tables.md", "\n\n".join(shown) + "\n")]
@@ -168,5 +170,7 @@ def _bars(
     return Bars(title, groups, values, intervals)
 
 
-def _slug(name: str) -> str:
-    return "-".join(re.findall(r"\w+", name.lower())) or "table"
+def _file_name(name: str, taken: Counter[str]) -> str:
+    plain = "-".join(re.findall(r"\w+", name.lower())) or "table"
+    taken[plain] += 1
+    return plain if taken[plain] == 1 else f"{plain}-{taken[plain]}"

@@ -35,12 +35,19 @@ if TYPE_CHECKING:
     from resources.workspace import Workspace
 
 FOLDER = "experiments"
+_TAKEN = ("runs", "state")
+"""Folders beside those of the results."""
 _ROOT = Path(__file__).resolve().parent.parent
 _LOG = logging.getLogger(__name__)
 _ANSWERING = (
+    "pipelines/generated.py",
+    "pipelines/prompts.py",
     "pipelines/terms.py",
     "pipelines/query/**/*.py",
     "resources/answering.py",
+    "resources/embedders/*.py",
+    "resources/evaluation.py",
+    "resources/query_tools.py",
     "resources/search*.py",
     "resources/sentence_index.py",
     "resources/rerankers/*.py",
@@ -98,6 +105,8 @@ def run_matrix(user: Workspace, questions: Path, file: Path, folder: Path, askin
     Their indexes stand in `folder`; the user's state is only read. Raises UsageError for a matrix, settings or
     questions that cannot be meant, before anything is made."""
     matrix, database = read_matrix(file)
+    if file.stem in _TAKEN:
+        raise UsageError(f"{file}: results are kept under the name of the file, and {file.stem} is taken; rename it")
     golden_questions(read_questions(questions), str(questions))
     plans = [_planned(run, user, asking, str(file)) for run in matrix.runs.values()]
     with experiment_state(user, folder / "state", database, str(uuid.uuid4()), user.progress) as state:

@@ -189,7 +189,7 @@ class _Reader:
         """The rows of a table, each once, in order, without those that are excluded."""
         self._known(table, ("rows", "metrics"), where)
         found: dict[tuple[str, ...], Choice] = {}
-        for at, row in enumerate(self._list(table, "rows")):
+        for at, row in enumerate(self._list(table, "rows", f"{where}.rows")):
             pattern = self._pattern(row, f"{where}.rows[{at}]")
             named = {**pattern, **{axis: [self._first(axis)] for axis in self.axes if axis not in pattern}}
             for values in product(*named.values()):
@@ -253,10 +253,10 @@ class _Reader:
             raise self._error(f"{where} must be a mapping, not {type(value).__name__}")
         return value
 
-    def _list(self, values: Mapping[str, Any], key: str) -> list[Any]:
+    def _list(self, values: Mapping[str, Any], key: str, where: str = "") -> list[Any]:
         value = values.get(key) or []
         if not isinstance(value, list):
-            raise self._error(f"{key} must be a list, not {type(value).__name__}")
+            raise self._error(f"{where or key} must be a list, not {type(value).__name__}")
         return value
 
     def _known(self, value: Any, names: Iterable[str], where: str) -> None:

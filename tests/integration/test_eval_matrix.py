@@ -336,6 +336,14 @@ def test_a_run_that_fails_is_named_and_the_others_go_on(fresh: Bench, endpoint: 
     assert (third.code, third.json["resumed"], len(third.json["runs"])) == (0, 1, 2)
 
 
+def test_a_matrix_is_not_named_as_the_folders_beside_its_results(done: Done) -> None:
+    named = done.bench.project.folder / "runs.yaml"
+    named.write_bytes(done.bench.matrix().read_bytes())
+    ran = done.bench.project.run("eval", done.bench.questions, "--matrix", named)
+    assert ran.code == 2
+    assert "runs is taken" in ran.err
+
+
 def test_experiments_never_take_an_index_for_their_own(done: Done, tmp_path: Path) -> None:
     made, user = done.bench, done.bench.project
     ran = made.evaluate("--experiments", tmp_path / "new", database=user.settings["database"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from pipelines.errors import UsageError
 from pipelines.query.matrix import BASE, settings_of
 from pipelines.settings import Settings
+from resources.experiment_results import _file_name
 from resources.experiments import _Clock, read_matrix
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "evaluation.md"
@@ -45,12 +47,25 @@ def test_the_example_of_the_page_is_a_matrix(tmp_path: Path) -> None:
         assert settings_of(run, Settings(), "m.yaml").embedder.preset == "multilingual-small"
 
 
-@pytest.mark.parametrize(("text", "told"), [("axes: [", "not valid YAML"), ("- axes", "must be a mapping, not list")])
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("axes: [", "not valid YAML"),
+        ("- axes", "must be a mapping, not list"),
+        ("axes: {a: {b: {}, b: {query.strategy: dense}}}", "'b' is given twice"),
+        ("tables: {t: {rows: 7}}", "tables.t.rows must be a list"),
+    ],
+)
 def test_what_is_no_matrix_is_refused_with_its_file(tmp_path: Path, text: str, told: str) -> None:
     file = tmp_path / "m.yaml"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(UsageError, match=f"m.yaml: .*{told}"):
         read_matrix(file)
+
+
+def test_no_picture_takes_the_place_of_another() -> None:
+    taken: Counter[str] = Counter()
+    assert [_file_name(name, taken) for name in ("A b", "A-b", "c", "!")] == ["a-b", "a-b-2", "c", "table"]
 
 
 def test_what_is_left_is_told_by_what_was() -> None:
