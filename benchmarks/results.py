@@ -48,6 +48,10 @@ SOME_FAILED = 3
 """Exit code of `pincite eval --matrix` where some runs failed."""
 
 
+def cores() -> int:
+    return len(os.sched_getaffinity(0))
+
+
 def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
@@ -94,7 +98,7 @@ def with_ready_made(matrix: Values, folder: Path) -> Iterator[Values]:
         raise SystemExit(f"{len(ready.given)} ready-made summaries were given, for {len(chunks)} documents")
 
 
-def measured(name: str, place: Path, quick: bool) -> Measured:
+def measured(name: str, place: Path, quick: bool, threads: int) -> Measured:
     """All runs of a set; its state and its results stand in `place`."""
     place.mkdir(parents=True, exist_ok=True)
     plan, dataset, started = SETS[name], DATASETS[name], time.perf_counter()
@@ -104,7 +108,7 @@ def measured(name: str, place: Path, quick: bool) -> Measured:
     questions = write_questions(dataset, plan.get("sample"), place / "golden.jsonl")
     with with_ready_made(matrix_of(name, quick), dataset.folder) as values:
         file.write_text(json.dumps(values, ensure_ascii=False), encoding="utf-8")
-        result = evaluated(name, config, questions, file, experiments, place / "said.json")
+        result = evaluated(name, config, questions, file, experiments, threads)
     matrix = matrix_from(values, str(file), name)
     if dataset.scores is not None:
         result["runs"] = rescored(dataset, result["runs"], experiments / "state")
@@ -115,14 +119,15 @@ def measured(name: str, place: Path, quick: bool) -> Measured:
 
 
 def evaluated(
-    name: str, config: Path, questions: Path, matrix: Path, experiments: Path, output: Path
+    name: str, config: Path, questions: Path, matrix: Path, experiments: Path, threads: int
 ) -> dict[str, Any]:
     """The JSON of `pincite eval --matrix`; its progress is passed on under the name of the set."""
     command = [sys.executable, "-m", "pincite.cli", "eval", str(questions), "--json", "--config", str(config)]
     command += ["--matrix", str(matrix), "--experiments", str(experiments)]
+    output, environment = config.with_name("said.json"), {**os.environ, "OMP_NUM_THREADS": str(threads)}
     with (
         output.open("w", encoding="utf-8") as file,
-        subprocess.Popen(command, cwd=ROOT, stdout=file, stderr=subprocess.PIPE, text=True) as run,
+        subprocess.Popen(command, cwd=ROOT, env=environment, stdout=file, stderr=subprocess.PIPE, text=True) as run,
     ):
         assert run.stderr is not None
         for line in run.stderr:
@@ -140,7 +145,7 @@ def rescored(dataset: Dataset, runs: Sequence[Mapping[str, Any]], state: Path) -
     questions, scored = list(dataset.golden(dataset.folder)), []
     with open_index(state) as index:
         for run in runs:
-            asked = {name: run[name] for name in ("strategy", "rerank")}
+            asked = {"strategy": run["strategy"], "rerank": run["rerank"] or "none"}
             generation = run["index"]["generation"]
 
             def query(text: str, k: int, asked: Values = asked, generation: int = generation) -> dict[str, Any]:
@@ -160,7 +165,7 @@ def measure_all(names: Sequence[str], place: Path, quick: bool, jobs: int) -> li
 
     def measure(name: str) -> Measured:
         say(f"{name}: {counts[name]} of {total} runs")
-        made = measured(name, place / name, quick)
+        made = measured(name, place / name, quick, max(1, cores() // jobs))
         done.append(counts[name])
         left = (time.perf_counter() - started) / sum(done) * (total - sum(done)) / 60
         say(f"{name}: {made.seconds:.0f} s, {made.resumed} runs were finished before; "
@@ -195,7 +200,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", nargs="+", choices=tuple(SETS), help="All by default.")
     parser.add_argument("--quick", action="store_true", help="The shipped settings only.")
-    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="Sets measured at once.")
+    parser.add_argument("--jobs", type=int, default=cores(), help="Sets measured at once.")
     parser.add_argument("--keep", type=Path, metavar="DIR", default=ROOT / "build" / "results",
                         help="Where indexes and finished runs are kept.")  # fmt: skip
     parser.add_argument("--output", type=Path, metavar="DIR", help="Where the page is written.")
