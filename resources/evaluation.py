@@ -103,12 +103,14 @@ def examine(
     groups: Sequence[str] = (),
     with_options: OptionsUse | None = None,
     answers: bool = False,
+    exact: bool = False,
 ) -> Evaluated:
     """All questions asked under the workspace's settings of `query`, one after the other; with `answers`,
-    each is also answered as `pincite ask` answers it, a choice with its options."""
+    each is also answered as `pincite ask` answers it, a choice with its options. With `exact` no vector index is
+    walked, of which no two are built alike."""
     if k < 1:
         raise UsageError(f"k must be a whole number from 1, not {k}")
-    searcher, filters = Searcher(workspace), Filters(groups=tuple(groups))
+    searcher, filters = Searcher(workspace, exact), Filters(groups=tuple(groups))
     settings = workspace.settings.query
     chosen = rerankers_from(rerank) or settings.rerank
     found: list[list[str]] = []

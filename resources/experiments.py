@@ -197,7 +197,7 @@ class _Experiments:
     def _examined(self, plan: Planned, exam: Examination, made: MadeIndex) -> RunResult:
         place = self._state.under(plan.settings)
         try:
-            evaluated = examine(place, exam, plan.run.name, **asdict(plan.asking))
+            evaluated = examine(place, exam, plan.run.name, exact=True, **asdict(plan.asking))
         finally:
             place.close()
         index = {"generation": made.generation.generation, "chunks": made.chunks, "failed": made.failed}

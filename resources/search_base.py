@@ -124,7 +124,7 @@ class Generation:
 
 class GenerationSearch:
     """One generation within the transaction that is open on `connection`, as the query role. `restricted` says
-    whether any document is hidden from anybody."""
+    whether any document is hidden from anybody; with `exact` no vector index is walked."""
 
     def __init__(
         self,
@@ -132,11 +132,13 @@ class GenerationSearch:
         generation: Generation,
         metadata_keys: Sequence[str] = (),
         restricted: bool = True,
+        exact: bool = False,
     ) -> None:
         self._connection = connection
         self.generation = generation
         self._metadata_keys = tuple(metadata_keys)
         self._restricted = restricted
+        self._exact = exact
         self._groups: tuple[str, ...] | None = None
         self._schema = schema_name(generation.number)
         self._ef_search = 0

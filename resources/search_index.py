@@ -74,7 +74,8 @@ class PostgresSearchIndex(SentenceSearch):
         Raises ModelError for a vector of another dimension, or one that has no direction."""
         parameters = self._parameters(filters, vector=self._checked(vector), k=k)
         everything = self._all_match(filters)
-        if self._size <= max(EXACT_CHUNKS, k) if everything else self._few_match(filters, k):
+        few = self._size <= max(EXACT_CHUNKS, k) if everything else self._few_match(filters, k)
+        if few or self._exact:
             return _candidates(self._rows(self._named("nearest_exactly"), parameters))
         self.tune(least_ef_search=EF_SEARCH_WIDTH * k)
         found = self._rows(self._named("nearest"), {**parameters, "wide": k if everything else WALK_WIDTH * k})
@@ -144,7 +145,10 @@ def resolve(connection: Connection[Any], generation: int | None = None) -> Gener
 
 @contextmanager
 def search_index(
-    connection: Connection[Any], generation: int | None = None, metadata_keys: Sequence[str] = ()
+    connection: Connection[Any],
+    generation: int | None = None,
+    metadata_keys: Sequence[str] = (),
+    exact: bool = False,
 ) -> Iterator[PostgresSearchIndex]:
     """The live (or named) generation, resolved once and read in one transaction, which is rolled
     back at the end. The connection must not be inside a transaction of its own."""
@@ -157,7 +161,7 @@ def search_index(
             statement = query("search", "has_restricted", schema=schema_name(found.number))
             restricted = connection.execute(statement).fetchone() != (False,)
             connection.execute(query("search", "become_asker"))
-            index = PostgresSearchIndex(connection, found, metadata_keys, restricted)
+            index = PostgresSearchIndex(connection, found, metadata_keys, restricted, exact)
             index.tune(ef_search(index.generation.statistics))
             yield index
     except psycopg.Error as error:

@@ -103,17 +103,20 @@ def require_question(text: str, k: int) -> None:
 
 class Searcher:
     """Answers questions from the live generation, or a named one. The embedder is always the
-    generation's own, and stays loaded."""
+    generation's own, and stays loaded; with `exact` no vector index is walked."""
 
-    def __init__(self, workspace: Workspace) -> None:
-        self._workspace = workspace
+    def __init__(self, workspace: Workspace, exact: bool = False) -> None:
+        self._workspace, self._exact = workspace, exact
         self.tools = ToolBox(workspace)
 
     @contextmanager
     def reading(self, generation: int | None = None) -> Iterator[tuple[Connection[Any], PostgresSearchIndex]]:
         """A generation in one transaction. Raises IndexStateError, DatabaseError."""
         keys = self._workspace.settings.query.metadata_keys
-        with self._workspace.database.connect() as connection, search_index(connection, generation, keys) as index:
+        with (
+            self._workspace.database.connect() as connection,
+            search_index(connection, generation, keys, self._exact) as index,
+        ):
             yield connection, index
 
     def retrieved(

@@ -35,7 +35,7 @@ class SentenceSearch(GenerationSearch):
     def sentences(self, vector: Sequence[float], k: int, filters: Filters, least: float) -> list[FoundSentence]:
         """As of SearchIndex. Raises ModelError as `dense` does."""
         parameters = self._parameters(filters, vector=self._checked(vector), k=k, least_confidence=least)
-        if self._few_sentences(max(EXACT_SENTENCES, k), filters, least):
+        if self._exact or self._few_sentences(max(EXACT_SENTENCES, k), filters, least):
             return _found(self._rows(self._named("nearest_sentences_exactly"), parameters))
         # Few sentences, if any, are of little confidence: no filter that a walk must be wide for.
         everything = self._all_match(filters)

@@ -127,9 +127,21 @@ def load(
 
 
 @contextmanager
-def opened(database: Database, generation: GenerationRow, *keys: str) -> Iterator[PostgresSearchIndex]:
-    with database.connect() as connection, search_index(connection, generation.generation, keys) as index:
+def opened(
+    database: Database, generation: GenerationRow, *keys: str, exact: bool = False
+) -> Iterator[PostgresSearchIndex]:
+    with database.connect() as connection, search_index(connection, generation.generation, keys, exact) as index:
         yield index
+
+
+def walks(index: PostgresSearchIndex, table: str) -> int:
+    """How often the vector index of a table was walked in this transaction."""
+    schema = f"g{index.generation.number:04d}"
+    asked = index._connection.execute(
+        "SELECT pg_stat_get_xact_numscans(%s::regclass)", [f"{schema}.{table}_embedding_idx"]
+    )
+    ((count,),) = asked.fetchall()
+    return int(count)
 
 
 def clustered(count: int, dimension: int, seed: int = 0) -> np.ndarray:

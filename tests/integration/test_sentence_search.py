@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from search_data import Document, clustered, near, opened, search_database
+from search_data import Document, clustered, near, opened, search_database, walks
 from sentence_data import A_CHUNK, load_sentences, sentence_id, texts
 
 from pipelines.ports import Filters
@@ -18,6 +18,7 @@ from pipelines.query.retrieve import Question, retrieve
 from pipelines.query.tools import Tools
 from pipelines.query_settings import QuerySettings
 from pipelines.records import Box
+from resources import search_index
 from resources import sentence_index as module
 from resources.catalog import GenerationRow
 from resources.database import Database
@@ -138,6 +139,20 @@ def test_the_nearest_sentences_come_with_all_that_is_ranked(
     assert (first.source, first.page, first.paged) == ("paragraph", 7, False)
 
 
+@pytest.mark.parametrize("exact", [True, False])
+def test_an_exact_search_walks_no_vector_index(
+    database: Database, generations: dict[bool, GenerationRow], vectors: np.ndarray, exact: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(module, "EXACT_SENTENCES", 0)
+    monkeypatch.setattr(search_index, "EXACT_CHUNKS", 0)
+    (question,) = near(vectors, 1)
+    with opened(database, generations[False], exact=exact) as index:
+        index.sentences(question.tolist(), K, NOBODY, 0.5)
+        index.dense(question.tolist(), 1, NOBODY)
+        assert [walks(index, table) > 0 for table in ("sentences", "chunks")] == [not exact] * 2
+
+
 def test_equal_sentences_stand_by_id_and_unsure_ones_are_left_out(database: Database) -> None:
     same = np.tile(np.eye(DIMENSION, dtype=np.float32)[0], (A_DOCUMENT, 1))
     generation = load_sentences(database, [Document("d", texts(CHUNKS))], same, unsure=[0, 4])
@@ -159,10 +174,7 @@ def test_long_vectors_are_compared_in_half_precision(database: Database, monkeyp
     with opened(database, generation) as index:
         index._connection.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off")
         found = index.sentences(long[7].tolist(), 3, NOBODY, 0.5)
-        (scans,) = index._connection.execute(
-            "SELECT pg_stat_get_xact_numscans(%s::regclass)", [f"{generation.schema}.sentences_embedding_idx"]
-        ).fetchone() or (0,)
-        assert (scans, found[0].sentence_id) == (1, sentence_id(7))
+        assert (walks(index, "sentences"), found[0].sentence_id) == (1, sentence_id(7))
         assert found[0].score == pytest.approx(1.0, abs=1e-3)
         (related,) = [item for item in index.expanded([sentence_id(7)], 1, long[7].tolist(), NOBODY, 0.5)
                       if item.edge == "related"]  # fmt: skip
@@ -293,6 +305,8 @@ def project(server_url: str, endpoint: EmbeddingServer, tmp_path: Path, workers:
         )
 
 
+@pytest.mark.case(12, served=True)
+@pytest.mark.case(13, served=True)
 def test_what_is_renamed_or_deleted_is_found_at_its_place_or_not_at_all(project: Project) -> None:
     def found() -> list[tuple[str, str]]:
         return [(hit["uri"], hit["text"]) for hit in project.hits(KEPT, "--strategy", "sentence")]
