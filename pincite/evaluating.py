@@ -16,7 +16,9 @@ from pipelines.errors import PinciteError, UsageError
 
 @click.command("eval")
 @click.argument("questions", required=False, type=click.Path(path_type=Path))
-@click.option("-k", default=5, show_default=True, type=click.IntRange(min=1), help="Hits that the span metrics look at.")
+@click.option(
+    "-k", default=5, show_default=True, type=click.IntRange(min=1), help="Hits that the span metrics look at."
+)
 @click.option("--strategy", type=click.Choice(STRATEGIES), help="How candidates are found.")
 @click.option("--rerank", metavar="NAMES", help=RERANK_HELP)
 @click.option("--group", "groups", multiple=True, metavar="G", help="A group of the asker; may be repeated.")
