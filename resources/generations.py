@@ -136,7 +136,7 @@ def ensure_generation(
     }
     return catalog.create_generation(
         generation_key(settings, models),
-        settings.model_dump(mode="json"),
+        settings.model_dump(mode="json", exclude={"database"}),  # its address may hold a password
         spec.as_json(),
         dimension,
         statistics,

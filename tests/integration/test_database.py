@@ -80,7 +80,8 @@ def old_generation(fresh_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         with database.connect() as connection:
             connection.execute(
                 "INSERT INTO pincite.generations (key, settings, embedder, dimension, statistics) "
-                """VALUES ('old', '{}', '{}', 3, '{"terms": 3, "chunks": 4}')"""
+                """VALUES ('old', '{"database": "postgresql://me:s3cret@h/d", "buckets": 4}', '{}', 3, """
+                """'{"terms": 3, "chunks": 4}')"""
             )
             connection.execute(sql_files.fill(OLD_TABLES.read_text(), {"schema": "g0001", "dimension": 3}))
             connection.execute(OLD_ROWS)
@@ -111,7 +112,9 @@ def test_what_restricted_documents_say_leaves_the_statistics_of_all(old_generati
     with old_generation.connect() as connection:
         posted = connection.execute("SELECT term, groups, chunks, weights FROM g0001.postings ORDER BY 1, 2").fetchall()
         counted = connection.execute("SELECT term, groups, documents FROM g0001.terms ORDER BY 1, 2").fetchall()
-        (statistics,) = connection.execute("SELECT statistics FROM pincite.generations").fetchone() or ()
+        ((statistics, settings),) = connection.execute(
+            "SELECT statistics, settings FROM pincite.generations"
+        ).fetchall()
     near = pytest.approx
     single = [
         ("all", [], [1, 2], near([0.1, 0.2])),
@@ -122,8 +125,10 @@ def test_what_restricted_documents_say_leaves_the_statistics_of_all(old_generati
     assert posted == single
     assert counted == [("all", [], 2), ("all", ["hr"], 2), ("mine", ["hr"], 2), ("yours", [], 1)]
     assert statistics == {"terms": 4, "chunks": 4}
+    assert settings == {"buckets": 4}, "the address of the database is left, and may hold a password"
 
 
+@pytest.mark.case(3)
 def test_two_processes_migrate_at_once(fresh_url: str, tmp_path: Path) -> None:
     errors: list[BaseException] = []
     together = threading.Barrier(4)
@@ -227,6 +232,8 @@ def test_connections_within_connections_are_others(database: Database) -> None:
 # ---------------------------------------------------------------- refusals
 
 
+@pytest.mark.case(2)
+@pytest.mark.case(28)
 def test_an_unreachable_address_names_host_and_database_but_no_password(tmp_path: Path, no_pauses: list[float]) -> None:
     database = Database("postgresql://me:s3cret@127.0.0.1:1/papers", tmp_path)
     wanted = r"me@127\.0\.0\.1:1, database papers.*setting 'database'"
@@ -275,6 +282,7 @@ def test_a_password_in_a_reason_is_masked() -> None:
 # ---------------------------------------------------------------- a killed server
 
 
+@pytest.mark.case(2)
 def test_the_server_is_killed_and_the_next_transaction_finds_it_again(embedded: Database) -> None:
     assert embedded.server is not None
     Catalog(embedded).remember_source("kept", "/folder", {})
@@ -288,6 +296,7 @@ def test_the_server_is_killed_and_the_next_transaction_finds_it_again(embedded: 
     assert embedded.server.status().pid != pid
 
 
+@pytest.mark.case(2)
 def test_an_idle_connection_that_the_server_ended_is_not_used(database: Database) -> None:
     with database.connect() as connection:
         backend = connection.info.backend_pid
@@ -301,6 +310,7 @@ def test_an_idle_connection_that_the_server_ended_is_not_used(database: Database
 # ---------------------------------------------------------------- the lock of a run
 
 
+@pytest.mark.case(3)
 def test_a_second_run_is_refused_and_told_who_runs(database: Database, fresh_url: str, tmp_path: Path) -> None:
     with Database(fresh_url, tmp_path) as other:
         with database.exclusive("index"):
@@ -314,6 +324,7 @@ def test_a_second_run_is_refused_and_told_who_runs(database: Database, fresh_url
             pass
 
 
+@pytest.mark.case(3)
 def test_a_run_that_waits_gets_its_turn(
     database: Database, fresh_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -339,6 +350,7 @@ def test_a_run_that_waits_gets_its_turn(
     assert order == ["first", "second"]
 
 
+@pytest.mark.case(3)
 def test_a_run_that_lost_its_lock_cannot_write_once_another_has_begun(
     database: Database, fresh_url: str, tmp_path: Path
 ) -> None:
@@ -358,6 +370,7 @@ def test_a_run_that_lost_its_lock_cannot_write_once_another_has_begun(
     assert raised.value.code == "lock_lost"
 
 
+@pytest.mark.case(3)
 def test_a_new_run_waits_for_what_the_one_before_it_is_writing(
     database: Database, fresh_url: str, tmp_path: Path
 ) -> None:
