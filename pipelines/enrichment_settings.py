@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -44,14 +45,23 @@ def _address(value: str) -> str:
     return value
 
 
+def _variable(value: str) -> str:
+    """A name, since it is recorded and shown: somebody may have put the key itself here."""
+    if not re.fullmatch("([A-Za-z_][A-Za-z0-9_]*)?", value):
+        raise ValueError("write the name of the environment variable that holds the key, such as OPENAI_API_KEY, not "
+                         "the key")  # fmt: skip
+    return value
+
+
 Address = Annotated[str, AfterValidator(_address)]
+Variable = Annotated[str, AfterValidator(_variable)]
 CompletionLimit = Literal["max_tokens", "max_completion_tokens"]
 
 
 class RoleSettings(Section):
     base_url: Address | None = Field(None, description="Another endpoint than `llm.base_url`.")
     model: str | None = Field(None, description="Another model than `llm.model`.")
-    api_key_env: str | None = Field(
+    api_key_env: Variable | None = Field(
         None,
         description="Another key than that of `llm.api_key_env`, which goes to `llm.base_url` only: a role with an "
         "endpoint of its own names its own key.",
@@ -97,7 +107,7 @@ class LlmSettings(Section):
     base_url: Address | None = Field(None, description="Base URL of an OpenAI-compatible endpoint, such as "
                                  "`https://api.openai.com/v1`.")  # fmt: skip
     model: str | None = Field(None, description="The model's name at the endpoint.")
-    api_key_env: str = Field("OPENAI_API_KEY", description="Environment variable that holds the endpoint's key.")
+    api_key_env: Variable = Field("OPENAI_API_KEY", description="Environment variable that holds the endpoint's key.")
     temperature: float | None = Field(0.0, ge=0, le=2, description="Nothing (`null`) sends none, as some models want.")
     completion_limit: CompletionLimit = Field(
         "max_tokens", description="Name under which the endpoint takes the bound of a reply."

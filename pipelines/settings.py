@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, ValidationError, model_validator
 
-from pipelines.enrichment_settings import EnrichmentSettings, LlmSettings
+from pipelines.enrichment_settings import Address, EnrichmentSettings, LlmSettings, Variable
 from pipelines.errors import SettingsError
 from pipelines.query_settings import QuerySettings
 from pipelines.section import Section
@@ -94,9 +94,9 @@ class EmbedderSettings(Section):
         None, description="A shipped model; auto (the default) chooses by the corpus's languages."
     )
     model: str | None = Field(None, description="Any sentence-transformers name or path, or the endpoint's model.")
-    revision: str | None = Field(None, description="Revision of a model named on a hub.")
-    endpoint: str | None = Field(None, description="Base URL of an OpenAI-compatible embeddings endpoint.")
-    api_key_env: str = Field("OPENAI_API_KEY", description="Environment variable that holds the endpoint's key.")
+    revision: str | None = Field(None, description="Revision of a model named on a hub, which must be given.")
+    endpoint: Address | None = Field(None, description="Base URL of an OpenAI-compatible embeddings endpoint.")
+    api_key_env: Variable = Field("OPENAI_API_KEY", description="Environment variable that holds the endpoint's key.")
     passage_prefix: str | None = Field(None, description="Put before passages; by default as the model declares.")
     query_prefix: str | None = Field(None, description="Put before questions; by default as the model declares.")
     max_tokens: int = Field(512, ge=16, description="Window of the model; longer texts are embedded in windows.")

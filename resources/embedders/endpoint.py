@@ -112,8 +112,10 @@ def _vectors(reply: bytes, where: str) -> tuple[dict[int, NDArray[np.float32]], 
         vectors = {int(item["index"]): _vector(item["embedding"]) for item in read["data"]}
         return vectors, int((read.get("usage") or {}).get("total_tokens") or 0)
     except (ValueError, TypeError, LookupError, AttributeError) as error:
+        # Not what the error says: it repeats the reply, which may repeat the key.
         raise ModelError(
-            f"{where} gave no embeddings: {error!r}; check that the address is of an OpenAI-compatible API"
+            f"{where} gave no embeddings ({type(error).__name__} in its reply); check that the address is of an "
+            "OpenAI-compatible API"
         ) from None
 
 

@@ -29,6 +29,8 @@ MALFORMED = "malformed"
 """`finish` of an answer that is no chat completion."""
 
 _NO_KEY = "none"
+_SHORTEST_SECRET = 16
+"""Shorter keys are for endpoints that want any: words such as `local`, which a reply may well say."""
 _PASSING = frozenset({408, 409, 425, 429})
 _HOPELESS = frozenset({401, 402, 403, 404})
 _LARGEST_ANSWER = 1 << 24
@@ -98,8 +100,7 @@ class Endpoint:
     def complete(self, prompt: Prompt, temperature: float | None) -> Completion:
         """Raises CallFailed."""
         body = request_body(self.role, prompt, temperature)
-        answer = self.call(lambda client, headers: self._read(client, headers, body))
-        read = _json(answer)
+        read = _json(self._without_key(self.call(lambda client, headers: self._read(client, headers, body))))
         if isinstance(read, dict) and read.get("error") and not read.get("choices"):
             raise self._error_in_answer(read["error"])
         made = completion(read, prompt)
@@ -210,6 +211,11 @@ class Endpoint:
     def safe(self, said: object) -> str:
         """What the endpoint said, without its key."""
         return masked(str(said), self._key())
+
+    def _without_key(self, answer: bytes) -> bytes:
+        """Some gateways repeat the request in what they answer, its headers included."""
+        key = self._key()
+        return answer.replace(key.encode(), b"***") if len(key) >= _SHORTEST_SECRET else answer
 
     def _key(self) -> str:
         return os.environ.get(self.role.api_key_env, "").strip() or _NO_KEY

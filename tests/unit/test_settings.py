@@ -71,10 +71,22 @@ MODEL = {"base_url": "https://one.example/v1", "model": "m"}
     ],
 )
 def test_an_address_is_whole_and_holds_no_secret(address: str, told: str) -> None:
-    for llm in ({"base_url": address}, {"roles": {"answer": {"base_url": address}}}):
+    for named in (
+        {"llm": {"base_url": address}},
+        {"llm": {"roles": {"answer": {"base_url": address}}}},
+        {"embedder": {"model": "m", "endpoint": address}},
+    ):
         with pytest.raises(SettingsError, match=told) as raised:
-            settings_from({"llm": llm})
+            settings_from(named)
         assert "secret" not in str(raised.value)
+
+
+@pytest.mark.case(28)
+@pytest.mark.parametrize("section", ["llm", "embedder"])
+def test_a_key_in_place_of_the_name_of_its_variable_is_refused_and_not_repeated(section: str) -> None:
+    with pytest.raises(SettingsError, match=r"api_key_env.*not the key") as raised:
+        settings_from({section: {"api_key_env": "sk-proj-0123456789"}})
+    assert "0123456789" not in str(raised.value)
 
 
 def test_a_role_elsewhere_does_not_get_the_common_key() -> None:

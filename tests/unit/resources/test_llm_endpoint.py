@@ -120,6 +120,7 @@ def test_tokens_that_are_not_told_are_estimated(server: LlmServer) -> None:
     assert (some.prompt_tokens, some.estimated_tokens) == (5, some.completion_tokens)
 
 
+@pytest.mark.case(21)
 def test_what_a_database_does_not_take_is_left_out(server: LlmServer) -> None:
     server.next(says("a\0b\ud800c", logprobs=first_token(**{"\0Yes": -1.0})))
     reply = endpoint(server).complete(PROMPT, 0.0).reply
@@ -212,6 +213,7 @@ def everything_of(error: BaseException) -> str:
     return "\n".join(told)
 
 
+@pytest.mark.case(28)
 @pytest.mark.parametrize("key", [KEY, f"{KEY}\u2713", f"{KEY}\n\nX-Header: 1"], ids=["plain", "not ascii", "two lines"])
 def test_the_key_is_in_no_error_and_no_log(
     server: LlmServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, key: str
@@ -231,6 +233,17 @@ def test_the_key_is_in_no_error_and_no_log(
 def test_the_error_with_the_key_masked_says_what_was_wrong(server: LlmServer) -> None:
     server.next(lambda call: wrong_key(call.key))
     assert "Incorrect API key provided: ***" in failure(endpoint(server)).message
+
+
+@pytest.mark.case(28)
+@pytest.mark.parametrize(("key", "told"), [(KEY, "***"), ("local", "local")])
+def test_a_reply_that_repeats_the_key_is_read_without_it(
+    server: LlmServer, monkeypatch: pytest.MonkeyPatch, key: str, told: str
+) -> None:
+    """A key too short to be one is a word that a reply may say."""
+    monkeypatch.setenv("SOME_KEY", key)
+    server.next(lambda call: says(f"You sent {call.key} to me."))
+    assert endpoint(server).complete(PROMPT, 0.0).reply.text == f"You sent {told} to me."
 
 
 def test_masking_comes_before_cutting() -> None:
