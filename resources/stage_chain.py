@@ -12,6 +12,7 @@ from pipelines.increments import DocumentState
 from pipelines.stages import MAKER, STAGES, Stage, stage_key
 from resources.index_build import INPUTS
 from resources.llm.replies import BOUGHT_TABLES
+from resources.searching import Searcher
 from resources.sql_files import query
 from resources.stage_runner import rows_by_document
 
@@ -63,11 +64,14 @@ class Chain:
             self.problem("text", "the text in Postgres is not that of the table chunks")
 
     def _read_stored(self, groups: Sequence[str]) -> None:
+        """As the query role reads them for the asker's groups."""
         from psycopg.rows import dict_row
 
-        asked = {"chunk_id": self.found.passage.chunk_id, "groups": list(groups)}
+        asked = {"chunk_id": self.found.passage.chunk_id}
         named = {name: query("explain", name, schema=self.generation.schema) for name in ("stored_chunk", "links_from")}
-        with self.workspace.database.connect() as connection, connection.cursor(row_factory=dict_row) as cursor:
+        with Searcher(self.workspace).reading(self.generation.generation) as (connection, index):
+            index.ask_for(groups)
+            cursor = connection.cursor(row_factory=dict_row)
             stored = cursor.execute(named["stored_chunk"], asked).fetchone()
             self.links = cursor.execute(named["links_from"], asked).fetchall()
         if stored is None:

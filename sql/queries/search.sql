@@ -15,11 +15,13 @@ SELECT set_config('pincite.groups', %(groups)s::text[]::text, true);
 -- Strict order drops what a filtered walk finds late (recall 0.77 where relaxed order has 1.0), so
 -- the walk is relaxed, takes more than k, and the best k are sorted out of them. Plans are made for the
 -- values at hand: a filter that is not given must cost nothing. One process adds in one order, so that
--- equal passages score equally.
+-- equal passages score equally. A language model may be waited for in the middle of the transaction: by a limit of
+-- ours, since that of a server may be shorter, and without one a process that stands still would hold back vacuum.
 SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true),
        set_config('hnsw.ef_search', %(ef_search)s::text, true),
        set_config('plan_cache_mode', 'force_custom_plan', true),
        set_config('max_parallel_workers_per_gather', '0', true),
+       set_config('idle_in_transaction_session_timeout', '1h', true),
        set_config('jit', 'off', true);
 
 -- name: sort

@@ -203,6 +203,7 @@ def test_links_to_what_an_asker_may_not_see_are_not_named(project: Project) -> N
     assert (link["source_id"], link["target_id"], link["similarity"]) == (sentence, hidden, pytest.approx(0.95))
 
 
+@pytest.mark.case(15, served=True)
 def test_a_stale_document_names_its_failure_and_keeps_its_last_good_chain(project: Project) -> None:
     before = stages_of(explained(project, "boiler wing October"))
     project.write("boilers.txt", b"")
@@ -218,6 +219,7 @@ def test_a_stale_document_names_its_failure_and_keeps_its_last_good_chain(projec
     assert explained(project, "boiler wing October")["document"]["file"] == "missing"
 
 
+@pytest.mark.case(10)
 def test_rows_that_somebody_changed_are_named(project: Project) -> None:
     chunk = explained(project, "boiler wing October")["chunk_id"]
     project.rows(

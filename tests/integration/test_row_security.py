@@ -2,28 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import partial
+from typing import Any, get_args
 
 import psycopg
 import pytest
 from psycopg import sql
 
 from pincite.index import open_index
+from pipelines.errors import DatabaseError, IndexStateError
 from pipelines.ports import Filters
+from pipelines.query_settings import RerankerName, StrategyName
+from resources.link_state import links
 from resources.postgres_setup import SUPERUSER
+from resources.rerankers.cross_encoder import TransformerCrossEncoder
+from resources.settings_file import locate
 from tests.fakes import EmbeddingServer, Project, kept_workers, make_project, new_database
+from tests.llm_server import Answer, LlmServer, first_token, llm_server, says
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.case(27)]
 
 TABLES = ("documents", "chunks", "sentences", "sentence_links", "postings", "terms")
 SHARED = "The quarterly figures of the harbour were presented to the council."
 SECRET = "The zeppelin contract was signed for 4711 pounds in the harbour office."
+UNASKED = "Its code name is quicksilver."
+"""Stands beside the secret and is asked by nobody: whoever is told it has read the board's document."""
 
 
 @pytest.fixture(scope="module")
-def project(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+def model() -> Iterator[LlmServer]:
+    """A model that writes the very text that is looked for, and finds every passage to be the answer."""
+    with llm_server() as made:
+        made.reply = _read
+        yield made
+
+
+def _read(prompt: str) -> Answer:
+    if "[1]" in prompt:
+        return says("[2] > [1]")
+    text = "Somebody signed the zeppelin contract for 4711 pounds.\nThe zeppelin contract in the harbour office."
+    return says(text, logprobs=first_token(Yes=-0.1, No=-2.5))
+
+
+@pytest.fixture(scope="module")
+def project(
+    server_url: str, endpoint: EmbeddingServer, model: LlmServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Project]:
     with kept_workers(), new_database(server_url) as url:
         made = make_project(
             tmp_path_factory.mktemp("rows") / "project",
@@ -31,9 +58,10 @@ def project(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest
             database=url,
             embedder={"endpoint": endpoint.url, "model": "fake"},
             sentences={"related_floor": 0.05},
+            llm={"base_url": model.url, "model": "reader"},
         )
         made.write("open.txt", f"{SHARED}\n\nThe harbour office is open.\n")
-        made.write("board.txt", f"{SECRET} {SHARED}\n")
+        made.write("board.txt", f"{SECRET} {SHARED} {UNASKED}\n")
         made.write("board.txt.meta.yaml", "groups: [board]\n")
         made.write("staff.txt", "Rosters of the harbour are drawn up by the staff.\n")
         made.write("staff.txt.meta.yaml", "groups: [staff, board]\n")
@@ -106,11 +134,10 @@ def test_words_of_hidden_documents_and_how_often_they_stand_there_are_not_told(p
 
 
 def test_it_reads_the_generations_tables_and_nothing_else(project: Project) -> None:
+    catalog = [name for (name,) in project.rows("SELECT tablename FROM pg_tables WHERE schemaname = 'pincite'")]
+    assert {"sources", "manifest", "generations", "llm_replies", "failures"} <= set(catalog)
     refused = [
-        *(
-            f"SELECT * FROM pincite.{name}"
-            for name in ("sources", "manifest", "generations", "llm_replies", "failures")
-        ),
+        *(f"SELECT * FROM pincite.{name}" for name in catalog),
         *(f"DELETE FROM {name}" for name in TABLES),
         "INSERT INTO terms VALUES ('x', '{}', 1)",
         "UPDATE documents SET groups = '{}'",
@@ -143,6 +170,21 @@ def test_a_query_is_read_as_that_role(project: Project) -> None:
     assert row == ("pincite_query", SUPERUSER, ["board"])
 
 
+def test_a_model_may_be_waited_for_in_a_transaction_of_limited_length(project: Project) -> None:
+    """By our own limit, whatever the server's is."""
+    url = project.settings["database"]
+    with psycopg.connect(url, autocommit=True) as connection:
+        name = sql.Identifier(connection.info.dbname)
+        connection.execute(sql.SQL("ALTER DATABASE {} SET idle_in_transaction_session_timeout = 100").format(name))
+        try:
+            with open_index(project.config) as index, index._searcher.reading() as (reader, _):
+                assert reader.execute("SHOW idle_in_transaction_session_timeout").fetchone() == ("1h",)
+            with psycopg.connect(url) as other:
+                assert other.execute("SHOW idle_in_transaction_session_timeout").fetchone() == ("100ms",)
+        finally:
+            connection.execute(sql.SQL("ALTER DATABASE {} RESET idle_in_transaction_session_timeout").format(name))
+
+
 def test_groups_that_change_take_postings_and_words_along(project: Project) -> None:
     """As it happens in a generation that is kept, without a new parse."""
     from resources.catalog import Catalog
@@ -168,18 +210,99 @@ def test_groups_that_change_take_postings_and_words_along(project: Project) -> N
             tables.replace(held[doc_id][0], [], regrouped={doc_id: held[doc_id][1]})
 
 
-ROUTES = ("dense", "lexical", "hybrid", "sentence")
-RERANKERS = ("none", "weighted", "evidence")
+STRATEGIES, RERANKERS = get_args(StrategyName), get_args(RerankerName)
+ROUTES = [(strategy, "none") for strategy in STRATEGIES]
+ROUTES += [(strategy, rerank) for rerank in RERANKERS[1:] for strategy in ("hybrid", "sentence")]
+HIDDEN_FROM = ((), ("staff",), ("Board",))
 
 
-@pytest.mark.parametrize("strategy", ROUTES)
-@pytest.mark.parametrize("rerank", RERANKERS)
-def test_no_route_gives_another_group_its_exact_text(project: Project, strategy: str, rerank: str) -> None:
+@pytest.fixture
+def shown_to_models(model: LlmServer, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What rerankers and answers show a model: the passages of the cross-encoder, beside the prompts."""
+    shown: list[str] = []
+
+    def scores(_: TransformerCrossEncoder, question: str, passages: list[str]) -> list[float]:
+        shown.extend(passages)
+        return [1.0 / len(passage) for passage in passages]
+
+    monkeypatch.setattr(TransformerCrossEncoder, "scores", scores)
+    model.forget()
+    return shown
+
+
+@pytest.mark.parametrize(("strategy", "rerank"), ROUTES)
+def test_no_route_gives_another_group_its_exact_text(
+    project: Project, model: LlmServer, shown_to_models: list[str], strategy: str, rerank: str
+) -> None:
     with open_index(project.config) as index:
-        for groups, shown in (((), False), (("staff",), False), (("board",), True)):
+        for groups in HIDDEN_FROM:
             found = index.query(SECRET, k=20, strategy=strategy, rerank=rerank, groups=groups)
-            assert any("zeppelin" in str(hit) for hit in found["hits"]) is shown, groups
             assert found["hits"]
+            assert "quicksilver" not in f"{found}{shown_to_models}{model.prompts}", groups
+        found = index.query(SECRET, k=20, strategy=strategy, rerank=rerank, groups=["board"])
+        assert "quicksilver" in str(found)
+
+
+def test_no_answer_is_made_of_it(project: Project, model: LlmServer, shown_to_models: list[str]) -> None:
+    with open_index(project.config) as index:
+        for groups in HIDDEN_FROM:
+            answer = index.ask(SECRET, k=20, groups=groups)
+            assert answer["hits"]
+            assert "quicksilver" not in f"{answer}{model.prompts}", groups
+        assert "quicksilver" in str(index.ask(SECRET, k=20, groups=["board"]))
+        assert "quicksilver" in str(model.prompts)
+
+
+def test_neither_ids_nor_links_nor_questions_lead_to_it(project: Project) -> None:
+    hidden = project.rows(
+        "SELECT chunk_id FROM g0001.chunks JOIN g0001.documents USING (doc_id) WHERE uri = 'board.txt'"
+    )
+    hidden += project.rows("SELECT sentence_id FROM g0001.sentences WHERE text LIKE '%%quicksilver%%'")
+    with open_index(project.config) as index:
+        for (named,) in hidden:
+            assert "quicksilver" in str(index.show(named, groups=["board"]))
+            assert "board.txt" in str(index.explain(named, groups=["board"]))
+            for groups in HIDDEN_FROM:
+                for look in (index.show, index.explain):
+                    with pytest.raises(IndexStateError) as raised:
+                        look(named, groups=groups)
+                    assert raised.value.code == "unknown_chunk"
+        assert "zeppelin" in str(index.suggest(20, ["board"]))
+        for groups in HIDDEN_FROM:
+            assert "zeppelin" not in str(index.suggest(20, groups))
+    for groups, told in ((("board",), True), *((groups, False) for groups in HIDDEN_FROM)):
+        assert ("zeppelin" in str(links(locate(str(project.config)), groups=groups, strongest=50))) is told
+
+
+def test_golden_questions_find_only_what_their_asker_may(project: Project) -> None:
+    golden = project.folder / "golden.jsonl"
+    golden.write_text(json.dumps({"id": "1", "question": SECRET, "gold": [{"uri": "board.txt", "quote": SECRET}]}))
+    with open_index(project.config) as index:
+        for groups, share in ((("board",), 1.0), *((groups, 0.0) for groups in HIDDEN_FROM)):
+            (run,) = index.evaluate(golden, groups=groups, answers=True)["runs"]
+            assert run["metrics"]["recall@20"] == share
+            assert "quicksilver" not in str(run)
+
+
+def test_nothing_is_read_but_as_that_role(project: Project, shown_to_models: list[str]) -> None:
+    """What that role may not read, no command reads by other means."""
+    (chunk,) = (row[0] for row in project.rows("SELECT chunk_id FROM g0001.chunks WHERE text LIKE '%%quicksilver%%'"))
+    located = locate(str(project.config))
+    with open_index(project.config) as index:
+        reads: list[Callable[[], Any]] = [
+            *(partial(index.query, SECRET, strategy=strategy) for strategy in STRATEGIES),
+            partial(index.ask, SECRET),
+            partial(index.show, chunk, groups=["board"]),
+            partial(links, located),
+        ]
+        for tables, refused in (("ALL TABLES IN SCHEMA g0001", reads), ("g0001.sentence_links", [])):
+            project.rows(f"REVOKE SELECT ON {tables} FROM pincite_query")
+            try:
+                for read in (*refused, partial(index.explain, chunk, groups=["board"])):
+                    with pytest.raises(DatabaseError, match="permission denied"):
+                        read()
+            finally:
+                project.rows("GRANT SELECT ON ALL TABLES IN SCHEMA g0001 TO pincite_query")
 
 
 def test_a_missing_query_role_is_one_clear_error_and_no_answer(
