@@ -21,6 +21,7 @@ from typing import Any
 
 from pipelines.errors import SourceError, UsageError
 from pipelines.fingerprint import document_id
+from pipelines.indexing.cleaning import clean_metadata, clean_text
 from pipelines.indexing.dates import iso_date
 from pipelines.records import Failure, RawDocument
 from pipelines.settings import SourceSettings
@@ -29,6 +30,7 @@ from resources.hashes import content_hash
 SIDE_CAR = ".meta.yaml"
 _LARGEST_SIDE_CAR = 1 << 16
 _OWN_KEYS = ("title", "effective_date", "version", "groups", "metadata")
+_UNCLEAN = re.compile(r"[\x00-\x1f\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +110,15 @@ def walk(root: Path, folder: Path, source: SourceSettings, listing: Listing) -> 
 
 
 def _problem(root: Path, uri: str, entry: os.DirEntry[str]) -> tuple[str, str] | None:
-    if any(ord(character) < 32 or 0xD800 <= ord(character) <= 0xDFFF for character in uri):
+    if _UNCLEAN.search(uri):
         return "name", "the name has control characters or is not UTF-8; rename it"
     if entry.is_symlink():
         target = Path(os.path.realpath(entry.path))
-        if entry.is_dir() or not target.is_relative_to(root.resolve()):
-            return "symlink", "a link to a folder or out of the source is not followed"
+        try:
+            if entry.is_dir() or not target.is_relative_to(root.resolve()):
+                return "symlink", "a link to a folder or out of the source is not followed"
+        except OSError:
+            return "symlink", "a link that leads to itself"
     try:
         mode = entry.stat().st_mode
     except OSError:
@@ -202,12 +207,14 @@ def read_side_car(path: Path, root: Path) -> dict[str, Any]:
     if groups is not None:
         named = groups if isinstance(groups, list) else str(groups).split(",")
         groups = tuple(str(group).strip() for group in named if str(group).strip())
-    texts = {key: str(values[key]) for key in ("title", "effective_date", "version") if values.get(key)}
+        if unclean := [group for group in groups if _UNCLEAN.search(group)]:
+            raise ValueError(f"{path.name}: group {unclean[0]!r} has control characters or is not Unicode")
+    given = {key: str(values[key]) for key in ("title", "effective_date", "version") if values.get(key)}
+    texts = {key: text for key, value in given.items() if (text := clean_text(value))}
     free = values.get("metadata") or {}
     if not isinstance(free, dict):
         raise ValueError(f"{path.name}: metadata must be a mapping of keys to values")
     deep = [str(key) for key, value in free.items() if not isinstance(value, str)]
     if deep:
         raise ValueError(f"{path.name}: metadata {deep[0]!r} must be one value, not a list or mapping")
-    metadata = {str(key): value for key, value in free.items()}
-    return {**texts, "groups": groups, "metadata": metadata}
+    return {**texts, "groups": groups, "metadata": clean_metadata(free)}

@@ -59,6 +59,7 @@ def test_patterns_choose_and_exclusion_wins(tmp_path: Path, patterns: dict[str, 
     assert uris(listed(tmp_path, **patterns)) == taken
 
 
+@pytest.mark.case(23)
 def test_nothing_outside_the_folder_is_read(tmp_path: Path) -> None:
     root = tmp_path / "root"
     write(tmp_path, "secret.txt", "root/kept.txt", "root/sub/own.txt")
@@ -74,6 +75,7 @@ def test_nothing_outside_the_folder_is_read(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.case(23)
 def test_names_that_cannot_be_shown_are_skipped_and_named(tmp_path: Path) -> None:
     write(tmp_path, "two\nlines.txt", "..dots.txt", ".hidden.txt", "fine … name.txt")
     (tmp_path / os.fsdecode(b"latin-\xe9.txt")).write_text("text")
@@ -83,6 +85,7 @@ def test_names_that_cannot_be_shown_are_skipped_and_named(tmp_path: Path) -> Non
     assert sorted(skipped(listing).values()) == ["name", "name", "unsupported"]
 
 
+@pytest.mark.case(14)
 def test_a_folder_that_cannot_be_listed_is_an_error_not_an_empty_source(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="cannot list"):
         listed(tmp_path / "unmounted")
