@@ -32,6 +32,7 @@ _TIE = 1e-6
 Problems = list[tuple[str, str]]
 
 _PROBLEMS = {
+    "orphan_chunk": "{count} chunks are of no document, such as {example}",
     "orphan_sentence": "{count} sentences lie in no chunk of their document, such as {example}",
     "empty_document": "{count} documents have no chunk, such as {example}",
     "zero_vector": "{count} vectors are zero, such as that of {example}",

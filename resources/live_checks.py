@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from pipelines.fingerprint import combined
+from pipelines.fingerprint import bucket_of, combined
 from pipelines.stages import MAKER, STAGES, WHOLE
 from resources.checks import empty_documents, text_coverage, unsound_sentence_vectors, unsound_vectors
 from resources.comparison import bucket_findings, link_findings
@@ -110,10 +110,20 @@ def _failures(seen: Workspace) -> Iterator[Finding]:
         for row in seen.runner.manifest(next(iter(stage.tables))).values():
             states = seen.tables.documents(row.file)
             failed |= {(doc_id, name) for doc_id, state in states.items() if state.failed is not None}
-    for doc_id, name in sorted(failed - recorded.keys()):
-        yield "unrecorded_failure", f"{doc_id} at {name}"
+    unrecorded = sorted(failed - recorded.keys())
+    places = _places(seen, {doc_id for doc_id, _ in unrecorded})
+    for doc_id, name in unrecorded:
+        yield "unrecorded_failure", f"{doc_id} ({places.get(doc_id, 'no longer listed')}) at {name}"
     for doc_id, name in sorted(recorded.keys() - failed):
         yield "false_failure", f"{doc_id} ({recorded[doc_id, name]}) at {name}"
+
+
+def _places(seen: Workspace, doc_ids: set[str]) -> dict[str, str]:
+    """doc_id to source and path, of those that are listed."""
+    buckets = {bucket_of(doc_id, seen.settings.buckets) for doc_id in doc_ids}
+    read = [seen.tables.read(row.file, ["doc_id", "source", "uri"]).to_pylist()
+            for bucket, row in seen.runner.manifest("raw_documents").items() if bucket in buckets]  # fmt: skip
+    return {raw["doc_id"]: f"{raw['source']}/{raw['uri']}" for rows in read for raw in rows if raw["doc_id"] in doc_ids}
 
 
 def term_findings(seen: Workspace, generation: GenerationRow) -> Iterator[Finding]:

@@ -1,5 +1,9 @@
 -- What must hold in a generation's tables. Each statement gives the number of offenders and one of them.
 
+-- name: orphan_chunk
+SELECT count(*), min(c.chunk_id)
+FROM {schema}.chunks c LEFT JOIN {schema}.documents d USING (doc_id) WHERE d.doc_id IS NULL;
+
 -- name: orphan_sentence
 SELECT count(*), min(s.sentence_id)
 FROM {schema}.sentences s LEFT JOIN {schema}.chunks c ON c.chunk_id = s.chunk_id AND c.doc_id = s.doc_id
