@@ -91,6 +91,7 @@ class Database:
             applied = self._applied(connection)
             if applied < len(known):
                 connection.execute(query("database", "lock_migrations"), {"key": lock_key("migrate")})
+                self._require_utf8(connection)
                 self._require_vector(connection)
                 self._require_query_role(connection)
                 connection.execute(query("database", "create_catalog_schema"))
@@ -252,6 +253,16 @@ class Database:
                 "pincite_query TO that user",
                 "no_query_role",
             ) from None
+
+    def _require_utf8(self, connection: psycopg.Connection[Any]) -> None:
+        (encoding,) = self._one(connection, "encoding")
+        if encoding not in ("UTF8", b"UTF8"):  # psycopg gives bytes where the server knows no characters
+            found = encoding.decode() if isinstance(encoding, bytes) else encoding
+            raise DatabaseError(
+                f"the Postgres at {self._address.shown} is in {found}, and cannot hold every text; make a database in "
+                "UTF8: CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0",
+                "not_utf8",
+            )
 
     def _require_vector(self, connection: psycopg.Connection[Any]) -> None:
         import psycopg

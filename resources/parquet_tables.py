@@ -99,7 +99,7 @@ class ParquetTables:
         except FileNotFoundError:
             raise IndexStateError(
                 f"the state is damaged: {name} is in the manifest but not under {self._root}; "
-                "run `pincite index` again after removing the state folder, or restore the file",
+                "run `pincite index` again, or restore the file",
                 "missing_file",
             ) from None
 

@@ -6,6 +6,9 @@ RESET ALL;
 -- name: lock_migrations
 SELECT pg_advisory_xact_lock(%(key)s);
 
+-- name: encoding
+SELECT current_setting('server_encoding');
+
 -- name: may_query
 -- Whether this user can be the role that queries run as.
 SELECT coalesce((SELECT pg_has_role(oid, 'MEMBER') FROM pg_roles WHERE rolname = 'pincite_query'), false);

@@ -63,6 +63,19 @@ DELETE FROM {schema}.documents WHERE doc_id = ANY (%(doc_ids)s::text[]);
 -- name: new_chunk_numbers
 SELECT nextval('{schema}.chunk_number') FROM generate_series(1, %(count)s);
 
+-- name: row_security_holds
+-- Whether this user reads and writes by policies.
+SELECT row_security_active('{schema}.documents');
+
+-- name: stage_rows
+CREATE TEMPORARY TABLE {table} (LIKE {schema}.{table} INCLUDING DEFAULTS);
+
+-- name: move_staged_rows
+INSERT INTO {schema}.{table} SELECT * FROM pg_temp.{table};
+
+-- name: drop_staged_rows
+DROP TABLE pg_temp.{table};
+
 -- name: copy_documents
 COPY {schema}.documents (
     doc_id, bucket, source, uri, title, family, language, effective_date, version, groups, metadata, pages, summary,

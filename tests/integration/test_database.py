@@ -168,6 +168,18 @@ def test_a_newer_index_is_refused(database: Database) -> None:
     assert raised.value.code == "newer_index"
 
 
+def test_a_database_that_is_not_in_utf8_is_refused(server_url: str, tmp_path: Path) -> None:
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute("DROP DATABASE IF EXISTS ascii")
+        connection.execute("CREATE DATABASE ascii ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0")
+    with (
+        Database(server_url.replace("/postgres?", "/ascii?"), tmp_path) as database,
+        pytest.raises(DatabaseError, match=r"is in SQL_ASCII.*ENCODING 'UTF8'") as raised,
+    ):
+        database.migrate()
+    assert raised.value.code == "not_utf8"
+
+
 def test_pgvector_that_may_not_be_created(fresh_url: str, tmp_path: Path) -> None:
     with psycopg.connect(fresh_url, autocommit=True) as connection:
         connection.execute("DROP ROLE IF EXISTS plain")

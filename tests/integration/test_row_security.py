@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import Any, get_args
 
 import psycopg
@@ -303,6 +304,33 @@ def test_nothing_is_read_but_as_that_role(project: Project, shown_to_models: lis
                         read()
             finally:
                 project.rows("GRANT SELECT ON ALL TABLES IN SCHEMA g0001 TO pincite_query")
+
+
+@pytest.mark.faults
+@pytest.mark.case(27)
+def test_an_ordinary_user_keeps_an_index_of_its_own(server_url: str, endpoint: EmbeddingServer, tmp_path: Path) -> None:
+    """As on a server of somebody else's: who owns the tables is held to the policies as well."""
+    with new_database(server_url) as url:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("DROP ROLE IF EXISTS keeper")
+            connection.execute("CREATE ROLE keeper LOGIN")
+            with suppress(psycopg.errors.DuplicateObject):
+                connection.execute("CREATE ROLE pincite_query NOLOGIN")
+            connection.execute("GRANT pincite_query TO keeper")
+            connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+            connection.execute(
+                sql.SQL("ALTER DATABASE {} OWNER TO keeper").format(sql.Identifier(connection.info.dbname))
+            )
+        project = make_project(
+            tmp_path / "kept", database=url.replace("pincite@", "keeper@"),
+            embedder={"endpoint": endpoint.url, "model": "fake"},
+        )  # fmt: skip
+        for text in ("The lamp is lit at dusk.", "The lamp is lit at dawn, and put out at noon."):
+            project.write("lamp.txt", text)
+            assert project.index()["published"] is True
+            (hit,) = [hit for hit in project.run("query", "the lamp").json["hits"] if hit["uri"] == "lamp.txt"]
+            assert hit["text"] == text
+        assert project.run("verify").code == 0
 
 
 def test_a_missing_query_role_is_one_clear_error_and_no_answer(
