@@ -6,11 +6,15 @@ from typing import Any
 
 from pipelines.errors import UsageError
 from resources.postgres_server import PostgresServer
+from resources.postgres_setup import binaries
 from resources.settings_file import Located
 
 
 def database_command(located: Located, action: str, force: bool) -> dict[str, Any]:
     """Does the action; `shown` is what a person reads."""
+    if action == "programs":
+        folder = str(binaries())
+        return {"programs": folder, "shown": folder}
     if located.settings.database != "embedded":
         if action == "url":
             return {"url": located.settings.database, "shown": located.settings.database}

@@ -152,11 +152,12 @@ def explain(place: Place, chunk: str, **options: Any) -> int:
 
 
 @click.command()
-@click.argument("action", type=click.Choice(["start", "stop", "status", "url"]))
+@click.argument("action", type=click.Choice(["start", "stop", "status", "url", "programs"]))
 @click.option("--force", is_flag=True, help="Stop the server even while others use it.")
 @placed
 def db(place: Place, action: str, force: bool) -> int:
-    """Start, stop or look at the state's Postgres server; print its address."""
+    """Start, stop or look at the state's Postgres server; print its address, or the folder of psql, pg_dump and
+    pg_restore of its version."""
     from pincite.database_command import database_command
 
     result = database_command(place.located(), action, force)

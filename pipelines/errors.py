@@ -10,7 +10,7 @@ PinciteError                  exit 1, code in JSON
 ├── Waiting                   exit 0: paid work is under way elsewhere; a later run goes on
 └── IndexStateError           no index yet, wrong embedder, a damaged state, a run in progress
 
-A message names the thing (file, setting, address) and the remedy.
+A message names the thing (file, setting, address) and the remedy. What every code means: pipelines/codes.py.
 """
 
 from __future__ import annotations

@@ -43,6 +43,7 @@ PROBLEMS: Mapping[str, tuple[str, str]] = {
         "delete them, `DELETE FROM {schema}.documents WHERE doc_id = '...'`, and run `pincite index`",
     ),
     "changed_document": ("documents that are not as Parquet has them", _REWRITE),
+    "duplicate_document": ("documents there twice", _REWRITE),
     "duplicate_chunk": ("chunks there twice", _RUN),
     "duplicate_sentence": ("sentences there twice", _RUN),
     "missing_chunk": ("chunks missing", _RUN),

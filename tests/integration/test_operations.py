@@ -1,0 +1,517 @@
+"""docs/operations.md: its shell commands are run, section by section, by bash in a scratch project, and
+its tables of codes are held against the code.
+
+The commands of `pincite` are executed in this process: what the shell calls hands them over by a socket.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import os
+import re
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import click
+import pytest
+import yaml
+
+from pincite import index_run
+from pincite.cli import cli
+from pipelines import codes, errors
+from pipelines.stages import STAGES
+from resources.findings import PROBLEMS
+from resources.postgres_account import account_for
+from resources.postgres_server import PostgresServer
+from resources.postgres_setup import binaries
+from tests.fakes import EmbeddingServer, Project, Ran, make_project, run_command
+
+ROOT = Path(__file__).resolve().parents[2]
+MANUAL = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+QUESTION = "Which key opens the vault?"
+NO_TEXTS = ("dimension", QUESTION, "how long is it kept?")
+"""What the endpoint is asked for beside the texts of an index."""
+
+
+# ---------------------------------------------------------------- the manual
+
+
+def blocks(section: str, kind: str = "sh") -> list[str]:
+    return re.findall(rf"^```{kind}\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+
+
+SECTIONS = {section.splitlines()[0]: section for section in re.split(r"^##+ ", MANUAL, flags=re.MULTILINE)[1:]}
+"""Heading to what stands under it, up to the next heading of any level."""
+PRELUDE, *FIRST = blocks(MANUAL.split("\n## ")[0])
+
+
+def pincite_commands(script: str) -> Iterator[list[str]]:
+    """The words after `pincite` in each of its calls."""
+    for line in script.splitlines():
+        for call in re.findall(r"(?:^|[(&|;]|\dh) *(pincite [^|&;>)]*)", line):
+            yield shlex.split(call, comments=True)[1:]
+
+
+def test_commands_and_options_are_those_of_the_command() -> None:
+    known = [call for block in blocks(MANUAL) + blocks(MANUAL, "cron") for call in pincite_commands(block)]
+    assert len(known) > 30
+    for call in known:
+        command: click.Command = cli
+        words = list(call)
+        while isinstance(command, click.Group):
+            name = words.pop(0)
+            assert name in command.commands, call
+            command = command.commands[name]
+        command.make_context(call[0], words, resilient_parsing=False)
+
+
+def test_every_block_is_run() -> None:
+    """Nothing that looks like a command stands outside of the blocks that the tests below run."""
+    kinds = set(re.findall(r"^```(\w+)$", MANUAL, re.MULTILINE))
+    assert kinds == {"sh", "cron"}
+    with_blocks = {name for name, section in SECTIONS.items() if blocks(section) or blocks(section, "cron")}
+    assert with_blocks == {*AS_THEY_STAND, *OTHERS}
+
+
+# ---------------------------------------------------------------- a shell whose `pincite` runs here
+
+CLIENT = """\
+#!{python} -IS
+import json, os, socket, sys
+with socket.socket(socket.AF_UNIX) as server:
+    server.connect({address!r})
+    server.sendall(json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode())
+    server.shutdown(socket.SHUT_WR)
+    code, out, err = json.loads(b"".join(iter(lambda: server.recv(65536), b"")))
+sys.stderr.write(err)
+sys.stdout.write(out)
+sys.exit(code)
+"""
+
+
+class Shell:
+    """Runs scripts in the project's folder. `places` are what stands in the manual, and what it is here."""
+
+    def __init__(self, folder: Path, project: Project, places: Mapping[str, str]) -> None:
+        self.project, self.places, self._home = project, places, folder / "home"
+        self._home.mkdir(parents=True)
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(folder / "pincite.socket"))
+        self._listener.listen()
+        self._listener.settimeout(0.05)
+        program = self._home / "bin" / "pincite"
+        program.parent.mkdir()
+        program.write_text(CLIENT.format(python=sys.executable, address=self._listener.getsockname()))
+        program.chmod(0o755)
+
+    def close(self) -> None:
+        self._listener.close()
+
+    def run(self, script: str) -> Ran:
+        """By bash, which stops at the first command that fails."""
+        for told, here in self.places.items():
+            script = script.replace(told, here)
+        environment = {**os.environ, "HOME": str(self._home), "PATH": f"{self._home / 'bin'}:{os.environ['PATH']}"}
+        logs = [self._home / name for name in ("out", "err")]
+        with logs[0].open("w") as out, logs[1].open("w") as err:
+            command = ["bash", "-euo", "pipefail", "-c", script]
+            process = subprocess.Popen(command, cwd=self.project.folder, env=environment, stdout=out, stderr=err)
+            while process.poll() is None:
+                self._serve()
+        return Ran(process.returncode, *(log.read_text() for log in logs))
+
+    def _serve(self) -> None:
+        """One command, if one comes, where and as the shell called it."""
+        try:
+            client, _ = self._listener.accept()
+        except TimeoutError:
+            return
+        before = os.getcwd()
+        with client:
+            client.settimeout(None)
+            arguments, folder, environment = json.loads(b"".join(iter(lambda: client.recv(65536), b"")))
+            os.chdir(folder)
+            try:
+                with mock.patch.dict(os.environ, environment):
+                    ran = run_command(*arguments)
+            finally:
+                os.chdir(before)
+            client.sendall(json.dumps([ran.code, ran.out, ran.err]).encode())
+
+    def read(self, *blocks: str) -> str:
+        """The blocks, one after the other, behind the manual's first one; all must succeed."""
+        ran = self.run("\n".join([PRELUDE, *blocks]))
+        assert ran.code == 0, ran.out + ran.err
+        return ran.out
+
+
+# ---------------------------------------------------------------- the project
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def kept(endpoint: EmbeddingServer, workers: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """An index in a state of its own; the server is stopped, and a copy stands beside the folder. The copies that
+    tests use must stand in its place, since the state remembers its source's folder."""
+    folder = tmp_path_factory.mktemp("operations")
+    project = make_project(folder / "project", state=".pincite", embedder={"endpoint": endpoint.url, "model": "fake"})
+    project.config.write_text(yaml.safe_dump(project.settings), encoding="utf-8")
+    project.index()
+    project.folder.rename(folder / "kept")
+    project.folder.mkdir()
+    yield project
+
+
+@pytest.fixture
+def project(kept: Project, endpoint: EmbeddingServer) -> Iterator[Project]:
+    shutil.rmtree(kept.folder)
+    subprocess.run(["cp", "-a", kept.folder.parent / "kept", kept.folder], check=True)
+    endpoint.forget()
+    yield kept
+    for state in kept.folder.rglob("postgres.lock"):
+        PostgresServer(state.parent).stop(force=True)
+
+
+@pytest.fixture
+def shell(project: Project, tmp_path: Path) -> Iterator[Shell]:
+    (tmp_path / "backup").mkdir()
+    made = Shell(tmp_path, project, {"/srv/handbook": str(project.folder), "/backup": str(tmp_path / "backup")})
+    yield made
+    made.close()
+
+
+def ids(project: Project, *arguments: str | Path) -> list[str]:
+    ran = run_command("query", QUESTION, "--config", project.config, "--json", *arguments)
+    assert ran.code == 0, ran.err
+    return [hit["chunk_id"] for hit in ran.json["hits"]]
+
+
+def assert_whole(project: Project, *arguments: str | Path) -> None:
+    ran = run_command("verify", "--config", project.config, "--json", *arguments)
+    assert (ran.code, ran.json["problems"]) == (0, []), ran.out + ran.err
+
+
+def embedded(endpoint: EmbeddingServer) -> list[str]:
+    return [text for text in endpoint.texts if text not in NO_TEXTS]
+
+
+def not_embedded(project: Project, endpoint: EmbeddingServer) -> None:
+    assert embedded(endpoint) == []
+
+
+# ---------------------------------------------------------------- what stands in it is run
+
+AS_THEY_STAND = (
+    "With everything stopped", "While it runs", "When only Parquet is left", "Upgrading", "Watching",
+    "Running by the clock", "When things break",
+)  # fmt: skip
+"""Sections after whose commands, each of which succeeds, the same is served and nothing was embedded."""
+OTHERS = ("When only Postgres is left", "Moving to a server of your own")
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("name", AS_THEY_STAND)
+def test_a_section_does_what_it_says(shell: Shell, project: Project, endpoint: EmbeddingServer, name: str) -> None:
+    before = ids(project)
+    assert before
+    shell.read("mkdir -p $backup; mkdir -p .pincite/experiments", *blocks(SECTIONS[name]), *scheduled(name), *FIRST)
+    assert ids(project) == before
+    assert embedded(endpoint) == []
+
+
+def scheduled(name: str) -> list[str]:
+    """The commands of a section's crontab."""
+    lines = [line for block in blocks(SECTIONS[name], "cron") for line in block.splitlines()]
+    return [line.split(maxsplit=5)[5] for line in lines]
+
+
+@pytest.mark.faults
+def test_backups_are_what_is_restored(shell: Shell, project: Project) -> None:
+    """Both kinds bring back what was there, not what has been made of it since."""
+    before = ids(project)
+    for name in ("With everything stopped", "While it runs"):
+        take, restore = blocks(SECTIONS[name])
+        shell.read("mkdir -p $backup", take)
+        project.write("vault.md", "# The vault\n\nWhich key opens the vault? The seventh.\n")
+        project.index()
+        assert ids(project) != before
+        shell.read(restore)
+        assert ids(project) == before
+        (project.docs / "vault.md").unlink()
+
+
+@pytest.mark.faults
+def test_without_parquet_queries_go_on_and_everything_is_embedded_again(
+    shell: Shell, project: Project, endpoint: EmbeddingServer
+) -> None:
+    before = ids(project)
+    lose, ask, *rest = blocks(SECTIONS["When only Postgres is left"])[0].splitlines(keepends=True)
+    shutil.copytree(project.folder / ".pincite" / "parquet", project.folder / "old")
+    shell.read(lose, ask)
+    shutil.copytree(project.folder / "old", project.folder / ".pincite" / "parquet")
+    shell.read(*rest)
+    assert embedded(endpoint) == []
+    shell.read(lose, ask, *rest)
+    assert len(embedded(endpoint)) == 25
+    assert ids(project) == before
+
+
+@pytest.mark.faults
+def test_the_remedy_for_rows_changed_by_hand_is_needed(
+    shell: Shell, project: Project, endpoint: EmbeddingServer
+) -> None:
+    *_, remedy = blocks(SECTIONS["When things break"])
+    shell.read(
+        'url=$(pincite db start | sed "s/.*: //")',
+        'psql "$url" -c "DELETE FROM g0001.documents WHERE uri = \'archive/keys.md\'"',
+        "if pincite verify; then exit 9; fi",
+        remedy,
+        "pincite db stop",
+    )
+    assert_whole(project)
+    assert embedded(endpoint) == []
+
+
+@pytest.mark.faults
+def test_a_dump_without_the_role_is_not_restored(shell: Shell, project: Project) -> None:
+    """So the manual has to make it."""
+    take, restore = blocks(SECTIONS["While it runs"])
+    role = "psql \"$url\" -c 'CREATE ROLE pincite_query NOLOGIN'\n"
+    assert role in restore
+    shell.read("mkdir -p $backup", take)
+    ran = shell.run("\n".join([PRELUDE, restore.replace(role, "")]))
+    assert ran.code != 0
+    assert 'role "pincite_query" does not exist' in ran.err
+
+
+# ---------------------------------------------------------------- a server of one's own
+
+
+@contextmanager
+def server_of_ones_own(folder: Path) -> Iterator[str]:
+    """HOST:PORT of a Postgres on loopback that wants a password."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    programs, data, password = binaries(), folder / "data", folder / "password"
+    password.write_text("the administrator's")
+    account = account_for(data, programs)
+    data.mkdir()
+    account.own(data)
+    account.own(password)
+    account.run(
+        [str(programs / "initdb"), f"--pgdata={data}", "--username=postgres", "--auth=scram-sha-256",
+         f"--pwfile={password}", "--no-sync"]
+    )  # fmt: skip
+    options = ("listen_addresses=127.0.0.1", f"port={port}", "unix_socket_directories=", "fsync=off")
+    with (folder / "log").open("ab") as log:
+        process = account.start(
+            [str(programs / "postgres"), "-D", str(data), *(part for each in options for part in ("-c", each))], log
+        )
+    try:
+        ready = [str(programs / "pg_isready"), "--quiet", "--host=127.0.0.1", f"--port={port}"]
+        while subprocess.run(ready).returncode:
+            assert process.poll() is None, (folder / "log").read_text()
+        yield f"127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@pytest.mark.faults
+def test_the_move_to_a_server_of_ones_own(
+    shell: Shell, project: Project, endpoint: EmbeddingServer, tmp_path: Path
+) -> None:
+    """Both ways, and the way back; nothing is embedded, the password is in no file of the state, and a machine
+    without Parquet can ask."""
+    before = ids(project)
+    (tmp_path / "server").mkdir()
+    with server_of_ones_own(tmp_path / "server") as address:
+        shell.places = {**shell.places, "db.example.org:5432": address}
+        administrator, password, rebuild, restore, give_up, backup = blocks(SECTIONS["Moving to a server of your own"])
+        shell.read('echo "db.example.org:5432:*:postgres:the administrator\'s" >~/.pgpass; chmod 600 ~/.pgpass')
+        shell.read(administrator, password, rebuild, restore)
+        assert embedded(endpoint) == []
+        (project.folder / "moving.dump").unlink()
+        shell.read(
+            "cp pincite.yaml pincite.own.yaml; cp pincite.embedded.yaml pincite.yaml; pincite index; pincite verify",
+            "cp pincite.own.yaml pincite.yaml",
+            give_up,
+            "mkdir elsewhere; pincite query --json --state elsewhere 'Which key opens the vault?' >asked.json",
+            backup,
+        )
+        asked = json.loads((project.folder / "asked.json").read_text())
+        assert [hit["chunk_id"] for hit in asked["hits"]] == before
+        # The dump holds all rows: it makes a third index that is whole.
+        shell.read(
+            administrator.split("<<")[0]
+            + "-c \"CREATE DATABASE third OWNER pincite ENCODING 'UTF8' TEMPLATE template0\"",
+            "psql postgresql://postgres@db.example.org:5432/third -c 'CREATE EXTENSION vector'",
+            "pg_restore --exit-on-error --no-owner --no-comments "
+            "--dbname=postgresql://pincite@db.example.org:5432/third handbook.dump",
+            "sed -i 's|^database:.*|database: postgresql://pincite@db.example.org:5432/third|' pincite.yaml",
+            "pincite verify; pincite index",
+        )
+        assert embedded(endpoint) == []
+        assert not (project.folder / ".pincite" / "postgres").exists()
+        kept = (path for path in (project.folder / ".pincite").rglob("*") if path.is_file())
+        assert not [path for path in kept if b"a long one" in path.read_bytes()]
+
+
+# ---------------------------------------------------------------- the tables of codes
+
+
+def test_the_tables_are_what_the_code_says() -> None:
+    spec = importlib.util.spec_from_file_location("build_operations", ROOT / "docs" / "build_operations.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.page() == MANUAL
+    for table in (codes.ERRORS, codes.FAILURES, codes.SKIPPED, codes.FOUND, codes.EXPLAINED, PROBLEMS):
+        assert {f"`{code}`" for code in table} <= {line.split(" | ")[0][2:] for line in MANUAL.splitlines()}
+
+
+def test_stages_of_failures_are_stages() -> None:
+    named = {stage for stages, *_ in codes.FAILURES.values() for stage in stages.split(", ")}
+    assert named <= {"raw_documents", *STAGES}
+    assert codes.FAILURES.keys() >= errors.PASSING
+
+
+ERROR_CLASSES = {
+    name: kind
+    for module in (errors, index_run)
+    for name, kind in vars(module).items()
+    if isinstance(kind, type) and issubclass(kind, errors.PinciteError)
+}
+FINDERS = frozenset({"audit", "checks", "live_checks", "verification", "comparison", "index_build", "skeleton_checks"})
+"""Modules of resources/ that find problems."""
+PLACES: Mapping[str, tuple[int, str]] = {
+    "Failure": (4, "failure"),
+    "_failure": (1, "failure"),
+    "NoReply": (0, "failure"),
+    "CallFailed": (1, "any"),
+    "Skipped": (2, "skipped"),
+    "_told": (0, "found"),
+    "problem": (0, "explained"),
+}
+"""Functions and classes that take a code, where it stands, and of what kind it is."""
+INTERNAL = frozenset({"planned", "unusable"})
+"""Codes of replies that nobody meets: of `plan`, and of those in whose place a deterministic text stands."""
+
+
+def codes_of(path: Path) -> Iterator[tuple[str, str]]:
+    """(kind, code) of every code that a module gives. What only passes one on, by a name or attribute, gives none."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    finder = path.stem in FINDERS and path.parent.name == "resources"
+    nouns = [node.args[1] for node in ast.walk(tree) if isinstance(node, ast.Call) and called(node) == "_Table"]
+    yielded = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Yield)}
+    told = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and called(node) == "told"]
+    yielded |= {id(item) for node in told for part in node.args for item in ast.walk(part)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            yield from codes_of_call(node)
+        elif isinstance(node, ast.Assign) and getattr(first_of(node.targets[0]), "id", "") == "code":
+            chosen = [node.value.body, node.value.orelse] if isinstance(node.value, ast.IfExp) else [node.value]
+            yield from (("any", code) for value in chosen for code in literals(first_of(value)))
+        elif isinstance(node, ast.Dict) and any(getattr(key, "value", "") == "error" for key in node.keys):
+            inner = [dict(zip(map(name_of, each.keys), each.values, strict=True)) for each in node.values
+                     if isinstance(each, ast.Dict)]  # fmt: skip
+            yield from (("error", code) for each in inner for code in literals(each["code"]))
+        elif isinstance(node, ast.Tuple) and len(node.elts) == 2 and (finder or path.stem in MESSAGES):
+            yield from codes_of_pair(node.elts, MESSAGES.get(path.stem, "found"), nouns, id(node) in yielded)
+    if path.stem == "audit":
+        yield from (("found", code) for code in audit_statements(tree))
+
+
+MESSAGES = {"parser_worker": "failure", "sources": "any"}
+"""Modules beside the finders that hand on (code, message)."""
+
+
+def first_of(node: ast.expr) -> ast.expr:
+    return node.elts[0] if isinstance(node, ast.Tuple) else node
+
+
+def called(node: ast.Call) -> str:
+    return getattr(node.func, "id", "") or getattr(node.func, "attr", "")
+
+
+def name_of(node: ast.expr | None) -> Any:
+    return getattr(node, "value", None)
+
+
+def literals(node: ast.expr) -> Iterator[str]:
+    parts = [node.body, node.orelse] if isinstance(node, ast.IfExp) else [node]
+    yield from (part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str))
+
+
+def codes_of_call(node: ast.Call) -> Iterator[tuple[str, str]]:
+    name = called(node)
+    if name in ERROR_CLASSES:
+        kind = "document" if name == "DocumentError" else "error"
+        given = [*node.args[1:2], *(keyword.value for keyword in node.keywords if keyword.arg == "code")]
+        found = [code for part in given for code in literals(part)]
+        yield from ((kind, code) for code in found or ([] if given else [ERROR_CLASSES[name].default_code]))
+    elif name == "refuse" and len(node.args) == 3:
+        yield from (("failure", code) for code in literals(node.args[1]))
+    elif name in PLACES and len(node.args) > PLACES[name][0]:
+        position, kind = PLACES[name]
+        yield from ((kind, code) for code in literals(node.args[position]))
+
+
+def codes_of_pair(pair: list[ast.expr], kind: str, nouns: list[ast.expr], yielded: bool) -> Iterator[tuple[str, str]]:
+    """Of (code, message), or (file, code); a code may be put together with the noun of a table."""
+    first, second = pair
+    if isinstance(first, ast.JoinedStr) and isinstance(first.values[0], ast.Constant):
+        prefix = str(first.values[0].value)
+        yield from ((kind, prefix + noun) for each in nouns for noun in literals(each) if prefix.endswith("_"))
+    elif isinstance(first, ast.Constant):
+        handed = yielded or getattr(second, "id", "") == "message"
+        message = handed or isinstance(second, ast.JoinedStr) or " " in str(name_of(second))
+        yield from ((kind, code) for code in literals(first) if message and re.fullmatch("[a-z_]+", code))
+    elif isinstance(second, ast.Constant) and re.fullmatch("[a-z]+_[a-z]+", str(second.value)):
+        yield kind, str(second.value)
+
+
+def audit_statements(tree: ast.AST) -> Iterator[str]:
+    """The audit's statements have the names of their codes."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "_PROBLEMS":
+            assert isinstance(node.value, ast.Dict)
+            yield from (name_of(key) for key in node.value.keys)
+
+
+def test_every_code_stands_in_its_table_and_every_row_has_a_use() -> None:
+    used: dict[str, set[str]] = defaultdict(set)
+    for layer in ("pincite", "assets", "resources", "pipelines"):
+        for path in (ROOT / layer).rglob("*.py"):
+            for kind, code in codes_of(path):
+                used[kind].add(code)
+    tables = {
+        "error": set(codes.ERRORS),
+        "failure": set(codes.FAILURES) | INTERNAL,
+        "skipped": set(codes.SKIPPED),
+        "found": set(codes.FOUND) | set(PROBLEMS),
+        "explained": set(codes.EXPLAINED),
+    }
+    tables["document"] = tables["error"] | tables["failure"]
+    tables["any"] = set().union(*tables.values())
+    for kind, table in tables.items():
+        assert used[kind] <= table, (kind, used[kind] - table)
+    loose = used["any"] | used["document"]
+    forwarded = used["failure"]  # an endpoint that answers nobody ends a run with the code of a failure
+    assert tables["error"] <= used["error"] | loose | forwarded, tables["error"] - used["error"] - loose - forwarded
+    assert tables["failure"] <= used["failure"] | loose, tables["failure"] - used["failure"] - loose
+    for kind in ("skipped", "found", "explained"):
+        assert tables[kind] <= used[kind] | used["any"], (kind, tables[kind] - used[kind] - used["any"])
