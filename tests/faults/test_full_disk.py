@@ -58,6 +58,7 @@ def parquet_is_full(run: HeldRun, state: Path) -> Callable[[], None]:
     return fill(state / "parquet").unlink
 
 
+@pytest.mark.case(4, served=True)
 @pytest.mark.parametrize("fault", [no_file_may_grow, pytest.param(parquet_is_full, marks=pytest.mark.faults)])
 def test_a_full_disk_under_parquet(
     fault: Callable[[HeldRun, Path], Callable[[], None]],
@@ -87,6 +88,7 @@ def test_a_full_disk_under_parquet(
         assert_converges(project, endpoint, clean, before)
 
 
+@pytest.mark.case(4, served=True)
 @pytest.mark.faults
 def test_a_full_disk_under_postgres(full: tuple[Project, Clean], endpoint: EmbeddingServer, tmp_path: Path) -> None:
     with disk(tmp_path / "disk", 200_000) as folder:

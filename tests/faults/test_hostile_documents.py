@@ -8,19 +8,26 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pipelines.errors import DocumentError, SourceError
 from pipelines.records import Element, Failure, ParsedDocument, RawDocument
-from pipelines.settings import ParsingSettings
+from pipelines.settings import ParsingSettings, SourceSettings
 from resources.parser_pool import ParserPool
+from resources.parser_worker import parse_document
+from resources.parsers import registry
 from resources.parsers.pdf_pages import LIMITS
+from resources.sources import list_source
 from tests.pdf_objects import pdf, stream
 from tests.unit.parsers.documents import raw_of
 
@@ -29,6 +36,7 @@ LIBRARY = ROOT / "tests" / "data" / "library"
 POLICY = LIBRARY / "policies" / "travel-policy-2026.pdf"
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 Outcome = tuple[ParsedDocument, list[Element]] | Failure
+NOBODY = 65534
 
 
 @pytest.fixture(scope="module")
@@ -61,12 +69,14 @@ def docx(path: Path, document: str | bytes) -> Path:
 # ---------------------------------------------------------------- damaged, empty, misnamed
 
 
+@pytest.mark.case(17)
 def test_zero_bytes(pool: ParserPool, tmp_path: Path) -> None:
     path = tmp_path / "nothing.pdf"
     path.touch()
     assert failure(pool, path).code == "empty"
 
 
+@pytest.mark.case(17)
 def test_truncated_pdf(pool: ParserPool, tmp_path: Path) -> None:
     path = tmp_path / "half.pdf"
     data = POLICY.read_bytes()
@@ -75,6 +85,7 @@ def test_truncated_pdf(pool: ParserPool, tmp_path: Path) -> None:
     assert isinstance(outcome, tuple) or outcome.code in ("corrupt", "no_text")
 
 
+@pytest.mark.case(17)
 @pytest.mark.parametrize("suffix", [".pdf", ".docx", ".xlsx", ".pptx", ".html", ".txt", ".csv", ".md", ".eml"])
 def test_random_bytes(pool: ParserPool, tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"noise{suffix}"
@@ -100,6 +111,7 @@ def test_flipped_bytes_never_stop_the_others(pool: ParserPool, tmp_path: Path) -
     assert codes <= {"corrupt", "no_text", "empty_parse", "encrypted", "limit_exceeded", "crashed"}
 
 
+@pytest.mark.case(17)
 def test_a_picture_named_pdf(pool: ParserPool, tmp_path: Path) -> None:
     path = tmp_path / "picture.pdf"
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(4000))
@@ -107,6 +119,7 @@ def test_a_picture_named_pdf(pool: ParserPool, tmp_path: Path) -> None:
     assert found.code == "corrupt" and "PNG" in found.message
 
 
+@pytest.mark.case(18)
 def test_encrypted_pdf_and_office(pool: ParserPool, tmp_path: Path) -> None:
     from reportlab.lib.pdfencrypt import StandardEncryption
     from reportlab.pdfgen.canvas import Canvas
@@ -134,6 +147,7 @@ def test_a_pdf_that_needs_no_password_to_be_read(pool: ParserPool, tmp_path: Pat
     assert isinstance(outcome, tuple) and outcome[0].body == "Everybody may read this."
 
 
+@pytest.mark.case(16)
 def test_missing_and_changed_files(pool: ParserPool, tmp_path: Path) -> None:
     path = tmp_path / "note.txt"
     path.write_text("First version.")
@@ -146,23 +160,58 @@ def test_missing_and_changed_files(pool: ParserPool, tmp_path: Path) -> None:
     assert isinstance(missing, Failure) and missing.code == "unreadable"
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
-def test_no_permission(pool: ParserPool, tmp_path: Path) -> None:
-    path = tmp_path / "closed.txt"
-    path.write_text("Text.")
-    raw = raw_of(path)
-    path.chmod(0)
-    ((_, outcome),) = pool.parse([(raw, path)])
-    assert isinstance(outcome, Failure) and outcome.code == "unreadable"
+@pytest.mark.case(23)
+@contextmanager
+def somebody() -> Iterator[Path]:
+    """A folder that all may read, and this process as a user that may read no more than others: root may read all."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        os.chmod(folder, 0o755)
+        user = os.geteuid()
+        try:
+            yield Path(folder)
+        finally:
+            os.seteuid(user)
+
+
+def test_no_permission() -> None:
+    with somebody() as folder:
+        path = folder / "closed.txt"
+        path.write_text("Text.")
+        (folder / "open.txt").write_text("Text.")
+        raw = raw_of(path)
+        path.chmod(0)
+        parse_document(raw_of(folder / "open.txt"), folder / "open.txt", 1)
+        if os.geteuid() == 0:
+            os.seteuid(NOBODY)
+        with pytest.raises(DocumentError, match="no permission to read the file; grant it") as caught:
+            parse_document(raw, path, 1)
+        listing = list_source(SourceSettings(name="s", path=str(folder)), folder)
+    assert caught.value.code == "unreadable"
+    assert [document.uri for document in listing.documents] == ["open.txt"]
+    assert [(item.uri, item.code, item.stage) for item in listing.failures] == [
+        ("closed.txt", "unreadable", "raw_documents")
+    ]
+
+
+@pytest.mark.case(14)
+def test_a_folder_without_permission_is_no_empty_one() -> None:
+    with somebody() as folder:
+        (folder / "closed").mkdir(mode=0)
+        if os.geteuid() == 0:
+            os.seteuid(NOBODY)
+        with pytest.raises(SourceError, match="Permission denied; nothing was changed"):
+            list_source(SourceSettings(name="s", path=str(folder)), folder)
 
 
 # ---------------------------------------------------------------- bombs
 
 
+@pytest.mark.case(19)
 def test_zip_bomb(pool: ParserPool, tmp_path: Path) -> None:
     assert failure(pool, docx(tmp_path / "bomb.docx", bytes(80 << 20))).code == "limit_exceeded"
 
 
+@pytest.mark.case(19)
 def test_xml_entity_bomb_and_external_entity(pool: ParserPool, tmp_path: Path) -> None:
     entities = '<!ENTITY a "ha">' + "".join(
         f'<!ENTITY {chr(98 + at)} "{("&" + chr(97 + at) + ";") * 10}">' for at in range(10)
@@ -175,6 +224,8 @@ def test_xml_entity_bomb_and_external_entity(pool: ParserPool, tmp_path: Path) -
         assert failure(pool, docx(tmp_path / name, text)).code == "limit_exceeded"
 
 
+@pytest.mark.case(19)
+@pytest.mark.case(24)
 def test_html_with_entities_and_outside_references_fetches_nothing(pool: ParserPool, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     path.write_text(
@@ -185,6 +236,7 @@ def test_html_with_entities_and_outside_references_fetches_nothing(pool: ParserP
     assert isinstance(outcome, tuple) and "root:" not in outcome[0].body and "Safe" in outcome[0].body
 
 
+@pytest.mark.case(19)
 def test_pdf_stream_bomb(tmp_path: Path) -> None:
     content = zlib.compress(b"(x) Tj " * (40 << 20), 1)
     objects = [
@@ -202,6 +254,7 @@ def test_pdf_stream_bomb(tmp_path: Path) -> None:
         assert failure(pool, path).code in ("limit_exceeded", "crashed", "timeout", "corrupt", "no_text")
 
 
+@pytest.mark.case(19)
 def test_a_file_over_the_size_limit(tmp_path: Path) -> None:
     path = tmp_path / "large.txt"
     path.write_bytes(b"text\n" * 300_000)
@@ -210,6 +263,7 @@ def test_a_file_over_the_size_limit(tmp_path: Path) -> None:
     assert found.code == "limit_exceeded" and "max_megabytes" in found.message
 
 
+@pytest.mark.case(19)
 def test_a_document_that_needs_more_memory_than_allowed(tmp_path: Path) -> None:
     path = tmp_path / "large.txt"
     with path.open("wb") as stream:
@@ -222,6 +276,7 @@ def test_a_document_that_needs_more_memory_than_allowed(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- large but honest
 
 
+@pytest.mark.case(20)
 def test_ten_thousand_nested_headings_and_lists(pool: ParserPool, tmp_path: Path) -> None:
     html, text = tmp_path / "deep.html", tmp_path / "deep.md"
     html.write_text("".join(f"<div><h{at % 6 + 1}>Heading {at}</h{at % 6 + 1}>" for at in range(10_000)))
@@ -232,6 +287,7 @@ def test_ten_thousand_nested_headings_and_lists(pool: ParserPool, tmp_path: Path
     assert isinstance(deep, Failure) and deep.code == "limit_exceeded"
 
 
+@pytest.mark.case(20)
 def test_a_word_of_a_million_characters(pool: ParserPool, tmp_path: Path) -> None:
     paths = [tmp_path / f"word{suffix}" for suffix in (".txt", ".md", ".html", ".csv")]
     for path in paths:
@@ -240,21 +296,31 @@ def test_a_word_of_a_million_characters(pool: ParserPool, tmp_path: Path) -> Non
         assert isinstance(outcome, tuple) and len(outcome[0].body) == 1_000_000
 
 
-def test_a_sheet_of_twenty_thousand_rows(pool: ParserPool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pytest.param(20_000, id="20,000"),
+        pytest.param(100_000, id="100,000", marks=[pytest.mark.faults, pytest.mark.case(20)]),
+    ],
+)
+def test_a_sheet_of_very_many_rows(rows: int, tmp_path: Path) -> None:
     import openpyxl
 
     book = openpyxl.Workbook(write_only=True)
     sheet = book.create_sheet("Rows")
     sheet.append(["Name", "Value", "Note"])
-    for at in range(20_000):
+    for at in range(rows):
         sheet.append([f"name {at}", at, "some words"])
     path = tmp_path / "rows.xlsx"
     book.save(path)
-    outcome = parsed(pool, path)["rows.xlsx"]
+    with ParserPool(ParsingSettings(workers=1, memory_mb=1024, timeout_seconds=60)) as pool:
+        outcome = parsed(pool, path)["rows.xlsx"]
     assert isinstance(outcome, tuple)
-    assert len(outcome[1][-1].cells) == 60_003
+    assert len(outcome[1][-1].cells) == 3 * rows + 3
 
 
+@pytest.mark.case(21)
+@pytest.mark.case(22)
 def test_bad_characters_in_text(pool: ParserPool, tmp_path: Path) -> None:
     path = tmp_path / "bad.md"
     path.write_bytes(
@@ -279,6 +345,26 @@ def hanging(tmp_path: Path) -> tuple[RawDocument, Path]:
 
 def children() -> set[int]:
     return {int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()}
+
+
+@pytest.mark.case(16)
+def test_a_file_that_changes_before_its_parser_is_done_is_not_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, read = tmp_path / "note.txt", registry.parse_file
+    path.write_text("First version.")
+    raw = raw_of(path)
+
+    def meanwhile(*arguments: Any, **options: Any) -> Any:
+        made = read(*arguments, **options)
+        path.write_text("Second version.")
+        return made
+
+    assert parse_document(raw, path, 1)[0].body == "First version."
+    monkeypatch.setattr(registry, "parse_file", meanwhile)
+    with pytest.raises(DocumentError, match="changed while it was read") as caught:
+        parse_document(raw, path, 1)
+    assert caught.value.code == "changed"
 
 
 def test_a_parser_that_hangs_is_killed_and_others_go_on(hanging: tuple[RawDocument, Path]) -> None:
@@ -312,6 +398,7 @@ def nested_forms(levels: int, each: int) -> dict[int, bytes]:
     return forms
 
 
+@pytest.mark.case(19)
 def test_a_page_that_hangs_is_lost_by_name_and_the_others_are_not(tmp_path: Path) -> None:
     path = three_pages(tmp_path / "bomb.pdf", b"/X Do", nested_forms(9, 10))
     settings = ParsingSettings(workers=1, timeout_seconds=4, page_timeout_seconds=3, ocr="off")

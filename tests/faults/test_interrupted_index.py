@@ -83,6 +83,8 @@ def held(project: Project, server: EmbeddingServer, request: int) -> Iterator[tu
         server.released.set()
 
 
+@pytest.mark.case(1, served=True)
+@pytest.mark.case(3, served=True)
 def test_a_killed_and_an_interrupted_run_are_continued_by_the_next(
     clean: tuple[dict[str, Any], dict[str, Any]], tmp_path: Path
 ) -> None:

@@ -25,6 +25,7 @@ def model() -> Iterator[LlmServer]:
         yield server
 
 
+@pytest.mark.case(1)
 @pytest.mark.parametrize(
     ("point", "number"),
     [

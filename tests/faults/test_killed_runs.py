@@ -79,6 +79,7 @@ CASES = [
 ]
 
 
+@pytest.mark.case(1, served=True)
 @pytest.mark.parametrize(("change", "point", "number", "embeds"), CASES)
 def test_a_killed_run_is_finished_by_the_next(
     change: Change,

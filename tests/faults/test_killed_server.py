@@ -59,6 +59,7 @@ def ended(pid: int) -> bool:
         return True
 
 
+@pytest.mark.case(2, served=True)
 @pytest.mark.parametrize(
     ("victim", "point", "code"),
     [

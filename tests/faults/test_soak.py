@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -116,17 +117,19 @@ class Folder:
             self.told.append(act.__name__)
 
 
-def crash(folder: Folder, output: Path) -> None:
-    """A run that is killed at a point, where it comes to it."""
+def crash(folder: Folder, output: Path) -> bool:
+    """Whether a run was killed at a point: it may not come to it."""
     point, number = folder.chance.choice(sorted(POINTS)), folder.chance.choice((1, 1, 2))
     run = HeldRun(output, ["index", "--config", str(folder.project.config)], point, number, 0)
     try:
         run.reached()
     except AssertionError:
         folder.told.append(f"(ran past {point})")
+        return False
     else:
         run.kill()
         folder.told.append(f"killed: {point}")
+        return True
     finally:
         run.close()
 
@@ -165,8 +168,16 @@ def start(full: tuple[Project, Clean], server_url: str, tmp_path_factory: pytest
 
 @pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + LIVES))
 def test_what_is_served_is_what_the_folder_holds_whatever_happens(
-    seed: int, start: Project, server_url: str, endpoint: EmbeddingServer, tmp_path: Path
+    seed: int,
+    start: Project,
+    server_url: str,
+    endpoint: EmbeddingServer,
+    tmp_path: Path,
+    record_property: Callable[[str, Any], None],
 ) -> None:
+    record_property("life", seed)
+    record_property("steps", STEPS)
+    kills = 0
     with project_copy(start, server_url, tmp_path / "project") as project:
         texts = {str(path.relative_to(project.docs)): path.read_text() for path in sorted(project.docs.rglob("*.txt"))}
         folder = Folder(project, random.Random(seed), {uri: File(text, text) for uri, text in texts.items()})
@@ -174,13 +185,14 @@ def test_what_is_served_is_what_the_folder_holds_whatever_happens(
             for number in range(STEPS):
                 folder.step()
                 if folder.chance.random() < 0.25:
-                    crash(folder, tmp_path / f"run{number}")
+                    kills += crash(folder, tmp_path / f"run{number}")
                 oracle(folder)
             stood, calls = row_versions(project), len(endpoint.texts)
             folder.project.index(code=3 if any(file.broken for file in folder.files.values()) else 0)
             assert len(endpoint.texts) == calls
             changed = {table for table, rows in row_versions(project).items() if rows != stood[table]}
             assert changed <= {"pincite.failures"}
+            record_property("kills", kills)
         except BaseException:
             print(f"seed {seed}: {', '.join(folder.told)}")
             raise

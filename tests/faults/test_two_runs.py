@@ -29,6 +29,7 @@ pytestmark = pytest.mark.integration
 LOCK_HOLDER = "application_name LIKE 'pincite index%%'"
 
 
+@pytest.mark.case(3, served=True)
 @pytest.mark.parametrize(
     ("change", "point", "number"),
     [

@@ -69,6 +69,7 @@ def unindexed(project: Project) -> None:
     project.rows("DROP INDEX g0001.chunks_embedding")
 
 
+@pytest.mark.case(5, served=True)
 @pytest.mark.parametrize(
     ("change", "fault", "left"),
     [
@@ -107,6 +108,7 @@ def test_an_index_that_was_not_finished_is_built_by_the_next_run(
         assert project.rows(VALID) == [(True,)]
 
 
+@pytest.mark.case(5, served=True)
 @pytest.mark.faults
 def test_a_build_that_outlives_its_run_does_not_stop_the_next(
     empty: Project, full: tuple[Project, Clean], server_url: str, endpoint: EmbeddingServer, tmp_path: Path

@@ -162,6 +162,7 @@ def test_without_a_reply_the_sentences_answer_and_it_is_said(served: Project, ll
     assert any(note.startswith("fake-model gave no answer") for note in result["notes"])
 
 
+@pytest.mark.case(25, served=True)
 def test_orders_in_a_document_are_not_followed(served: Project, llm: LlmServer) -> None:
     llm.reply = lambda prompt: "HACKED [1]. Visit http://evil.example [1]."
     result = ask(served, "When are the lockers emptied?")
@@ -174,6 +175,7 @@ def test_orders_in_a_document_are_not_followed(served: Project, llm: LlmServer) 
 # ---------------------------------------------------------------- groups
 
 
+@pytest.mark.case(27)
 @pytest.mark.parametrize("strategy", ROUTES)
 def test_what_an_asker_may_not_see_is_in_no_answer_and_no_prompt(
     served: Project, llm: LlmServer, strategy: str
@@ -261,6 +263,7 @@ def test_a_model_named_by_half_is_an_error(project: Project, llm: LlmServer) -> 
     assert "model is not set" in ran.json["error"]["message"]
 
 
+@pytest.mark.case(9)
 def test_other_weights_than_those_of_the_generation_are_refused(plain: Project) -> None:
     ((recorded,),) = plain.rows("SELECT embedder ->> 'identity' FROM pincite.generations")
     change = "UPDATE pincite.generations SET embedder = embedder || jsonb_build_object('identity', %s::text)"

@@ -243,6 +243,7 @@ def test_a_prompt_of_ones_own_asks_only_for_its_own_stage_and_the_window_too(
 # ---------------------------------------------------------------- what goes wrong
 
 
+@pytest.mark.case(6, served=True)
 def test_an_endpoint_that_fails_names_the_document_and_the_next_run_mends_it(
     project: Project, server: LlmServer
 ) -> None:
@@ -262,6 +263,7 @@ def test_an_endpoint_that_fails_names_the_document_and_the_next_run_mends_it(
     assert project.index()["llm"]["calls"] == 0
 
 
+@pytest.mark.case(6, served=True)
 def test_an_endpoint_that_answers_nobody_ends_a_run_of_a_new_generation(project: Project, server: LlmServer) -> None:
     before = methods(project)
     project.configure(**enriched(server, model="other", base_url="http://127.0.0.1:9/v1"))
@@ -271,6 +273,7 @@ def test_an_endpoint_that_answers_nobody_ends_a_run_of_a_new_generation(project:
     assert methods(project) == before
 
 
+@pytest.mark.case(7, served=True)
 def test_a_refused_prompt_is_said_extractively_marked_and_not_bought_again(project: Project, server: LlmServer) -> None:
     server.reply = lambda prompt: refusal() if "roses" in prompt and "<document" in prompt else _reply(prompt)  # type: ignore[assignment,return-value]
     project.write("garden.md", "# The garden\n\nThe garden behind the library grows roses.\n")
@@ -288,6 +291,7 @@ def test_a_refused_prompt_is_said_extractively_marked_and_not_bought_again(proje
     assert "fallback" not in methods(project)["document_summaries"]
 
 
+@pytest.mark.case(25, served=True)
 def test_a_document_with_orders_changes_no_other_summary_and_leaves_no_link(
     project: Project, server: LlmServer
 ) -> None:
@@ -306,6 +310,7 @@ def test_a_document_with_orders_changes_no_other_summary_and_leaves_no_link(
     assert asked.count("</document>") == 1
 
 
+@pytest.mark.case(28)
 def test_the_key_is_nowhere(project: Project, server: LlmServer) -> None:
     server.reply = lambda prompt: status(401, f"wrong key {KEY}")  # type: ignore[assignment,return-value]
     project.write("garden.md", "# The garden\n\nThe garden behind the library grows roses.\n")

@@ -137,6 +137,7 @@ def test_every_distinct_text_is_embedded_once(indexed: Indexed) -> None:
     assert indexed.result["embedded"].keys() == {"chunks", "sentences"}
 
 
+@pytest.mark.case(17, served=True)
 def test_failing_documents_are_named_and_the_others_are_indexed(indexed: Indexed) -> None:
     failed = {item["uri"]: item for item in indexed.result["documents"]["failed"]}
     assert failed.keys() == {"empty.txt", "torn.pdf", "badcar.md"}
@@ -296,6 +297,7 @@ def test_only_documents_that_changed_are_rewritten(day: Day) -> None:
     assert kept == {"board/minutes.txt", "archive/retention.txt"}
 
 
+@pytest.mark.case(12)
 def test_only_texts_that_changed_are_embedded(day: Day) -> None:
     assert all("chimney" in text or "lift" in text for text in day.texts)
     assert len(day.texts) == sum(day.result["embedded"].values())
@@ -315,6 +317,7 @@ def test_an_added_file_is_found(day: Day) -> None:
     assert day.project.hits("how many persons in the lift")[0]["uri"] == "lift.txt"
 
 
+@pytest.mark.case(13, served=True)
 @pytest.mark.parametrize("strategy", ["dense", "lexical", "hybrid"])
 def test_a_deleted_file_is_gone(day: Day, strategy: str) -> None:
     hits = day.project.hits("parking permits from the porter", "-k", "50", "--strategy", strategy)
@@ -323,6 +326,7 @@ def test_a_deleted_file_is_gone(day: Day, strategy: str) -> None:
         assert day.project.rows(f"SELECT count(*) FROM g0001.{table} WHERE text LIKE '%%porter%%'") == [(0,)]
 
 
+@pytest.mark.case(12, served=True)
 def test_a_moved_file_is_found_at_its_new_place_only(day: Day) -> None:
     hits = day.project.hits("Harbour Catering contract", "-k", "50")
     assert hits[0]["uri"] == "vendors.csv"
@@ -336,6 +340,7 @@ def test_a_new_restriction_holds_without_a_new_parse(day: Day) -> None:
     assert not any("leave" in text for text in day.texts)
 
 
+@pytest.mark.case(15, served=True)
 def test_a_document_gone_bad_is_served_in_its_last_good_version(day: Day) -> None:
     failed = {item["uri"] for item in day.result["documents"]["failed"]}
     assert failed == {"empty.txt", "torn.pdf", "badcar.md", "archive/keys.md"}
@@ -400,6 +405,7 @@ def test_a_source_name_keeps_its_folder(project: Project, tmp_path: Path) -> Non
     assert physical_rows(project) == before
 
 
+@pytest.mark.case(14, served=True)
 def test_an_emptied_source_deletes_nothing_until_it_is_meant(project: Project, endpoint: EmbeddingServer) -> None:
     before = physical_rows(project)
     for path in project.docs.rglob("*.*"):
@@ -431,6 +437,7 @@ finally:
 """
 
 
+@pytest.mark.case(9, served=True)
 def test_another_embedder_makes_another_generation_and_nothing_else(
     project: Project, endpoint: EmbeddingServer, tmp_path: Path
 ) -> None:
@@ -503,6 +510,7 @@ def test_an_unknown_setting_names_the_nearest(tmp_path: Path) -> None:
     assert "did you mean 'chunking'" in ran.json["error"]["message"]
 
 
+@pytest.mark.case(28)
 def test_an_unreachable_database_does_not_show_its_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("resources.database.CONNECT_TRIES", 1)
     project = make_project(tmp_path / "project", database=f"postgresql://user:{SECRET}@127.0.0.1:1/none")

@@ -193,6 +193,7 @@ COPIED = {"smallint": "int2", "integer": "int4", "real": "float4", f"vector({DIM
 """Names of types in `copy_rows.ENCODERS` where those of SQL are others."""
 
 
+@pytest.mark.case(22)
 @given(st.lists(st.tuples(*[st.none() | values for values in VALUES.values()]), max_size=4))
 @settings(deadline=None, max_examples=150)
 def test_every_value_comes_back_as_it_was_copied(module_database: Database, given_rows: list[tuple[Any, ...]]) -> None:
@@ -282,6 +283,7 @@ def test_statistics_must_be_frozen_first(module_database: Database) -> None:
 # ---------------------------------------------------------------- vectors
 
 
+@pytest.mark.case(8)
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
@@ -305,6 +307,7 @@ def test_a_bad_vector_is_refused_by_name(index: IndexTables, what: str, bad: Any
     assert index.counts()["documents"] == 0
 
 
+@pytest.mark.case(8)
 def test_long_vectors_are_indexed_in_half_precision(module_database: Database) -> None:
     index = tables(module_database, 2500)
     index.replace(0, [document("a", "red", "green", dimension=2500)])
@@ -319,6 +322,7 @@ def test_long_vectors_are_indexed_in_half_precision(module_database: Database) -
         index.replace(0, [replace(large, vectors=vectors)])
 
 
+@pytest.mark.case(10)
 @pytest.mark.parametrize(
     "statement",
     [
@@ -395,6 +399,7 @@ def test_links_are_replaced_by_their_difference(index: IndexTables) -> None:
 # ---------------------------------------------------------------- vector indexes
 
 
+@pytest.mark.case(5)
 @pytest.mark.parametrize("live", [False, True])
 def test_vector_indexes_are_built_once_and_again_when_invalid(index: IndexTables, live: bool) -> None:
     index.replace(0, [document("a", "red", "green")])

@@ -204,6 +204,7 @@ def test_what_a_completed_batch_leaves_out_is_submitted_again_as_often_as_allowe
     assert texts_of(said(model("fourth"), "one", "lost")) == [words_about("one"), "unusable"]
 
 
+@pytest.mark.case(7)
 def test_a_reply_that_cannot_be_used_is_asked_for_again_warmer(
     server: LlmServer, model: Callable[..., BoughtModel]
 ) -> None:
@@ -269,6 +270,7 @@ def test_a_run_submits_no_more_than_it_may_spend(server: LlmServer, model: Calla
     assert texts_of(replies) == ["pending"] * submitted + ["budget"] * (10 - submitted)
 
 
+@pytest.mark.case(28)
 def test_no_key_in_what_a_batch_says(
     server: LlmServer, model: Callable[..., BoughtModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -298,6 +300,7 @@ def killed_before(monkeypatch: pytest.MonkeyPatch, name: str) -> Callable[[], No
     return lambda: monkeypatch.setattr(module.BatchModel, "_execute", execute)
 
 
+@pytest.mark.case(1)
 def test_a_batch_that_a_run_was_killed_over_is_found_again(
     server: LlmServer, model: Callable[..., BoughtModel], database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -311,6 +314,7 @@ def test_a_batch_that_a_run_was_killed_over_is_found_again(
     assert [asked(server, batch_id) for batch_id in server.batches] == [["one", "two"], ["three"]]
 
 
+@pytest.mark.case(1)
 def test_a_run_killed_before_it_submitted_leaves_nothing(
     server: LlmServer, model: Callable[..., BoughtModel], database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -326,6 +330,7 @@ def test_a_run_killed_before_it_submitted_leaves_nothing(
     assert (states(database), len(server.batches)) == ([("submitted", False)], 1)
 
 
+@pytest.mark.case(6)
 def test_a_submission_whose_answer_was_lost_is_not_made_twice(
     server: LlmServer, model: Callable[..., BoughtModel]
 ) -> None:
@@ -363,6 +368,7 @@ def test_a_database_that_is_gone_is_no_fault_of_the_endpoint(
         said(model("first"), "one")
 
 
+@pytest.mark.case(1)
 def test_a_batch_is_collected_once_however_often_a_run_is_killed_over_it(
     server: LlmServer, model: Callable[..., BoughtModel], database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

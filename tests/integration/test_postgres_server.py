@@ -162,6 +162,7 @@ def test_a_server_left_by_a_killed_user_is_adopted(state: Path) -> None:
     assert not server.is_running()
 
 
+@pytest.mark.case(2)
 def test_the_server_is_killed_and_used_again(state: Path) -> None:
     server = PostgresServer(state)
     server.acquire()
@@ -194,6 +195,7 @@ def test_a_pid_file_that_names_a_living_stranger_is_not_believed(state: Path) ->
         stranger.wait()
 
 
+@pytest.mark.case(1)
 def test_an_interrupted_making_is_done_again(tmp_path: Path) -> None:
     half = tmp_path / "postgres.new-half"
     half.mkdir()
@@ -211,6 +213,7 @@ def waiting_for(lock: Path) -> int:
     return sum("->" in line and inode in line for line in Path("/proc/locks").read_text().splitlines())
 
 
+@pytest.mark.case(3)
 def test_two_processes_start_at_once(state: Path) -> None:
     lock = state / "postgres.lock"
     with lock.open("w") as held, ExitStack() as stack:

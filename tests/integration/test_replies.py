@@ -184,6 +184,7 @@ def test_closing_does_not_wait_for_what_hangs(
     assert not server.released.is_set()
 
 
+@pytest.mark.case(2)
 def test_a_database_that_is_gone_stops_the_buying(
     server: LlmServer, model: Callable[..., BoughtModel], store: ReplyStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,6 +201,7 @@ def test_a_database_that_is_gone_stops_the_buying(
     assert stopping.is_set(), "threads that wait buy nothing more"
 
 
+@pytest.mark.case(2)
 def test_a_connection_that_broke_loses_no_reply(
     server: LlmServer, model: Callable[..., BoughtModel], database: Database
 ) -> None:
@@ -216,6 +218,7 @@ def test_a_connection_that_broke_loses_no_reply(
     assert len(rows(database, "key")) == 2
 
 
+@pytest.mark.case(2)
 def test_a_server_that_fails_once_loses_no_reply(
     model: Callable[..., BoughtModel], store: ReplyStore, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -251,6 +254,7 @@ for reply in model.replies(prompts, lambda reply: None):
 """
 
 
+@pytest.mark.case(1)
 def test_a_killed_run_keeps_every_reply_it_paid_for(
     server: LlmServer, model: Callable[..., BoughtModel], database: Database
 ) -> None:

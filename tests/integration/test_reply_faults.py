@@ -37,6 +37,7 @@ pytestmark = pytest.mark.integration
 # ---------------------------------------------------------------- faults that pass
 
 
+@pytest.mark.case(6)
 @pytest.mark.parametrize("fault", [status(500), status(503), status(408), cut(), reset(), too_many(0)])
 def test_a_fault_that_passes_costs_a_retry(server: LlmServer, model: Callable[..., BoughtModel], fault: Any) -> None:
     server.next(fault, fault)
@@ -46,6 +47,7 @@ def test_a_fault_that_passes_costs_a_retry(server: LlmServer, model: Callable[..
     assert made.spent.calls == 1
 
 
+@pytest.mark.case(6)
 def test_retry_after_is_honoured_by_all_calls(server: LlmServer, store: ReplyStore) -> None:
     now = [1000.0]
 
@@ -60,6 +62,7 @@ def test_retry_after_is_honoured_by_all_calls(server: LlmServer, store: ReplySto
     assert len(server.calls) == 4
 
 
+@pytest.mark.case(6)
 def test_a_call_that_hangs_is_made_again(server: LlmServer, model: Callable[..., BoughtModel]) -> None:
     server.next(hang())
     assert texts_of(said(model(timeout_seconds=0.3), "one")) == [words_about("one")]
@@ -68,6 +71,7 @@ def test_a_call_that_hangs_is_made_again(server: LlmServer, model: Callable[...,
 # ---------------------------------------------------------------- an endpoint that is dead
 
 
+@pytest.mark.case(6)
 def test_an_endpoint_that_answers_nobody_is_left_alone(
     server: LlmServer, model: Callable[..., BoughtModel], database: Database
 ) -> None:
@@ -94,6 +98,7 @@ def test_without_a_run_every_question_hopes_anew(server: LlmServer, model: Calla
     assert len(server.calls) == 2
 
 
+@pytest.mark.case(28)
 def test_a_wrong_key_ends_the_run_and_is_not_shown(
     server: LlmServer, model: Callable[..., BoughtModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,6 +111,7 @@ def test_a_wrong_key_ends_the_run_and_is_not_shown(
     assert "sk-wrong" not in repr(replies)
 
 
+@pytest.mark.case(6)
 def test_a_request_that_is_refused_ends_no_other(server: LlmServer, model: Callable[..., BoughtModel]) -> None:
     server.reply = lambda prompt: status(400, "too long") if prompt == "two" else words_about(prompt)
     assert texts_of(said(model(concurrency=1), "one", "two", "three")) == [
@@ -116,6 +122,7 @@ def test_a_request_that_is_refused_ends_no_other(server: LlmServer, model: Calla
 # ---------------------------------------------------------------- replies that cannot be used
 
 
+@pytest.mark.case(7)
 @pytest.mark.parametrize("bad", [refusal(), empty(), cut_short(), junk(), says(None)])
 def test_what_cannot_be_used_is_asked_for_again(
     server: LlmServer, model: Callable[..., BoughtModel], database: Database, bad: Any
@@ -139,6 +146,7 @@ def test_a_warm_model_is_asked_again_as_before(
     assert [call.body.get("temperature") for call in server.calls] == [temperature] * 2
 
 
+@pytest.mark.case(7)
 def test_a_model_that_always_refuses_is_remembered(
     server: LlmServer, model: Callable[..., BoughtModel], database: Database
 ) -> None:

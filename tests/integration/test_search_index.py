@@ -170,6 +170,7 @@ def test_groups(database: Database, small: GenerationRow, groups: tuple[str, ...
         assert found_by(index, Filters(groups=groups)) == set(expected.split())
 
 
+@pytest.mark.case(27)
 def test_groups_hold_by_every_route(database: Database, small: GenerationRow, monkeypatch: pytest.MonkeyPatch) -> None:
     secret = ["c00010", "c00011", "c00012"]
     with opened(database, small) as index:
@@ -183,6 +184,7 @@ def test_groups_hold_by_every_route(database: Database, small: GenerationRow, mo
             assert not {item.chunk_id for item in everything} & set(secret)
 
 
+@pytest.mark.case(26)
 @pytest.mark.parametrize(
     "key", ["groups", "doc_id", "text", "team; DROP TABLE x", "x' OR '1'='1", "d.groups", "kv.", "kv.\x00", ""]
 )
@@ -207,6 +209,7 @@ HOSTILE = (
 )
 
 
+@pytest.mark.case(26)
 @pytest.mark.parametrize("value", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_values_match_nothing_and_break_nothing(database: Database, small: GenerationRow, value: str) -> None:
     with opened(database, small, "team", value or "x") as index:

@@ -236,6 +236,7 @@ OTHERS = {
 TAMPERINGS = {**NOTICED, **OVERLOOKED, **OTHERS}
 
 
+@pytest.mark.case(10)
 @pytest.mark.parametrize("name", TAMPERINGS)
 def test_tampering_with_the_database_is_told(reread: Project, name: str) -> None:
     tampering = TAMPERINGS[name]
@@ -255,6 +256,7 @@ def test_more_than_a_few_are_counted(reread: Project) -> None:
 # ---------------------------------------------------------------- what mends it
 
 
+@pytest.mark.case(10, served=True)
 def test_the_next_run_restores_rows_deleted_or_added(project: Project) -> None:
     for tampering in NOTICED.values():
         for statement in tampering.statement.split("; "):
@@ -301,6 +303,7 @@ def test_a_run_that_looks_at_everything_mends_commits_and_failures(project: Proj
     assert problems(project) == {}
 
 
+@pytest.mark.case(10, served=True)
 def test_a_lost_database_is_made_again_from_files(project: Project, endpoint: EmbeddingServer) -> None:
     project.rows("DROP TABLE g0002.chunks CASCADE")
     assert "drop the schema pincite" in problems(project)["missing_tables"]

@@ -31,6 +31,7 @@ def served(project: Project, text: str) -> set[str]:
     return {hit["uri"] for hit in project.hits(text) if text in hit["text"]}
 
 
+@pytest.mark.case(11, served=True)
 def test_of_two_identical_files_each_is_served_for_itself(project: Project, endpoint: EmbeddingServer) -> None:
     project.write("copy.md", f"# The ferry\n\n{FERRY}\n")
     project.index()
@@ -45,6 +46,7 @@ def test_of_two_identical_files_each_is_served_for_itself(project: Project, endp
     assert served(project, "The choir sings in May.") == {"choir.md"}
 
 
+@pytest.mark.case(9, served=True)
 def test_weights_that_are_exchanged_during_a_run_are_not_taken_for_the_old_ones(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

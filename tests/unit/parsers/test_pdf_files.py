@@ -50,6 +50,7 @@ def test_places_are_boxes_on_the_page() -> None:
             assert 0 <= place.box.x0 < place.box.x1 <= 620 and 0 <= place.box.y0 < place.box.y1 <= 850
 
 
+@pytest.mark.case(18)
 def test_a_pdf_without_text_has_no_text(tmp_path: Path) -> None:
     with pytest.raises(DocumentError) as caught:
         elements_of(pdf_of(tmp_path / "scan.pdf", [[], []]))
@@ -124,6 +125,7 @@ def test_a_document_of_such_fonts_is_refused(tmp_path: Path) -> None:
     assert "108 of its" in str(caught.value) and "export it again" in str(caught.value)
 
 
+@pytest.mark.case(25)
 def test_white_text_is_hidden_on_the_page_and_not_on_a_dark_bar(tmp_path: Path) -> None:
     from reportlab.pdfgen.canvas import Canvas
 
@@ -184,6 +186,7 @@ def test_pages_shown_rotated(tmp_path: Path, angle: int) -> None:
     assert abs(box.x0 - 100) < 3 and abs(box.y1 - (800 - 300)) < 5
 
 
+@pytest.mark.case(22)
 def test_text_from_right_to_left(tmp_path: Path) -> None:
     from reportlab.pdfbase import pdfmetrics
     from reportlab.pdfbase.ttfonts import TTFont
@@ -213,6 +216,7 @@ def test_text_from_right_to_left(tmp_path: Path) -> None:
     assert [run.text for block in found.blocks for run in block.runs] == lines and not found.warnings
 
 
+@pytest.mark.case(20)
 def test_a_page_of_one_long_word(tmp_path: Path) -> None:
     """Patterns that look for a word's end from each of its letters take minutes."""
     content = b"BT /F 6 Tf 20 700 Td " + b"(%b) Tj " % (b"x" * 10_000) * 10 + b"ET"

@@ -19,6 +19,7 @@ def test_media_type_by_name_alone() -> None:
     assert media_type_of(Path("a.exe")) is None
 
 
+@pytest.mark.case(17)
 @pytest.mark.parametrize(
     ("name", "content", "code"),
     [

@@ -90,6 +90,7 @@ def test_encodings(encoding: str) -> None:
     assert decode(text.encode(encoding), "x")[0] == text
 
 
+@pytest.mark.case(21)
 def test_latin_text_and_invalid_utf8() -> None:
     assert decode("Café déjà vu, très élevé à Genève".encode("cp1252"), "x")[0].startswith("Café déjà")
     text, warnings = decode(b"fine text " * 30 + b"\xff\xfe bad", "x")
@@ -263,6 +264,7 @@ def test_html_declared_encoding(tmp_path: Path) -> None:
     assert document.body == "Правила зберігання"
 
 
+@pytest.mark.case(20)
 @pytest.mark.parametrize("depth", [300, 1500])
 def test_deeply_nested_html_keeps_its_text(tmp_path: Path, depth: int) -> None:
     text = "<body>" + "<div>" * depth + "deep text" + "</div>" * depth + "</body>"

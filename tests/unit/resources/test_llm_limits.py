@@ -147,18 +147,21 @@ def test_a_call_that_waits_ends_when_it_is_not_wanted_any_more(clock: Clock) -> 
 # ---------------------------------------------------------------- retries
 
 
+@pytest.mark.case(6)
 def test_pauses_double_up_to_the_longest(clock: Clock) -> None:
     ask = failing(*[no_answer()] * 5)
     assert patience(clock, longest=10).call(ask, RUNNING) == "answer"
     assert clock.pauses == [1.0, 2.0, 4.0, 8.0, 10.0]
 
 
+@pytest.mark.case(6)
 def test_pauses_are_jittered_to_anything_below(clock: Clock) -> None:
     halves = Patience(Limits(0, 0, clock), 5, 60, clock.sleep, jitter=lambda: 0.5)
     halves.call(failing(no_answer(), no_answer()), RUNNING)
     assert clock.pauses == [0.5, 1.0]
 
 
+@pytest.mark.case(6)
 def test_a_call_is_made_again_as_often_as_allowed(clock: Clock) -> None:
     asked = []
 

@@ -1,0 +1,3 @@
+"""What every test run loads."""
+
+pytest_plugins = ["tests.reliability"]

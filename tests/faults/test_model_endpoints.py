@@ -1,0 +1,208 @@
+"""Endpoints of models that fail, lie, or answer nobody, through whole runs: reliability.md 6, 7 and 8."""
+
+from __future__ import annotations
+
+import math
+import re
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes import EmbeddingServer, Project
+from tests.faults.running import (
+    NO_TEXTS,
+    Change,
+    Clean,
+    Reader,
+    assert_converges,
+    assert_verified,
+    changed,
+    contents,
+    edit,
+    unchanged,
+    vectors_on_disk,
+)
+from tests.llm_server import Answer, LlmServer, cut_short, empty, junk, llm_server, refusal, says, words_about
+
+pytestmark = [pytest.mark.integration, pytest.mark.faults]
+
+Reply = tuple[int, dict[str, Any]]
+
+
+@pytest.fixture
+def project(full: tuple[Project, Clean], server_url: str, tmp_path: Path) -> Iterator[Project]:
+    with changed(full[0], server_url, tmp_path / "project", edit) as copy:
+        yield copy
+
+
+# ---------------------------------------------------------------- vectors
+
+
+def first_vector(server: EmbeddingServer, texts: list[str], value: Callable[[float], float]) -> Reply:
+    status, reply = server.good(texts)
+    vector = reply["data"][0]["embedding"]
+    reply["data"][0]["embedding"] = [value(number) for number in vector]
+    return status, reply
+
+
+VECTORS: dict[str, tuple[Callable[[EmbeddingServer, list[str]], Reply], str]] = {
+    "not-a-number": (lambda server, texts: first_vector(server, texts, lambda _: math.nan), "no unit vector for"),
+    "infinite": (lambda server, texts: first_vector(server, texts, lambda _: math.inf), "no unit vector for"),
+    "zero": (lambda server, texts: first_vector(server, texts, lambda _: 0.0), "no unit vector for"),
+    "past-single-precision": (lambda server, texts: first_vector(server, texts, lambda _: 1e300), "no unit vector for"),
+    "one-short": (EmbeddingServer.one_short, "vectors for"),
+    "uneven": (EmbeddingServer.uneven, "dimensions"),
+    "other-dimension": (EmbeddingServer.other_dimension, "17 dimensions, not 16"),
+}
+
+
+@pytest.mark.case(8, served=True)
+@pytest.mark.parametrize("name", VECTORS)
+def test_vectors_that_cannot_be_used_reach_no_table(
+    name: str,
+    project: Project,
+    full: tuple[Project, Clean],
+    clean_after: Callable[[Change], Clean],
+    endpoint: EmbeddingServer,
+) -> None:
+    fault, told = VECTORS[name]
+    clean = clean_after(edit)
+    before = vectors_on_disk(project)
+    endpoint.next(lambda texts: fault(endpoint, texts))
+    ran = project.run("index")
+    assert not endpoint.faults, "it was asked for vectors"
+    assert ran.code == 1, ran.out
+    message = ran.json["error"]["message"]
+    assert told in message
+    if "no unit vector" in told:
+        assert re.search(r"chunk_embeddings: .* for [0-9a-f]{32} of [0-9a-f]{32}", message), message
+    else:
+        assert endpoint.url in message
+    assert contents(project) == full[1].contents
+    assert_converges(project, endpoint, clean, before)
+
+
+@pytest.mark.case(8, served=True)
+def test_vectors_that_come_in_another_order_are_put_in_order(
+    project: Project, clean_after: Callable[[Change], Clean], endpoint: EmbeddingServer
+) -> None:
+    clean = clean_after(edit)
+    endpoint.next(*[endpoint.shuffled] * 20)
+    try:
+        assert project.index()["published"] is True
+    finally:
+        endpoint.faults.clear()
+    assert contents(project) == clean.contents
+    assert_verified(project)
+
+
+# ---------------------------------------------------------------- an endpoint that fails
+
+
+def breaks_off(texts: list[str]) -> Reply:
+    """The connection is closed without an answer."""
+    raise ConnectionAbortedError
+
+
+@pytest.mark.case(6, served=True)
+def test_an_endpoint_of_vectors_that_fails_for_a_while_costs_retries(
+    project: Project,
+    clean_after: Callable[[Change], Clean],
+    endpoint: EmbeddingServer,
+    monkeypatch: pytest.MonkeyPatch,
+    record_property: Callable[[str, object], None],
+) -> None:
+    clean, released = clean_after(edit), threading.Event()
+
+    def hangs(texts: list[str]) -> Reply:
+        released.wait(120)
+        return endpoint.good(texts)
+
+    monkeypatch.setattr("resources.embedders.endpoint._TIMEOUT_SECONDS", 1.0)
+    faults = [endpoint.status(429), endpoint.status(500), breaks_off, hangs]
+    record_property("injected", len(faults))
+    endpoint.next(*faults)
+    try:
+        assert project.index()["published"] is True
+    finally:
+        released.set()
+    assert endpoint.faults == []
+    assert contents(project) == clean.contents
+    assert_verified(project)
+
+
+@pytest.mark.case(6, served=True)
+def test_an_endpoint_of_vectors_that_answers_nobody_stops_the_run_and_what_was_served_is_served(
+    project: Project, clean_after: Callable[[Change], Clean], endpoint: EmbeddingServer
+) -> None:
+    clean = clean_after(edit)
+    before = vectors_on_disk(project)
+    no_answer = endpoint.status(500)
+
+    def answers_readers(texts: list[str]) -> Reply:
+        return endpoint.good(texts) if texts[0] in NO_TEXTS else no_answer(texts)
+
+    endpoint.forget()
+    endpoint.next(*[answers_readers] * 500)
+    try:
+        with Reader(project) as reader:
+            ran = project.run("index")
+            assert reader.ask() == reader.first
+    finally:
+        endpoint.faults.clear()
+    assert 2 < len([texts for texts in endpoint.requests if texts[0] not in NO_TEXTS]) < 20
+    assert (ran.code, ran.json["error"]["code"]) == (1, "unreachable"), ran.out
+    assert "answered 500" in ran.json["error"]["message"] and endpoint.url in ran.json["error"]["message"]
+    assert_converges(project, endpoint, clean, before)
+
+
+# ---------------------------------------------------------------- replies that are none
+
+BAD: dict[str, Answer] = {
+    "handbook": refusal(),
+    "boiler": empty(),
+    "badge": cut_short(),
+    "Northern": junk(),
+    "Personnel": junk(b'{"choices": 5}'),
+    "vault": says(None),
+}
+ODD = ("I'm sorry", "cannot help", "in the middle of a", "It works", "choices")
+
+
+@pytest.fixture
+def writer() -> Iterator[LlmServer]:
+    with llm_server() as server:
+        yield server
+
+
+@pytest.mark.case(7, served=True)
+def test_what_is_no_reply_is_replaced_and_marked_and_its_text_is_nowhere(
+    empty: Project, server_url: str, writer: LlmServer, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    record_property("injected", len(BAD))
+
+    def reply(prompt: str) -> str | Answer:
+        return next((answer for word, answer in BAD.items() if word in prompt), words_about(prompt))
+
+    writer.reply = reply
+    with changed(empty, server_url, tmp_path / "project", unchanged) as project:
+        project.configure(
+            enrichment={"summary": "llm", "context": "extractive"},
+            llm={"base_url": writer.url, "model": "writer", "longest_wait_seconds": 0.01},
+        )
+        result = project.index()
+        assert result["documents"]["failed"] == []
+        methods = project.run("status").json["enrichment"]["document_summaries"]
+        assert methods["fallback"] == len(BAD), methods
+        assert len(writer.calls) > len(BAD) * 2, "each was asked for again"
+        for table in ("documents", "chunks"):
+            for (row,) in project.rows(f"SELECT t::text FROM g0001.{table} AS t"):
+                assert not [odd for odd in ODD if odd in row]
+        assert project.hits("who holds the vault key")[0]["uri"] == "archive/keys.md"
+        assert_verified(project)
+        writer.forget()
+        assert project.index()["llm"]["calls"] == 0
+        assert not writer.calls

@@ -1,0 +1,175 @@
+"""Each part of the oracle can fail: an index is broken in that way, and it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fakes import Project
+from tests.faults.running import (
+    Change,
+    Clean,
+    Reader,
+    assert_verified,
+    changed,
+    contents,
+    edit,
+    row_versions,
+    unchanged,
+)
+
+pytestmark = [pytest.mark.integration, pytest.mark.faults]
+
+BROKEN = "broken.pdf"
+
+
+def with_a_failure(project: Project) -> None:
+    project.write(BROKEN, b"%PDF-1.7\n1 0 obj\n<< /Type /Catalog")
+    project.index(code=3)
+
+
+@pytest.fixture
+def project(full: tuple[Project, Clean], server_url: str, tmp_path: Path) -> Iterator[Project]:
+    with changed(full[0], server_url, tmp_path / "project", unchanged) as copy:
+        yield copy
+
+
+OF_CARDS = "doc_id = (SELECT doc_id FROM g0001.documents WHERE uri = 'cards.md')"
+ORPHAN = f"""ALTER TABLE g0001.chunks DROP CONSTRAINT chunks_doc_id_fkey; CREATE TEMP TABLE lost AS
+    SELECT * FROM g0001.chunks WHERE {OF_CARDS} AND ordinal = 0; UPDATE lost SET doc_id = repeat('e', 32),
+    chunk_id = repeat('e', 32), number = 999999; INSERT INTO g0001.chunks SELECT * FROM lost"""
+TWICE = f"""ALTER TABLE g0001.sentences DROP CONSTRAINT sentences_pkey;
+    INSERT INTO g0001.sentences SELECT * FROM g0001.sentences WHERE {OF_CARDS} AND ordinal = 0"""
+INVALID = "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'g0001.chunks_embedding'::regclass"
+DIMENSION = """DROP INDEX g0001.chunks_embedding; ALTER TABLE g0001.chunks ALTER COLUMN embedding TYPE vector(8)
+    USING subvector(embedding, 1, 8)::vector(8)"""
+EMBEDDER = "UPDATE pincite.generations SET embedder = embedder || jsonb_build_object('identity', 'another'::text)"
+
+
+def case(part: str, statement: str, code: str, told: str, name: str, before: Change = unchanged) -> object:
+    return pytest.param(before, statement, code, told, id=f"{part}-{name}")
+
+
+A = [
+    case("a", f"DELETE FROM g0001.documents WHERE {OF_CARDS}", "missing_document", "docs/cards.md", "document-gone"),
+    case(
+        "a",
+        f"UPDATE g0001.chunks SET text = 'Another text.' WHERE {OF_CARDS}",
+        "changed_chunk",
+        "docs/cards.md",
+        "other-version",
+    ),
+    case("a", "UPDATE g0001.documents SET stale = true", "changed_document", "in stale", "marked-stale"),
+]
+B = [
+    case("b", ORPHAN, "orphan_chunk", "e" * 32, "orphan"),
+    case("b", TWICE, "duplicate_sentence", "there twice", "twice"),
+    case(
+        "b",
+        f"UPDATE g0001.documents SET row_hash = 'other' WHERE {OF_CARDS}",
+        "changed_document",
+        "docs/cards.md",
+        "hash",
+    ),
+]
+C = [
+    case("c", "DELETE FROM pincite.live", "not_published", "pincite generations publish", "none-live"),
+    case("c", INVALID, "vector_index", "g0001.chunks is invalid", "index-invalid"),
+    case("c", DIMENSION, "dimension", "g0001.chunks has 8, the generation 16", "dimension"),
+    case("c", EMBEDDER, "embedder", "another", "embedder"),
+]
+D = [
+    case(
+        "d",
+        "UPDATE pincite.manifest SET output = 'other' WHERE table_name = 'parsed_documents' AND bucket = 1",
+        "unfinished",
+        "bucket 01",
+        "input-changed",
+    ),
+    case(
+        "d",
+        "DELETE FROM pincite.manifest WHERE table_name = 'chunk_embeddings' AND bucket = 2",
+        "missing_bucket",
+        "02 of chunk_embeddings",
+        "vectors-not-committed",
+    ),
+]
+E = [
+    case("e", "DELETE FROM pincite.failures", "unrecorded_failure", BROKEN, "forgotten", with_a_failure),
+    case("e", "UPDATE pincite.failures SET message = ''", "nameless_failure", BROKEN, "no-reason", with_a_failure),
+    case("e", "UPDATE pincite.failures SET code = ''", "nameless_failure", BROKEN, "no-code", with_a_failure),
+]
+
+
+def assert_told(project: Project, before: Change, statement: str, code: str, told: str) -> None:
+    before(project)
+    assert_verified(project)
+    project.rows(statement)
+    ran = project.run("verify")
+    assert ran.code == 1
+    found = {problem["code"]: problem["message"] for problem in ran.json["problems"]}
+    assert told in found.get(code, ""), found
+
+
+@pytest.mark.case("a")
+@pytest.mark.parametrize(("before", "statement", "code", "told"), A)
+def test_other_documents_than_the_manifest_names(
+    project: Project, before: Change, statement: str, code: str, told: str
+) -> None:
+    assert_told(project, before, statement, code, told)
+
+
+@pytest.mark.case("b")
+@pytest.mark.parametrize(("before", "statement", "code", "told"), B)
+def test_orphans_duplicates_and_rows_of_another_hash(
+    project: Project, before: Change, statement: str, code: str, told: str
+) -> None:
+    assert_told(project, before, statement, code, told)
+
+
+@pytest.mark.case("c")
+@pytest.mark.parametrize(("before", "statement", "code", "told"), C)
+def test_no_live_generation_or_an_invalid_index_or_another_embedder(
+    project: Project, before: Change, statement: str, code: str, told: str
+) -> None:
+    assert_told(project, before, statement, code, told)
+
+
+@pytest.mark.case("d")
+@pytest.mark.parametrize(("before", "statement", "code", "told"), D)
+def test_work_that_another_run_would_do(project: Project, before: Change, statement: str, code: str, told: str) -> None:
+    assert_told(project, before, statement, code, told)
+    versions = row_versions(project)
+    project.index("--retry-failed")
+    assert row_versions(project) != versions, "there was work to do"
+    assert_verified(project)
+
+
+@pytest.mark.case("e")
+@pytest.mark.parametrize(("before", "statement", "code", "told"), E)
+def test_failures_without_name_or_reason(
+    project: Project, before: Change, statement: str, code: str, told: str
+) -> None:
+    assert_told(project, before, statement, code, told)
+
+
+HALF = f"DELETE FROM g0001.chunks WHERE {OF_CARDS} AND ordinal = 0"
+
+
+@pytest.mark.case("f")
+@pytest.mark.parametrize("statement", [HALF, "DELETE FROM g0001.documents"], ids=["half", "empty"])
+def test_a_reader_that_saw_half_of_a_document_or_nothing(
+    project: Project, clean_after: Callable[[Change], Clean], statement: str
+) -> None:
+    """What is broken between two questions of a reader who never stops is mended before the last."""
+    with Reader(project) as reader:
+        project.rows(statement)
+        reader.ask()
+        edit(project)
+        project.index()
+        last = reader.ask()
+    assert contents(project) == clean_after(edit).contents
+    with pytest.raises(AssertionError, match=r"\.(md|txt|csv|html)"):
+        reader.assert_saw_whole_documents(last)
