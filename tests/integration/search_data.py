@@ -135,7 +135,7 @@ def opened(
 
 
 def walks(index: PostgresSearchIndex, table: str) -> int:
-    """How often the vector index of a table was walked in this transaction."""
+    """How often this connection walked the vector index of a table, since the server last took its counts."""
     schema = f"g{index.generation.number:04d}"
     asked = index._connection.execute(
         "SELECT pg_stat_get_xact_numscans(%s::regclass)", [f"{schema}.{table}_embedding_idx"]

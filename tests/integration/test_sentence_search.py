@@ -147,10 +147,12 @@ def test_an_exact_search_walks_no_vector_index(
     monkeypatch.setattr(module, "EXACT_SENTENCES", 0)
     monkeypatch.setattr(search_index, "EXACT_CHUNKS", 0)
     (question,) = near(vectors, 1)
+    tables = ("sentences", "chunks")
     with opened(database, generations[False], exact=exact) as index:
+        before = [walks(index, table) for table in tables]
         index.sentences(question.tolist(), K, NOBODY, 0.5)
         index.dense(question.tolist(), 1, NOBODY)
-        assert [walks(index, table) > 0 for table in ("sentences", "chunks")] == [not exact] * 2
+        assert [walks(index, table) > stood for table, stood in zip(tables, before, strict=True)] == [not exact] * 2
 
 
 def test_equal_sentences_stand_by_id_and_unsure_ones_are_left_out(database: Database) -> None:
