@@ -37,8 +37,8 @@ OFF, EXTRACTIVE, LLM = "off", "extractive", "llm"
 MODES: Mapping[str, Mapping[str, str]] = {
     "off": {"summary": OFF, "context": OFF},
     "extractive summary": {"summary": EXTRACTIVE, "context": OFF},
-    "extractive context": {"summary": OFF, "context": EXTRACTIVE},
-    "extractive summary and context (default)": {"summary": EXTRACTIVE, "context": EXTRACTIVE},
+    "extractive context (default)": {"summary": OFF, "context": EXTRACTIVE},
+    "extractive summary and context": {"summary": EXTRACTIVE, "context": EXTRACTIVE},
 }
 READY_MADE = "ready-made summary"
 LONGEST_SUMMARY = 600

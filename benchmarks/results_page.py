@@ -28,7 +28,7 @@ Written by `make results` (benchmarks/results.py): every shared set under one fi
 `published` are those of a set's authors, `another system` and `baseline` were measured on the same files at another
 time. All in percent. In the first table of a set brackets hold 95 % bootstrap intervals over its questions; the best
 of a column is bold, ours or not. Unless a row says otherwise it is the shipped settings: structural chunks,
-extractive summary and context, hybrid search, no reranker. docs/evaluation.md says what each metric is. All scores,
+extractive context and no summary, hybrid search, no reranker. docs/evaluation.md says what each metric is. All scores,
 with their intervals, are in results.json."""
 
 

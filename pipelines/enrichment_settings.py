@@ -17,7 +17,7 @@ Mode = Literal["off", "extractive", "llm"]
 
 
 class EnrichmentSettings(Section):
-    summary: Mode = Field("extractive", description="Document summary put before each chunk.")
+    summary: Mode = Field("off", description="Document summary put before each chunk.")
     context: Mode = Field("extractive", description="Context put after each chunk.")
     summary_characters: int = Field(250, ge=40, description="Longest summary.")
     context_characters: int = Field(250, ge=40, description="Longest context.")

@@ -286,7 +286,7 @@ def test_pruning_gives_back_tables_and_files_and_nothing_that_is_needed(
 
 def test_statistics_are_frozen_anew_when_the_corpus_is_another(project: Project, endpoint: EmbeddingServer) -> None:
     for number in range(120):
-        project.write(f"more/{number}.md", f"# Entry {number}\n\nThe ledger of day {number} lists {number} parcels.\n")
+        project.write(f"more/{number}.md", f"# Entry {number}\n\nParcel {number} weighs {number} grams.\n")
     result = project.index()
     assert (result["generation"], result["published"]) == (2, True)
     assert set(endpoint.texts).isdisjoint(TOPICS.values()), "what was embedded is not embedded again"
