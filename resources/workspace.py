@@ -235,6 +235,11 @@ class Workspace:
             self._raws = files, [raw for file in files for raw in from_table(RawDocument, self.tables.read(file))]
         return self._raws[1]
 
+    def file_of(self, doc_id: str) -> str:
+        """Source and uri, as people are told of a document."""
+        found = (f"{raw.source}/{raw.uri}" for raw in self.raw_documents() if raw.doc_id == doc_id)
+        return next(found, doc_id)
+
     def path_of(self, raw: RawDocument) -> Path:
         return self.sources.root(raw.source) / raw.uri
 

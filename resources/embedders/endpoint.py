@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pipelines.errors import ModelError
+from pipelines.errors import ModelError, RefusedText
 from pipelines.indexing.embeddings import averaged, windows
 from pipelines.tokens import TokenIndex
 from resources.embedders.specs import EmbedderSpec
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _BATCH = 64
 _RETRIES = 6
 _TIMEOUT_SECONDS = 120.0
+_OF_THE_TEXT = frozenset({400, 413, 422})
+"""Statuses by which an endpoint refuses what it was sent, and not who sent it or where."""
 
 
 class EndpointEmbedder(WholeTexts):
@@ -71,10 +73,23 @@ class EndpointEmbedder(WholeTexts):
                 weights.append(max(1, right - left))
         made: list[NDArray[np.float32]] = []
         for start in range(0, len(pieces), _BATCH):
-            made.extend(self._request(pieces[start : start + _BATCH]))
+            made.extend(
+                self._vectors_of(pieces[start : start + _BATCH], [texts[n] for n in owners[start : start + _BATCH]])
+            )
             if progress:
                 progress(min(start + _BATCH, len(pieces)), len(pieces))
         return averaged(np.asarray(made, dtype=np.float32), owners, weights, len(texts))
+
+    def _vectors_of(self, pieces: Sequence[str], texts: Sequence[str]) -> list[NDArray[np.float32]]:
+        """Vectors of pieces, each of its text. What an endpoint refuses is asked for by halves, so that the text at
+        fault is known. Raises RefusedText, ModelError."""
+        try:
+            return list(self._request(pieces))
+        except RefusedText as refused:
+            if len(pieces) == 1:
+                raise RefusedText(str(refused), text=texts[0]) from None
+        half = len(pieces) // 2
+        return self._vectors_of(pieces[:half], texts[:half]) + self._vectors_of(pieces[half:], texts[half:])
 
     def _request(self, texts: Sequence[str]) -> Vectors:
         import numpy as np
@@ -86,6 +101,8 @@ class EndpointEmbedder(WholeTexts):
         try:
             reply = create(model=self.spec.name, input=list(texts), encoding_format="base64").content
         except openai.APIStatusError as error:
+            if error.status_code in _OF_THE_TEXT:
+                raise RefusedText(f"{where} answered {error.status_code}; check the model", text=texts[0]) from None
             code = "unreachable" if error.status_code == 429 or error.status_code >= 500 else None
             raise ModelError(f"{where} answered {error.status_code}; check the address, model and key", code) from None
         except openai.APIError as error:

@@ -78,7 +78,7 @@ def test_vectors_that_cannot_be_used_reach_no_table(
     message = ran.json["error"]["message"]
     assert told in message
     if "no unit vector" in told:
-        assert re.search(r"chunk_embeddings: .* for [0-9a-f]{32} of [0-9a-f]{32}", message), message
+        assert re.search(r"chunk_embeddings: .* for [0-9a-f]{32} in docs/", message), message
     else:
         assert endpoint.url in message
     assert contents(project) == full[1].contents
@@ -156,6 +156,26 @@ def test_an_endpoint_of_vectors_that_answers_nobody_stops_the_run_and_what_was_s
     assert 2 < len([texts for texts in endpoint.requests if texts[0] not in NO_TEXTS]) < 20
     assert (ran.code, ran.json["error"]["code"]) == (1, "unreachable"), ran.out
     assert "answered 500" in ran.json["error"]["message"] and endpoint.url in ran.json["error"]["message"]
+    assert_converges(project, endpoint, clean, before)
+
+
+@pytest.mark.case(6, served=True)
+def test_a_text_that_an_endpoint_refuses_is_told_by_its_file(
+    project: Project, clean_after: Callable[[Change], Clean], endpoint: EmbeddingServer
+) -> None:
+    clean = clean_after(edit)
+    before, no_answer = vectors_on_disk(project), endpoint.status(400)
+
+    def refuses(texts: list[str]) -> Reply:
+        return no_answer(texts) if any("forty letters" in text for text in texts) else endpoint.good(texts)
+
+    endpoint.next(*[refuses] * 500)
+    try:
+        ran = project.run("index")
+    finally:
+        endpoint.faults.clear()
+    assert (ran.code, ran.json["error"]["code"]) == (1, "refused_text"), ran.out
+    assert re.search(r"answered 400.* the text of [0-9a-f]{32} in docs/stamps.txt", ran.json["error"]["message"])
     assert_converges(project, endpoint, clean, before)
 
 
