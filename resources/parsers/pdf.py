@@ -42,7 +42,7 @@ def parse(path: Path, care: Care = _PLAIN, ocr: scans.OcrSettings = _NO_OCR) -> 
         bookmarks = _bookmarks(document)
     finally:
         document.close()
-    _refuse_unreadable(path, found, ocr)
+    _refuse_unreadable(path, found, ocr, care)
     blocks, lost = blocks_of([read.page for read in found], bookmarks)
     warnings = _warnings(found)
     warnings += [f"page {number}: {share:.1%} of its text was lost in layout" for number, share in lost]
@@ -90,7 +90,7 @@ def _bookmarks(document: Any) -> list[Bookmark]:
     return found
 
 
-def _refuse_unreadable(path: Path, pages: Sequence[Read], ocr: scans.OcrSettings) -> None:
+def _refuse_unreadable(path: Path, pages: Sequence[Read], ocr: scans.OcrSettings, care: Care) -> None:
     unreadable = sum(read.unreadable for read in pages)
     readable = sum(len(item.text) for read in pages for item in read.page.items)
     if unreadable and unreadable >= MOST_UNREADABLE * (readable + unreadable):
@@ -105,6 +105,8 @@ def _refuse_unreadable(path: Path, pages: Sequence[Read], ocr: scans.OcrSettings
         return
     reasons = "; ".join(dict.fromkeys(warning.split(": ", 1)[1] for read in pages for warning in read.warnings))
     message = f"{path.name}: no text on {'its page' if len(pages) == 1 else f'any of its {len(pages)} pages'}"
+    if care.without:
+        raise DocumentError(f"{message} ({reasons})", "limit_exceeded")
     if reasons:
         message += f" ({reasons})" + (": then run `pincite index --retry-failed`" if scans.remedy(ocr) else "")
     raise DocumentError(message, "no_text")
