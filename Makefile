@@ -40,7 +40,7 @@ lint: $(STAMP)
 	$(BIN)/lint-imports
 
 test: $(STAMP) lint  ## Lint, types, layers and every test
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 faults: $(STAMP)  ## Inject every fault, live 200 random lives, damage 2,000 files; writes docs/reliability.md
 	$(BIN)/python -m pytest -m 'faults or case' -n auto --maxprocesses 4 --dist worksteal --reliability docs/reliability.md
