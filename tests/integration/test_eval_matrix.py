@@ -264,22 +264,12 @@ def test_a_matrix_needs_no_index_of_the_users_and_starts_a_database_of_its_own(f
     assert sorted(entry.name for entry in fresh.project.state.iterdir()) == ["experiments"]
 
 
-def ended(run: subprocess.Popen[str], end: signal.Signals) -> tuple[str, str]:
-    """What a process says that is told to end, again where the first signal was not taken: CPython sees one that
-    comes just before a blocking call when that call returns, and people press Ctrl-C again."""
-    run.send_signal(end)
-    try:
-        return run.communicate(timeout=20)
-    except subprocess.TimeoutExpired:
-        run.send_signal(end)
-        return run.communicate(timeout=60)
-
-
 @pytest.mark.parametrize("end", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.faults)])
 def test_an_interrupted_matrix_goes_on_where_it_was(
     fresh: Bench, endpoint: EmbeddingServer, end: signal.Signals, done: Done
 ) -> None:
-    """It is stopped in the first question of the fourth run."""
+    """It is stopped in the first question of the fourth run. What a shell runs in the background ignores Ctrl-C, and so
+    would this process where the tests are run so."""
     runs = fresh.experiments / "runs"
 
     def fourth(texts: list[str]) -> bool:
@@ -290,10 +280,12 @@ def test_an_interrupted_matrix_goes_on_where_it_was(
     run = subprocess.Popen(
         [sys.executable, "-m", "pincite.cli", *map(str, command)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     try:
         assert endpoint.arrived.wait(120)
-        out, err = ended(run, end)
+        run.send_signal(end)
+        out, err = run.communicate(timeout=120)
     finally:
         endpoint.released.set()
         run.kill()
