@@ -21,7 +21,7 @@ from tests.faults.running import Clean, assert_verified, row_versions
 
 LIVES = int(os.environ.get("PINCITE_SOAK_LIVES", "200"))
 FIRST_SEED = int(os.environ.get("PINCITE_SOAK_SEED", "1"))
-STEPS = 3
+STEPS = 2
 WORDS = ("harbour", "ledger", "lantern", "orchard", "pulley", "quarry", "rafter", "saddle", "thicket", "urn", "valve",
          "willow", "yarn", "zinc")  # fmt: skip
 
