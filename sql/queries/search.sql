@@ -203,13 +203,14 @@ asked AS MATERIALIZED (
 )
 
 -- name: ranked
--- The best `depth` of every bucket, each with its place there.
+-- The best `depth` of every bucket, each with its place there. Rounded to single precision, since the order in
+-- which a plan adds up is told by the last digits: chunks that score alike would stand now so, now so.
 ranked AS MATERIALIZED (
     SELECT best.number, best.score, best.place
     FROM held
     CROSS JOIN LATERAL (
         SELECT number, score, row_number() OVER () AS place FROM (
-            SELECT number, sum(idf * weight) AS score
+            SELECT number, sum(idf * weight)::real AS score
             FROM (
                 SELECT asked.idf, unnest(stored.chunks) AS number, unnest(stored.weights) AS weight
                 FROM asked JOIN {schema}.postings AS stored ON stored.term = asked.term AND stored.bucket = held.bucket
@@ -253,7 +254,7 @@ WITH {scored}, allowed AS MATERIALIZED (
     SELECT best.number, best.score
     FROM held
     CROSS JOIN LATERAL (
-        SELECT number, sum(idf * weight) AS score
+        SELECT number, sum(idf * weight)::real AS score
         FROM (
             SELECT asked.idf, unnest(stored.chunks) AS number, unnest(stored.weights) AS weight
             FROM asked JOIN {schema}.postings AS stored ON stored.term = asked.term AND stored.bucket = held.bucket
