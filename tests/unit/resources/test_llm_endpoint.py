@@ -43,7 +43,7 @@ def server() -> Iterator[LlmServer]:
 
 
 @pytest.fixture(autouse=True)
-def key(server: LlmServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def forgotten(server: LlmServer, monkeypatch: pytest.MonkeyPatch) -> None:
     server.forget()
     monkeypatch.setenv("SOME_KEY", KEY)
 
