@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import permutations
 from pathlib import Path
 
 import psycopg
@@ -101,6 +102,24 @@ def test_equal_scores_are_ordered_by_id_and_repeated_terms_count_twice(
         assert [item.chunk_id for item in once] == ["c00001", "c00002", "c00003", "c00004"]
         assert index.lexical(["pear", "pear"], 1, Filters())[0].score == pytest.approx(2 * once[0].score)
         assert index.lexical([], 5, Filters()) == index.lexical(["nosuchterm"], 5, Filters()) == []
+
+
+@pytest.mark.parametrize("filters", [Filters(), Filters({"source": ("s",)})], ids=["all", "matching"])
+@pytest.mark.parametrize("few", [True, False], ids=["few", "many"])
+def test_what_scores_alike_in_another_order_of_its_words_stands_by_id(
+    database: Database, filters: Filters, few: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sums of the same numbers in other orders differ in their last digits."""
+    monkeypatch.setattr(module, "EXACT_CHUNKS", 1_000 if few else 0)
+    words = ("apple", "cherry", "melon", "plum")
+    texts = [" ".join(" ".join([word] * count) for word, count in zip(words, counts, strict=True))
+             for counts in permutations((1, 2, 3, 5))]  # fmt: skip
+    documents = [Document("same", texts), Document("else", ["pear"] * 9, {"source": "other"})]
+    generation = load(database, documents, clustered(len(texts) + 9, 4), publish=False)
+    with opened(database, generation) as index:
+        found = index.lexical(terms_of(" ".join(words)), 50, filters)
+    assert [item.chunk_id for item in found] == [f"c{number:05d}" for number in range(1, len(texts) + 1)]
+    assert len({item.score for item in found}) == 1
 
 
 def test_the_best_of_each_bucket_do_unless_others_may_be_as_good(
