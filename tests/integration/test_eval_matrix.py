@@ -319,7 +319,7 @@ def test_a_run_that_fails_is_named_and_the_others_go_on(fresh: Bench, endpoint: 
     rows = {row["name"]: row for row in pq.read_table(fresh.experiments / "ablations" / "runs.parquet").to_pylist()}
     assert rows["rerank=model"]["failed"].startswith("settings: ") and rows["base"]["failed"] is None
 
-    endpoint.next(endpoint.status(400))
+    endpoint.next(endpoint.status(401))
     second = fresh.evaluate(axes=axes, tables={"t": {"rows": [{"embedder": "*"}]}})
     assert (second.code, second.json["resumed"]) == (3, 1)
     assert [(item["name"], item["code"]) for item in second.json["failed"]] == [("embedder=other", "model")]
