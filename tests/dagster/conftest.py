@@ -7,15 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes import (
-    EmbeddingServer,
-    Project,
-    embedding_server,
-    kept_workers,
-    make_project,
-    new_database,
-    running_server,
-)
+from tests.embedding_server import EmbeddingServer, embedding_server
+from tests.projects import Project, kept_workers, make_project, new_database, running_server
 
 
 @pytest.fixture(scope="package")

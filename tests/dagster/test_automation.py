@@ -20,7 +20,8 @@ from pipelines.errors import ModelError
 from resources import dagster_home as homes
 from resources.dagster_home import close_dead_runs, dagster_home
 from tests.dagster.test_definitions import BUCKETED, WHOLE, nodes
-from tests.fakes import EmbeddingServer, Project, content, make_project, new_database, project_copy
+from tests.embedding_server import EmbeddingServer
+from tests.projects import Project, content, make_project, new_database, project_copy
 
 pytestmark = [pytest.mark.integration, pytest.mark.dagster]
 

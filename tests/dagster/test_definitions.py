@@ -13,7 +13,7 @@ import pytest
 
 from assets.definitions import build_defs
 from assets.partitions import bucket_partitions
-from tests.fakes import make_project
+from tests.projects import make_project
 
 ROOT = Path(__file__).parents[2]
 BUCKETED = {

@@ -18,7 +18,8 @@ from resources.checks import CHECKS as CHECKED
 from resources.settings_file import locate
 from resources.workspace import Workspace
 from tests.dagster.test_definitions import BUCKETED, WHOLE
-from tests.fakes import EmbeddingServer, Project, content, make_project, new_database
+from tests.embedding_server import EmbeddingServer
+from tests.projects import Project, content, make_project, new_database
 
 pytestmark = [pytest.mark.integration, pytest.mark.dagster]
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from resources.database import Database
-from tests.fakes import EmbeddingServer, Project, embedding_server, kept_workers, new_database
-from tests.fakes import running_server as running
+from tests.embedding_server import EmbeddingServer, embedding_server
 from tests.faults.running import Change, Clean, asked, changed, contents, library_project, unchanged
+from tests.projects import Project, kept_workers, new_database
+from tests.projects import running_server as running
 
 
 @pytest.fixture(scope="package")

@@ -15,8 +15,9 @@ from pincite.index import Index, open_index
 from pipelines.fingerprint import text_hash
 from resources.parquet_tables import ParquetTables
 from resources.settings_file import locate
-from tests.fakes import CONTENT, DOCUMENTS, EmbeddingServer, Project, make_project, project_copy
+from tests.embedding_server import EmbeddingServer
 from tests.faults.held_run import PATIENCE
+from tests.projects import CONTENT, DOCUMENTS, Project, make_project, project_copy
 
 LIBRARY = {
     **DOCUMENTS,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes import EmbeddingServer, Project
+from tests.embedding_server import EmbeddingServer
 from tests.faults.held_run import held_run
 from tests.faults.running import (
     EDITED,
@@ -28,6 +28,7 @@ from tests.faults.running import (
     unchanged,
 )
 from tests.faults.test_full_disk import disk, move_to
+from tests.projects import Project
 
 pytestmark = pytest.mark.integration
 

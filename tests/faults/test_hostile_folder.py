@@ -18,9 +18,10 @@ from pathlib import Path
 import pytest
 
 from pipelines.tokens import TokenIndex
-from tests.fakes import EmbeddingServer, Project
+from tests.embedding_server import EmbeddingServer
 from tests.faults.running import Clean, assert_verified, changed, contents, unchanged
 from tests.faults.test_hostile_documents import POLICY, W, docx
+from tests.projects import Project
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 

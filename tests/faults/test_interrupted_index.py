@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 from resources.postgres_server import PostgresServer
-from tests.fakes import EmbeddingServer, Project, content, embedding_server, kept_workers, make_project, running_server
+from tests.embedding_server import EmbeddingServer, embedding_server
+from tests.projects import Project, content, kept_workers, make_project, running_server
 
 pytestmark = pytest.mark.integration
 

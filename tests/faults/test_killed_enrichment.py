@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes import Project
 from tests.faults.held_run import held_run
 from tests.faults.running import assert_verified, changed, unchanged
 from tests.llm_server import LlmServer, llm_server
+from tests.projects import Project
 
 pytestmark = pytest.mark.integration
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes import EmbeddingServer, Project
+from tests.embedding_server import EmbeddingServer
 from tests.faults.held_run import held_run
 from tests.faults.running import (
     Change,
@@ -26,6 +26,7 @@ from tests.faults.running import (
     unchanged,
     vectors_on_disk,
 )
+from tests.projects import Project
 
 pytestmark = pytest.mark.integration
 

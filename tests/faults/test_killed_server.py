@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from resources.postgres_server import PostgresServer
-from tests.fakes import EmbeddingServer, Project, running_server
+from tests.embedding_server import EmbeddingServer
 from tests.faults.held_run import held_run
 from tests.faults.running import LIBRARY, Clean, assert_converges, assert_verified, contents, library_project, until
+from tests.projects import Project, running_server
 
 pytestmark = pytest.mark.integration
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes import EmbeddingServer, Project
+from tests.embedding_server import EmbeddingServer
 from tests.faults.running import (
     NO_TEXTS,
     Change,
@@ -26,6 +26,7 @@ from tests.faults.running import (
     vectors_on_disk,
 )
 from tests.llm_server import Answer, LlmServer, cut_short, empty, junk, llm_server, refusal, says, words_about
+from tests.projects import Project
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 

@@ -20,9 +20,9 @@ from typing import Any
 
 import pytest
 
-from tests.fakes import run_command
 from tests.faults.traces import in_files
 from tests.pdf_objects import pdf, stream
+from tests.projects import run_command
 
 pytestmark = pytest.mark.integration
 

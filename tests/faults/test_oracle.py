@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes import Project
 from tests.faults.running import (
     Change,
     Clean,
@@ -19,6 +18,7 @@ from tests.faults.running import (
     row_versions,
     unchanged,
 )
+from tests.projects import Project
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 

@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 
-from tests.fakes import EmbeddingServer, Project, project_copy
+from tests.embedding_server import EmbeddingServer
 from tests.faults.held_run import POINTS, HeldRun
 from tests.faults.running import Clean, assert_verified, row_versions
+from tests.projects import Project, project_copy
 
 LIVES = int(os.environ.get("PINCITE_SOAK_LIVES", "200"))
 FIRST_SEED = int(os.environ.get("PINCITE_SOAK_SEED", "1"))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes import EmbeddingServer, Project
+from tests.embedding_server import EmbeddingServer
 from tests.faults.held_run import held_run
 from tests.faults.running import (
     Change,
@@ -23,6 +23,7 @@ from tests.faults.running import (
     terminate,
     unchanged,
 )
+from tests.projects import Project
 
 pytestmark = pytest.mark.integration
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.fakes import EmbeddingServer, Project
+from tests.embedding_server import EmbeddingServer
 from tests.faults.held_run import HeldRun, held_run
 from tests.faults.running import (
     Change,
@@ -27,6 +27,7 @@ from tests.faults.running import (
     until,
     vectors_on_disk,
 )
+from tests.projects import Project
 
 pytestmark = pytest.mark.integration
 

@@ -20,8 +20,9 @@ from resources.llm.factory import language_model
 from resources.llm.model import BoughtModel
 from resources.llm.replies import ReplyStore
 from resources.postgres_server import PostgresServer
-from tests.fakes import EmbeddingServer, embedding_server, kept_workers
+from tests.embedding_server import EmbeddingServer, embedding_server
 from tests.llm_server import LlmServer, llm_server
+from tests.projects import kept_workers
 
 _numbers = itertools.count(1)
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from pincite.index import open_index
-from tests.fakes import EmbeddingServer, Project, kept_workers, make_project, new_database, run_command
+from tests.embedding_server import EmbeddingServer
 from tests.llm_server import LlmServer, llm_server, says, status
+from tests.projects import Project, kept_workers, make_project, new_database, run_command
 
 pytestmark = pytest.mark.integration
 

@@ -18,7 +18,8 @@ from resources.embedders.endpoint import EndpointEmbedder
 from resources.embedders.factory import make_embedder
 from resources.embedders.specs import choose_preset, resolve, unresolved_identity
 from resources.embedders.transformer import TransformerEmbedder
-from tests.fakes import EmbeddingServer, embedding_server, hashed_vector, make_model
+from tests.embedding_server import EmbeddingServer, embedding_server, hashed_vector
+from tests.tiny_model import make_model
 
 pytestmark = pytest.mark.integration
 

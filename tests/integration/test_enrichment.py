@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.fakes import EmbeddingServer, Project, make_project, new_database, project_copy
+from tests.embedding_server import EmbeddingServer
 from tests.llm_server import Call, LlmServer, llm_server, refusal, status
+from tests.projects import Project, make_project, new_database, project_copy
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
 

@@ -16,15 +16,8 @@ from resources.parquet_tables import ParquetTables
 from resources.searching import Searcher
 from resources.settings_file import locate
 from resources.workspace import Workspace
-from tests.fakes import (
-    DOCUMENTS,
-    EmbeddingServer,
-    Project,
-    kept_workers,
-    make_project,
-    new_database,
-    project_copy,
-)
+from tests.embedding_server import EmbeddingServer
+from tests.projects import DOCUMENTS, Project, kept_workers, make_project, new_database, project_copy
 
 pytestmark = pytest.mark.integration
 

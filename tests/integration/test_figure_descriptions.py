@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes import EmbeddingServer, Project, make_project, run_command
+from tests.embedding_server import EmbeddingServer
 from tests.llm_server import Call, LlmServer, llm_server, says, status
 from tests.pictures import Colour, colour_of, data_url, illustrated_pdf, picture
+from tests.projects import Project, make_project, run_command
 
 PROMPT = Path(__file__).parents[2] / "prompts" / "figure.en.md"
 

@@ -13,14 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.fakes import (
-    EmbeddingServer,
-    Project,
-    embedding_server,
-    make_project,
-    new_database,
-    project_copy,
-)
+from tests.embedding_server import EmbeddingServer, embedding_server
+from tests.projects import Project, make_project, new_database, project_copy
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
 

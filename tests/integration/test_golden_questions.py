@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.fakes import EmbeddingServer, Project, Ran, kept_workers, make_project, new_database, run_command
+from tests.embedding_server import EmbeddingServer
 from tests.llm_server import llm_server
+from tests.projects import Project, Ran, kept_workers, make_project, new_database, run_command
 
 pytestmark = pytest.mark.integration
 

@@ -7,7 +7,6 @@ records every text it is asked for; so "embeds nothing" is what the endpoint saw
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,16 +16,9 @@ from typing import Any
 
 import pytest
 
-from tests.fakes import (
-    DOCUMENTS,
-    EmbeddingServer,
-    Project,
-    make_model,
-    make_project,
-    new_database,
-    project_copy,
-    run_command,
-)
+from tests.embedding_server import EmbeddingServer
+from tests.projects import DOCUMENTS, Project, make_project, new_database, project_copy, run_command
+from tests.tiny_model import make_model
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
 
@@ -474,8 +466,6 @@ def test_another_embedder_makes_another_generation_and_nothing_else(
 
 # ---------------------------------------------------------------- what cannot be meant
 
-SECRET = "not-to-be-shown"
-
 
 @pytest.mark.parametrize(
     ("code", "arguments", "told"),
@@ -500,70 +490,3 @@ def test_a_wrong_request_is_one_clear_error(indexed: Indexed, code: int, argumen
     assert ran.json["error"].keys() == {"code", "message"}
     assert told in ran.json["error"]["message"]
     assert "Traceback" not in ran.err
-
-
-def test_an_unknown_setting_names_the_nearest(tmp_path: Path) -> None:
-    project = make_project(tmp_path / "project", {}, chunkin={"max_tokens": 512})
-    ran = project.run("index")
-    assert (ran.code, ran.json["error"]["code"]) == (2, "settings")
-    assert "'chunkin'" in ran.json["error"]["message"]
-    assert "did you mean 'chunking'" in ran.json["error"]["message"]
-
-
-@pytest.mark.case(28)
-def test_an_unreachable_database_does_not_show_its_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("resources.database.CONNECT_TRIES", 1)
-    project = make_project(tmp_path / "project", database=f"postgresql://user:{SECRET}@127.0.0.1:1/none")
-    ran = project.run("index")
-    assert (ran.code, ran.json["error"]["code"]) == (1, "unreachable")
-    assert "127.0.0.1" in ran.json["error"]["message"]
-    assert SECRET not in ran.out + ran.err
-
-
-@pytest.mark.parametrize("command", ["query anything", "status", "sources list", "eval questions.jsonl"])
-def test_without_an_index_the_remedy_is_named(tmp_path: Path, command: str) -> None:
-    project = make_project(tmp_path / "project")
-    ran = project.run(command)
-    assert (ran.code, ran.json["error"]["code"]) == (1, "no_index")
-    assert "pincite index" in ran.json["error"]["message"]
-
-
-def test_an_emptied_state_has_no_index_either(tmp_path: Path, fresh_url: str) -> None:
-    project = make_project(tmp_path / "project", database=fresh_url)
-    project.state.mkdir()
-    ran = project.run("query", "anything")
-    assert (ran.code, ran.json["error"]["code"]) == (1, "no_index")
-
-
-def test_nothing_to_index_is_bad_usage(tmp_path: Path, fresh_url: str) -> None:
-    project = make_project(tmp_path / "project", {}, database=fresh_url, sources=[])
-    ran = project.run("index")
-    assert ran.code == 2
-    assert "--source" in ran.json["error"]["message"]
-
-
-def test_the_shell_sees_the_exit_code_and_one_line(tmp_path: Path) -> None:
-    """The same through a process of its own, as a shell runs it."""
-    command = [sys.executable, "-m", "pincite.cli", "query", "anything", "--state", str(tmp_path / "none")]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
-    assert ran.returncode == 1
-    assert ran.stdout == ""
-    assert ran.stderr.startswith("pincite: there is no index yet")
-    assert len(ran.stderr.splitlines()) == 1
-
-
-# ---------------------------------------------------------------- the server
-
-
-def test_db_starts_and_stops_the_state_s_server(tmp_path: Path) -> None:
-    project = make_project(tmp_path / "project", {})
-    assert project.run("db status").json["running"] is False
-    try:
-        started = project.run("db start").json
-        assert project.run("db status").json["running"] is True
-        assert project.run("db url").json["url"] == started["url"]
-    finally:
-        stopped = project.run("db stop")
-    assert (stopped.code, stopped.json["running"]) == (0, False)
-    assert project.run("db status").json["running"] is False

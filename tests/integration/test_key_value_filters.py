@@ -12,7 +12,8 @@ import openpyxl
 import pytest
 from reportlab.pdfgen.canvas import Canvas
 
-from tests.fakes import DOCUMENTS, EmbeddingServer, Project, kept_workers, make_project, new_database
+from tests.embedding_server import EmbeddingServer
+from tests.projects import DOCUMENTS, Project, kept_workers, make_project, new_database
 from tests.unit.parsers.documents import docx_of, run
 
 FIXTURES = Path(__file__).parents[3] / "shared" / "data" / "parser-fixtures"

@@ -18,9 +18,9 @@ from resources.link_sweep import SweptIndex
 from resources.searching import Searcher
 from resources.settings_file import locate
 from resources.workspace import Workspace
-from tests.fakes import (
+from tests.embedding_server import EmbeddingServer
+from tests.projects import (
     DOCUMENTS,
-    EmbeddingServer,
     Project,
     content,
     kept_workers,

@@ -9,14 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.fakes import (
-    EmbeddingServer,
-    Project,
-    kept_workers,
-    make_project,
-    new_database,
-    run_command,
-)
+from tests.embedding_server import EmbeddingServer
+from tests.projects import Project, kept_workers, make_project, new_database, run_command
 
 pytestmark = pytest.mark.integration
 

@@ -20,7 +20,8 @@ from resources.embedders.specs import EmbedderSpec
 from resources.search_index import PostgresSearchIndex, search_index
 from resources.settings_file import locate
 from resources.workspace import Workspace
-from tests.fakes import EmbeddingServer, kept_workers, make_project, new_database
+from tests.embedding_server import EmbeddingServer
+from tests.projects import kept_workers, make_project, new_database
 
 pytestmark = pytest.mark.integration
 

@@ -18,7 +18,7 @@ from resources.embedders.factory import make_embedder
 from resources.embedders.specs import package_folder, resolve
 from resources.embedders.static import StaticEmbedder
 from resources.embedders.transformer import TransformerEmbedder, _token_ranges
-from tests.fakes import make_model
+from tests.tiny_model import make_model
 
 pytestmark = pytest.mark.integration
 

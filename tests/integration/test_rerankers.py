@@ -25,8 +25,8 @@ from resources.llm.factory import language_model
 from resources.llm.replies import ReplyStore
 from resources.prompts import read_prompts
 from resources.rerankers.cross_encoder import TransformerCrossEncoder
-from tests.fakes import make_model
 from tests.llm_server import Answer, LlmServer, first_token, llm_server, says
+from tests.tiny_model import make_model
 
 QUESTION = "when is the boiler inspected"
 PASSAGES = [

@@ -21,8 +21,9 @@ from resources.link_state import links
 from resources.postgres_setup import SUPERUSER
 from resources.rerankers.cross_encoder import TransformerCrossEncoder
 from resources.settings_file import locate
-from tests.fakes import EmbeddingServer, Project, kept_workers, make_project, new_database
+from tests.embedding_server import EmbeddingServer
 from tests.llm_server import Answer, LlmServer, first_token, llm_server, says
+from tests.projects import Project, kept_workers, make_project, new_database
 
 pytestmark = [pytest.mark.integration, pytest.mark.case(27)]
 

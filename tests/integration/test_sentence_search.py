@@ -22,7 +22,8 @@ from resources import search_index
 from resources import sentence_index as module
 from resources.catalog import GenerationRow
 from resources.database import Database
-from tests.fakes import EmbeddingServer, Project, make_project, new_database
+from tests.embedding_server import EmbeddingServer
+from tests.projects import Project, make_project, new_database
 
 pytestmark = pytest.mark.integration
 

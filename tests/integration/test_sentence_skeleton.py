@@ -16,8 +16,9 @@ from resources.catalog import ManifestRow
 from resources.checks import before_publishing, check
 from resources.settings_file import locate
 from resources.workspace import Workspace
-from tests.fakes import EmbeddingServer, Project, make_project, new_database, run_command
-from tests.fakes import project_copy as copied
+from tests.embedding_server import EmbeddingServer
+from tests.projects import Project, make_project, new_database, run_command
+from tests.projects import project_copy as copied
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
 

@@ -13,7 +13,9 @@ from pipelines.settings import EmbedderSettings
 from resources.embedders.factory import make_embedder
 from resources.embedders.specs import resolve
 from resources.embedders.transformer import TransformerEmbedder
-from tests.fakes import EmbeddingServer, Project, make_model, make_project, new_database, project_copy
+from tests.embedding_server import EmbeddingServer
+from tests.projects import Project, make_project, new_database, project_copy
+from tests.tiny_model import make_model
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
 

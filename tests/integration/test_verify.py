@@ -12,8 +12,9 @@ from resources.database import Database
 from resources.settings_file import locate
 from resources.verification import verify
 from resources.workspace import Workspace
-from tests.fakes import EmbeddingServer, Project, make_project, new_database
-from tests.fakes import project_copy as copied
+from tests.embedding_server import EmbeddingServer
+from tests.projects import Project, make_project, new_database
+from tests.projects import project_copy as copied
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
 

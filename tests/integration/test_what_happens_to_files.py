@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from resources import generations
-from tests.fakes import EmbeddingServer, Project, make_model, make_project, new_database
+from tests.embedding_server import EmbeddingServer
+from tests.projects import Project, make_project, new_database
+from tests.tiny_model import make_model
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
 

@@ -23,7 +23,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes import Project, make_project, new_database, running_server
+from tests.projects import Project, make_project, new_database, running_server
 
 LIBRARY = Path(__file__).resolve().parent.parent / "data" / "library"
 DOCUMENTS = ("handbook/pay-bands.md", "notes/archive-move.txt", "handbook/incident-response.md")

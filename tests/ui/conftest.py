@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from tests.fakes import Project, embedding_server, make_project
+from tests.embedding_server import embedding_server
+from tests.projects import Project, make_project
 
 SERVED = re.compile(r"Dagster's UI is at (\S+)")
 PATIENCE = 60_000

@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 from playwright.sync_api import Page, expect
 
-from tests.fakes import Project
+from tests.projects import Project
 from tests.ui.conftest import PATIENCE, Served
 
 GROUPS = ("documents", "structure", "chunks", "sentences", "enrichment", "embeddings", "index", "quality")

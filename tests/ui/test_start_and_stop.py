@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes import Project, make_project
+from tests.projects import Project, make_project
 from tests.ui.conftest import command, processes, serving
 
 PARTS = {"webserver": "dagster_webserver", "daemon": "dagster._daemon", "code server": "code-server"}

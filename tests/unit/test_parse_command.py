@@ -16,7 +16,7 @@ from pipelines.records import Element
 from resources.page_pictures import COLOURS
 from resources.parsers.element_map import parse as parse_map
 from resources.parsers.registry import media_type_of, parse_file
-from tests.fakes import run_command
+from tests.projects import run_command
 from tests.unit.parsers.documents import elements_of, pdf_of
 
 ROOT = Path(__file__).parents[2]

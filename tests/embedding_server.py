@@ -1,0 +1,147 @@
+"""An embeddings endpoint on loopback, as OpenAI's: it records what it is asked, and answers as told."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import numpy as np
+
+Answer = Callable[[list[str]], tuple[int, dict[str, Any]]]
+
+
+def hashed_vector(text: str, dimension: int) -> list[float]:
+    """The sum of one random vector a word: deterministic, and texts that share words are alike."""
+    total = np.zeros(dimension)
+    for word in re.findall(r"\w+", text.lower()) or [""]:
+        seed = int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest())
+        total += np.random.default_rng(seed).standard_normal(dimension)
+    return [float(value) for value in total]
+
+
+class EmbeddingServer:
+    """An OpenAI-compatible embeddings endpoint on loopback that records the texts it is asked for."""
+
+    def __init__(self, dimension: int = 16) -> None:
+        self.dimension = dimension
+        self.requests: list[list[str]] = []
+        self.keys: list[str | None] = []
+        self.faults: list[Answer] = []
+        self.arrived, self.released = threading.Event(), threading.Event()
+        self._holds: Callable[[list[str]], bool] | None = None
+        self._lock = threading.Lock()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}/v1"
+
+    @property
+    def texts(self) -> list[str]:
+        """Every text asked for, in order."""
+        return [text for texts in self.requests for text in texts]
+
+    def close(self) -> None:
+        self.released.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def forget(self) -> None:
+        self.requests.clear()
+
+    def next(self, *faults: Answer) -> None:
+        """Answers that the next requests get, one each."""
+        self.faults.extend(faults)
+
+    def hold(self, which: Callable[[list[str]], bool]) -> None:
+        """The first request that fits sets `arrived` and waits for `released`."""
+        self.arrived.clear()
+        self.released.clear()
+        self._holds = which
+
+    def answer(self, texts: list[str], key: str | None) -> tuple[int, dict[str, Any]]:
+        with self._lock:
+            self.requests.append(texts)
+            self.keys.append(key)
+            fault = self.faults.pop(0) if self.faults else None
+            held = self._holds is not None and self._holds(texts)
+            if held:
+                self._holds = None
+        if held:
+            self.arrived.set()
+            self.released.wait(120)
+        return fault(texts) if fault else self.good(texts)
+
+    def good(self, texts: list[str], dimension: int | None = None) -> tuple[int, dict[str, Any]]:
+        data = [
+            {"object": "embedding", "index": number, "embedding": hashed_vector(text, dimension or self.dimension)}
+            for number, text in enumerate(texts)
+        ]
+        usage = {"prompt_tokens": len(texts), "total_tokens": len(texts)}
+        return 200, {"object": "list", "model": "fake", "data": data, "usage": usage}
+
+    # Faults, each to be given to `next`.
+
+    def shuffled(self, texts: list[str]) -> tuple[int, dict[str, Any]]:
+        status, reply = self.good(texts)
+        return status, {**reply, "data": reply["data"][::-1]}
+
+    def one_short(self, texts: list[str]) -> tuple[int, dict[str, Any]]:
+        status, reply = self.good(texts)
+        return status, {**reply, "data": reply["data"][:-1]}
+
+    def other_dimension(self, texts: list[str]) -> tuple[int, dict[str, Any]]:
+        return self.good(texts, self.dimension + 1)
+
+    def uneven(self, texts: list[str]) -> tuple[int, dict[str, Any]]:
+        status, reply = self.good(texts)
+        reply["data"][-1]["embedding"].append(0.5)
+        return status, reply
+
+    @staticmethod
+    def status(code: int) -> Answer:
+        return lambda texts: (code, {"error": {"message": "no", "type": "error", "code": str(code)}})
+
+
+def _handler(server: EmbeddingServer) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            status, reply = server.answer(list(body["input"]), self.headers.get("Authorization"))
+            data = json.dumps(reply).encode()
+            try:
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(data)))
+                if status != 200:
+                    self.send_header("retry-after-ms", "1")
+                self.end_headers()
+                self.wfile.write(data)
+            except OSError:
+                self.close_connection = True  # the asker was killed meanwhile
+
+        def log_message(self, format: str, *values: Any) -> None:
+            pass
+
+    return Handler
+
+
+@contextmanager
+def embedding_server(dimension: int = 16) -> Iterator[EmbeddingServer]:
+    server = EmbeddingServer(dimension)
+    try:
+        yield server
+    finally:
+        server.close()

@@ -1,0 +1,231 @@
+"""A project on disk, and what its commands print."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import psycopg
+from psycopg import sql
+
+_numbers = itertools.count(1)
+
+# ---------------------------------------------------------------- a project on disk
+
+DOCUMENTS = {
+    "handbook.md": """\
+# Staff handbook
+
+## Leave
+
+Staff receive twenty-eight days of annual leave. Unused leave expires at the end of March.
+
+## Expenses
+
+Claims above fifty pounds need a receipt. The treasurer approves travel claims within ten days.
+""",
+    "boilers.txt": """\
+Boiler inspection
+
+The boiler in the east wing is inspected every October. Pressure must stay below two bar.
+
+Leaks are reported to the plumber on duty, who keeps the repair ledger.
+""",
+    "visitors.html": """\
+<html><head><title>Visitors</title></head><body><h1>Visitors</h1>
+<p>Visitors sign the register at the front desk and wear a yellow badge.</p>
+<h2>Parking</h2><p>Parking permits are issued by the porter for one day.</p></body></html>
+""",
+    "suppliers.csv": "supplier,city,contract\nNorthern Paper,Leeds,2026\nHarbour Catering,Hull,2027\n",
+    "archive/retention.txt": """\
+Retention of records
+
+Personnel files are kept for seven years. Minutes of the council are kept for ever.
+""",
+    "archive/keys.md": """\
+# Keys
+
+The vault key is held by the registrar. A spare key lies in the sealed envelope of the bursar.
+""",
+}
+
+
+@dataclass
+class Ran:
+    """What a command gave back."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        value: dict[str, Any] = json.loads(self.out)
+        return value
+
+
+def run_command(*arguments: str | Path) -> Ran:
+    """The `pincite` command in this process: arguments, output and exit code as a shell has them."""
+    from pincite.cli import main
+
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    argv = ["pincite", *map(str, arguments)]
+    patched = mock.patch.object(sys, "argv", argv), mock.patch.dict(os.environ)
+    with patched[0], patched[1], redirect_stdout(out), redirect_stderr(err):
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    return Ran(code, out.getvalue(), err.getvalue())
+
+
+@dataclass
+class Project:
+    """A folder with documents, settings and a state, as a user has it."""
+
+    folder: Path
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def docs(self) -> Path:
+        return self.folder / "docs"
+
+    @property
+    def state(self) -> Path:
+        return self.folder / "state"
+
+    @property
+    def config(self) -> Path:
+        return self.folder / "pincite.yaml"
+
+    def configure(self, **settings: Any) -> None:
+        """Settings replaced by key; JSON is YAML."""
+        self.settings.update(settings)
+        self.config.write_text(json.dumps(self.settings), encoding="utf-8")
+
+    def write(self, uri: str, text: str | bytes, docs: Path | None = None) -> Path:
+        path = (docs or self.docs) / uri
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    def run(self, command: str, *arguments: str | Path) -> Ran:
+        """A command of this project, with --json."""
+        return run_command(*command.split(), *arguments, "--config", self.config, "--json")
+
+    def index(self, *arguments: str | Path, code: int = 0) -> dict[str, Any]:
+        ran = self.run("index", *arguments)
+        assert ran.code == code, ran.out + ran.err
+        return ran.json
+
+    def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """What the project's database answers."""
+        with psycopg.connect(self.settings["database"]) as connection:
+            cursor = connection.execute(statement, values)  # type: ignore[arg-type]
+            return cursor.fetchall() if cursor.description else []
+
+    def hits(self, text: str, *arguments: str) -> list[dict[str, Any]]:
+        ran = self.run("query", text, *arguments)
+        assert ran.code == 0, ran.out + ran.err
+        hits: list[dict[str, Any]] = ran.json["hits"]
+        return hits
+
+
+def make_project(folder: Path, documents: Mapping[str, str] | None = None, **settings: Any) -> Project:
+    """Documents under docs/, and settings: few buckets, one parser process, that source."""
+    folder.mkdir(parents=True, exist_ok=True)
+    project = Project(folder)
+    for uri, text in (DOCUMENTS if documents is None else documents).items():
+        project.write(uri, text)
+    base = {"state": "state", "buckets": 4, "parsing": {"workers": 1}, "sources": [{"name": "docs", "path": "docs"}]}
+    project.configure(**{**base, **settings})
+    return project
+
+
+@contextmanager
+def running_server(state: Path) -> Iterator[str]:
+    """The address of an embedded server of its own, without care for power cuts."""
+    from resources.postgres_server import PostgresServer
+
+    server = PostgresServer(state)
+    url = server.acquire()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("ALTER SYSTEM SET fsync = off")
+        connection.execute("SELECT pg_reload_conf()")
+    try:
+        yield url
+    finally:
+        server.release()
+
+
+@contextmanager
+def new_database(server_url: str, template: str = "template1") -> Iterator[str]:
+    """The address of a database made from another one, dropped at the end."""
+    name = f"project_{os.getpid()}_{next(_numbers)}"
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        make = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+        connection.execute(make.format(sql.Identifier(name), sql.Identifier(template)))
+        yield server_url.replace("/postgres?", f"/{name}?")
+        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@contextmanager
+def project_copy(project: Project, server_url: str, folder: Path, **settings: Any) -> Iterator[Project]:
+    """A project as another one is now, with a copy of its database; both are its own to change."""
+    original = psycopg.conninfo.conninfo_to_dict(project.settings["database"])["dbname"]
+    with new_database(server_url, str(original)) as url:
+        shutil.copytree(project.folder, folder)
+        made = Project(folder, dict(project.settings))
+        made.configure(database=url, **settings)
+        made.rows("UPDATE pincite.sources SET root = %s WHERE name = 'docs'", str(made.docs))
+        yield made
+
+
+@contextmanager
+def kept_workers() -> Iterator[None]:
+    """Runs in this process share one parser pool and one text worker, which else each run starts
+    for itself in seconds of imports."""
+    from pipelines.settings import ParsingSettings
+    from resources.parser_pool import ParserPool
+    from resources.text_worker import TextWorker
+
+    pool, worker = ParserPool(ParsingSettings(workers=1)), TextWorker()
+    close_pool, close_worker = pool.close, worker.close
+    with (
+        mock.patch.object(pool, "close"),
+        mock.patch.object(worker, "close"),
+        mock.patch("resources.parser_pool.ParserPool", lambda settings: pool),
+        mock.patch("resources.text_worker.TextWorker", lambda: worker),
+    ):
+        yield
+    close_pool()
+    close_worker()
+
+
+CONTENT = {
+    "documents": "doc_id, uri, title, language, groups, metadata, summary, content_hash, stale, row_hash",
+    "chunks": "chunk_id, doc_id, ordinal, header_chain, text, overlap, context, spans, tokens, embedding",
+    "sentences": "sentence_id, doc_id, ordinal, chunk_id, text, start, previous_id, next_id, embedding",
+    "sentence_links": "source_id, target_id, similarity",
+    "terms": "term, documents",
+    "postings": "term, bucket, cardinality(chunks), (SELECT array_agg(w ORDER BY w) FROM unnest(weights) w)",
+}
+
+
+def content(project: Project) -> dict[str, list[tuple[Any, ...]]]:
+    """All rows of the live generation, without what depends on the order in which they were written."""
+    ((live,),) = project.rows("SELECT generation FROM pincite.live")
+    return {
+        table: sorted(project.rows(f"SELECT {columns} FROM g{live:04d}.{table}"), key=repr)
+        for table, columns in CONTENT.items()
+    }
