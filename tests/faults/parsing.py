@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from pipelines.records import Element, Failure, ParsedDocument
@@ -16,3 +17,8 @@ Outcome = tuple[ParsedDocument, list[Element]] | Failure
 
 def parsed(pool: ParserPool, *paths: Path) -> dict[str, Outcome]:
     return {raw.uri: outcome for raw, outcome in pool.parse([(raw_of(path), path) for path in paths])}
+
+
+def children() -> set[int]:
+    """Processes that this one has started."""
+    return {int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()}

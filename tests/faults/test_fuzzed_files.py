@@ -14,7 +14,7 @@ from pipelines.records import Element, Failure, ParsedDocument
 from pipelines.settings import ParsingSettings
 from resources.parser_pool import ParserPool
 from tests.faults.mutations import damaged
-from tests.faults.test_hostile_documents import children
+from tests.faults.parsing import children
 from tests.unit.parsers.documents import raw_of
 
 ROOT = Path(__file__).parents[2]

@@ -19,8 +19,9 @@ import pytest
 
 from pipelines.tokens import TokenIndex
 from tests.embedding_server import EmbeddingServer
+from tests.faults.parsing import POLICY
 from tests.faults.running import Clean, assert_verified, changed, contents, unchanged
-from tests.faults.test_hostile_documents import POLICY, W, docx
+from tests.faults.test_hostile_documents import W, docx
 from tests.projects import Project
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]

@@ -21,7 +21,7 @@ from resources.parser_pool import ParserPool
 from resources.parser_worker import parse_document
 from resources.parsers import registry
 from resources.parsers.pdf_pages import LIMITS
-from tests.faults.parsing import LIBRARY, POLICY, ROOT, parsed
+from tests.faults.parsing import LIBRARY, POLICY, ROOT, children, parsed
 from tests.pdf_objects import pdf, stream
 from tests.unit.parsers.documents import raw_of
 
@@ -32,10 +32,6 @@ def hanging(tmp_path: Path) -> tuple[RawDocument, Path]:
     path = tmp_path / "hang.txt"
     os.mkfifo(path)
     return replace(raw_of(LIBRARY / "notes" / "archive-move.txt"), doc_id="hang", uri="hang.txt", size=1 << 30), path
-
-
-def children() -> set[int]:
-    return {int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()}
 
 
 @pytest.mark.case(16)
