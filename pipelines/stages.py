@@ -173,23 +173,26 @@ def _stages() -> tuple[Stage, ...]:
 
 
 STAGES: Mapping[str, Stage] = {stage.name: stage for stage in _stages()}
+"""By name, each after those that make its inputs."""
 MAKER: Mapping[str, Stage] = {table: stage for stage in STAGES.values() for table in stage.tables}
 """The stage that makes a table."""
 
 
-def stage_key(name: str, settings: Settings, resolved: Resolved) -> str:
-    """The key of a stage under these settings and frozen statistics. Names are not hashed: to give a
-    setting another one moves no key."""
-    stage = STAGES[name]
-    before = [stage_key(MAKER[table].name, settings, resolved) for table in stage.inputs]
-    values = list(stage.shaped_by(settings, resolved).values())
-    shape = values[0] if len(values) == 1 else values or None
-    return fingerprint(name, stage.version, settings.buckets, shape, before)
-
-
 def stage_keys(settings: Settings, resolved: Resolved) -> dict[str, str]:
-    """The keys of all stages, by name."""
-    return {name: stage_key(name, settings, resolved) for name in STAGES}
+    """The keys of all stages under these settings and frozen statistics, by name. Names are not hashed: to give a
+    setting another one moves no key."""
+    keys: dict[str, str] = {}
+    for name, stage in STAGES.items():
+        before = [keys[MAKER[table].name] for table in stage.inputs]
+        values = list(stage.shaped_by(settings, resolved).values())
+        shape = values[0] if len(values) == 1 else values or None
+        keys[name] = fingerprint(name, stage.version, settings.buckets, shape, before)
+    return keys
+
+
+def stage_key(name: str, settings: Settings, resolved: Resolved) -> str:
+    """The key of one stage; see `stage_keys`."""
+    return stage_keys(settings, resolved)[name]
 
 
 def generation_key(settings: Settings, unfrozen: Resolved) -> str:

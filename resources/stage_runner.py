@@ -18,7 +18,7 @@ from pipelines.increments import DocumentState, Plan, bucket_output, output_hash
 from pipelines.records import FALLBACK, Failure
 from pipelines.schemas import from_table, schema_of, to_table
 from pipelines.settings import Settings
-from pipelines.stages import MAKER, STAGES, Resolved, Stage, stage_key
+from pipelines.stages import MAKER, STAGES, Resolved, Stage, stage_keys
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -132,12 +132,17 @@ class StageRunner:
         self.settings, self.tables, self.catalog = settings, tables, catalog
         self.run_id = run_id
         self.resolved = Resolved()
+        self._keys: tuple[Settings, Resolved, Mapping[str, str]] | None = None
         self.recorded: Mapping[str, str] = {}
         self.retry_failed = False
 
     def key(self, stage: str) -> str:
         """The key of a stage under the settings, or as it was recorded for a generation."""
-        return self.recorded.get(stage) or stage_key(stage, self.settings, self.resolved)
+        if stage in self.recorded:
+            return self.recorded[stage]
+        if self._keys is None or self._keys[0] is not self.settings or self._keys[1] is not self.resolved:
+            self._keys = self.settings, self.resolved, stage_keys(self.settings, self.resolved)
+        return self._keys[2][stage]
 
     def manifest(self, table: str) -> dict[int, ManifestRow]:
         """Committed files of a table under the present settings, by bucket; one whose file is gone was
