@@ -83,6 +83,7 @@ def _materialise(workspace: Workspace, due: range, allow_deletions: bool) -> Non
 
     from assets.definitions import build_defs
     from assets.partitions import bucket_partitions
+    from resources.run_history import run_history
 
     logging.getLogger("dagster").setLevel(logging.ERROR)
     os.environ.setdefault("DAGSTER_HOME", str(dagster_home(workspace.located.state)))
@@ -99,7 +100,7 @@ def _materialise(workspace: Workspace, due: range, allow_deletions: bool) -> Non
     }
     tags = {"dagster/asset_partition_range_start": keys[0], "dagster/asset_partition_range_end": keys[-1]}
     workspace.begin(str(uuid.uuid4()))
-    with dg.DagsterInstance.from_config(str(dagster_home(workspace.located.state))) as instance:
+    with run_history(dagster_home(workspace.located.state)) as instance:
         close_dead_runs(instance)
         try:
             job.execute_in_process(instance=instance, run_config=config, tags=tags, run_id=workspace.run_id)

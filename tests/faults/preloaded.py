@@ -1,11 +1,19 @@
 """Imported by the server that runs are forked from, and by nobody else: what every run would load."""
 
+import tempfile
+from pathlib import Path
+
 import openai  # noqa: F401
 import pgvector.psycopg  # noqa: F401
 import pyarrow.parquet  # noqa: F401
 
 import assets.definitions  # noqa: F401
-import pincite.index_run  # noqa: F401
+import pincite.index_run
+import pincite.report  # noqa: F401
+from resources.dagster_home import dagster_home
+from resources.run_history import run_history
 from resources.text_worker import MODELS, _prepare
 
 _prepare(tuple(MODELS))
+with tempfile.TemporaryDirectory() as folder, run_history(dagster_home(Path(folder))):
+    pass  # loads the parts of Dagster that dagster.yaml names
