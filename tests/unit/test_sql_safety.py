@@ -49,11 +49,13 @@ def offences(source: str, path: str = "code.py") -> Iterator[str]:
 
 
 def _built(argument: ast.expr) -> bool:
-    """Whether a string is made here: formatted, added, or given as it is."""
+    """Whether a string is made here: formatted, added, or given as it is. A PRAGMA is a setting of SQLite, in which
+    Dagster keeps its runs."""
     if isinstance(argument, (ast.JoinedStr, ast.BinOp)):
         return True
     if isinstance(argument, ast.Constant):
-        return isinstance(argument.value, (str, bytes))
+        text = argument.value
+        return isinstance(text, bytes) or (isinstance(text, str) and not text.startswith("PRAGMA "))
     formatted = isinstance(argument, ast.Call) and isinstance(argument.func, ast.Attribute)
     return formatted and argument.func.attr in ("format", "join", "replace", "encode")  # type: ignore[attr-defined]
 
