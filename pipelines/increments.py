@@ -16,8 +16,9 @@ _PART = 16
 class DocumentState:
     """What a table's file says of one document. `fingerprint` is of what its rows were made from,
     `output` of the rows. Where the last attempt failed, `failed` is the fingerprint it failed
-    under, and the rows are those of the last good version, if any. `run`, `at` (ISO 8601) and
-    `reason` say by which run, when and why the rows were last computed."""
+    under, and the rows are those of the last good version, if any; or, where that is `fingerprint` too,
+    rows that stand in for better ones. `run`, `at` (ISO 8601) and `reason` say by which run, when and
+    why the rows were last computed."""
 
     fingerprint: str
     output: str

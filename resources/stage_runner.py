@@ -70,7 +70,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Makeshift:
-    """Rows that stand in for better ones, and the failure that is why; it is tried again."""
+    """Rows that stand in for better ones, and the failure that is why."""
 
     rows: Rows
     failure: Failure
@@ -236,8 +236,9 @@ class StageRunner:
     ) -> None:
         """Writes the bucket's files and commits them, with its failures, in one transaction."""
         failures = [result for result in outcome.values() if isinstance(result, Failure)]
-        failures += [result.failure for result in outcome.values() if isinstance(result, Makeshift)]
-        outcome = {id_: result.rows if isinstance(result, Makeshift) else result for id_, result in outcome.items()}
+        stopgaps = {doc_id: result for doc_id, result in outcome.items() if isinstance(result, Makeshift)}
+        failures += [result.failure for result in stopgaps.values()]
+        outcome = {**outcome, **{doc_id: result.rows for doc_id, result in stopgaps.items()}}
         rows = []
         for table, record in work.stage.tables.items():
             before = previous[table].get(work.bucket)
@@ -245,6 +246,8 @@ class StageRunner:
             made = [row for result in outcome.values() if not isinstance(result, Failure) for row in result[table]]
             arrow = self._merged(record, kept, made)
             states = self._states(work, table, before, outcome)
+            for doc_id in stopgaps:
+                states[doc_id] = replace(states[doc_id], failed=states[doc_id].fingerprint)
             file = self.tables.write(table, self.key(work.stage.name), work.bucket, arrow, states, note)
             rows.append(self._row(table, work, file, self._input(inputs, work.bucket), states, arrow.num_rows))
             if table == next(iter(work.stage.tables)):

@@ -257,6 +257,7 @@ def test_an_endpoint_that_fails_names_the_document_and_the_next_run_mends_it(
     ]
     assert project.hits("roses garden", "--strategy", "lexical")[0]["uri"] == "garden.md"
     assert methods(project)["document_summaries"]["waiting"] == 1
+    assert project.run("verify").json["problems"] == []
     server.forget()
     server.reply = _reply
     assert project.index()["llm"]["calls"] == len(server.calls) == 1
