@@ -34,7 +34,7 @@ from pipelines.indexing.elements import build_elements  # noqa: E402
 from pipelines.records import RawDocument  # noqa: E402
 from pipelines.settings import settings_from  # noqa: E402
 from pipelines.stages import STAGES  # noqa: E402
-from resources.embedding import SEARCHED  # noqa: E402
+from resources.embedded_items import SEARCHED  # noqa: E402
 from resources.index_tables import IndexTables  # noqa: E402
 from resources.parsers.registry import media_type_of, parse_file  # noqa: E402
 from resources.settings_file import Located  # noqa: E402

@@ -121,8 +121,9 @@ ERRORS: Mapping[str, Told] = {
     ),
     "pending": ("Replies of the language model are in a batch.", "run `pincite index` later, which collects them"),
     "refused_text": (
-        "An embeddings endpoint takes other texts, but not one; the run stops there, and what was served is served.",
-        "the message names the file: leave it out, or set another model or a smaller `embedder.max_tokens`",
+        "An embeddings endpoint takes neither the question, or a text, nor the headings of that text. The run stops "
+        "there, and what was served is served.",
+        "ask another question; leave out the file that the message names, or set another model",
     ),
     "server_version": (
         "Another major version of Postgres made the state's server.",
@@ -164,6 +165,7 @@ ERRORS: Mapping[str, Told] = {
 
 _LISTING, _PARSING, _FIGURES = "raw_documents", "parsed_elements", "figure_descriptions"
 _BOUGHT = "figure_descriptions, document_summaries, chunk_contexts"
+_VECTORS = "chunk_embeddings, sentence_embeddings"
 
 FAILURES: Mapping[str, tuple[str, str, str]] = {
     "budget": (_BOUGHT, "`llm.max_cost` is spent.", "raise it; the next run goes on where this one ended"),
@@ -194,6 +196,12 @@ FAILURES: Mapping[str, tuple[str, str, str]] = {
         _BOUGHT,
         "The language model refuses the request: wrong key, model or parameters, or no credit.",
         "mend `llm` in the settings, or the key",
+    ),
+    "refused_text": (
+        _VECTORS,
+        "An embeddings endpoint takes other texts, but not some of this file, most often because they are too long for "
+        "it. They are found by their words, and by the meaning of their headings only.",
+        "set a smaller `embedder.max_tokens`, or another model; or `pincite index --retry-failed` when it takes them",
     ),
     "side_car": (_LISTING, "NAME.meta.yaml cannot be understood, and may restrict its document.", "mend it"),
     "timeout": (_PARSING, "Not parsed in time.", "raise `parsing.timeout_seconds`, or divide the file"),
@@ -258,6 +266,7 @@ EXPLAINED: Mapping[str, str] = {
     "no_vector": "There is no vector of it in Parquet.",
     "not_made": "A stage holds no result of the document.",
     "outdated": "A stage was made from another version of its input than stands there.",
+    "refused_text": "The embeddings endpoint refused its text; its vector is of its headings.",
     "rows": "The document's rows in Postgres are not those of Parquet.",
     "text": "Its text in Postgres is not that of Parquet.",
     "text_hash": "Its vector is of another text.",

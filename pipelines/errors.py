@@ -7,7 +7,7 @@ PinciteError                  exit 1, code in JSON
 ├── DocumentError             one document; others go on
 ├── DatabaseError             Postgres cannot be reached, started or used
 ├── ModelError                an embedder cannot be loaded or answers wrongly
-│   └── RefusedText           it takes other texts, but not this one
+│   └── RefusedText           it takes other texts, but not these
 ├── Waiting                   exit 0: paid work is under way elsewhere; a later run goes on
 └── IndexStateError           no index yet, wrong embedder, a damaged state, a run in progress
 
@@ -15,6 +15,12 @@ A message names the thing (file, setting, address) and the remedy. What every co
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pipelines.ports import Vectors
 
 
 class PinciteError(Exception):
@@ -63,13 +69,14 @@ class ModelError(PinciteError):
 
 
 class RefusedText(ModelError):
-    """A model that takes other texts does not take this one."""
+    """A model does not take these texts: `refused` is what it said of each, `vectors` those of all texts that it was
+    asked for, rows of the refused ones zero; None where it took none."""
 
     default_code = "refused_text"
 
-    def __init__(self, message: str, *, text: str) -> None:
+    def __init__(self, message: str, refused: Mapping[str, str], vectors: Vectors | None = None) -> None:
         super().__init__(message)
-        self.text = text
+        self.refused, self.vectors = refused, vectors
 
 
 class Waiting(PinciteError):

@@ -1,4 +1,4 @@
-"""The stages of vectors: what of each document has one, and what is searched for a sentence.
+"""The stages of vectors.
 
 A text that any file under the state holds for the same model is taken from there, others are embedded
 once; bucket by bucket, so that a run holds few vectors at a time.
@@ -7,158 +7,30 @@ once; bucket by bucket, so that a run holds few vectors at a time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import ModelError, RefusedText, SettingsError
-from pipelines.indexing.embeddings import (
-    blended,
-    blended_key,
-    embedded_text,
-    headed,
-    headings_outside,
-    uneven,
-    vector_key,
-)
-from pipelines.records import Embedding
-from resources.vectors import KnownVectors, matrix
+from pipelines.indexing.embeddings import uneven, vector_key
+from pipelines.records import Embedding, Failure
+from resources.embedded_items import SEARCHED, STAGES, FromModel, FromVectors, Item, Rows, headings, stacked
+from resources.stage_runner import Makeshift
+from resources.vectors import KnownVectors
 
 if TYPE_CHECKING:
-    from pipelines.ports import CountingEmbedder, Progress, Vectors
+    from pipelines.ports import CountingEmbedder, Progress
+    from pipelines.records import RawDocument
     from resources.stage_runner import Outcome, StageReport, Work
     from resources.workspace import Workspace
 
-Rows = Mapping[str, Sequence[Embedding]]
-"""doc_id to its rows of one table."""
-
-# ---------------------------------------------------------------- what has a vector
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """A text that has a vector, or with `span` the part of it that has; `key` is of what the vector is made of."""
-
-    doc_id: str
-    index: int
-    item_id: str
-    key: str
-    text: str
-    span: tuple[int, int] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class FromModel:
-    """A table of vectors that the model makes."""
-
-    table: str
-    items_of: Callable[[Work], list[Item]]
-
-
-@dataclass(frozen=True, slots=True)
-class FromVectors:
-    """A table made from the rows of the table before it, without the model."""
-
-    table: str
-    rows_of: Callable[[Work, Rows], Rows]
-
-
-def chunks(work: Work) -> list[Item]:
-    items = []
-    for doc_id in work.doc_ids:
-        (summary,) = work.all("document_summaries", doc_id)
-        contexts = {context.chunk_id: context.text for context in work.all("chunk_contexts", doc_id)}
-        for chunk in work.all("chunks", doc_id):
-            text = embedded_text(chunk, summary.text, contexts[chunk.chunk_id])
-            items.append(Item(doc_id, chunk.index, chunk.chunk_id, vector_key(text), text))
-    return items
-
-
-def sentences(work: Work) -> list[Item]:
-    rows = _columns(work, "sentences", "index", "sentence_id", "text")
-    return [Item(doc_id, index, name, vector_key(text), text) for doc_id, index, name, text in rows]
-
-
-def headed_sentences(work: Work) -> list[Item]:
-    chains = {name: chain for _, name, chain in _columns(work, "chunks", "chunk_id", "header_chain")}
-    items = []
-    for doc_id, index, name, chunk_id, sentence in _columns(
-        work, "sentences", "index", "sentence_id", "chunk_id", "text"
-    ):
-        text = headed(chains[chunk_id], sentence)
-        items.append(Item(doc_id, index, name, vector_key(text), text))
-    return items
-
-
-def sentences_in_chunks(work: Work) -> list[Item]:
-    """Each a span of its chunk, which stands after its headings."""
-    texts, offsets = {}, {}
-    for _, chunk_id, chain, own, units in _columns(work, "chunks", "chunk_id", "header_chain", "text", "offsets"):
-        texts[chunk_id] = headed(headings_outside(chain, own, units), own)
-        offsets[chunk_id] = len(texts[chunk_id]) - len(own)
-    items = []
-    for doc_id, index, name, chunk_id, start, length in _columns(
-        work, "sentences", "index", "sentence_id", "chunk_id", "start", "length"
-    ):
-        at = offsets[chunk_id] + start
-        key = vector_key(texts[chunk_id], (at, at + length))
-        items.append(Item(doc_id, index, name, key, texts[chunk_id], (at, at + length)))
-    return items
-
-
-def blended_with_chunks(work: Work, rows: Rows) -> Rows:
-    """Unit means of each sentence's vector and its chunk's."""
-    if not any(rows.values()):
-        return rows
-    chunk_of = {name: chunk_id for _, name, chunk_id in _columns(work, "sentences", "sentence_id", "chunk_id")}
-    read = work.tables.read(work.files["chunk_embeddings"], ["item_id", "text_hash", "vector"])
-    places = {chunk_id: place for place, chunk_id in enumerate(read["item_id"].to_pylist())}
-    keys, vectors = read["text_hash"].to_pylist(), matrix(read["vector"])
-    made = {}
-    for doc_id, own in rows.items():
-        at = [places[chunk_of[row.item_id]] for row in own]
-        mixed = blended(_stacked(own), vectors[at]) if own else ()
-        made[doc_id] = [
-            Embedding(doc_id, row.index, row.item_id, blended_key(row.text_hash, keys[place]), vector)
-            for row, place, vector in zip(own, at, mixed, strict=True)
-        ]
-    return made
-
-
-def _columns(work: Work, table: str, *names: str) -> Iterator[tuple[Any, ...]]:
-    """doc_id and these columns of the documents to compute, in table order; whole records, with their boxes, would
-    take longer to read than all else here."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    read = work.tables.read(work.files[table], ["doc_id", *names])
-    read = read.filter(pc.is_in(read["doc_id"], pa.array(work.doc_ids, pa.string())))
-    return zip(*(read[name].to_pylist() for name in ("doc_id", *names)), strict=True)
-
-
-_BARE, _SEARCHED = "sentence_embeddings", "sentence_search_embeddings"
-
-SEARCHED: Mapping[str, FromModel | FromVectors] = {
-    "blended": FromVectors(_SEARCHED, blended_with_chunks),
-    "pooled": FromModel(_SEARCHED, sentences_in_chunks),
-    "header-chain": FromModel(_SEARCHED, headed_sentences),
-    "bare": FromVectors(_SEARCHED, lambda work, rows: rows),
-}
-"""What is searched for a sentence, by settings.sentences.embedded."""
-
-STAGES: Mapping[str, Callable[[str], tuple[FromModel | FromVectors, ...]]] = {
-    "chunk_embeddings": lambda form: (FromModel("chunk_embeddings", chunks),),
-    "sentence_embeddings": lambda form: (FromModel(_BARE, sentences), SEARCHED[form]),
-}
-"""The tables of each stage. The bare sentences' vectors are what links are made from."""
-
-# ---------------------------------------------------------------- a stage
-
 
 def embed(workspace: Workspace, stage: str, buckets: Sequence[int]) -> StageReport:
-    """Brings a stage of vectors up to date.
+    """Brings a stage of vectors up to date. A text that an endpoint refuses has the vector of its headings, and its
+    document a failure that says so.
 
-    Raises ModelError naming the item whose vector cannot be used, SettingsError where the model cannot give what
+    Raises ModelError naming the item whose vector cannot be used, RefusedText naming the file of one whose headings are
+    refused too, SettingsError where the model cannot give what
     settings.sentences.embedded asks for."""
     generation, form = workspace.ensure_generation(), workspace.settings.sentences.embedded
     identity, texts = generation.embedder["identity"], _Texts(workspace.progress_of(stage))
@@ -170,7 +42,7 @@ def embed(workspace: Workspace, stage: str, buckets: Sequence[int]) -> StageRepo
         for each in STAGES[stage](form)
     ]
     before = workspace.tokens_embedded(identity)
-    report = workspace.run(stage, buckets, lambda works: _outcomes(works, tables, workspace.file_of), note=identity)
+    report = workspace.run(stage, buckets, lambda works: _outcomes(works, tables, workspace), note=identity)
     tokens = workspace.tokens_embedded(identity) - before if texts.embedded else 0
     report.notes.update({"texts embedded": texts.embedded, "texts reused": texts.reused, "tokens": tokens})
     if texts.embedded:
@@ -194,34 +66,38 @@ def _embedder(workspace: Workspace, form: str) -> CountingEmbedder:
 
 
 def _outcomes(
-    works: Iterable[Work], tables: Sequence[_Bought | FromVectors], file_of: Callable[[str], str]
+    works: Iterable[Work], tables: Sequence[_Bought | FromVectors], workspace: Workspace
 ) -> Iterator[Outcome]:
-    pending = list(works)
-    for each in tables:
-        if isinstance(each, _Bought):
-            each.expect(pending)
+    pending, bought = list(works), [each for each in tables if isinstance(each, _Bought)]
+    for each in bought:
+        each.expect(pending)
     for work in pending:
         made: dict[str, Rows] = {}
         for each in tables:
             made[each.table] = each.rows_of(work, next(reversed(made.values()), {}))
-            _require_unit(each.table, made[each.table], file_of)
-        yield {doc_id: {table: rows.get(doc_id, ()) for table, rows in made.items()} for doc_id in work.doc_ids}
+            _require_unit(each.table, made[each.table], workspace.file_of)
+        outcome: dict[str, Any] = {
+            doc_id: {table: rows.get(doc_id, ()) for table, rows in made.items()} for doc_id in work.doc_ids
+        }
+        for doc_id, said in ((doc_id, said) for each in bought for doc_id, said in each.refused.items()):
+            if doc_id in outcome and not isinstance(outcome[doc_id], Makeshift):
+                outcome[doc_id] = Makeshift(outcome[doc_id], _refusal(workspace.raw_of(doc_id), work.stage.name, said))
+        yield outcome
+
+
+def _refusal(raw: RawDocument, stage: str, said: Sequence[str]) -> Failure:
+    told = f"{len(said)} of its texts were refused and are found by their words and headings only: {said[0]}"
+    return Failure(raw.doc_id, raw.source, raw.uri, stage, "refused_text", told)
 
 
 def _require_unit(table: str, rows: Rows, file_of: Callable[[str], str]) -> None:
     every = [row for own in rows.values() for row in own]
-    for bad in uneven(_stacked(every)) if every else ():
+    for bad in uneven(stacked(every)) if every else ():
         row = every[bad]
         where = f"{row.item_id} in {file_of(row.doc_id)}"
         raise ModelError(
             f"{table}: the model gave no unit vector for {where}; mend the model, then run again", "vector"
         )
-
-
-def _stacked(rows: Sequence[Embedding]) -> Vectors:
-    import numpy as np
-
-    return np.stack([np.asarray(row.vector, dtype=np.float32) for row in rows])
 
 
 @dataclass
@@ -255,6 +131,8 @@ class _Bought:
         self._texts, self._embedder, self._file_of = texts, embedder, file_of
         self._items: dict[int, list[Item]] = {}
         self._last: dict[str, int] = {}
+        self.refused: dict[str, list[str]] = {}
+        """doc_id to what was said of each of its texts that the model did not take."""
 
     def expect(self, works: Sequence[Work]) -> None:
         """Lists what these works will ask for, and looks for what is known of it."""
@@ -270,33 +148,52 @@ class _Bought:
 
     def rows_of(self, work: Work, before: Rows) -> Rows:
         items = self._items.pop(work.bucket)
-        self._make(items)
+        if refused := self._make(items):
+            items = list(self._instead(work, items, refused))
+            if again := self._make(items):
+                item = next(item for item in items if item.text in again)
+                raise RefusedText(
+                    f"{again[item.text]}; it takes neither a text of {self._file_of(item.doc_id)} nor its headings: "
+                    "leave that file out (sources.exclude), or set another model",
+                    again,
+                )
         rows: dict[str, list[Embedding]] = {}
         for item, vector in zip(items, self._known.rows([item.key for item in items]), strict=True):
             row = Embedding(item.doc_id, item.index, item.item_id, item.key, vector)
             rows.setdefault(item.doc_id, []).append(row)
-        self._known.forget({item.key for item in items if self._last[item.key] == work.bucket})
+        self._known.forget({item.key for item in items if self._last.get(item.key, work.bucket) == work.bucket})
         return rows
 
-    def _make(self, items: Sequence[Item]) -> None:
+    def _instead(self, work: Work, items: Sequence[Item], refused: Mapping[str, str]) -> Iterator[Item]:
+        """The items, with its headings for a text that was refused; the file's name where there are none."""
+        above = headings(work)
+        for item in items:
+            if item.text in refused:
+                self.refused.setdefault(item.doc_id, []).append(refused[item.text])
+                text = above[item.item_id] or self._file_of(item.doc_id)
+                item = replace(item, key=vector_key(text), text=text)
+            yield item
+
+    def _make(self, items: Sequence[Item]) -> Mapping[str, str]:
+        """Has vectors made that are not known; returns texts that were refused, and what was said of each."""
         missing = self._known.missing(item.key for item in items)
         fresh: dict[str, dict[str, tuple[int, int] | None]] = {}
         for item in items:
             if item.key in missing:
                 fresh.setdefault(item.text, {})[item.key] = item.span
         if not fresh:
-            return
+            return {}
         texts, progress = list(fresh), self._texts.embedding(len(fresh))
         spans = [[span for span in keys.values() if span] for keys in fresh.values()]
         embedder = self._embedder()
+        refused: Mapping[str, str] = {}
         try:
             vectors = embedder.pooled(texts, spans, progress) if any(spans) else embedder.passages(texts, progress)
-        except RefusedText as refused:
-            item = next(item for item in items if item.text == refused.text)
-            where = f"{item.item_id} in {self._file_of(item.doc_id)}"
-            raise RefusedText(
-                f"{refused}; it does not take the text of {where}: leave that file out (sources.exclude), or set "
-                "another model or a smaller embedder.max_tokens",
-                text=refused.text,
-            ) from None
+        except RefusedText as told:
+            if told.vectors is None:
+                raise
+            refused, taken = told.refused, [text not in told.refused for text in texts]
+            fresh = {text: keys for text, keys in fresh.items() if text not in refused}
+            vectors = told.vectors[taken]
         self._known.add([key for keys in fresh.values() for key in keys], vectors)
+        return refused

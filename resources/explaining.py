@@ -165,7 +165,10 @@ def _vector(chain: Chain, chunk: Chunk) -> dict[str, Any]:
     if made is None:
         chain.problem("no_vector", "chunk_embeddings has no vector of the chunk")
         return about
-    if made.text_hash != about["text_hash"]:
+    state = chain.states["chunk_embeddings"]
+    if made.text_hash != about["text_hash"] and state and state.failed == state.fingerprint:
+        chain.problem("refused_text", "the embeddings endpoint refused the chunk's text; the vector is of its headings")
+    elif made.text_hash != about["text_hash"]:
         chain.problem("text_hash", "the vector is of another text than the chunk's embedded text as rebuilt now")
     vector = np.asarray(made.vector, np.float32)
     same = np.array_equal(vector, np.asarray(chain.stored["vector"], np.float32))

@@ -120,11 +120,20 @@ def result(workspace: Workspace, before: Served, seconds: float) -> dict[str, An
     }
 
 
+def _failures(workspace: Workspace) -> list[Failure]:
+    """Of this run; where it had nothing to do, those that the generation's stages of vectors have stand under keys
+    which only the generation knows."""
+    found = workspace.runner.failures()
+    if workspace.built and (row := workspace.catalog.generation(workspace.built.generation)):
+        found += workspace.of(row).runner.failures()
+    return list(dict.fromkeys(found))
+
+
 def documents(workspace: Workspace, before: Served) -> dict[str, Any]:
     """Counts against what was served before; a failed document is neither added nor changed. One that waits
     for a batch has not failed."""
     raws = {raw.doc_id: raw for raw in workspace.raw_documents()}
-    failures = [item for item in workspace.runner.failures() if item.code not in _NO_FAULT]
+    failures = [item for item in _failures(workspace) if item.code not in _NO_FAULT]
     failed = {item.doc_id for item in failures}
     good = {doc_id: raw for doc_id, raw in raws.items() if doc_id not in failed}
     new = [doc_id for doc_id, raw in good.items() if before.get(doc_id) != raw.content_hash]

@@ -39,8 +39,8 @@ CASES: Mapping[int, tuple[str, str]] = {
     ),
     6: (
         "An endpoint of models answers 429 with Retry-After, answers 500, breaks off, or hangs",
-        "Retries with jitter and a cap; then the document whose text is not written is named and the others go on; "
-        "without vectors the run stops, naming endpoint and file, and what was served is served",
+        "Retries with jitter and a cap; then the document whose text is not written, or is refused, is named and the "
+        "others go on; where no vector is to be had the run stops, and what was served is served",
     ),
     7: (
         "A reply is malformed, cut off, empty, or a refusal",

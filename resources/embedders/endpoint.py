@@ -71,25 +71,33 @@ class EndpointEmbedder(WholeTexts):
                 pieces.append(prefix + piece)
                 owners.append(owner)
                 weights.append(max(1, right - left))
-        made: list[NDArray[np.float32]] = []
+        made: list[NDArray[np.float32] | str] = []
         for start in range(0, len(pieces), _BATCH):
-            made.extend(
-                self._vectors_of(pieces[start : start + _BATCH], [texts[n] for n in owners[start : start + _BATCH]])
-            )
+            made.extend(self._asked(pieces[start : start + _BATCH]))
+            if len(made) == _BATCH and all(isinstance(row, str) for row in made):
+                break  # it takes nothing
             if progress:
                 progress(min(start + _BATCH, len(pieces)), len(pieces))
-        return averaged(np.asarray(made, dtype=np.float32), owners, weights, len(texts))
+        refused = {texts[owner]: said for owner, said in zip(owners, made, strict=False) if isinstance(said, str)}
+        if refused and (self._size is None or len(made) < len(pieces)):
+            raise RefusedText(next(iter(refused.values())), refused)
+        rows = [np.zeros(self._size or 0, np.float32) if isinstance(row, str) else row for row in made]
+        vectors = averaged(np.asarray(rows, dtype=np.float32), owners, weights, len(texts))
+        if refused:
+            vectors[[text in refused for text in texts]] = 0.0
+            raise RefusedText(next(iter(refused.values())), refused, vectors)
+        return vectors
 
-    def _vectors_of(self, pieces: Sequence[str], texts: Sequence[str]) -> list[NDArray[np.float32]]:
-        """Vectors of pieces, each of its text. What an endpoint refuses is asked for by halves, so that the text at
-        fault is known. Raises RefusedText, ModelError."""
+    def _asked(self, pieces: Sequence[str]) -> list[NDArray[np.float32] | str]:
+        """A vector of each piece, or what was said when it was refused. What is refused together is asked for by
+        halves, until it is known which of them are at fault. Raises ModelError."""
         try:
             return list(self._request(pieces))
         except RefusedText as refused:
             if len(pieces) == 1:
-                raise RefusedText(str(refused), text=texts[0]) from None
+                return [str(refused)]
         half = len(pieces) // 2
-        return self._vectors_of(pieces[:half], texts[:half]) + self._vectors_of(pieces[half:], texts[half:])
+        return self._asked(pieces[:half]) + self._asked(pieces[half:])
 
     def _request(self, texts: Sequence[str]) -> Vectors:
         import numpy as np
@@ -102,7 +110,8 @@ class EndpointEmbedder(WholeTexts):
             reply = create(model=self.spec.name, input=list(texts), encoding_format="base64").content
         except openai.APIStatusError as error:
             if error.status_code in _OF_THE_TEXT:
-                raise RefusedText(f"{where} answered {error.status_code}; check the model", text=texts[0]) from None
+                said = f"{where} answered {error.status_code}; check the model"
+                raise RefusedText(said, dict.fromkeys(texts, said)) from None
             code = "unreachable" if error.status_code == 429 or error.status_code >= 500 else None
             raise ModelError(f"{where} answered {error.status_code}; check the address, model and key", code) from None
         except openai.APIError as error:

@@ -22,6 +22,7 @@ from tests.faults.running import (
     changed,
     contents,
     edit,
+    row_versions,
     unchanged,
     vectors_on_disk,
 )
@@ -161,23 +162,52 @@ def test_an_endpoint_of_vectors_that_answers_nobody_stops_the_run_and_what_was_s
 
 
 @pytest.mark.case(6, served=True)
-def test_a_text_that_an_endpoint_refuses_is_told_by_its_file(
+def test_a_text_that_an_endpoint_refuses_is_named_and_the_others_go_on(
     project: Project, clean_after: Callable[[Change], Clean], endpoint: EmbeddingServer
 ) -> None:
-    clean = clean_after(edit)
-    before, no_answer = vectors_on_disk(project), endpoint.status(400)
+    clean, no_answer = clean_after(edit), endpoint.status(400)
 
     def refuses(texts: list[str]) -> Reply:
         return no_answer(texts) if any("forty letters" in text for text in texts) else endpoint.good(texts)
 
     endpoint.next(*[refuses] * 500)
     try:
+        with Reader(project) as reader:
+            result = project.index(code=3)
+        found = [(item["uri"], item["stage"], item["code"]) for item in result["documents"]["failed"]]
+        assert result["published"] is True
+        assert found == [("stamps.txt", stage, "refused_text") for stage in ("chunk_embeddings", "sentence_embeddings")]
+        assert all("1 of its texts" in item["message"] and "400" in item["message"]
+                   for item in result["documents"]["failed"])  # fmt: skip
+        reader.assert_saw_whole_documents(reader.ask())
+        stood, calls = row_versions(project), len(endpoint.requests)
+        assert project.index(code=3)["chunks"]["written"] == 0
+        assert row_versions(project) == stood and len(endpoint.requests) == calls
+    finally:
+        endpoint.faults.clear()
+    assert_verified(project)
+    for question in ("forty letters", "Stamps"):
+        assert project.hits(question, "--strategy", "lexical")[0]["uri"] == "stamps.txt"
+    assert project.hits("Stamps", "--strategy", "dense")[0]["uri"] == "stamps.txt"
+    (chunk,) = {hit["chunk_id"] for hit in project.hits("forty letters", "--strategy", "lexical")}
+    explained = project.run("explain", chunk)
+    assert [item["code"] for item in explained.json["problems"]] == ["refused_text"]
+    assert project.index("--retry-failed")["documents"]["failed"] == []
+    assert contents(project) == clean.contents
+    assert_verified(project)
+
+
+@pytest.mark.case(6)
+def test_an_endpoint_that_refuses_every_text_ends_the_run(project: Project, endpoint: EmbeddingServer) -> None:
+    before = contents(project)
+    endpoint.next(*[endpoint.status(400)] * 500)
+    try:
         ran = project.run("index")
     finally:
         endpoint.faults.clear()
     assert (ran.code, ran.json["error"]["code"]) == (1, "refused_text"), ran.out
-    assert re.search(r"answered 400.* the text of [0-9a-f]{32} in docs/stamps.txt", ran.json["error"]["message"])
-    assert_converges(project, endpoint, clean, before)
+    assert re.search(r"answered 400.* nor its headings", ran.json["error"]["message"])
+    assert contents(project) == before
 
 
 # ---------------------------------------------------------------- replies that are none

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines.errors import ModelError, SettingsError
+from pipelines.errors import ModelError, RefusedText, SettingsError
 from pipelines.settings import EmbedderSettings
 from resources.embedders.e5_weights import unpacked_model
 from resources.embedders.endpoint import EndpointEmbedder
@@ -301,6 +301,46 @@ def test_an_endpoint_that_stays_broken_is_one_clear_error(
     assert server.url in str(caught.value)
     assert "s3cret" not in str(caught.value)
     assert 2 < len(server.requests) < 20
+
+
+def refusing(server: EmbeddingServer, word: str) -> None:
+    """From now on no request with this word is taken."""
+    no = server.status(413)
+    server.next(*[lambda texts: no(texts) if any(word in text for text in texts) else server.good(texts)] * 500)
+
+
+@pytest.mark.case(6)
+def test_texts_that_are_refused_are_told_and_the_others_have_their_vectors(server: EmbeddingServer) -> None:
+    texts = [f"boiler {number}" for number in range(20)]
+    texts[3], texts[11] = "a lamp", "two lamps"
+    refusing(server, "lamp")
+    with pytest.raises(RefusedText, match="answered 413") as caught:
+        remote(server).passages(texts)
+    assert caught.value.refused.keys() == {"a lamp", "two lamps"}
+    assert caught.value.vectors is not None
+    for text, vector in zip(texts, caught.value.vectors, strict=True):
+        wanted = np.zeros(server.dimension) if "lamp" in text else unit(hashed_vector(text, server.dimension))
+        assert np.allclose(vector, wanted, atol=1e-5), text
+    asked = [text for request in server.requests for text in request]
+    assert max(asked.count(text) for text in texts) <= 6, "by halves"
+
+
+@pytest.mark.case(6)
+def test_a_long_text_is_refused_with_any_of_its_windows(server: EmbeddingServer) -> None:
+    refusing(server, "lamp")
+    with pytest.raises(RefusedText) as caught:
+        remote(server, max_tokens=16).passages([f"{'word ' * 20}lamp", "seven eight"])
+    assert caught.value.refused.keys() == {f"{'word ' * 20}lamp"}
+    assert caught.value.vectors is not None and not caught.value.vectors[0].any() and caught.value.vectors[1].any()
+
+
+@pytest.mark.case(6)
+def test_an_endpoint_that_takes_nothing_is_not_asked_for_all(server: EmbeddingServer) -> None:
+    refusing(server, "boiler")
+    with pytest.raises(RefusedText) as caught:
+        remote(server).passages([f"boiler {number}" for number in range(500)])
+    assert caught.value.vectors is None
+    assert len({text for request in server.requests for text in request}) < 100
 
 
 def test_a_refused_key_is_not_tried_again(server: EmbeddingServer) -> None:
