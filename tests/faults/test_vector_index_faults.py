@@ -64,6 +64,16 @@ def killed(project: Project, run: HeldRun) -> None:
     run.kill()
 
 
+def timed_out(project: Project, run: HeldRun) -> None:
+    """By the limit of waiting that `impatient` has set."""
+
+
+def impatient(project: Project, limit: str) -> None:
+    """From now on who connects waits no longer than this for a lock."""
+    setting = f"ALTER DATABASE %%I SET lock_timeout = ''{limit}''"
+    project.rows(f"DO $$ BEGIN EXECUTE format('{setting}', current_database()); END $$")
+
+
 def unindexed(project: Project) -> None:
     """An edit of the live generation, whose index of the chunks somebody has dropped."""
     edit(project)
@@ -76,6 +86,8 @@ def unindexed(project: Project) -> None:
     [
         pytest.param(unindexed, ended, [(False,)], id="live-ended"),
         pytest.param(unindexed, killed, [(False,)], id="live-killed", marks=pytest.mark.faults),
+        pytest.param(unindexed, timed_out, [(False,)], id="live-timed-out", marks=pytest.mark.faults),
+        pytest.param(unchanged, timed_out, [], id="new-timed-out", marks=pytest.mark.faults),
         pytest.param(unchanged, ended, [], id="new-ended", marks=pytest.mark.faults),
         pytest.param(unchanged, killed, [], id="new-killed", marks=pytest.mark.faults),
     ],
@@ -94,17 +106,20 @@ def test_an_index_that_was_not_finished_is_built_by_the_next_run(
     base, clean = (empty, full[1]) if change is unchanged else (full[0], clean_after(edit))
     with changed(base, server_url, tmp_path / "project", change) as project:
         before = vectors_on_disk(project)
+        impatient(project, "3s" if fault is timed_out else "0")
         with building(project, tmp_path / "run") as run:
             fault(project, run)
-            if fault is ended:
+            if fault is not killed:
                 assert run.ended() == 1
                 error = json.loads(run.out)["error"]
                 assert error["code"] == "database" and "Postgres" in error["message"]
+                assert ("lock timeout" in error["message"]) is (fault is timed_out)
             assert project.rows(VALID) == left
             assert project.rows("SELECT count(*) FROM pincite.live") == [(int(change is unindexed),)]
             if change is unindexed:
                 with Reader(project) as reader:
                     assert len(reader.first) == len(reader.ask()) > 5
+        impatient(project, "0")
         assert_converges(project, endpoint, clean, before)
         assert project.rows(VALID) == [(True,)]
 
