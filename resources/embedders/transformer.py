@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import ModelError
 from pipelines.indexing.embeddings import averaged, unit, windows
 from resources.embedders.e5_weights import cache_folder, unpacked_model
-from resources.embedders.safe_weights import model_place
 from resources.embedders.specs import ENGLISH, MULTILINGUAL, EmbedderSpec, package_folder
 from resources.embedders.whole_texts import no_parts
+from resources.safe_weights import model_place
 
 if TYPE_CHECKING:
     from pipelines.ports import Progress, Vectors

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import ModelError, SettingsError
-from resources.embedders.safe_weights import model_place
+from resources.safe_weights import model_place
 
 if TYPE_CHECKING:
     from pipelines.query_settings import CrossEncoderSettings
