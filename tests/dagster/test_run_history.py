@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import dagster as dg
 import pytest
 
 from resources.dagster_home import dagster_home
-from resources.run_history import KeptEvents, run_history
+from resources.kept_storage import KeptEvents
+from resources.run_history import run_history
 
 
 @dg.asset
@@ -67,7 +69,14 @@ def test_a_storage_of_ones_own_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "events" / "event_log.db").exists()
 
 
-@pytest.mark.parametrize("name", ["index.db", "runs.db"])
+def test_another_version_of_dagster_is_used_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "resources.kept_storage", None)
+    with run_history(dagster_home(tmp_path)) as plain:
+        assert not isinstance(plain.event_log_storage, KeptEvents)
+        assert JOB.execute_in_process(instance=plain).success
+
+
+@pytest.mark.parametrize("name", ["index.db", "runs.db", "*-*.db"])
 def test_nothing_stays_open(tmp_path: Path, name: str) -> None:
     """SQLite takes its log away when the last connection is closed."""
     with run_history(dagster_home(tmp_path)) as kept:

@@ -1,0 +1,106 @@
+"""Dagster's storages of a state's folder, kept open by the run that writes them; see run_history.py for who uses them.
+
+Dagster opens a connection for each of the hundreds of statements of a run, so that each is compiled anew and SQLite
+folds its log into the file at each close: half of the time of a small run. Tables and files are as Dagster makes them,
+and whoever else opens them, as the UI does, sees what is written when it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+
+from dagster._core.instance.ref import InstanceRef
+from dagster._core.storage.event_log import SqliteEventLogStorage
+from dagster._core.storage.runs import SqliteRunStorage
+from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
+from dagster._serdes import ConfigurableClassData
+from sqlalchemy import Connection, Engine, create_engine
+from sqlalchemy.event import listen
+
+_WAIT = {"timeout": 30}
+"""Seconds that SQLite waits for another writer."""
+
+
+def kept(home: Path) -> InstanceRef:
+    """What the instance of a folder with a dagster.yaml is made of. Another storage that this file names is left."""
+    ref = InstanceRef.from_dir(str(home))
+    plain = ref.storage_data
+    if plain and (plain.module_name, plain.class_name) == (DagsterSqliteStorage.__module__, "DagsterSqliteStorage"):
+        ref = ref._replace(storage_data=ConfigurableClassData(__name__, KeptStorage.__name__, plain.config_yaml))
+    return ref
+
+
+class KeptRuns(SqliteRunStorage):
+    """The runs, over one engine."""
+
+    def __init__(self, conn_string: str, inst_data: ConfigurableClassData | None = None) -> None:
+        self._engine = create_engine(conn_string, connect_args=_WAIT)
+        super().__init__(conn_string, inst_data)
+
+    @contextmanager
+    def connect(self) -> Iterator[Connection]:
+        with self._engine.begin() as connection:
+            yield connection
+
+    def dispose(self) -> None:
+        self._engine.dispose()
+        super().dispose()
+
+
+class KeptEvents(SqliteEventLogStorage):
+    """The events, over two engines: one for what all runs share, and one for the run that is written."""
+
+    def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
+        self._opening = Lock()
+        self._shared: Engine | None = None
+        self._of_run: tuple[str, Engine] | None = None
+        super().__init__(base_dir, inst_data)
+
+    @contextmanager
+    def index_connection(self) -> Iterator[Connection]:  # type: ignore[override]
+        with self._opening:
+            if self._shared is None:
+                with super().index_connection():
+                    pass  # makes its tables, where there are none
+                self._shared = create_engine(self.conn_string_for_shard("index"), connect_args=_WAIT)
+            engine = self._shared
+        with engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def run_connection(self, run_id: str) -> Iterator[Connection]:  # type: ignore[override]
+        with self._opening:
+            if self._of_run is None or self._of_run[0] != run_id:
+                with super().run_connection(run_id):
+                    pass
+                if self._of_run:
+                    self._of_run[1].dispose()
+                self._of_run = run_id, create_engine(self.conn_string_for_shard(run_id), connect_args=_WAIT)
+                # Who watches a run learns of its events by changes of this file, not of the log beside it.
+                listen(self._of_run[1], "connect", lambda made, _: made.execute("PRAGMA wal_autocheckpoint = 1"))
+            engine = self._of_run[1]
+        with engine.begin() as connection:
+            yield connection
+
+    def dispose(self) -> None:
+        for engine in (self._shared, self._of_run and self._of_run[1]):
+            if engine:
+                engine.dispose()
+        super().dispose()
+
+
+class KeptStorage(DagsterSqliteStorage):
+    """Both, and the schedules as they are."""
+
+    def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
+        super().__init__(base_dir, inst_data)
+        history = Path(base_dir, "history")
+        self._run_storage = KeptRuns.from_local(str(history))
+        self._event_log_storage = KeptEvents(str(history / "runs"))
+
+    @classmethod
+    def from_config_value(cls, inst_data: ConfigurableClassData, config_value: dict[str, str]) -> KeptStorage:  # type: ignore[override]
+        return cls.from_local(inst_data=inst_data, **config_value)
