@@ -113,6 +113,8 @@ def _stage(stage: dict[str, Any]) -> str:
         tables = [item["table"] for item in stage["inputs"]]
         failed = _short(dict(zip(tables, stage["failed_fingerprint"].split("."), strict=False)))
         lines.append(("failed with", f"{failed}; what follows is of the last good version"))
+    if stage["stands_in"]:
+        lines.append(("failed", "what follows stands in for what could not be had"))
     for table in stage["tables"]:
         lines.append((f"to {table['table']}", table["output"]))
         lines += [("  file", table["file"])] if table["file"] else []

@@ -121,9 +121,9 @@ ERRORS: Mapping[str, Told] = {
     ),
     "pending": ("Replies of the language model are in a batch.", "run `pincite index` later, which collects them"),
     "refused_text": (
-        "An embeddings endpoint takes neither the question, or a text, nor the headings of that text. The run stops "
-        "there, and what was served is served.",
-        "ask another question; leave out the file that the message names, or set another model",
+        "An embeddings endpoint does not take the question; or more than 10 texts and a fifth of all, or one text, how "
+        "it begins and its headings. A run stops there, and what was served is served.",
+        "ask otherwise; see what it says to the text that the message names, leave out its file, or set another model",
     ),
     "server_version": (
         "Another major version of Postgres made the state's server.",
@@ -200,8 +200,9 @@ FAILURES: Mapping[str, tuple[str, str, str]] = {
     "refused_text": (
         _VECTORS,
         "An embeddings endpoint takes other texts, but not some of this file, most often because they are too long for "
-        "it. They are found by their words, and by the meaning of their headings only.",
-        "set a smaller `embedder.max_tokens`, or another model; or `pincite index --retry-failed` when it takes them",
+        "it. They are found by their words, and by the meaning of their beginnings or headings only.",
+        "divide them in the file; `pincite index --retry-failed` when the endpoint takes them; or another model, or a "
+        "smaller `embedder.max_tokens`, either of which embeds everything anew",
     ),
     "side_car": (_LISTING, "NAME.meta.yaml cannot be understood, and may restrict its document.", "mend it"),
     "timeout": (_PARSING, "Not parsed in time.", "raise `parsing.timeout_seconds`, or divide the file"),
@@ -266,7 +267,7 @@ EXPLAINED: Mapping[str, str] = {
     "no_vector": "There is no vector of it in Parquet.",
     "not_made": "A stage holds no result of the document.",
     "outdated": "A stage was made from another version of its input than stands there.",
-    "refused_text": "The embeddings endpoint refused its text; its vector is of its headings.",
+    "refused_text": "The embeddings endpoint refused its text; its vector is of how it begins, or of its headings.",
     "rows": "The document's rows in Postgres are not those of Parquet.",
     "text": "Its text in Postgres is not that of Parquet.",
     "text_hash": "Its vector is of another text.",

@@ -28,6 +28,11 @@ class DocumentState:
     reason: str = ""
 
     @property
+    def stands_in(self) -> bool:
+        """Whether rows stand in for better ones."""
+        return self.failed is not None and self.failed == self.fingerprint
+
+    @property
     def last(self) -> str:
         """The fingerprint of the last attempt."""
         return self.fingerprint if self.failed is None else self.failed

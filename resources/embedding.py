@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pipelines.errors import ModelError, RefusedText, SettingsError
+from pipelines.errors import IndexStateError, ModelError, RefusedText, SettingsError
 from pipelines.indexing.embeddings import uneven, vector_key
 from pipelines.records import Embedding, Failure
 from resources.embedded_items import SEARCHED, STAGES, FromModel, FromVectors, Item, Rows, headings, stacked
@@ -20,17 +20,22 @@ from resources.vectors import KnownVectors
 
 if TYPE_CHECKING:
     from pipelines.ports import CountingEmbedder, Progress
-    from pipelines.records import RawDocument
     from resources.stage_runner import Outcome, StageReport, Work
     from resources.workspace import Workspace
 
 
+BEGINNING = 256
+"""Characters of a refused text that stand in for it, at most half of it."""
+MANY, SHARE = 10, 0.2
+"""More refused texts than both end a run."""
+
+
 def embed(workspace: Workspace, stage: str, buckets: Sequence[int]) -> StageReport:
-    """Brings a stage of vectors up to date. A text that an endpoint refuses has the vector of its headings, and its
-    document a failure that says so.
+    """Brings a stage of vectors up to date. A text that an endpoint refuses has the vector of its beginning, or else of
+    its headings, and its document a failure that says so.
 
     Raises ModelError naming the item whose vector cannot be used, RefusedText naming the file of one whose headings are
-    refused too, SettingsError where the model cannot give what
+    refused too, or where more than SHARE of all texts are, SettingsError where the model cannot give what
     settings.sentences.embedded asks for."""
     generation, form = workspace.ensure_generation(), workspace.settings.sentences.embedded
     identity, texts = generation.embedder["identity"], _Texts(workspace.progress_of(stage))
@@ -79,15 +84,24 @@ def _outcomes(
         outcome: dict[str, Any] = {
             doc_id: {table: rows.get(doc_id, ()) for table, rows in made.items()} for doc_id in work.doc_ids
         }
-        for doc_id, said in ((doc_id, said) for each in bought for doc_id, said in each.refused.items()):
-            if doc_id in outcome and not isinstance(outcome[doc_id], Makeshift):
-                outcome[doc_id] = Makeshift(outcome[doc_id], _refusal(workspace.raw_of(doc_id), work.stage.name, said))
+        refused: dict[str, list[str]] = {}
+        for each in bought:
+            for doc_id, said in each.refused.items():
+                refused.setdefault(doc_id, []).extend(said)
+        for doc_id in refused.keys() & outcome.keys():
+            failure = _refusal(workspace, doc_id, work.stage.name, refused[doc_id])
+            outcome[doc_id] = Makeshift(outcome[doc_id], failure)
         yield outcome
 
 
-def _refusal(raw: RawDocument, stage: str, said: Sequence[str]) -> Failure:
-    told = f"{len(said)} of its texts were refused and are found by their words and headings only: {said[0]}"
-    return Failure(raw.doc_id, raw.source, raw.uri, stage, "refused_text", told)
+def _refusal(workspace: Workspace, doc_id: str, stage: str, said: Sequence[str]) -> Failure:
+    raw = next((raw for raw in workspace.raw_documents() if raw.doc_id == doc_id), None)
+    if raw is None:
+        raise IndexStateError(
+            f"{stage}: {doc_id} is not listed any more; materialise all from raw_documents on", "missing_input"
+        )
+    told = f"{len(said)} of its texts were refused, and are found by their words and beginnings only: {said[0]}"
+    return Failure(doc_id, raw.source, raw.uri, stage, "refused_text", told)
 
 
 def _require_unit(table: str, rows: Rows, file_of: Callable[[str], str]) -> None:
@@ -98,6 +112,23 @@ def _require_unit(table: str, rows: Rows, file_of: Callable[[str], str]) -> None
         raise ModelError(
             f"{table}: the model gave no unit vector for {where}; mend the model, then run again", "vector"
         )
+
+
+def _beginning(work: Work, items: Sequence[Item], refused: Mapping[str, str]) -> Iterator[Item]:
+    """The items; in place of a text that was refused, most often for its length, how it begins."""
+    for item in items:
+        yield _with_text(item, item.text[: min(BEGINNING, len(item.text) // 2)]) if item.text in refused else item
+
+
+def _heading(work: Work, items: Sequence[Item], refused: Mapping[str, str]) -> Iterator[Item]:
+    """The items; in place of one that was refused again, the headings above it."""
+    above = headings(work)
+    for item in items:
+        yield _with_text(item, above[item.item_id] or "Text") if item.text in refused else item
+
+
+def _with_text(item: Item, text: str) -> Item:
+    return replace(item, key=vector_key(text), text=text)
 
 
 @dataclass
@@ -148,15 +179,14 @@ class _Bought:
 
     def rows_of(self, work: Work, before: Rows) -> Rows:
         items = self._items.pop(work.bucket)
-        if refused := self._make(items):
-            items = list(self._instead(work, items, refused))
-            if again := self._make(items):
-                item = next(item for item in items if item.text in again)
-                raise RefusedText(
-                    f"{again[item.text]}; it takes neither a text of {self._file_of(item.doc_id)} nor its headings: "
-                    "leave that file out (sources.exclude), or set another model",
-                    again,
-                )
+        refused = self._make(items)
+        self._note(items, refused)
+        for instead in (_beginning, _heading) if refused else ():
+            items = list(instead(work, items, refused))
+            self._known.seek([item.key for item in items])
+            refused = self._make(items)
+        if refused:
+            raise self._stuck(next(item for item in items if item.text in refused), refused)
         rows: dict[str, list[Embedding]] = {}
         for item, vector in zip(items, self._known.rows([item.key for item in items]), strict=True):
             row = Embedding(item.doc_id, item.index, item.item_id, item.key, vector)
@@ -164,15 +194,24 @@ class _Bought:
         self._known.forget({item.key for item in items if self._last.get(item.key, work.bucket) == work.bucket})
         return rows
 
-    def _instead(self, work: Work, items: Sequence[Item], refused: Mapping[str, str]) -> Iterator[Item]:
-        """The items, with its headings for a text that was refused; the file's name where there are none."""
-        above = headings(work)
-        for item in items:
+    def _note(self, items: Sequence[Item], refused: Mapping[str, str]) -> None:
+        """Raises RefusedText where so much is refused that it is no fault of the texts."""
+        for item in items if refused else ():
             if item.text in refused:
                 self.refused.setdefault(item.doc_id, []).append(refused[item.text])
-                text = above[item.item_id] or self._file_of(item.doc_id)
-                item = replace(item, key=vector_key(text), text=text)
-            yield item
+        count = sum(map(len, self.refused.values()))
+        if count > max(MANY, SHARE * self._texts.wanted):
+            raise self._stuck(
+                next(item for item in items if item.text in refused), refused, f", and {count - 1} others"
+            )
+
+    def _stuck(self, item: Item, refused: Mapping[str, str], others: str = " nor its headings") -> RefusedText:
+        return RefusedText(
+            f"{refused[item.text]}; it does not take {item.item_id} of {self._file_of(item.doc_id)}{others}: see what "
+            "it says to that text, set another model or a smaller embedder.max_tokens, or leave that file out "
+            "(sources.exclude)",
+            refused,
+        )
 
     def _make(self, items: Sequence[Item]) -> Mapping[str, str]:
         """Has vectors made that are not known; returns texts that were refused, and what was said of each."""
@@ -191,7 +230,10 @@ class _Bought:
             vectors = embedder.pooled(texts, spans, progress) if any(spans) else embedder.passages(texts, progress)
         except RefusedText as told:
             if told.vectors is None:
-                raise
+                raise self._stuck(
+                    next(item for item in items if item.text in told.refused), told.refused, ", nor any other text"
+                ) from None
+            self._texts.embedded -= len(told.refused)
             refused, taken = told.refused, [text not in told.refused for text in texts]
             fresh = {text: keys for text, keys in fresh.items() if text not in refused}
             vectors = told.vectors[taken]

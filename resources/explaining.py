@@ -166,8 +166,9 @@ def _vector(chain: Chain, chunk: Chunk) -> dict[str, Any]:
         chain.problem("no_vector", "chunk_embeddings has no vector of the chunk")
         return about
     state = chain.states["chunk_embeddings"]
-    if made.text_hash != about["text_hash"] and state and state.failed == state.fingerprint:
-        chain.problem("refused_text", "the embeddings endpoint refused the chunk's text; the vector is of its headings")
+    if made.text_hash != about["text_hash"] and state and state.stands_in:
+        told = "the embeddings endpoint refused the chunk's text; the vector is of its beginning, or its headings"
+        chain.problem("refused_text", told, "run `pincite index --retry-failed` when the endpoint takes it")
     elif made.text_hash != about["text_hash"]:
         chain.problem("text_hash", "the vector is of another text than the chunk's embedded text as rebuilt now")
     vector = np.asarray(made.vector, np.float32)
@@ -284,6 +285,7 @@ def _indexed(chain: Chain) -> dict[str, Any]:
         "inputs": [{"table": table, "used": None, "now": output} for table, output in outputs.items()],
         "fingerprint": wanted,
         "failed_fingerprint": None,
+        "stands_in": False,
         "tables": [{"table": f"{chain.generation.schema}.chunks", "output": chain.stored["row_hash"], "file": None}],
         "at": None,
         "run": committed.run_id if committed else None,

@@ -11,6 +11,7 @@ import numpy as np
 
 from pipelines.fingerprint import combined
 from pipelines.increments import DocumentState, Plan, plan
+from pipelines.indexing.embeddings import vector_key
 from pipelines.indexing.sentence_links import floor_for, sentence_links
 from pipelines.records import SentenceLink
 from pipelines.schemas import from_table, to_table
@@ -102,8 +103,21 @@ def _commit(
     workspace.catalog.commit([row], STAGE, key, WHOLE)
 
 
+def _stand_ins(tables: ParquetTables, sentences: str, vectors: str) -> set[str]:
+    """Ids of sentences that have the vector of another text, since an endpoint refused theirs."""
+    marked = {doc_id for doc_id, state in tables.documents(vectors).items() if state.stands_in}
+    if not marked:
+        return set()
+    read = tables.read(vectors, ["item_id", "text_hash"])
+    keys: dict[Any, str] = dict(zip(read["item_id"].to_pylist(), read["text_hash"].to_pylist(), strict=True))
+    read = tables.read(sentences, ["sentence_id", "doc_id", "text"])
+    rows = zip(*(read[name].to_pylist() for name in ("sentence_id", "doc_id", "text")), strict=True)
+    return {name for name, doc_id, text in rows if doc_id in marked and keys[name] != vector_key(text)}
+
+
 class LinkedSentences:
-    """All sentences bucket by bucket, with their chunks, documents and vectors, shape (sentences, dimension)."""
+    """All sentences bucket by bucket, with their chunks, documents and vectors, shape (sentences, dimension). Left out
+    are those that an endpoint refused: what stands in for them is like other sentences by its place, not its sense."""
 
     def __init__(self, tables: ParquetTables, made: _Made) -> None:
         self.ids: list[str] = []
@@ -112,12 +126,15 @@ class LinkedSentences:
         blocks = []
         for bucket, row in made["sentences"].items():
             read = tables.read(row.file, ["sentence_id", "chunk_id", "doc_id"])
+            file = made["sentence_embeddings"][bucket].file
+            if poor := _stand_ins(tables, row.file, file):
+                read = read.filter([name not in poor for name in read["sentence_id"].to_pylist()])
             names = read["sentence_id"].to_pylist()
             self.ids += names
             self.chunk_ids += read["chunk_id"].to_pylist()
             self.doc_ids += read["doc_id"].to_pylist()
             if names:
-                blocks.append(self._vectors(tables, made["sentence_embeddings"][bucket].file, names))
+                blocks.append(self._vectors(tables, file, names))
         self.vectors = np.concatenate(blocks) if blocks else np.zeros((0, 0), dtype=np.float32)
 
     def _vectors(self, tables: ParquetTables, file: str, names: Sequence[str]) -> NDArray[np.float32]:

@@ -104,9 +104,9 @@ class Chain:
         wanted = self.found.passage.chunk_id
         return next((row for row in self.rows(table) if getattr(row, column) == wanted), None)
 
-    def problem(self, code: str, message: str) -> None:
+    def problem(self, code: str, message: str, remedy: str = "run `pincite index`") -> None:
         """Notes a disagreement, with what is to be done about it."""
-        remedy = "run `pincite index`" if self.live else "only the live generation is kept up to date"
+        remedy = remedy if self.live else "only the live generation is kept up to date"
         self.problems.append((code, f"{message}; {remedy}"))
 
     # ------------------------------------------------------------ one stage
@@ -129,7 +129,8 @@ class Chain:
             "keys_before": {before: runner.key(before) for before in (MAKER[item].name for item in stage.inputs)},
             "inputs": self._inputs(stage, state),
             "fingerprint": state.fingerprint or None,
-            "failed_fingerprint": state.failed,
+            "failed_fingerprint": None if state.stands_in else state.failed,
+            "stands_in": state.stands_in,
             "tables": [self._table(item) for item in stage.tables],
             "at": state.at or None,
             "run": state.run or None,
@@ -150,7 +151,7 @@ class Chain:
         for table, used in zip(stage.inputs, known, strict=True):
             before = self.states[table]
             now = before.output if before else ""
-            if used is not None and not now.startswith(used or "-") and state.failed is None:
+            if used is not None and not now.startswith(used or "-") and (state.failed is None or state.stands_in):
                 self.problem("outdated", f"{stage.name} was made from another version of {table} than stands there")
             found.append({"table": table, "used": used, "now": now or None})
         return found

@@ -235,9 +235,6 @@ class Workspace:
             self._raws = files, [raw for file in files for raw in from_table(RawDocument, self.tables.read(file))]
         return self._raws[1]
 
-    def raw_of(self, doc_id: str) -> RawDocument:
-        return next(raw for raw in self.raw_documents() if raw.doc_id == doc_id)
-
     def file_of(self, doc_id: str) -> str:
         """Source and uri, as people are told of a document."""
         found = (f"{raw.source}/{raw.uri}" for raw in self.raw_documents() if raw.doc_id == doc_id)

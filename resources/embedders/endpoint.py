@@ -74,8 +74,8 @@ class EndpointEmbedder(WholeTexts):
         made: list[NDArray[np.float32] | str] = []
         for start in range(0, len(pieces), _BATCH):
             made.extend(self._asked(pieces[start : start + _BATCH]))
-            if len(made) == _BATCH and all(isinstance(row, str) for row in made):
-                break  # it takes nothing
+            if len(made) == _BATCH and all(isinstance(row, str) for row in made) and not self._takes_any():
+                break
             if progress:
                 progress(min(start + _BATCH, len(pieces)), len(pieces))
         refused = {texts[owner]: said for owner, said in zip(owners, made, strict=False) if isinstance(said, str)}
@@ -87,6 +87,9 @@ class EndpointEmbedder(WholeTexts):
             vectors[[text in refused for text in texts]] = 0.0
             raise RefusedText(next(iter(refused.values())), refused, vectors)
         return vectors
+
+    def _takes_any(self) -> bool:
+        return not isinstance(self._asked(["dimension"])[0], str)
 
     def _asked(self, pieces: Sequence[str]) -> list[NDArray[np.float32] | str]:
         """A vector of each piece, or what was said when it was refused. What is refused together is asked for by

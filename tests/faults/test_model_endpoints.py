@@ -191,9 +191,39 @@ def test_a_text_that_an_endpoint_refuses_is_named_and_the_others_go_on(
     assert project.hits("Stamps", "--strategy", "dense")[0]["uri"] == "stamps.txt"
     (chunk,) = {hit["chunk_id"] for hit in project.hits("forty letters", "--strategy", "lexical")}
     explained = project.run("explain", chunk)
+    assert "problems" in explained.json, explained.out
     assert [item["code"] for item in explained.json["problems"]] == ["refused_text"]
     assert project.index("--retry-failed")["documents"]["failed"] == []
     assert contents(project) == clean.contents
+    assert_verified(project)
+
+
+@pytest.mark.case(6, served=True)
+def test_sentences_that_are_refused_are_related_to_nothing(project: Project, endpoint: EmbeddingServer) -> None:
+    """Their headings stand in for them, which are the same here."""
+    for name, colour in (("one", "red"), ("two", "blue")):
+        project.write(
+            f"{name}.md", f"# Ladders\n\nForbidden ladders {name} are {colour}. They hang in cellar {name}.\n"
+        )
+    no_answer = endpoint.status(400)
+
+    def refuses(texts: list[str]) -> Reply:
+        return no_answer(texts) if any("Forbidden" in text for text in texts) else endpoint.good(texts)
+
+    endpoint.next(*[refuses] * 500)
+    try:
+        failed = project.index(code=3)["documents"]["failed"]
+    finally:
+        endpoint.faults.clear()
+    assert {(item["uri"], item["code"]) for item in failed} == {("one.md", "refused_text"), ("two.md", "refused_text")}
+    assert_verified(project)
+    linked = """SELECT s.text FROM g0001.sentence_links l JOIN g0001.sentences s
+        ON s.sentence_id IN (l.source_id, l.target_id)"""
+    texts = [text for (text,) in project.rows(linked)]
+    assert texts and not [text for text in texts if "Forbidden" in text]
+    assert {hit["uri"] for hit in project.hits("Ladders", "--strategy", "dense")[:2]} == {"one.md", "two.md"}
+    project.index("--retry-failed")
+    assert [text for (text,) in project.rows(linked) if "Forbidden" in text], "they are alike when they can be had"
     assert_verified(project)
 
 

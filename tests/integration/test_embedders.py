@@ -336,7 +336,7 @@ def test_a_long_text_is_refused_with_any_of_its_windows(server: EmbeddingServer)
 
 @pytest.mark.case(6)
 def test_an_endpoint_that_takes_nothing_is_not_asked_for_all(server: EmbeddingServer) -> None:
-    refusing(server, "boiler")
+    refusing(server, "")
     with pytest.raises(RefusedText) as caught:
         remote(server).passages([f"boiler {number}" for number in range(500)])
     assert caught.value.vectors is None

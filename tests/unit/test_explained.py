@@ -11,7 +11,7 @@ RUN = "0b2c3d4e-0000-4000-8000-000000000000"
 def stage(name: str, **values: Any) -> dict[str, Any]:
     return {
         "stage": name, "key": HASHES["a"], "version": 3, "settings": {"buckets": 4}, "keys_before": {}, "inputs": [],
-        "fingerprint": HASHES["b"], "failed_fingerprint": None,
+        "fingerprint": HASHES["b"], "failed_fingerprint": None, "stands_in": False,
         "tables": [{"table": name, "output": HASHES["c"], "file": f"{name}/00.parquet"}],
         "at": "2026-11-21T10:00:00+00:00",
         "run": RUN, "reason": "new document", "committed_at": "2026-11-21T10:00:01+00:00", "cost": None, **values,
