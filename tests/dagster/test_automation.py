@@ -257,7 +257,7 @@ def test_a_bucket_that_failed_is_repaired_by_itself(
     bucket = bucket_of(indexed, "archive/retention.txt")
     instance = dg.DagsterInstance.ephemeral()
 
-    endpoint.next(endpoint.status(400))
+    endpoint.next(endpoint.status(401))
     with pytest.raises(ModelError, match="answered 400"):
         build_defs().resolve_job_def("index").execute_in_process(QUIET, instance=instance, tags=SPAN)
     assert content(indexed) != wanted
@@ -279,7 +279,7 @@ def test_a_run_that_nobody_watches_tries_the_embedder_again(
 ) -> None:
     monkeypatch.setattr("assets.retries.PATIENCE", PATIENCE._replace(delay=0))
     indexed.write("new.txt", "A sentence about the lighthouse at the point.")
-    endpoint.next(endpoint.status(400))
+    endpoint.next(endpoint.status(401))
     result = execute(dg.DagsterInstance.ephemeral(), list(BUCKETED), {**SPAN, **tags})
     assert result.success == bool(retries)
     assert len([event for event in result.all_events if event.is_step_up_for_retry]) == retries
@@ -289,7 +289,7 @@ def test_patience_ends(indexed: Project, endpoint: EmbeddingServer, monkeypatch:
     monkeypatch.setattr("assets.retries.PATIENCE", PATIENCE._replace(delay=0))
     indexed.write("new.txt", "A sentence about the harbour master.")
     names = [name for name in BUCKETED if name not in ("sentence_embeddings", "indexed_documents")]
-    endpoint.next(*[endpoint.status(400)] * (PATIENCE.max_retries + 1))
+    endpoint.next(*[endpoint.status(401)] * (PATIENCE.max_retries + 1))
     result = execute(dg.DagsterInstance.ephemeral(), names, {**SPAN, "dagster/backfill": "b"})
     assert not result.success
     assert endpoint.faults == []
