@@ -258,7 +258,7 @@ def test_a_bucket_that_failed_is_repaired_by_itself(
     instance = dg.DagsterInstance.ephemeral()
 
     endpoint.next(endpoint.status(401))
-    with pytest.raises(ModelError, match="answered 400"):
+    with pytest.raises(ModelError, match="answered 401"):
         build_defs().resolve_job_def("index").execute_in_process(QUIET, instance=instance, tags=SPAN)
     assert content(indexed) != wanted
 
