@@ -31,10 +31,10 @@ pytestmark = pytest.mark.faults
 
 @dataclass
 class File:
-    """What a file says, and what should be served of it: the last good text, None where there was none."""
+    """What a file says when it can be read, and what is served of it: the last text that a run has read, if any."""
 
     text: str
-    served: str | None
+    served: str | None = None
     broken: bool = False
 
 
@@ -60,9 +60,8 @@ class Folder:
 
     def add(self) -> None:
         uri = f"{self.chance.choice(('', 'a/', 'b/c/'))}new-{self.number}.txt"
-        text = self.text()
-        self.files[uri] = File(text, text)
-        self.project.write(uri, text)
+        self.files[uri] = File(self.text())
+        self.project.write(uri, self.files[uri].text)
 
     def twin(self) -> None:
         """The same bytes again, under another name."""
@@ -70,19 +69,19 @@ class Folder:
         self.number += 1
         if like.broken:
             return
-        self.files[uri] = File(like.text, like.text)
+        self.files[uri] = File(like.text)
         self.project.write(uri, like.text)
 
     def change(self) -> None:
         uri, text = self.pick(), self.text()
-        self.files[uri] = File(text, text)
+        self.files[uri] = File(text, self.files[uri].served)
         self.project.write(uri, text)
 
     def rename(self) -> None:
         uri, to = self.pick(), f"moved/{self.number}.txt"
         self.number += 1
         file = self.files.pop(uri)
-        self.files[to] = File(file.text, None if file.broken else file.text, file.broken)
+        self.files[to] = File(file.text, broken=file.broken)
         (self.project.docs / to).parent.mkdir(exist_ok=True)
         (self.project.docs / uri).rename(self.project.docs / to)
 
@@ -100,7 +99,7 @@ class Folder:
     def mend(self) -> None:
         for uri, file in self.files.items():
             if file.broken:
-                self.files[uri] = File(file.text, file.text)
+                file.broken = False
                 self.project.write(uri, file.text)
 
     def swap(self) -> None:
@@ -147,6 +146,8 @@ def served(project: Project) -> dict[str, tuple[str, bool]]:
 
 def oracle(folder: Folder) -> None:
     broken = {uri for uri, file in folder.files.items() if file.broken}
+    for uri in folder.files.keys() - broken:
+        folder.files[uri].served = folder.files[uri].text
     result = folder.project.index(code=3 if broken else 0)
     assert {item["uri"] for item in result["documents"]["failed"]} == broken
     assert all(item["stage"] and item["code"] and item["message"] for item in result["documents"]["failed"])
