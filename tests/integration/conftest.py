@@ -19,26 +19,17 @@ from resources.database import Database
 from resources.llm.factory import language_model
 from resources.llm.model import BoughtModel
 from resources.llm.replies import ReplyStore
-from resources.postgres_server import PostgresServer
 from tests.embedding_server import EmbeddingServer, embedding_server
 from tests.llm_server import LlmServer, llm_server
-from tests.projects import kept_workers
+from tests.projects import kept_workers, running_server
 
 _numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
 def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    server = PostgresServer(tmp_path_factory.mktemp("server"))
-    url = server.acquire()
-    # A database a test is made and dropped here; what survives a power cut is not what is tested.
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("ALTER SYSTEM SET fsync = off")
-        connection.execute("SELECT pg_reload_conf()")
-    try:
+    with running_server(tmp_path_factory.mktemp("server")) as url:
         yield url
-    finally:
-        server.release()
 
 
 @contextmanager
