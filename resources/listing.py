@@ -87,7 +87,8 @@ class SourceBook:
             raise UsageError(
                 "no source to index; give a folder with --source [NAME=]PATH, or list sources in the settings"
             )
-        listings = [list_source(source, Path(source.path)) for source in sources]
+        largest = self._located.settings.parsing.max_megabytes
+        listings = [list_source(source, Path(source.path), largest) for source in sources]
         for source in sources:
             self.remember(source)
         return Listed(

@@ -109,16 +109,11 @@ def parse_document(
     """Parse one file, or its map in its place, hashed before and after; options as of `parse_file`.
 
     Raises DocumentError."""
-    from resources.parsers.registry import files_of, parse_file
+    from resources.parsers.registry import files_of, parse_file, require_size
 
     files = files_of(path, raw.media_type)
     try:
-        size = files[0].stat().st_size
-        if size > max_megabytes * MEGABYTE:
-            message = (
-                f"{raw.uri}: {size // MEGABYTE} MB is over the limit; raise parsing.max_megabytes ({max_megabytes})"
-            )
-            raise DocumentError(message, "limit_exceeded")
+        require_size(raw.uri, sum(file.stat().st_size for file in files), max_megabytes)
         _unchanged(raw, files)
         parsed = parse_file(files[0], raw.media_type, **options)
         _unchanged(raw, files)

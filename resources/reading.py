@@ -11,7 +11,7 @@ from pipelines.fingerprint import document_id
 from pipelines.indexing.elements import build_elements
 from pipelines.records import Element, ParsedDocument, ParsedFile, RawDocument
 from resources.parsers.ocr import OcrSettings
-from resources.parsers.registry import MEDIA_TYPES, media_type_of, parse_file
+from resources.parsers.registry import MEDIA_TYPES, media_type_of, parse_file, require_size
 
 if TYPE_CHECKING:
     from pipelines.settings import ParsingSettings
@@ -42,8 +42,7 @@ def read(path: Path, parsing: ParsingSettings | None = None) -> Reading:
         document_id("", path.name), "", path.name, "", path.stat().st_size, media_type, None, None, None, None, (), {}
     )
     ocr = OcrSettings(parsing.ocr, parsing.ocr_languages, parsing.ocr_seconds) if parsing else OcrSettings()
-    if parsing and raw.size > parsing.max_megabytes << 20:
-        raise DocumentError(f"{path.name}: over parsing.max_megabytes ({parsing.max_megabytes})", "limit_exceeded")
+    require_size(path.name, raw.size, parsing.max_megabytes if parsing else None)
     try:
         parsed = parse_file(path, media_type, ocr=ocr)
         document, elements = build_elements(raw, parsed, lambda text: "")

@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pipelines.errors import SourceError, UsageError
+from pipelines.errors import DocumentError, SourceError, UsageError
 from pipelines.fingerprint import document_id
 from pipelines.indexing.cleaning import clean_metadata, clean_text
 from pipelines.indexing.dates import iso_date
@@ -70,8 +70,8 @@ def source_from(argument: str, known: Sequence[SourceSettings] = ()) -> SourceSe
     return SourceSettings(name=name, path=str(folder))
 
 
-def list_source(source: SourceSettings, root: Path) -> Listing:
-    """Every file of a source, hashed, in order of its uri.
+def list_source(source: SourceSettings, root: Path, max_megabytes: int | None = None) -> Listing:
+    """Every file of a source, hashed, in order of its uri; one over `max_megabytes` is a failure, and is not read.
 
     Raises SourceError where the folder itself cannot be listed: an incomplete listing deletes nothing."""
     from resources.parsers.registry import ELEMENTS_SUFFIX
@@ -81,7 +81,7 @@ def list_source(source: SourceSettings, root: Path) -> Listing:
     maps = {uri for uri in uris if uri.endswith(ELEMENTS_SUFFIX) and uri.removesuffix(ELEMENTS_SUFFIX) in uris}
     for uri in sorted(uris - maps):
         if not uri.endswith(SIDE_CAR) and taken(uri, source):
-            _add(source, root, uri, uri + ELEMENTS_SUFFIX in maps, listing)
+            _add(source, root, uri, uri + ELEMENTS_SUFFIX in maps, max_megabytes, listing)
     return listing
 
 
@@ -142,8 +142,10 @@ def taken(uri: str, source: SourceSettings) -> bool:
     return included and not any(_pattern(glob).match(uri) for glob in source.exclude)
 
 
-def _add(source: SourceSettings, root: Path, uri: str, mapped: bool, listing: Listing) -> None:
-    from resources.parsers.registry import ELEMENTS, files_of, media_type_of
+def _add(
+    source: SourceSettings, root: Path, uri: str, mapped: bool, max_megabytes: int | None, listing: Listing
+) -> None:
+    from resources.parsers.registry import ELEMENTS, files_of, media_type_of, require_size
 
     media_type = ELEMENTS if mapped else media_type_of(Path(uri))
     if media_type is None:
@@ -152,12 +154,12 @@ def _add(source: SourceSettings, root: Path, uri: str, mapped: bool, listing: Li
     try:
         side_car = read_side_car(root / (uri + SIDE_CAR), root)
         files = files_of(root / uri, media_type)
-        content = content_hash(*files)
         size = sum(file.stat().st_size for file in files)
-    except (OSError, ValueError) as error:
-        code, reason = ("unreadable", error.strerror) if isinstance(error, OSError) else ("side_car", str(error))
+        require_size(uri, size, max_megabytes)
+        content = content_hash(*files)
+    except (OSError, ValueError, DocumentError) as error:
         doc_id = document_id(source.name, uri)
-        listing.failures.append(Failure(doc_id, source.name, uri, "raw_documents", code, f"{reason}: {root / uri}"))
+        listing.failures.append(Failure(doc_id, source.name, uri, "raw_documents", *_told(error, root / uri)))
         return
     listing.documents.append(
         RawDocument(
@@ -175,6 +177,15 @@ def _add(source: SourceSettings, root: Path, uri: str, mapped: bool, listing: Li
             metadata=side_car.get("metadata", {}),
         )
     )
+
+
+def _told(error: OSError | ValueError | DocumentError, path: Path) -> tuple[str, str]:
+    """Code and message."""
+    if isinstance(error, DocumentError):
+        return error.code, str(error)
+    if isinstance(error, OSError):
+        return "unreadable", f"{error.strerror}: {path}"
+    return "side_car", f"{error}: {path}"
 
 
 def read_side_car(path: Path, root: Path) -> dict[str, Any]:
@@ -200,16 +211,21 @@ def read_side_car(path: Path, root: Path) -> dict[str, Any]:
     unknown = [str(key) for key in values if key not in _OWN_KEYS]
     if unknown:
         raise ValueError(f"{path.name}: unknown key {unknown[0]!r}; put free keys under metadata; known: {_OWN_KEYS}")
+    # Nothing but plain values is shown or joined: a few anchors in lists of lists are gigabytes as text.
+    given = {key: values[key] for key in ("title", "effective_date", "version") if values.get(key)}
+    if deep := [key for key, value in given.items() if not isinstance(value, str)]:
+        raise ValueError(f"{path.name}: {deep[0]} must be one value, not a list or mapping")
     dated = values.get("effective_date")
     if dated is not None and iso_date(str(dated)) is None:
         raise ValueError(f"{path.name}: effective_date {str(dated)!r} is not a date; write YYYY-MM-DD")
     groups = values.get("groups")
     if groups is not None:
-        named = groups if isinstance(groups, list) else str(groups).split(",")
-        groups = tuple(str(group).strip() for group in named if str(group).strip())
+        named = groups.split(",") if isinstance(groups, str) else groups
+        if not isinstance(named, list) or not all(isinstance(group, str) for group in named):
+            raise ValueError(f"{path.name}: groups must be a list of names")
+        groups = tuple(group.strip() for group in named if group.strip())
         if unclean := [group for group in groups if _UNCLEAN.search(group)]:
             raise ValueError(f"{path.name}: group {unclean[0]!r} has control characters or is not Unicode")
-    given = {key: str(values[key]) for key in ("title", "effective_date", "version") if values.get(key)}
     texts = {key: text for key, value in given.items() if (text := clean_text(value))}
     free = values.get("metadata") or {}
     if not isinstance(free, dict):

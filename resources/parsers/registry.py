@@ -100,6 +100,13 @@ def files_of(path: Path, media_type: str) -> tuple[Path, ...]:
     return (map_beside(path), path) if mapped else (path,)
 
 
+def require_size(uri: str, size: int, max_megabytes: int | None) -> None:
+    """Raises DocumentError `limit_exceeded`."""
+    if max_megabytes is not None and size > max_megabytes << 20:
+        told = f"{uri}: {size >> 20:,} MB is over the limit; raise parsing.max_megabytes ({max_megabytes})"
+        raise DocumentError(told, "limit_exceeded")
+
+
 def parser_of(media_type: str) -> Parse:
     """The `parse(path)` of a media type.
 

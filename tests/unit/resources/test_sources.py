@@ -117,6 +117,11 @@ def test_groups_of_a_side_car_stand_beside_the_source_s(
     assert (document.groups, document.source_groups) == (groups, ("staff",))
 
 
+ALIASES = "[&a0 [x, x], " + ", ".join(f"&a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 40)) + "]"
+"""A list of 1.3 KB that would be longer than any memory as text."""
+
+
+@pytest.mark.case(19)
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -125,6 +130,15 @@ def test_groups_of_a_side_car_stand_beside_the_source_s(
         ("colour: red", "unknown key 'colour'"),
         ("effective_date: soon", "'soon' is not a date"),
         ("metadata: [a, b]", "metadata"),
+        ("title: [a]", "title must be one value"),
+        ("version: {a: b}", "version must be one value"),
+        ("effective_date: [[2026-03-01]]", "effective_date must be one value"),
+        ("groups: [[board]]", "groups must be a list of names"),
+        ("groups: {board: yes}", "groups must be a list of names"),
+        (f"groups: {ALIASES}", "groups must be a list of names"),
+        (f"title: {ALIASES}", "title must be one value"),
+        (f"effective_date: {ALIASES}", "effective_date must be one value"),
+        (f"metadata: {{team: {ALIASES}}}", "metadata 'team' must be one value"),
     ],
 )
 def test_a_wrong_side_car_fails_its_document_alone(tmp_path: Path, text: str, told: str) -> None:
@@ -136,6 +150,18 @@ def test_a_wrong_side_car_fails_its_document_alone(tmp_path: Path, text: str, to
     assert (failure.uri, failure.code, failure.stage) == ("a.md", "side_car", "raw_documents")
     assert told in failure.message
     assert "a.md.meta.yaml" in failure.message
+
+
+@pytest.mark.case(19)
+def test_a_file_over_the_limit_is_named_and_not_read(tmp_path: Path) -> None:
+    write(tmp_path, "b.md")
+    with (tmp_path / "a.pdf").open("wb") as stream:
+        stream.truncate(1 << 43)
+    listing = list_source(SourceSettings(name="s", path=str(tmp_path)), tmp_path, max_megabytes=512)
+    assert uris(listing) == ["b.md"]
+    (failure,) = listing.failures
+    assert (failure.uri, failure.code, failure.stage) == ("a.pdf", "limit_exceeded", "raw_documents")
+    assert "8,388,608 MB" in failure.message and "parsing.max_megabytes (512)" in failure.message
 
 
 def test_no_side_car_says_nothing(tmp_path: Path) -> None:
