@@ -168,15 +168,23 @@ class PostgresServer:
     # ------------------------------------------------------------ who listens
 
     def _listener(self) -> int | None:
-        """The process that listens on the socket, from the kernel; None where nobody does."""
+        """The process that listens on the socket, from the kernel; None where nobody does.
+
+        Raises DatabaseError where it is another user's, who would be given the index: the folder's name can be
+        guessed, and while no server runs anybody may make it."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
             try:
                 client.connect(str(self._sockets / SOCKET))
                 packed = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
             except OSError:
                 return None
-        pid: int = struct.unpack("3i", packed)[0]
-        return pid
+        pid, user, _ = struct.unpack("3i", packed)
+        if user not in (os.geteuid(), self.data.stat().st_uid if self.data.exists() else None):
+            raise DatabaseError(
+                f"whoever listens in {self._sockets} is user {user}, and not the owner of {self.data}; nothing was "
+                f"sent. Remove that folder, or {REMEDIES}"
+            )
+        return int(pid)
 
     def _answers(self) -> bool:
         """Whether the listener takes connections; False while it starts, recovers or stops."""

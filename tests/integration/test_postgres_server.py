@@ -8,12 +8,16 @@ import re
 import select
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import psycopg
@@ -34,6 +38,20 @@ server = PostgresServer(Path(sys.argv[1]))
 print(server.acquire(), flush=True)
 sys.stdin.readline()
 """
+
+
+STRANGER = 65534
+FORK = get_context("fork")
+
+
+def listen_as_stranger(path: Path, there: Connection) -> None:
+    os.setgid(STRANGER)
+    os.setuid(STRANGER)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(path))
+        listening.listen()
+        there.send("listening")
+        signal.pause()
 
 
 @contextmanager
@@ -289,6 +307,24 @@ class TestAsRoot:
         assert os.stat(f"/proc/{server.status().pid}").st_uid != 0
         server.release()
         assert stat.S_IMODE(closed.stat().st_mode) == 0o700
+
+    def test_a_server_of_another_user_in_the_place_of_ours_is_given_nothing(self, state: Path) -> None:
+        """Who knows the path of the state can make that folder while no server runs."""
+        server, sockets = PostgresServer(state), postgres_setup.socket_folder(state)
+        sockets.mkdir(mode=0o755)
+        os.chown(sockets, STRANGER, STRANGER)
+        here, there = FORK.Pipe()
+        stranger = FORK.Process(target=listen_as_stranger, args=(sockets / postgres_setup.SOCKET, there), daemon=True)
+        stranger.start()
+        try:
+            assert here.recv() == "listening"
+            for ask in (server.acquire, server.status, partial(server.stop, force=True)):
+                with pytest.raises(DatabaseError, match=rf"in {sockets} is user {STRANGER}, and not the owner"):
+                    ask()
+        finally:
+            stranger.kill()
+            stranger.join()
+            shutil.rmtree(sockets)
 
     def test_without_setpriv_the_folder_and_the_remedies_are_named(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
