@@ -119,14 +119,16 @@ def opened_pages(path: Path) -> Iterator[Pages]:
 
 
 def pages_beside(path: Path) -> Path | None:
-    """The PDF that shows a file's pages: itself, or the one beside an elements map. None where there is none."""
+    """The PDF that shows a file's pages: itself, or the one beside an elements map, unless it is a link, which may
+    lead anywhere. None where there is none."""
     if path.suffix.lower() == ".pdf":
         return path
     if not path.name.lower().endswith(".elements.json"):
         return None
     name = path.name[: -len(".elements.json")]
     beside = [path.with_name(name), path.with_name(f"{name}.pdf"), path.with_name(f"{name}.PDF")]
-    return next((found for found in beside if found.suffix.lower() == ".pdf" and found.is_file()), None)
+    plain = (found for found in beside if found.is_file() and not found.is_symlink())
+    return next((found for found in plain if found.suffix.lower() == ".pdf"), None)
 
 
 # ---------------------------------------------------------------- drawing

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import DocumentError, UsageError
+from pipelines.fingerprint import document_id
 from pipelines.query.results import Hit, hit_json
 from resources.hashes import content_hash
+from resources.index_tables import IndexTables
 from resources.page_pictures import highlighted, opened_pages, pages_beside, write
 from resources.parsers.registry import map_beside
 
@@ -51,6 +53,8 @@ def _drawn(workspace: Workspace, found: FoundChunk, image: Path) -> list[str]:
     source = pages_beside(path)
     if source is None:
         raise DocumentError(f"{passage.uri}: only pages of a PDF can be drawn; leave out --image", "no_pages")
+    if source != path:
+        _check_groups(workspace, found, str(PurePosixPath(passage.uri).with_name(source.name)))
     around = passage.boxes if found.sentence else ()
     written = []
     with opened_pages(source) as pages:
@@ -60,6 +64,19 @@ def _drawn(workspace: Workspace, found: FoundChunk, image: Path) -> list[str]:
             write(highlighted(pages.picture(number), boxes, tinted), target)
             written.append(str(target))
     return written
+
+
+def _check_groups(workspace: Workspace, found: FoundChunk, beside: str) -> None:
+    """The PDF beside a map may be a document of its own, and for others. Raises DocumentError `no_pages`."""
+    passage, generation = found.passage, workspace.catalog.generation(found.generation)
+    assert generation is not None
+    own, groups = document_id(passage.source, beside), IndexTables(workspace.database, generation).document_groups()
+    known = {item.doc_id for item in (*workspace.raw_documents(), *workspace.runner.failures())}
+    if own in known and (own not in groups or groups[own][1] != groups[passage.doc_id][1]):
+        raise DocumentError(
+            f"{passage.uri}: the file that has its pages is not served to the same groups; leave out --image",
+            "no_pages",
+        )
 
 
 def _check_unchanged(found: FoundChunk, path: Path) -> None:

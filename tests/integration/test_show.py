@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -213,6 +214,23 @@ def test_a_hidden_chunk_does_not_make_a_beginning_ambiguous(project: Project) ->
     code, name, message = error_of(project, "abcdef", "--group", "board")
     assert (code, name) == (1, "ambiguous_chunk") and "abcdef0, abcdef01" in message
     assert project.run("show", "abcdef0", "--group", "board").json["chunk_id"] == "abcdef0"
+
+
+def test_a_map_draws_no_pages_of_a_document_for_other_groups(project: Project, tmp_path: Path) -> None:
+    """A map that is a document of its own, public beside a restricted PDF."""
+    box = {"page": 1, "x0": 70, "y0": 70, "x1": 500, "y1": 100}
+    for folder in ("board", "open"):
+        place = {"kind": "paragraph", "text": f"Lanterns of the {folder} pier.", "boxes": [box]}
+        project.write(f"{folder}/minutes.elements.json", json.dumps({"version": 1, "elements": [place]}))
+    project.write("open/minutes.pdf", (project.docs / "board" / "minutes.pdf").read_bytes())
+    project.index()
+    chunks = {hit["uri"]: hit["chunk_id"] for hit in project.hits("lanterns pier", "--strategy", "lexical")}
+    assert chunks.keys() == {"board/minutes.elements.json", "open/minutes.elements.json"}
+    refused = error_of(project, chunks["board/minutes.elements.json"], "--image", tmp_path / "a.png")
+    assert refused[:2] == (1, "no_pages") and "not served to the same groups" in refused[2]
+    assert not (tmp_path / "a.png").exists()
+    drawn = project.run("show", chunks["open/minutes.elements.json"], "--image", tmp_path / "b.png")
+    assert drawn.json["images"] == [str(tmp_path / "b.png")]
 
 
 @pytest.mark.parametrize("chunk", ["abcde", "", "not an id", "abc%def", "абвгде"])

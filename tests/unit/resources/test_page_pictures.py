@@ -192,3 +192,12 @@ def test_a_real_page_is_drawn_with_all_its_kinds() -> None:
     found = {colour for _, colour in image.getcolors(1 << 24)}
     kinds = ("heading", "paragraph", "list_item", "table", "caption", "page_footer")
     assert {COLOURS[kind] for kind in kinds} <= found
+
+
+def test_a_link_beside_a_map_is_not_followed(tmp_path: Path) -> None:
+    """It may lead out of the source."""
+    outside = pdf_of(tmp_path / "outside.pdf", [[(72, 700, "Salaries.")]])
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.pdf").symlink_to(outside)
+    for name in ("a.elements.json", "a.pdf.elements.json"):
+        assert pages_beside(tmp_path / "docs" / name) is None
