@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipelines.errors import UsageError
+from pincite.ui import running_ui
+from pipelines.errors import IndexStateError, UsageError
 from resources.postgres_server import PostgresServer
 from resources.postgres_setup import binaries
 from resources.settings_file import Located
 
 
 def database_command(located: Located, action: str, force: bool) -> dict[str, Any]:
-    """Does the action; `shown` is what a person reads."""
+    """Does the action; `shown` is what a person reads.
+
+    Raises IndexStateError `in_use` where the server of a state with a UI is to stop, not forced."""
     if action == "programs":
         folder = str(binaries())
         return {"programs": folder, "shown": folder}
@@ -24,6 +27,9 @@ def database_command(located: Located, action: str, force: bool) -> dict[str, An
         url = server.keep_running()
         return {"running": True, "url": url, "shown": f"running until `pincite db stop`: {url}"}
     if action == "stop":
+        if not force and (ui := running_ui(located.state)):
+            told = f"the state {located.state} has a UI, which may start a run at any time: {ui}"
+            raise IndexStateError(f"{told}; stop it first, or stop the server with --force", "in_use")
         return {"running": False, "shown": "stopped" if server.stop(force=force) else "was not running"}
     running = server.is_running()
     if action == "url":

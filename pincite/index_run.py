@@ -15,7 +15,7 @@ from typing import Any
 
 from pipelines.errors import IndexStateError, PinciteError, Waiting
 from resources import outcome
-from resources.dagster_home import close_dead_runs, dagster_home
+from resources.dagster_home import close_dead_runs, dagster_home, usable
 from resources.settings_file import Located
 from resources.sources import source_from
 from resources.workspace import Workspace
@@ -49,7 +49,8 @@ def run_index(
     if not (located.state / "dagster").exists():
         # A first run starts a database, which is waiting; the imports that come next need no waiting.
         threading.Thread(target=importlib.import_module, args=("assets.definitions",), daemon=True).start()
-    located.state.mkdir(parents=True, exist_ok=True)
+    with usable(located.state):
+        located.state.mkdir(parents=True, exist_ok=True)
     workspace = Workspace(located, progress=progress)
     try:
         with workspace.database.exclusive("index"):

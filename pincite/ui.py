@@ -27,6 +27,7 @@ load_from:
       location_name: pincite
       working_directory: {root}
 """
+_LOCK = "ui.lock"
 _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -48,11 +49,11 @@ def environment(located: Located) -> dict[str, str]:
 def run_ui(located: Located, host: str, port: int) -> int:
     """Serves until Ctrl-C or SIGTERM, then returns 0 with both processes ended; a second Ctrl-C kills them.
 
-    Port 0 means any free one. Raises UsageError where the address cannot be listened on, IndexStateError
-    (`in_use`) where the state has a UI already, PinciteError when Dagster ends by itself."""
+    Port 0 means any free one. Raises UsageError where the address cannot be listened on, IndexStateError `state`,
+    or `in_use` where the state has a UI already, PinciteError when Dagster ends by itself."""
     host, port = _free_address(host, port)
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-    home = _home(located.state)
+    home = dagster_home(located.state)
     workspace = home / "workspace.yaml"
     with _only_ui(home, url) as lock, _interruptible():
         workspace.write_text(_WORKSPACE.format(root=Path(__file__).resolve().parent.parent), encoding="utf-8")
@@ -77,14 +78,6 @@ def run_ui(located: Located, host: str, port: int) -> int:
     raise PinciteError("Dagster's webserver or daemon ended by itself; the lines above say why", "ui_ended")
 
 
-def _home(state: Path) -> Path:
-    try:
-        return dagster_home(state)
-    except OSError as error:
-        reason = f"the state folder {state} cannot be used: {error.strerror}"
-        raise IndexStateError(f"{reason}; choose another with --state", "state") from None
-
-
 def _free_address(host: str, port: int) -> tuple[str, int]:
     """The address as it can be listened on. Whoever takes it before Dagster does makes Dagster end."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -98,10 +91,23 @@ def _free_address(host: str, port: int) -> tuple[str, int]:
         raise UsageError(f"cannot listen on {host} port {port} ({reason}); choose another --port or --host") from None
 
 
+def running_ui(state: Path) -> str | None:
+    """Address and process of the state's UI, whose schedules and sensors may start a run at any time."""
+    file = state / "dagster" / _LOCK
+    if not file.exists():
+        return None
+    with file.open(encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return lock.read()
+    return None
+
+
 @contextmanager
 def _only_ui(home: Path, url: str) -> Iterator[int]:
     """Holds the home for one UI: two daemons on one instance would launch every run twice."""
-    with (home / "ui.lock").open("a+", encoding="utf-8") as lock:
+    with (home / _LOCK).open("a+", encoding="utf-8") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

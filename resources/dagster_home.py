@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from pipelines.errors import IndexStateError
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
@@ -48,14 +52,27 @@ _EARLIER = frozenset({"113ec8298c87f1c3"})
 """Hashes of the settings that earlier versions wrote."""
 
 
+@contextmanager
+def usable(state: Path) -> Iterator[None]:
+    """Raises IndexStateError `state` where the folder cannot be made, read or written."""
+    try:
+        yield
+    except OSError as error:
+        reason = f"the state folder {state} cannot be used: {error.strerror}"
+        raise IndexStateError(f"{reason}; choose another with --state", "state") from None
+
+
 def dagster_home(state: Path) -> Path:
     """The instance's folder in the state. Its dagster.yaml is written where there is none, and where
-    it still is as an earlier version wrote it."""
+    it still is as an earlier version wrote it.
+
+    Raises IndexStateError `state`."""
     home = state / "dagster"
-    home.mkdir(parents=True, exist_ok=True)
     file = home / "dagster.yaml"
-    if not file.exists() or _digest(file.read_bytes()) in _EARLIER:
-        file.write_text(_SETTINGS, encoding="utf-8")
+    with usable(state):
+        home.mkdir(parents=True, exist_ok=True)
+        if not file.exists() or _digest(file.read_bytes()) in _EARLIER:
+            file.write_text(_SETTINGS, encoding="utf-8")
     return home
 
 

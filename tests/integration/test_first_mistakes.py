@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -33,6 +34,30 @@ def test_an_unreachable_database_does_not_show_its_password(tmp_path: Path, monk
     assert (ran.code, ran.json["error"]["code"]) == (1, "unreachable")
     assert "127.0.0.1" in ran.json["error"]["message"]
     assert SECRET not in ran.out + ran.err
+
+
+@pytest.mark.parametrize("command", ["index", "ui --port 0"])
+def test_a_state_that_cannot_be_made_is_named_with_the_remedy(tmp_path: Path, fresh_url: str, command: str) -> None:
+    (tmp_path / "file").touch()
+    project = make_project(tmp_path / "project", database=fresh_url, state=str(tmp_path / "file" / "state"))
+    ran = project.run(command)
+    assert (ran.code, ran.json["error"]["code"]) == (1, "state")
+    assert f"{tmp_path}/file/state cannot be used: Not a directory; choose another with --state" in ran.out
+
+
+def test_a_server_whose_state_has_a_ui_is_not_stopped(tmp_path: Path) -> None:
+    """The UI's schedules may start a run at any time."""
+    project = make_project(tmp_path / "project", {})
+    lock = project.state / "dagster" / "ui.lock"
+    lock.parent.mkdir(parents=True)
+    lock.write_text("http://127.0.0.1:3000, process 1")
+    with lock.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        ran = project.run("db stop")
+        assert (ran.code, ran.json["error"]["code"]) == (1, "in_use")
+        assert "http://127.0.0.1:3000, process 1; stop it first" in ran.json["error"]["message"]
+        assert project.run("db stop", "--force").code == 0
+    assert project.run("db stop").code == 0
 
 
 @pytest.mark.parametrize("command", ["query anything", "status", "sources list", "eval questions.jsonl"])

@@ -34,6 +34,8 @@ def test_webserver_and_daemon_start_and_end_together(tmp_path: Path, ending: sig
 
         code, said = refused(project, "--port", "0")
         assert (code, f"has a UI already: {served.url}" in said) == (1, True), said
+        stopped = project.run("db stop")
+        assert (stopped.code, served.url in stopped.json["error"]["message"]) == (1, True), stopped.out
 
         served.process.send_signal(ending)
         assert served.process.wait() == 0, served.log.read_text()
