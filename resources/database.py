@@ -187,6 +187,7 @@ class Database:
             return False
         try:
             connection.execute(query("database", "forget_settings"))
+            connection.execute(query("database", "take_time"))
             connection.commit()
         except psycopg.Error:
             return False
@@ -210,9 +211,12 @@ class Database:
 
         for attempt in range(1, CONNECT_TRIES + 1):
             try:
-                return psycopg.connect(
-                    self.url, application_name=application, autocommit=autocommit, connect_timeout=self._address.timeout
+                connection = psycopg.connect(
+                    self.url, application_name=application, autocommit=True, connect_timeout=self._address.timeout
                 )
+                connection.execute(query("database", "take_time"))
+                connection.autocommit = autocommit
+                return connection
             except psycopg.OperationalError as error:
                 reason = self._address.reason(error)
                 if attempt == CONNECT_TRIES or not is_transient(reason):

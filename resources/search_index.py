@@ -157,6 +157,7 @@ def search_index(
     try:
         with connection.transaction(force_rollback=True):
             connection.execute(query("search", "begin"))
+            connection.execute(query("search", "ask_in_time"))
             found = resolve(connection, generation)
             statement = query("search", "has_restricted", schema=schema_name(found.number))
             restricted = connection.execute(statement).fetchone() != (False,)

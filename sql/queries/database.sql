@@ -3,6 +3,10 @@
 -- name: forget_settings
 RESET ALL;
 
+-- name: take_time
+-- Builds and loads take as long as they take. What a server has for those who ask, search.sql gives back to them.
+SET statement_timeout = 0;
+
 -- name: lock_migrations
 SELECT pg_advisory_xact_lock(%(key)s);
 

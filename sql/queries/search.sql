@@ -3,6 +3,9 @@
 -- name: begin
 SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY;
 
+-- name: ask_in_time
+SET LOCAL statement_timeout TO DEFAULT;
+
 -- name: become_asker
 -- What follows in the transaction is read as the query role, which row-level security holds to the public documents
 -- and those of the asker's groups.

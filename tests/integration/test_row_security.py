@@ -17,6 +17,7 @@ from pincite.index import open_index
 from pipelines.errors import DatabaseError, IndexStateError
 from pipelines.ports import Filters
 from pipelines.query_settings import RerankerName, StrategyName
+from resources.database import Database
 from resources.link_state import links
 from resources.postgres_setup import SUPERUSER
 from resources.rerankers.cross_encoder import TransformerCrossEncoder
@@ -187,10 +188,26 @@ def test_a_model_may_be_waited_for_in_a_transaction_of_limited_length(project: P
             connection.execute(sql.SQL("ALTER DATABASE {} RESET idle_in_transaction_session_timeout").format(name))
 
 
+def test_a_limit_on_statements_is_for_those_who_ask(project: Project) -> None:
+    """What builds an index takes as long as it takes, also on a connection that was used before."""
+    url = project.settings["database"]
+    with psycopg.connect(url, autocommit=True) as connection:
+        name = sql.Identifier(connection.info.dbname)
+        connection.execute(sql.SQL("ALTER DATABASE {} SET statement_timeout = '30s'").format(name))
+        try:
+            with open_index(project.config) as index, index._searcher.reading() as (reader, _):
+                assert reader.execute("SHOW statement_timeout").fetchone() == ("30s",)
+            with Database(url, project.state) as database:
+                for _ in range(2):
+                    with database.connect() as builder:
+                        assert builder.execute("SHOW statement_timeout").fetchone() == ("0",)
+        finally:
+            connection.execute(sql.SQL("ALTER DATABASE {} RESET statement_timeout").format(name))
+
+
 def test_groups_that_change_take_postings_and_words_along(project: Project) -> None:
     """As it happens in a generation that is kept, without a new parse."""
     from resources.catalog import Catalog
-    from resources.database import Database
     from resources.index_tables import IndexTables
 
     with Database(project.settings["database"], project.state) as database:
@@ -232,6 +249,7 @@ def shown_to_models(model: LlmServer, monkeypatch: pytest.MonkeyPatch) -> list[s
     return shown
 
 
+@pytest.mark.case(27, served=True)
 @pytest.mark.parametrize(("strategy", "rerank"), ROUTES)
 def test_no_route_gives_another_group_its_exact_text(
     project: Project, model: LlmServer, shown_to_models: list[str], strategy: str, rerank: str
@@ -242,7 +260,9 @@ def test_no_route_gives_another_group_its_exact_text(
             assert found["hits"]
             assert "quicksilver" not in f"{found}{shown_to_models}{model.prompts}", groups
         found = index.query(SECRET, k=20, strategy=strategy, rerank=rerank, groups=["board"])
-        assert "quicksilver" in str(found)
+        served = {hit["uri"]: hit["text"] for hit in found["hits"]}
+        assert served.keys() == {"open.txt", "board.txt", "staff.txt"}
+        assert served["board.txt"] == f"{SECRET} {SHARED} {UNASKED}"
 
 
 def test_no_answer_is_made_of_it(project: Project, model: LlmServer, shown_to_models: list[str]) -> None:
