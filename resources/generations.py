@@ -76,10 +76,12 @@ def require_weights(spec: EmbedderSpec) -> None:
         query_prefix=spec.query_prefix,
         max_tokens=spec.max_tokens,
     )
-    if resolve(recorded, spec.name).identity != spec.identity:
+    installed = resolve(recorded, spec.name)
+    if installed.identity != spec.identity:
         raise IndexStateError(
-            f"the generation was made with other weights of {spec.name!r} than those installed now; run "
-            "`pincite index` to make a generation with the present ones",
+            f"the generation was made with {spec.name!r} of the weights {spec.identity[:12]}, and installed now is "
+            f"{installed.name!r} of the weights {installed.identity[:12]}; run `pincite index` to make a generation "
+            "with it",
             "wrong_embedder",
         )
 

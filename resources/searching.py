@@ -106,15 +106,19 @@ class Searcher:
     generation's own, and stays loaded; with `exact` no vector index is walked."""
 
     def __init__(self, workspace: Workspace, exact: bool = False) -> None:
-        self._workspace, self._exact = workspace, exact
+        self._workspace, self._exact, self._known = workspace, exact, False
         self.tools = ToolBox(workspace)
 
     @contextmanager
     def reading(self, generation: int | None = None) -> Iterator[tuple[Connection[Any], PostgresSearchIndex]]:
-        """A generation in one transaction. Raises IndexStateError, DatabaseError."""
-        keys = self._workspace.settings.query.metadata_keys
+        """A generation in one transaction, of an index as this version knows it. Raises IndexStateError,
+        DatabaseError."""
+        keys, database = self._workspace.settings.query.metadata_keys, self._workspace.database
+        if not self._known and database.holds_catalog():
+            database.migrate()
+        self._known = True
         with (
-            self._workspace.database.connect() as connection,
+            database.connect() as connection,
             search_index(connection, generation, keys, self._exact) as index,
         ):
             yield connection, index

@@ -264,6 +264,21 @@ def test_a_model_named_by_half_is_an_error(project: Project, llm: LlmServer) -> 
     assert "model is not set" in ran.json["error"]["message"]
 
 
+@pytest.mark.parametrize("command", ["query", "ask", "show"])
+def test_who_asks_first_brings_the_tables_to_this_version_or_is_told_that_they_are_newer(
+    plain: Project, command: str
+) -> None:
+    ((name,),) = plain.rows("DELETE FROM pincite.migrations WHERE number = 7 RETURNING name")
+    assert plain.run("query", "vault key", "--strategy", "lexical").code == 0
+    assert plain.rows("SELECT name FROM pincite.migrations WHERE number = 7") == [(name,)]
+    plain.rows("INSERT INTO pincite.migrations (number, name) VALUES (99, 'later')")
+    try:
+        ran = plain.run(command, "vault key" if command != "show" else "abcdef0")
+        assert (ran.code, ran.json["error"]["code"]) == (1, "newer_index"), ran.out
+    finally:
+        plain.rows("DELETE FROM pincite.migrations WHERE number = 99")
+
+
 @pytest.mark.case(9)
 def test_other_weights_than_those_of_the_generation_are_refused(plain: Project) -> None:
     ((recorded,),) = plain.rows("SELECT embedder ->> 'identity' FROM pincite.generations")
@@ -273,6 +288,8 @@ def test_other_weights_than_those_of_the_generation_are_refused(plain: Project) 
         for command in ("query", "ask"):
             ran = plain.run(command, "vault key")
             assert (ran.code, ran.json["error"]["code"]) == (1, "wrong_embedder"), ran.out
+            told = ran.json["error"]["message"]
+            assert "of the weights other," in told and f"of the weights {recorded[:12]};" in told
         assert plain.run("query", "vault key", "--strategy", "lexical").code == 0
     finally:
         plain.rows(change, recorded)
