@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pipelines.errors import PASSING
+from pipelines.errors import PASSING, SettingsError
 from pipelines.fingerprint import bucket_of, fingerprint
 from pipelines.records import Failure
 from pipelines.stages import STAGES
@@ -15,7 +15,7 @@ from resources.document_listing import listing_output, merged_listing
 from resources.embedders.specs import AUTO, MULTILINGUAL
 from resources.index_tables import IndexTables
 from resources.publishing import Built, judged
-from resources.status import document_warnings, figure_warnings
+from resources.status import document_warnings, failures, figure_warnings
 
 if TYPE_CHECKING:
     from resources.catalog import GenerationRow
@@ -72,7 +72,10 @@ def _whole(workspace: Workspace, kept: Mapping[int, GenerationRow]) -> bool:
     files = workspace.catalog.files_under({key for row in kept.values() for key in row.keys.values()})
     if not all(map(workspace.tables.exists, files)):
         return False
-    return all(workspace.of(row).index_build.standing() for row in kept.values())
+    try:
+        return all(workspace.of(row).index_build.standing() for row in kept.values())
+    except SettingsError:
+        return False
 
 
 def _changed_buckets(workspace: Workspace, failures: Sequence[Failure]) -> set[int] | None:
@@ -121,20 +124,18 @@ def result(workspace: Workspace, before: Served, seconds: float) -> dict[str, An
 
 
 def _failures(workspace: Workspace) -> list[Failure]:
-    """Of this run; where it had nothing to do, those that the generation's stages of vectors have stand under keys
-    which only the generation knows."""
-    found = workspace.runner.failures()
-    if workspace.built and (row := workspace.catalog.generation(workspace.built.generation)):
-        found += workspace.of(row).runner.failures()
-    return list(dict.fromkeys(found))
+    """Of this run, and of what readers are served from meanwhile."""
+    if workspace.built is None:
+        return workspace.runner.failures()
+    return failures(workspace, workspace.catalog.generation(workspace.built.generation), workspace.catalog.live())
 
 
 def documents(workspace: Workspace, before: Served) -> dict[str, Any]:
     """Counts against what was served before; a failed document is neither added nor changed. One that waits
     for a batch has not failed."""
     raws = {raw.doc_id: raw for raw in workspace.raw_documents()}
-    failures = [item for item in _failures(workspace) if item.code not in _NO_FAULT]
-    failed = {item.doc_id for item in failures}
+    faults = [item for item in _failures(workspace) if item.code not in _NO_FAULT]
+    failed = {item.doc_id for item in faults}
     good = {doc_id: raw for doc_id, raw in raws.items() if doc_id not in failed}
     new = [doc_id for doc_id, raw in good.items() if before.get(doc_id) != raw.content_hash]
     added = sum(doc_id not in before for doc_id in new)
@@ -146,7 +147,7 @@ def documents(workspace: Workspace, before: Served) -> dict[str, Any]:
         "changed": len(new) - added,
         "unchanged": len(good) - len(new),
         "removed": sum(doc_id not in raws for doc_id in before),
-        "failed": [{key: value for key, value in asdict(item).items() if key != "doc_id"} for item in failures],
+        "failed": [{key: value for key, value in asdict(item).items() if key != "doc_id"} for item in faults],
         "skipped": [asdict(item) for item in workspace.skipped],
         "warnings": [
             *(warning for doc_id in new for warning in said.get(doc_id, ())),

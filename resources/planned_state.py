@@ -92,6 +92,9 @@ class PlannedCatalog:
     def generations(self) -> list[GenerationRow]:
         return self._catalog.generations() if self._catalog else []
 
+    def generation(self, number: int) -> GenerationRow | None:
+        return self._catalog.generation(number) if self._catalog else None
+
     def find_generation(self, key: str) -> GenerationRow | None:
         return self._catalog.find_generation(key) if self._catalog else None
 

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 from pipelines.enrichment_settings import Role
-from pipelines.errors import IndexStateError, SourceError
+from pipelines.errors import IndexStateError, SettingsError, SourceError
 from pipelines.ports import NoReply, Prompt, Reply, ReplyCheck
 from pipelines.pricing import cost, prompt_tokens
 from pipelines.prompts import prompt_key
@@ -144,6 +144,7 @@ def _planned(workspace: PlannedWorkspace, own: str, sources: Sequence[str]) -> d
         workspace.sources.select(source_from(argument, workspace.sources.known()))
     served = outcome.served(workspace)
     due, notes = outcome.due(workspace), []
+    workspace.built = due.standing
     if due.standing is None:
         notes = _guarded(workspace)
         workspace.list_documents(due.buckets, list(workspace.listed().sources), allow_deletions=True)
@@ -177,7 +178,10 @@ def _follow(workspace: PlannedWorkspace) -> list[str]:
     target = generations.find_generation(workspace.catalog, workspace.settings)
     if live is None or (target is not None and target.generation == live.generation):
         return []
-    beside = workspace.beside(live)
+    try:
+        beside = workspace.beside(live)
+    except SettingsError:
+        return []
     if not beside.settings.bought or not generations.reproducible(live, beside.settings):
         return []
     adopt_listing(beside.runner, workspace.raw_documents(), workspace.runner.failures())

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pipelines.errors import IndexStateError, ModelError
+from pipelines.errors import IndexStateError, ModelError, SettingsError
 from pipelines.fingerprint import text_hash
 from resources.audit import Problems, audit, vector_index_problems
 from resources.checks import before_publishing
@@ -123,10 +123,11 @@ def score_live(workspace: Workspace) -> dict[str, Any] | None:
 def score_both(workspace: Workspace, live: GenerationRow, new: GenerationRow) -> dict[int, dict[str, Any]]:
     """Runs of the golden questions by generation; empty where there are no questions.
 
-    Where the embedder of the live one is not to be had, the scores it had last stand in."""
+    Where the embedder of the live one is not to be had, or this version does not know its settings any more, the
+    scores it had last stand in; raises ModelError, SettingsError where it had none."""
     try:
         runs = {live.generation: score(workspace, live)}
-    except ModelError:
+    except (ModelError, SettingsError):
         kept = [item for item in workspace.catalog.scores() if item["generation"] == live.generation]
         if not kept:
             raise

@@ -7,12 +7,15 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
+from pipelines.errors import SettingsError
 from pipelines.indexing.figures import UNSEEN
 from pipelines.indexing.overlap import EVERY, Calibration
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from pipelines.records import Failure
+    from resources.catalog import GenerationRow
     from resources.workspace import Workspace
 
 
@@ -138,6 +141,25 @@ def generations(workspace: Workspace) -> list[dict[str, Any]]:
     return shown
 
 
+def served_from(workspace: Workspace, row: GenerationRow | None) -> Workspace:
+    """What a generation was made from; the present settings where there is none, or this version does not know
+    its settings any more, which `verify` tells."""
+    try:
+        return workspace.of(row) if row else workspace
+    except SettingsError:
+        return workspace
+
+
+def failures(workspace: Workspace, *rows: GenerationRow | None) -> list[Failure]:
+    """Under the present settings and of generations, one a document and stage. Those of a generation's stages of
+    vectors stand under keys that it alone knows where a run had nothing to do, and one that is served may have
+    been made with other settings."""
+    found = workspace.runner.failures()
+    for row in filter(None, rows):
+        found += served_from(workspace, row).runner.failures()
+    return list({(item.doc_id, item.stage): item for item in found}.values())
+
+
 def status(workspace: Workspace) -> dict[str, Any]:
     """The JSON of `status`."""
     from resources.index_tables import IndexTables
@@ -145,15 +167,14 @@ def status(workspace: Workspace) -> dict[str, Any]:
     found = generations(workspace)
     catalog = workspace.catalog
     live = catalog.live()
-    serving = workspace.of(live) if live else workspace
-    failures = {(item.doc_id, item.stage): item for item in (*workspace.runner.failures(), *serving.runner.failures())}
+    serving = served_from(workspace, live)
     return {
         "state": str(workspace.located.state),
         "live": live.generation if live else None,
         "generations": found,
         "sources": sources(workspace),
         "counts": next((item for item in found if item["live"]), {}),
-        "failures": [asdict(failure) for failure in failures.values()],
+        "failures": [asdict(failure) for failure in failures(workspace, live)],
         "warnings": [
             *(warning for warnings in document_warnings(workspace).values() for warning in warnings),
             *figure_warnings(serving),

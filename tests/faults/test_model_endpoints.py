@@ -181,6 +181,7 @@ def test_a_text_that_an_endpoint_refuses_is_named_and_the_others_go_on(
                    for item in result["documents"]["failed"])  # fmt: skip
         reader.assert_saw_whole_documents(reader.ask())
         stood, calls = row_versions(project), len(endpoint.requests)
+        assert project.run("plan").json["documents"]["failed"] == result["documents"]["failed"]
         assert project.index(code=3)["chunks"]["written"] == 0
         assert row_versions(project) == stood and len(endpoint.requests) == calls
     finally:

@@ -246,6 +246,45 @@ def test_a_rollback_stays_until_somebody_publishes(project: Project, endpoint: E
     assert project.index()["published"] is True
 
 
+@pytest.mark.case(6)
+def test_what_fails_in_the_live_generation_is_told_while_another_is_kept_back(
+    project: Project, endpoint: EmbeddingServer, poor: EmbeddingServer
+) -> None:
+    """The endpoint of the live one refuses a text which that of the other takes."""
+    swap(project, poor, WORSE, code=1)
+    project.write("ferry.md", f"# About the ferry\n\n{TOPICS['ferry']} In winter it is Forbidden.\n")
+    no_answer = endpoint.status(400)
+    endpoint.next(*[lambda texts: no_answer(texts) if "Forbidden" in str(texts) else endpoint.good(texts)] * 100)
+    try:
+        for _ in range(2):
+            result = project.index(code=1)
+            assert (result["generation"], live(project)) == (2, 1)
+            failed = result["documents"]["failed"]
+            assert {(item["uri"], item["code"]) for item in failed} == {("ferry.md", "refused_text")}
+            assert [item["stage"] for item in failed] == ["chunk_embeddings", "sentence_embeddings"]
+    finally:
+        endpoint.faults.clear()
+    assert project.run("verify").code == 0
+
+
+def test_a_live_generation_of_settings_that_are_not_known_any_more_goes_on_being_served(
+    project: Project, poor: EmbeddingServer
+) -> None:
+    """As after an upgrade that took a setting away, while the new generation is kept back."""
+    swap(project, poor, WORSE, code=1)
+    forgotten = "UPDATE pincite.generations SET settings = jsonb_set(settings, '{chunking,vanished}', '1')"
+    project.rows(f"{forgotten} WHERE generation = 1")
+    for _ in range(2):
+        assert project.run("status").json["live"] == 1
+        assert project.run("plan").code == 0
+        result = project.index(code=1)
+        assert (result["generation"], live(project)) == (2, 1)
+        assert any("receives deletions and groups only" in note for note in result["notes"])
+    assert project.hits(TOPICS["ferry"], "--strategy", "lexical")[0]["uri"] == "ferry.md"
+    found = {item["code"] for item in project.run("verify").json["problems"]}
+    assert found == {"settings"}
+
+
 @pytest.mark.parametrize(("number", "code"), [("99", "no_generation")])
 def test_what_is_not_there_cannot_be_published(project: Project, number: str, code: str) -> None:
     ran = project.run("generations publish", number)
