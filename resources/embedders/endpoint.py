@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _BATCH = 64
 _RETRIES = 6
 _TIMEOUT_SECONDS = 120.0
+_SHOWN = 80
+"""Characters of a question that an error repeats."""
 _OF_THE_TEXT = frozenset({400, 413, 422})
 """Statuses by which an endpoint refuses what it was sent, and not who sent it or where."""
 
@@ -40,7 +42,7 @@ class EndpointEmbedder(WholeTexts):
 
     @cached_property
     def dimension(self) -> int:
-        return self.spec.dimension or int(self.queries(["dimension"]).shape[1])
+        return self.spec.dimension or int(self._embed(["dimension"], self.spec.query_prefix or "", None).shape[1])
 
     @cached_property
     def _client(self) -> Any:
@@ -56,7 +58,13 @@ class EndpointEmbedder(WholeTexts):
         return self._embed(texts, self.spec.passage_prefix or "", progress)
 
     def queries(self, texts: Sequence[str]) -> Vectors:
-        return self._embed(texts, self.spec.query_prefix or "", None)
+        try:
+            return self._embed(texts, self.spec.query_prefix or "", None)
+        except RefusedText as told:
+            text = next(iter(told.refused))
+            begins = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+            said = f"{told}. It refused the question {begins!r} ({len(text):,} characters): ask in other or fewer words"
+            raise RefusedText(said, told.refused, told.vectors) from None
 
     def _embed(self, texts: Sequence[str], prefix: str, progress: Progress | None) -> Vectors:
         import numpy as np

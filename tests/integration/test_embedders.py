@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from resources.embedders.factory import make_embedder
 from resources.embedders.specs import choose_preset, resolve, unresolved_identity
 from resources.embedders.transformer import TransformerEmbedder
 from tests.embedding_server import EmbeddingServer, embedding_server, hashed_vector
+from tests.hostile_models import HOSTILE, ran
 from tests.tiny_model import make_model
 
 pytestmark = pytest.mark.integration
@@ -135,53 +135,15 @@ def test_identity_follows_the_weights_in_a_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.case(29)
-def test_pickled_weights_are_refused(tmp_path: Path) -> None:
-    import torch
-    from safetensors.torch import load_file
-
-    path = make_model(tmp_path / "pickled")
-    torch.save(load_file(path / "model.safetensors"), path / "pytorch_model.bin")
-    (path / "model.safetensors").unlink()
-    with pytest.raises(ModelError, match="safetensors") as caught:
+@pytest.mark.parametrize("made", HOSTILE)
+def test_a_model_that_could_run_code_is_refused_and_runs_none(tmp_path: Path, made: str) -> None:
+    change, said = HOSTILE[made]
+    path = make_model(tmp_path / "hostile")
+    change(path)
+    with pytest.raises(ModelError, match=said) as caught:
         embedder(model=str(path)).passages(["text"])
     assert str(path) in str(caught.value)
-
-
-@pytest.mark.case(29)
-def test_code_that_comes_with_a_model_is_not_run(tmp_path: Path) -> None:
-    path = make_model(tmp_path / "trojan")
-    config = json.loads((path / "config.json").read_text())
-    config |= {"model_type": "trojan", "auto_map": {"AutoConfig": "trojan.Config", "AutoModel": "trojan.Model"}}
-    (path / "config.json").write_text(json.dumps(config))
-    (path / "trojan.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n")
-    with pytest.raises(ModelError):
-        embedder(model=str(path)).passages(["text"])
-    assert not (tmp_path / "ran").exists()
-
-
-@pytest.mark.case(29)
-def test_a_part_with_pickled_weights_is_refused(tmp_path: Path) -> None:
-    """A module's own, which the library would unpickle beside safetensors of the rest."""
-    path = make_model(tmp_path / "parts")
-    modules = json.loads((path / "modules.json").read_text())
-    dense = {"idx": 3, "name": "3", "path": "3_Dense", "type": "sentence_transformers.models.Dense"}
-    (path / "modules.json").write_text(json.dumps([*modules, dense]))
-    (path / "3_Dense").mkdir()
-    (path / "3_Dense" / "pytorch_model.bin").write_bytes(b"pickle")
-    with pytest.raises(ModelError, match=r"no \*\.safetensors in .*3_Dense; pickled weights can run code"):
-        embedder(model=str(path)).passages(["text"])
-
-
-@pytest.mark.case(29)
-def test_a_module_of_its_own_code_is_not_run(tmp_path: Path) -> None:
-    path = make_model(tmp_path / "module")
-    modules = json.loads((path / "modules.json").read_text())
-    modules[1]["type"] = "pooling_own.Own"
-    (path / "modules.json").write_text(json.dumps(modules))
-    (path / "pooling_own.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\nclass Own: pass\n")
-    with pytest.raises(ModelError, match="cannot be loaded"):
-        embedder(model=str(path)).passages(["text"])
-    assert not (tmp_path / "ran").exists()
+    assert not ran(path)
 
 
 @pytest.mark.case(29)
@@ -332,6 +294,15 @@ def test_a_long_text_is_refused_with_any_of_its_windows(server: EmbeddingServer)
         remote(server, max_tokens=16).passages([f"{'word ' * 20}lamp", "seven eight"])
     assert caught.value.refused.keys() == {f"{'word ' * 20}lamp"}
     assert caught.value.vectors is not None and not caught.value.vectors[0].any() and caught.value.vectors[1].any()
+
+
+@pytest.mark.case(6)
+def test_a_question_that_is_refused_is_named_by_how_it_begins(server: EmbeddingServer) -> None:
+    refusing(server, "lamp")
+    question = f"which lamp {'or which ' * 200}?"
+    with pytest.raises(RefusedText, match=r"answered 413.* the question 'which lamp or which .*…' \(1,812 ") as caught:
+        remote(server).queries([question])
+    assert question not in str(caught.value)
 
 
 @pytest.mark.case(6)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from resources.llm.factory import language_model
 from resources.llm.replies import ReplyStore
 from resources.prompts import read_prompts
 from resources.rerankers.cross_encoder import TransformerCrossEncoder
+from tests.hostile_models import pickle_weights
 from tests.llm_server import Answer, LlmServer, first_token, llm_server, says
 from tests.tiny_model import make_model
 
@@ -150,22 +152,12 @@ def test_a_causal_model_answers_yes_or_no(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- what is refused
 
 
-def pickled(model: Path, folder: Path) -> Path:
-    import torch
-    from safetensors.torch import load_file
-
-    folder.mkdir()
-    for file in model.iterdir():
-        if file.suffix != ".safetensors":
-            (folder / file.name).write_bytes(file.read_bytes())
-    torch.save(load_file(model / "model.safetensors"), folder / "pytorch_model.bin")
-    return folder
-
-
 @pytest.mark.case(29)
 def test_pickled_weights_are_refused(model: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(model, tmp_path / "pickled"))
+    pickle_weights(folder)
     with pytest.raises(ModelError, match=r"no \*\.safetensors in .*pickled weights can run code"):
-        scores(pickled(model, tmp_path / "pickled"))
+        scores(folder)
 
 
 @pytest.mark.case(29)
