@@ -1,3 +1,9 @@
 """What every test run loads."""
 
+from hypothesis import HealthCheck, settings
+
 pytest_plugins = ["tests.reliability"]
+
+# How long an example takes says how busy the machine is.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")

@@ -195,7 +195,7 @@ COPIED = {"smallint": "int2", "integer": "int4", "real": "float4", f"vector({DIM
 
 @pytest.mark.case(22)
 @given(st.lists(st.tuples(*[st.none() | values for values in VALUES.values()]), max_size=4))
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_every_value_comes_back_as_it_was_copied(module_database: Database, given_rows: list[tuple[Any, ...]]) -> None:
     from pgvector.psycopg import register_vector
 

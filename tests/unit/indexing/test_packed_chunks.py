@@ -98,7 +98,7 @@ BLOCKS = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(BLOCKS, min_size=1, max_size=15))
 def test_own_spans_and_headings_partition_the_body(blocks: list[Block]) -> None:
     document, _, made, chunks = packed(*blocks, target=40, ceiling=64)

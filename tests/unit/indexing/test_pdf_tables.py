@@ -220,7 +220,7 @@ EDGES = st.lists(st.integers(1, 60), min_size=2, max_size=12).map(
 
 
 @given(EDGES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_table_has_the_columns_of_itself(edges: list[float]) -> None:
     assert same_columns(edges, edges) == list(range(len(edges) // 2))
 
@@ -302,7 +302,7 @@ LABELS = st.text("abcdefghijklmnoprstuvw", min_size=3, max_size=30).map(str.capi
 
 
 @given(st.lists(st.tuples(LABELS, NUMBERS, NUMBERS), min_size=3, max_size=25))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_row_of_numbers_comes_back(rows: list[tuple[str, str, str]]) -> None:
     (table,) = tables(page(*lines(YEARS, *rows)))
     assert shown(table) == [["2024", "2023"], *map(list, rows)]

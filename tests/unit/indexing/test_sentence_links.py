@@ -38,7 +38,7 @@ def brute_force(ids: list[str], chunks: list[str], vectors: np.ndarray, floor: f
     return links
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 10_000), st.integers(2, 30), st.floats(0.3, 0.95), st.integers(0, 2))
 def test_links_are_those_of_brute_force(seed: int, count: int, floor: float, most: int) -> None:
     generator = np.random.default_rng(seed)
@@ -50,7 +50,7 @@ def test_links_are_those_of_brute_force(seed: int, count: int, floor: float, mos
     assert links == brute_force(ids, chunks, vectors, floor, most)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 10_000), st.integers(0, 40), st.floats(0.3, 0.99), st.integers(0, 2))
 def test_what_holds_of_any_links(seed: int, count: int, floor: float, most: int) -> None:
     generator = np.random.default_rng(seed)
@@ -112,7 +112,7 @@ def made(world: Mapping[str, Sentence], floor: float, most: int, block: int, **b
         return sentence_links(ids, [world[name][0] for name in ids], vectors, floor, most, **before)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     WORLDS,
     st.lists(CHANGES, min_size=1, max_size=4),

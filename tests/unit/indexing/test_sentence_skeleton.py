@@ -75,7 +75,7 @@ def letters(text: str) -> str:
 
 
 @pytest.mark.parametrize("strategy", sorted(SPLITTERS))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(BLOCKS, min_size=1, max_size=12), st.sampled_from([16, 40, 320]))
 def test_every_character_is_in_one_sentence_at_its_place_and_the_chain_is_whole(
     strategy: str, blocks: list[Block], target: int

@@ -197,7 +197,7 @@ def test_cluster_puts_together_what_is_alike() -> None:
     assert [sorted(set(text.split())) for text in made] == [["abab"], ["dcdc"]]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.lists(st.integers(-3, 3), min_size=3, max_size=3), min_size=1, max_size=8), st.integers(10, 60))
 def test_cluster_finds_the_best_cuts_of_all(rows: list[list[int]], most: int) -> None:
     vectors = np.array(rows, np.float32) + 0.25
@@ -392,7 +392,7 @@ def _check(made: Made, strategy: str, limit: int) -> None:
 
 
 @pytest.mark.parametrize("strategy", SPLITTERS)
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(st.lists(BLOCKS, min_size=1, max_size=15), st.lists(PAGE_STEPS, min_size=1, max_size=9), st.booleans())
 @example([paragraph("\u0323" * 400)], [0], False)
 def test_what_holds_for_every_splitter(strategy: str, blocks: list[Block], steps: list[int], paged: bool) -> None:

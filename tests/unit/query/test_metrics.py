@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import log2
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis.strategies import integers, lists, sampled_from
 
 from pipelines.query import metrics
@@ -62,7 +62,6 @@ def test_ndcg_gains_each_place_once() -> None:
     assert metrics.ndcg_at(RANKING, 4, 1) == 0.0
 
 
-@settings(deadline=None)  # the libraries are slow to import
 @given(lists(sampled_from([set(), {0}, {1}, {2}]), min_size=1, max_size=25), integers(1, 20))
 def test_where_a_hit_matches_one_place_at_most_and_none_twice_the_metrics_are_those_of_a_library(
     ranking: list[set[int]], k: int
