@@ -6,21 +6,25 @@ import hashlib
 import json
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import numpy as np
 
-Answer = Callable[[list[str]], tuple[int, dict[str, Any]]]
+Answer = Callable[[list[str]], tuple[int, dict[str, Any]] | tuple[int, dict[str, Any], Mapping[str, str]]]
+"""Status, body, and headers, which by default say of a failure that it passes at once."""
+MODEL = "fake"
 
 
-def hashed_vector(text: str, dimension: int) -> list[float]:
-    """The sum of one random vector a word: deterministic, and texts that share words are alike."""
+def hashed_vector(text: str, dimension: int, model: str = MODEL) -> list[float]:
+    """The sum of one random vector a word: deterministic, and texts that share words are alike. Vectors of two
+    models have nothing to do with one another."""
     total = np.zeros(dimension)
     for word in re.findall(r"\w+", text.lower()) or [""]:
-        seed = int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest())
+        named = word if model == MODEL else f"{model} {word}"
+        seed = int.from_bytes(hashlib.blake2b(named.encode(), digest_size=8).digest())
         total += np.random.default_rng(seed).standard_normal(dimension)
     return [float(value) for value in total]
 
@@ -36,6 +40,7 @@ class EmbeddingServer:
         self.arrived, self.released = threading.Event(), threading.Event()
         self._holds: Callable[[list[str]], bool] | None = None
         self._lock = threading.Lock()
+        self._asked = threading.local()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
@@ -69,7 +74,8 @@ class EmbeddingServer:
         self.released.clear()
         self._holds = which
 
-    def answer(self, texts: list[str], key: str | None) -> tuple[int, dict[str, Any]]:
+    def answer(self, texts: list[str], key: str | None, model: str) -> tuple[int, dict[str, Any], Mapping[str, str]]:
+        self._asked.model = model
         with self._lock:
             self.requests.append(texts)
             self.keys.append(key)
@@ -80,15 +86,15 @@ class EmbeddingServer:
         if held:
             self.arrived.set()
             self.released.wait(120)
-        return fault(texts) if fault else self.good(texts)
+        status, reply, *headers = fault(texts) if fault else self.good(texts)
+        return status, reply, headers[0] if headers else {} if status == 200 else {"retry-after-ms": "1"}
 
     def good(self, texts: list[str], dimension: int | None = None) -> tuple[int, dict[str, Any]]:
-        data = [
-            {"object": "embedding", "index": number, "embedding": hashed_vector(text, dimension or self.dimension)}
-            for number, text in enumerate(texts)
-        ]
+        model = getattr(self._asked, "model", MODEL)
+        vectors = [hashed_vector(text, dimension or self.dimension, model) for text in texts]
+        data = [{"object": "embedding", "index": number, "embedding": vector} for number, vector in enumerate(vectors)]
         usage = {"prompt_tokens": len(texts), "total_tokens": len(texts)}
-        return 200, {"object": "list", "model": "fake", "data": data, "usage": usage}
+        return 200, {"object": "list", "model": model, "data": data, "usage": usage}
 
     # Faults, each to be given to `next`.
 
@@ -109,8 +115,9 @@ class EmbeddingServer:
         return status, reply
 
     @staticmethod
-    def status(code: int) -> Answer:
-        return lambda texts: (code, {"error": {"message": "no", "type": "error", "code": str(code)}})
+    def status(code: int, headers: Mapping[str, str] | None = None) -> Answer:
+        reply = {"error": {"message": "no", "type": "error", "code": str(code)}}
+        return lambda texts: (code, reply) if headers is None else (code, reply, headers)
 
 
 def _handler(server: EmbeddingServer) -> type[BaseHTTPRequestHandler]:
@@ -119,14 +126,15 @@ def _handler(server: EmbeddingServer) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            status, reply = server.answer(list(body["input"]), self.headers.get("Authorization"))
+            asked = list(body["input"]), self.headers.get("Authorization"), str(body["model"])
+            status, reply, headers = server.answer(*asked)
             data = json.dumps(reply).encode()
             try:
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(data)))
-                if status != 200:
-                    self.send_header("retry-after-ms", "1")
+                for name, value in headers.items():
+                    self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(data)
             except OSError:

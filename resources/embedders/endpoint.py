@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import time
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -14,10 +15,12 @@ from pipelines.indexing.embeddings import averaged, windows
 from pipelines.tokens import TokenIndex
 from resources.embedders.specs import EmbedderSpec
 from resources.embedders.whole_texts import WholeTexts
+from resources.llm.endpoint import retry_after
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from openai import APIStatusError
 
     from pipelines.ports import Progress, Vectors
 
@@ -123,8 +126,7 @@ class EndpointEmbedder(WholeTexts):
             if error.status_code in _OF_THE_TEXT:
                 said = f"{where} answered {error.status_code}; check the model"
                 raise RefusedText(said, dict.fromkeys(texts, said)) from None
-            code = "unreachable" if error.status_code == 429 or error.status_code >= 500 else None
-            raise ModelError(f"{where} answered {error.status_code}; check the address, model and key", code) from None
+            raise _refusal(error, where) from None
         except openai.APIError as error:
             raise ModelError(
                 f"{where} did not answer: {type(error).__name__}; check that it runs", "unreachable"
@@ -140,6 +142,16 @@ class EndpointEmbedder(WholeTexts):
         (self._size,) = sizes
         self.tokens += tokens
         return np.stack([vectors[item] for item in range(len(texts))])
+
+
+def _refusal(error: APIStatusError, where: str) -> ModelError:
+    """Of who asked, or of everybody for now."""
+    said, wait = f"{where} answered {error.status_code}", retry_after(error.response.headers, time.time())
+    if error.status_code != 429 and error.status_code < 500:
+        return ModelError(f"{said}; check the address, model and key")
+    busy = ", too many requests" if error.status_code == 429 else ""
+    asks = f", and asks to be left alone for {wait:,.0f} s" if wait and wait >= 1 else ""
+    return ModelError(f"{said}{busy}{asks}; run again later", "unreachable")
 
 
 def _vectors(reply: bytes, where: str) -> tuple[dict[int, NDArray[np.float32]], int]:

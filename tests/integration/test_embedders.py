@@ -250,6 +250,46 @@ def test_a_busy_or_broken_endpoint_is_asked_again(server: EmbeddingServer) -> No
     assert len(server.requests) == 3
 
 
+@pytest.fixture
+def waited(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Seconds that the client would have waited, in turn."""
+    seconds: list[float] = []
+    monkeypatch.setattr("openai._base_client.time.sleep", seconds.append)
+    return seconds
+
+
+@pytest.mark.case(6)
+def test_a_busy_endpoint_is_left_alone_for_as_long_as_it_asks(server: EmbeddingServer, waited: list[float]) -> None:
+    server.next(server.status(429, {"Retry-After": "7"}), server.status(503, {"Retry-After": "2"}))
+    remote(server).passages(["boiler"])
+    assert waited == [7.0, 2.0]
+
+
+@pytest.mark.case(6)
+def test_one_that_does_not_say_is_asked_again_after_growing_capped_pauses_with_jitter(
+    server: EmbeddingServer, waited: list[float]
+) -> None:
+    server.next(*[server.status(429, {})] * 20)
+    for _ in range(2):
+        with pytest.raises(ModelError, match="answered 429, too many requests; run again later") as caught:
+            remote(server).passages(["boiler"])
+        assert caught.value.code == "unreachable"
+    first, second = waited[:6], waited[6:]
+    for pauses in (first, second):
+        assert all(0.75 * full <= pause <= full for pause, full in zip(pauses, (0.5, 1, 2, 4, 8, 8), strict=True))
+    assert first != second
+
+
+@pytest.mark.case(6)
+def test_one_that_wants_to_be_left_alone_for_long_is_not_asked_again(
+    server: EmbeddingServer, waited: list[float]
+) -> None:
+    server.next(server.status(429, {"Retry-After": "3600"}))
+    with pytest.raises(ModelError, match=r"answered 429.* asks to be left alone for 3,600 s; run again later"):
+        remote(server).passages(["boiler"])
+    assert (len(server.requests), waited) == (1, [])
+
+
 @pytest.mark.case(6)
 @pytest.mark.case(28)
 def test_an_endpoint_that_stays_broken_is_one_clear_error(
