@@ -40,11 +40,16 @@ EXITS: Mapping[int, Told] = {
 }
 """Exit codes; a process ended by a signal has 128 and its number, as the shell says it."""
 
+_REJECTED: Told = (
+    "The language model refuses the request: wrong key, model or parameters, or no credit.",
+    "mend `llm` in the settings, or the key",
+)
+
 ERRORS: Mapping[str, Told] = {
     "ambiguous_chunk": ("Several chunks begin with the id that was given.", "give more of its characters"),
     "audit": (
         "A generation is not sound, so it was not published.",
-        "run `pincite index`; the codes in the message are those of `verify`",
+        "run `pincite index` with the settings it was made with; the codes in the message are those of `verify`",
     ),
     "bad_vector": (
         "A vector is missing, not finite, zero, or has the wrong number of dimensions.",
@@ -69,7 +74,10 @@ ERRORS: Mapping[str, Told] = {
     "encrypted": ("A page of a PDF with a password cannot be drawn.", "save a copy without one"),
     "error": ("A parser process cannot be started, or not in time.", "the message says what to run to see why"),
     "gone": ("The file of a passage is not there any more, so its page is not drawn.", "bring it back, or run `index`"),
-    "golden": ("The golden questions cannot be read.", "the message names file, line and key"),
+    "golden": (
+        "A golden question lacks a key or has a wrong one, or there are none. What cannot be read is `usage`.",
+        "the message names file, line and key",
+    ),
     "in_use": ("The server, or the UI, of this state is in use.", "wait for the other, or stop it; `db stop --force`"),
     "index_state": ("The state is not one that the command can work on.", "the message says why"),
     "internal": ("Not foreseen; a traceback is on standard error.", "run again; if it stays, report it"),
@@ -120,6 +128,7 @@ ERRORS: Mapping[str, Told] = {
         "run `pincite index`, which makes them anew",
     ),
     "pending": ("Replies of the language model are in a batch.", "run `pincite index` later, which collects them"),
+    "rejected": _REJECTED,
     "refused_text": (
         "An embeddings endpoint does not take the question; or more than 10 texts and a fifth of all, or one text, how "
         "it begins and its headings. A run stops there, and what was served is served.",
@@ -138,7 +147,10 @@ ERRORS: Mapping[str, Told] = {
     "sql_malformed": ("A file of SQL is not whole.", _INSTALL),
     "sql_missing": ("A file of SQL is not there.", _INSTALL),
     "sql_placeholder": ("A file of SQL is of another version than the code.", _INSTALL),
-    "state": ("The state folder cannot be used.", "see its permissions, or name another with `--state`"),
+    "state": (
+        "The state folder cannot be made, read or written.",
+        "see its permissions, or name another with `--state`",
+    ),
     "ui_ended": ("Dagster's webserver or daemon ended by itself.", "the lines above say why"),
     "unknown_chunk": ("No chunk has that id in this generation, or not for this asker.", _ID),
     "unknown_source": ("No source has that name.", "see `pincite sources list`"),
@@ -181,7 +193,7 @@ FAILURES: Mapping[str, tuple[str, str, str]] = {
     "encrypted": (_PARSING, "The file has a password.", "save a copy without one"),
     "front_matter": (_PARSING, "The front matter of a Markdown file is not valid YAML.", "mend it"),
     "limit_exceeded": (
-        _PARSING,
+        f"{_LISTING}, {_PARSING}",
         "Over a limit of memory, size or depth, as a bomb would be.",
         "raise the setting that the message names, or divide the file",
     ),
@@ -192,11 +204,7 @@ FAILURES: Mapping[str, tuple[str, str, str]] = {
     ),
     "no_text": (_PARSING, "Pages without text, most likely scanned.", "install OCR (README), or run it on the file"),
     "pending": (_BOUGHT, "Its prompts are in a batch of the language model.", "run `pincite index` later"),
-    "rejected": (
-        _BOUGHT,
-        "The language model refuses the request: wrong key, model or parameters, or no credit.",
-        "mend `llm` in the settings, or the key",
-    ),
+    "rejected": (_BOUGHT, *_REJECTED),
     "refused_text": (
         _VECTORS,
         "An embeddings endpoint takes other texts, but not some of this file, most often because they are too long for "

@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from unittest import mock
 
@@ -27,7 +28,7 @@ from resources.postgres_account import account_for
 from resources.postgres_server import PostgresServer
 from resources.postgres_setup import binaries
 from tests.embedding_server import EmbeddingServer
-from tests.projects import Project, Ran, make_project, run_command
+from tests.projects import DOCUMENTS, Project, Ran, make_project, run_command
 
 ROOT = Path(__file__).resolve().parents[2]
 MANUAL = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
@@ -218,7 +219,7 @@ OTHERS = ("When only Postgres is left", "Moving to a server of your own")
 def test_a_section_does_what_it_says(shell: Shell, project: Project, endpoint: EmbeddingServer, name: str) -> None:
     before = ids(project)
     assert before
-    shell.read("mkdir -p $backup; mkdir -p .pincite/experiments", *blocks(SECTIONS[name]), *scheduled(name), *FIRST)
+    shell.read("mkdir -p .pincite/experiments", *blocks(SECTIONS[name]), *scheduled(name), *FIRST)
     assert ids(project) == before
     assert embedded(endpoint) == []
 
@@ -231,17 +232,42 @@ def scheduled(name: str) -> list[str]:
 
 @pytest.mark.faults
 def test_backups_are_what_is_restored(shell: Shell, project: Project) -> None:
-    """Both kinds bring back what was there, not what has been made of it since."""
+    """Both kinds bring back what was there, not what has been made of it since, which stays beside it; also where
+    nothing is left."""
     before = ids(project)
     for name in ("With everything stopped", "While it runs"):
         take, restore = blocks(SECTIONS[name])
-        shell.read("mkdir -p $backup", take)
+        shell.read(take)
         project.write("vault.md", "# The vault\n\nWhich key opens the vault? The seventh.\n")
         project.index()
-        assert ids(project) != before
+        after = ids(project)
+        assert after != before
+        shell.read(restore)
+        assert ids(project) == before
+        (aside,) = project.folder.glob(".pincite.*")
+        assert ids(project, "--state", aside) == after
+        shutil.rmtree(aside)
+        shutil.rmtree(project.folder / ".pincite")
         shell.read(restore)
         assert ids(project) == before
         (project.docs / "vault.md").unlink()
+
+
+@pytest.mark.faults
+def test_elsewhere_a_source_is_taken_up_again_and_nothing_is_embedded(
+    project: Project, endpoint: EmbeddingServer, tmp_path: Path
+) -> None:
+    before = ids(project)
+    moved = Project(tmp_path / "moved", project.settings)
+    subprocess.run(["cp", "-a", project.folder, moved.folder], check=True)
+    assert moved.run("index").json["error"]["code"] == "source_moved"
+    assert ids(moved) == before
+    assert moved.run("sources remove", "docs").code == 0
+    assert ids(moved) == before
+    assert moved.index()["documents"]["unchanged"] == len(DOCUMENTS)
+    assert ids(moved) == before
+    assert_whole(moved)
+    assert embedded(endpoint) == []
 
 
 @pytest.mark.faults
@@ -282,7 +308,7 @@ def test_a_dump_without_the_role_is_not_restored(shell: Shell, project: Project)
     take, restore = blocks(SECTIONS["While it runs"])
     role = "psql \"$url\" -c 'CREATE ROLE pincite_query NOLOGIN'\n"
     assert role in restore
-    shell.read("mkdir -p $backup", take)
+    shell.read(take)
     ran = shell.run("\n".join([PRELUDE, restore.replace(role, "")]))
     assert ran.code != 0
     assert 'role "pincite_query" does not exist' in ran.err
@@ -322,41 +348,87 @@ def server_of_ones_own(folder: Path) -> Iterator[str]:
         process.wait()
 
 
-@pytest.mark.faults
-def test_the_move_to_a_server_of_ones_own(
-    shell: Shell, project: Project, endpoint: EmbeddingServer, tmp_path: Path
-) -> None:
-    """Both ways, and the way back; nothing is embedded, the password is in no file of the state, and a machine
-    without Parquet can ask."""
-    before = ids(project)
+MOVE = blocks(SECTIONS["Moving to a server of your own"])
+"""What the administrator does, the password, the settings; rebuilding, restoring; giving up the old one, a backup."""
+ADMINISTRATOR = "psql postgresql://postgres@db.example.org:5432"
+
+
+@pytest.fixture
+def networked(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
+    """A shell in which the manual's server is there, and what its administrator and user do first is done."""
     (tmp_path / "server").mkdir()
     with server_of_ones_own(tmp_path / "server") as address:
         shell.places = {**shell.places, "db.example.org:5432": address}
-        administrator, password, rebuild, restore, give_up, backup = blocks(SECTIONS["Moving to a server of your own"])
+        monkeypatch.setenv("PGPASSFILE", str(tmp_path / "home" / ".pgpass"))  # here it is not in the home
         shell.read('echo "db.example.org:5432:*:postgres:the administrator\'s" >~/.pgpass; chmod 600 ~/.pgpass')
-        shell.read(administrator, password, rebuild, restore)
-        assert embedded(endpoint) == []
-        (project.folder / "moving.dump").unlink()
-        shell.read(
-            "cp pincite.yaml pincite.own.yaml; cp pincite.embedded.yaml pincite.yaml; pincite index; pincite verify",
-            "cp pincite.own.yaml pincite.yaml",
-            give_up,
-            "mkdir elsewhere; pincite query --json --state elsewhere 'Which key opens the vault?' >asked.json",
-            backup,
-        )
-        asked = json.loads((project.folder / "asked.json").read_text())
-        assert [hit["chunk_id"] for hit in asked["hits"]] == before
-        # The dump holds all rows: it makes a third index that is whole.
-        shell.read(
-            administrator.split("<<")[0]
-            + "-c \"CREATE DATABASE third OWNER pincite ENCODING 'UTF8' TEMPLATE template0\"",
-            "psql postgresql://postgres@db.example.org:5432/third -c 'CREATE EXTENSION vector'",
-            "pg_restore --exit-on-error --no-owner --no-comments "
-            "--dbname=postgresql://pincite@db.example.org:5432/third handbook.dump",
-            "sed -i 's|^database:.*|database: postgresql://pincite@db.example.org:5432/third|' pincite.yaml",
-            "pincite verify; pincite index",
-        )
-        assert embedded(endpoint) == []
-        assert not (project.folder / ".pincite" / "postgres").exists()
-        kept = (path for path in (project.folder / ".pincite").rglob("*") if path.is_file())
-        assert not [path for path in kept if b"a long one" in path.read_bytes()]
+        shell.read(*MOVE[:2])
+        yield shell
+
+
+def made_at(project: Project) -> datetime:
+    """When its only generation was made."""
+    (generation,) = project.run("generations list").json["generations"]
+    return datetime.fromisoformat(generation["created_at"])
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize(("way", "line"), [("rebuild", "database: embedded"), ("restore", "")])
+def test_the_move_to_a_server_of_ones_own(
+    networked: Shell, project: Project, endpoint: EmbeddingServer, way: str, line: str
+) -> None:
+    """And the way back; nothing is embedded, the password is in no file of the state, and a machine without Parquet
+    can ask."""
+    before, made = ids(project), made_at(project)
+    _, _, settings, rebuild, restore, give_up, _ = MOVE
+    with project.config.open("a", encoding="utf-8") as config:
+        config.write(f"{line}\n")
+    networked.read(settings, {"rebuild": rebuild, "restore": restore}[way], give_up)
+    assert not (project.folder / ".pincite" / "postgres").exists()
+    assert ids(project) == before
+    assert (made_at(project) == made) == (way == "restore")
+    (project.folder / "elsewhere").mkdir()
+    assert ids(project, "--state", project.folder / "elsewhere") == before
+    kept = (path for path in (project.folder / ".pincite").rglob("*") if path.is_file())
+    assert not [path for path in kept if b"a long one" in path.read_bytes()]
+    networked.read("cp pincite.embedded.yaml pincite.yaml; pincite index; pincite verify")
+    assert ids(project) == before
+    assert embedded(endpoint) == []
+
+
+@pytest.mark.faults
+def test_backups_from_a_server_of_ones_own_hold_all(
+    networked: Shell, project: Project, endpoint: EmbeddingServer
+) -> None:
+    """However often they are made: the dump makes another index that is whole."""
+    _, _, settings, rebuild, _, give_up, backup = MOVE
+    networked.read(settings, rebuild, give_up, backup, backup)
+    held, copied = (
+        {path.relative_to(folder) for path in folder.rglob("*")}
+        for folder in (project.folder / ".pincite" / "parquet", project.folder / "parquet.copy")
+    )
+    assert held == copied != set()
+    networked.read(
+        f"{ADMINISTRATOR}/postgres -c \"CREATE DATABASE third OWNER pincite ENCODING 'UTF8' TEMPLATE template0\"",
+        f"{ADMINISTRATOR}/third -c 'CREATE EXTENSION vector'",
+        "pg_restore --exit-on-error --no-owner --no-comments "
+        "--dbname=postgresql://pincite@db.example.org:5432/third handbook.dump",
+        "sed -i 's|^database:.*|database: postgresql://pincite@db.example.org:5432/third|' pincite.yaml",
+        "pincite verify; pincite index",
+    )
+    assert embedded(endpoint) == []
+
+
+@pytest.mark.faults
+def test_the_user_of_another_index_on_the_server_reads_nothing(networked: Shell, project: Project) -> None:
+    """Who may connect reads what groups were to keep apart, so the manual lets nobody."""
+    project.write("archive/keys.md.meta.yaml", "groups: [council]\n")
+    networked.read(*MOVE[2:4])
+    networked.read(f"{ADMINISTRATOR}/postgres -c \"CREATE ROLE other LOGIN PASSWORD 'theirs' IN ROLE pincite_query\"")
+    read = (
+        "PGPASSWORD=theirs psql postgresql://other@db.example.org:5432/handbook -c 'SET ROLE pincite_query' "
+        "-c \"SET pincite.groups = '{council}'\" -c 'SELECT text FROM g0001.chunks'"
+    )
+    refused = networked.run(f"{PRELUDE}\n{read}")
+    assert refused.code != 0 and 'permission denied for database "handbook"' in refused.err
+    networked.read(f"{ADMINISTRATOR}/postgres -c 'GRANT CONNECT ON DATABASE handbook TO PUBLIC'")
+    assert "The vault key is held by the registrar." in networked.read(read)

@@ -161,3 +161,9 @@ def test_every_code_stands_in_its_table_and_every_row_has_a_use() -> None:
     assert tables["failure"] <= used["failure"] | loose, tables["failure"] - used["failure"] - loose
     for kind in ("skipped", "found", "explained"):
         assert tables[kind] <= used[kind] | used["any"], (kind, tables[kind] - used[kind] - used["any"])
+
+
+def test_codes_of_calls_are_codes_of_commands_too() -> None:
+    """A question that asks a language model, or a first run whose model answers nobody, ends with the call's code."""
+    calls = {code for _, code in codes_of(ROOT / "resources" / "llm" / "endpoint.py")}
+    assert {"rejected", "unreachable"} <= calls <= codes.ERRORS.keys()
