@@ -148,8 +148,8 @@ def require_answers(workspace: Workspace, said: Sequence[Any], model: Any) -> No
     """An endpoint that answers nobody ends the run of a generation that nobody is served from; into the
     live one, text goes all the same. Raises ModelError."""
     if model.gave_up and not workspace.serving:
-        failed = next((item for item in said if isinstance(item, NoReply)), None)
-        if failed:
+        unanswered = (item for item in said if isinstance(item, NoReply) and item.code in ("unreachable", "rejected"))
+        if failed := next(unanswered, None):
             raise ModelError(failed.message, failed.code)
 
 
