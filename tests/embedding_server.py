@@ -37,6 +37,7 @@ class EmbeddingServer:
         self.requests: list[list[str]] = []
         self.keys: list[str | None] = []
         self.faults: list[Answer] = []
+        self._usual: Answer = self.good
         self.arrived, self.released = threading.Event(), threading.Event()
         self._holds: Callable[[list[str]], bool] | None = None
         self._lock = threading.Lock()
@@ -68,6 +69,15 @@ class EmbeddingServer:
         """Answers that the next requests get, one each."""
         self.faults.extend(faults)
 
+    @contextmanager
+    def answering(self, answer: Answer) -> Iterator[None]:
+        """Within the block every request is answered so."""
+        self._usual = answer
+        try:
+            yield
+        finally:
+            self._usual = self.good
+
     def hold(self, which: Callable[[list[str]], bool]) -> None:
         """The first request that fits sets `arrived` and waits for `released`."""
         self.arrived.clear()
@@ -79,14 +89,14 @@ class EmbeddingServer:
         with self._lock:
             self.requests.append(texts)
             self.keys.append(key)
-            fault = self.faults.pop(0) if self.faults else None
+            answer = self.faults.pop(0) if self.faults else self._usual
             held = self._holds is not None and self._holds(texts)
             if held:
                 self._holds = None
         if held:
             self.arrived.set()
             self.released.wait(120)
-        status, reply, *headers = fault(texts) if fault else self.good(texts)
+        status, reply, *headers = answer(texts)
         return status, reply, headers[0] if headers else {} if status == 200 else {"retry-after-ms": "1"}
 
     def good(self, texts: list[str], dimension: int | None = None) -> tuple[int, dict[str, Any]]:

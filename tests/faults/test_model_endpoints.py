@@ -92,11 +92,8 @@ def test_vectors_that_come_in_another_order_are_put_in_order(
     project: Project, clean_after: Callable[[Change], Clean], endpoint: EmbeddingServer
 ) -> None:
     clean = clean_after(edit)
-    endpoint.next(*[endpoint.shuffled] * 20)
-    try:
+    with endpoint.answering(endpoint.shuffled):
         assert project.index()["published"] is True
-    finally:
-        endpoint.faults.clear()
     assert contents(project) == clean.contents
     assert_verified(project)
 
@@ -148,13 +145,11 @@ def test_an_endpoint_of_vectors_that_answers_nobody_stops_the_run_and_what_was_s
         return endpoint.good(texts) if texts[0] in NO_TEXTS else no_answer(texts)
 
     endpoint.forget()
-    endpoint.next(*[answers_readers] * 500)
-    try:
+    with endpoint.answering(answers_readers):
         with Reader(project) as reader:
             ran = project.run("index")
-            assert reader.ask() == reader.first
-    finally:
-        endpoint.faults.clear()
+            reader.ask()
+        reader.assert_saw_only(reader.first)
     assert 2 < len([texts for texts in endpoint.requests if texts[0] not in NO_TEXTS]) < 20
     assert (ran.code, ran.json["error"]["code"]) == (1, "unreachable"), ran.out
     assert "answered 500" in ran.json["error"]["message"] and endpoint.url in ran.json["error"]["message"]
@@ -170,8 +165,7 @@ def test_a_text_that_an_endpoint_refuses_is_named_and_the_others_go_on(
     def refuses(texts: list[str]) -> Reply:
         return no_answer(texts) if any("forty letters" in text for text in texts) else endpoint.good(texts)
 
-    endpoint.next(*[refuses] * 500)
-    try:
+    with endpoint.answering(refuses):
         with Reader(project) as reader:
             result = project.index(code=3)
         found = [(item["uri"], item["stage"], item["code"]) for item in result["documents"]["failed"]]
@@ -184,8 +178,6 @@ def test_a_text_that_an_endpoint_refuses_is_named_and_the_others_go_on(
         assert project.run("plan").json["documents"]["failed"] == result["documents"]["failed"]
         assert project.index(code=3)["chunks"]["written"] == 0
         assert row_versions(project) == stood and len(endpoint.requests) == calls
-    finally:
-        endpoint.faults.clear()
     assert_verified(project)
     for question in ("forty letters", "Stamps"):
         assert project.hits(question, "--strategy", "lexical")[0]["uri"] == "stamps.txt"
@@ -211,11 +203,8 @@ def test_sentences_that_are_refused_are_related_to_nothing(project: Project, end
     def refuses(texts: list[str]) -> Reply:
         return no_answer(texts) if any("Forbidden" in text for text in texts) else endpoint.good(texts)
 
-    endpoint.next(*[refuses] * 500)
-    try:
+    with endpoint.answering(refuses):
         failed = project.index(code=3)["documents"]["failed"]
-    finally:
-        endpoint.faults.clear()
     assert {(item["uri"], item["code"]) for item in failed} == {("one.md", "refused_text"), ("two.md", "refused_text")}
     assert_verified(project)
     linked = """SELECT s.text FROM g0001.sentence_links l JOIN g0001.sentences s
@@ -231,11 +220,8 @@ def test_sentences_that_are_refused_are_related_to_nothing(project: Project, end
 @pytest.mark.case(6)
 def test_an_endpoint_that_refuses_every_text_ends_the_run(project: Project, endpoint: EmbeddingServer) -> None:
     before = contents(project)
-    endpoint.next(*[endpoint.status(400)] * 500)
-    try:
+    with endpoint.answering(endpoint.status(400)):
         ran = project.run("index")
-    finally:
-        endpoint.faults.clear()
     assert (ran.code, ran.json["error"]["code"]) == (1, "refused_text"), ran.out
     assert re.search(r"answered 400.* nor its headings", ran.json["error"]["message"])
     assert contents(project) == before

@@ -254,16 +254,13 @@ def test_what_fails_in_the_live_generation_is_told_while_another_is_kept_back(
     swap(project, poor, WORSE, code=1)
     project.write("ferry.md", f"# About the ferry\n\n{TOPICS['ferry']} In winter it is Forbidden.\n")
     no_answer = endpoint.status(400)
-    endpoint.next(*[lambda texts: no_answer(texts) if "Forbidden" in str(texts) else endpoint.good(texts)] * 100)
-    try:
+    with endpoint.answering(lambda texts: no_answer(texts) if "Forbidden" in str(texts) else endpoint.good(texts)):
         for _ in range(2):
             result = project.index(code=1)
             assert (result["generation"], live(project)) == (2, 1)
             failed = result["documents"]["failed"]
             assert {(item["uri"], item["code"]) for item in failed} == {("ferry.md", "refused_text")}
             assert [item["stage"] for item in failed] == ["chunk_embeddings", "sentence_embeddings"]
-    finally:
-        endpoint.faults.clear()
     assert project.run("verify").code == 0
 
 
