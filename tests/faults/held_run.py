@@ -172,7 +172,8 @@ def _run(arguments: list[str], point: str | None, number: int, output: Path, the
 
 
 class HeldRun:
-    """A started command; `reached` waits for its point, `go_on` lets it pass."""
+    """A started command; `reached` waits for its point, `go_on` lets it pass. One that does neither come to its
+    point nor end fails the test."""
 
     def __init__(self, output: Path, arguments: list[str], point: str | None, number: int, limit: int) -> None:
         output.mkdir(parents=True, exist_ok=True)
@@ -199,12 +200,14 @@ class HeldRun:
         file = self._output / name
         return file.read_text() if file.exists() else ""
 
-    def reached(self) -> None:
+    def reached(self) -> bool:
+        """Whether it has come to its point; False where it has ended before."""
         assert self._here.poll(PATIENCE), "the run has not come to its point"
         try:
             self._here.recv()
         except EOFError:
-            raise AssertionError(f"the run ended before its point: {self.out} {self.err}") from None
+            return False
+        return True
 
     def go_on(self) -> None:
         self._here.send(None)
@@ -239,7 +242,7 @@ def held_run(
     run = HeldRun(output, [str(argument) for argument in arguments], point, number, file_limit)
     try:
         if point:
-            run.reached()
+            assert run.reached(), f"the run ended before its point: {run.out} {run.err}"
         yield run
     finally:
         run.close()

@@ -32,6 +32,8 @@ EDITED = {
 }
 GONE = "visitors.html"
 QUESTION = "Which room holds the reader of these tests?"
+QUESTIONS = {"dense": QUESTION, "lexical": "the a are supplier leave"}
+"""By route, what finds every document: each passage has one of these words, and a vector."""
 NO_TEXTS = ("dimension", QUESTION)
 """What the endpoint is asked for beside the texts of an index."""
 VECTORS = ("chunk_embeddings", "sentence_embeddings")
@@ -155,8 +157,8 @@ def changed(base: Project, server_url: str, folder: Path, change: Change) -> Ite
 
 # ---------------------------------------------------------------- a reader
 
-Answer = dict[str, frozenset[tuple[str, str]]]
-"""uri to (chunk id, text) of its passages."""
+Answer = dict[tuple[str, str], frozenset[tuple[str, str]]]
+"""(route, uri) to (chunk id, text) of the document's passages."""
 
 
 class Reader:
@@ -166,26 +168,30 @@ class Reader:
         self._located = locate(str(project.config))
         self._done = threading.Event()
         self._error: BaseException | None = None
-        self.answers: list[Answer] = []
+        self.asked: list[Answer] = []
+        self.polled: list[Answer] = []
         self._thread = threading.Thread(target=self._read, daemon=True)
 
     def _read(self) -> None:
         try:
             with open_index(self._located) as opened:
                 while not self._done.is_set():
-                    self.answers.append(answer(opened))
+                    self.polled.append(answer(opened))
                     self._done.wait(0.05)
         except BaseException as error:
             self._error = error
 
     def ask(self) -> Answer:
         with open_index(self._located) as opened:
-            self.answers.append(answer(opened))
-        return self.answers[-1]
+            self.asked.append(answer(opened))
+        return self.asked[-1]
 
     def __enter__(self) -> Reader:
         self.first = self.ask()
+        by_route = [{uri for asked, uri in self.first if asked == route} for route in QUESTIONS]
+        assert by_route[0] == by_route[1], "a document that one of the questions does not find"
         self._thread.start()
+        until(lambda: self.polled or self._error)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -194,19 +200,25 @@ class Reader:
         if self._error:
             raise self._error
 
+    def assert_saw_only(self, wanted: Answer) -> None:
+        """Every answer is this one."""
+        self.assert_saw_whole_documents(wanted)
+        assert self.first == wanted
+
     def assert_saw_whole_documents(self, last: Answer) -> None:
         """Each answer has each document as it was in the first one or as it is in the last."""
-        assert len(self.answers) > 2
-        for seen in self.answers:
-            for uri in seen.keys() | self.first.keys() | last.keys():
-                assert seen.get(uri) in (self.first.get(uri), last.get(uri)), uri
+        assert len(self.polled) > 1, "nobody has asked meanwhile"
+        for seen in (*self.asked, *self.polled):
+            for key in seen.keys() | self.first.keys() | last.keys():
+                assert seen.get(key) in (self.first.get(key), last.get(key)), key
 
 
 def answer(opened: Index) -> Answer:
-    found: dict[str, set[tuple[str, str]]] = {}
-    for hit in opened.query(QUESTION, k=100, strategy="dense")["hits"]:
-        found.setdefault(hit["uri"], set()).add((hit["chunk_id"], hit["text"]))
-    return {uri: frozenset(passages) for uri, passages in found.items()}
+    found: dict[tuple[str, str], set[tuple[str, str]]] = {}
+    for route, question in QUESTIONS.items():
+        for hit in opened.query(question, k=100, strategy=route)["hits"]:
+            found.setdefault((route, hit["uri"]), set()).add((hit["chunk_id"], hit["text"]))
+    return {key: frozenset(passages) for key, passages in found.items()}
 
 
 # ---------------------------------------------------------------- the server

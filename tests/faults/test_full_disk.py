@@ -84,30 +84,41 @@ def test_a_full_disk_under_parquet(
         assert error["code"] == "disk", error
         assert str(project.state) in error["message"]
         assert "room" in error["message"]
-        assert reader.ask() == reader.first
+        reader.ask()
+        reader.assert_saw_only(reader.first)
         mended()
         assert_converges(project, endpoint, clean, before)
 
 
 @pytest.mark.case(4, served=True)
 @pytest.mark.faults
-def test_a_full_disk_under_postgres(full: tuple[Project, Clean], endpoint: EmbeddingServer, tmp_path: Path) -> None:
+def test_a_full_disk_under_postgres(
+    clean_after: Callable[..., Clean], endpoint: EmbeddingServer, tmp_path: Path
+) -> None:
+    """The server goes on answering readers."""
+    clean = clean_after(edit)
     with disk(tmp_path / "disk", 200_000) as folder:
         project = library_project(folder / "project", endpoint)
         try:
             with running_server(project.state) as url:
                 project.settings["database"] = url  # for `rows`; the settings file does not have it
+                project.index()
+                edit(project)
+                before = vectors_on_disk(project)
                 arguments = "index", "--config", project.config, "--json"
-                with held_run(tmp_path / "run", *arguments, point="copying chunks", number=7) as run:
-                    ballast = fill(folder)
-                    run.go_on()
-                    assert run.ended() == 1, run.out
+                with Reader(project) as reader:
+                    with held_run(tmp_path / "run", *arguments, point="copying chunks") as run:
+                        ballast = fill(folder)
+                        run.go_on()
+                        assert run.ended() == 1, run.out
+                    reader.ask()
+                reader.assert_saw_only(reader.first)
                 ballast.unlink()
                 error = json.loads(run.out)["error"]
                 assert error["code"] == "database", error
                 assert "No space left" in error["message"]
                 assert "room" in error["message"]
-                assert_converges(project, endpoint, full[1])
+                assert_converges(project, endpoint, clean, before)
         finally:
             PostgresServer(project.state).stop(force=True)
 

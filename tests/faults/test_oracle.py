@@ -17,6 +17,7 @@ from tests.faults.running import (
     edit,
     row_versions,
     unchanged,
+    until,
 )
 from tests.projects import Project
 
@@ -156,10 +157,14 @@ def test_failures_without_name_or_reason(
 
 
 HALF = f"DELETE FROM g0001.chunks WHERE {OF_CARDS} AND ordinal = 0"
+NO_TERMS = "DELETE FROM g0001.postings"
+"""Seen by the lexical route alone."""
 
 
 @pytest.mark.case("f")
-@pytest.mark.parametrize("statement", [HALF, "DELETE FROM g0001.documents"], ids=["half", "empty"])
+@pytest.mark.parametrize(
+    "statement", [HALF, "DELETE FROM g0001.documents", NO_TERMS], ids=["half", "empty", "no-terms"]
+)
 def test_a_reader_that_saw_half_of_a_document_or_nothing(
     project: Project, clean_after: Callable[[Change], Clean], statement: str
 ) -> None:
@@ -173,3 +178,26 @@ def test_a_reader_that_saw_half_of_a_document_or_nothing(
     assert contents(project) == clean_after(edit).contents
     with pytest.raises(AssertionError, match=r"\.(md|txt|csv|html)"):
         reader.assert_saw_whole_documents(last)
+
+
+@pytest.mark.case("f")
+def test_a_reader_that_saw_another_version(project: Project) -> None:
+    """Only while it polled, between two answers that are alike."""
+    of_cards = f"WHERE {OF_CARDS} AND ordinal = 0"
+    ((text,),) = project.rows(f"SELECT text FROM g0001.chunks {of_cards}")
+    with Reader(project) as reader:
+        project.rows(f"UPDATE g0001.chunks SET text = 'Another text.' {of_cards}")
+        seen = len(reader.polled)
+        until(lambda: len(reader.polled) > seen + 1)
+        project.rows(f"UPDATE g0001.chunks SET text = %s {of_cards}", text)
+        assert reader.ask() == reader.first
+    with pytest.raises(AssertionError, match=r"cards\.md"):
+        reader.assert_saw_only(reader.first)
+
+
+def test_a_reader_that_nobody_heard_meanwhile(project: Project) -> None:
+    with Reader(project) as reader:
+        pass
+    reader.polled.clear()
+    with pytest.raises(AssertionError, match="nobody has asked"):
+        reader.assert_saw_only(reader.first)

@@ -48,6 +48,11 @@ class Folder:
     number: int = 0
     told: list[str] = field(default_factory=list)
 
+    @property
+    def code(self) -> int:
+        """What a run of it ends with."""
+        return 3 if any(file.broken for file in self.files.values()) else 0
+
     def text(self) -> str:
         words = [self.chance.choice(WORDS) for _ in range(self.chance.randrange(6, 60))]
         self.number += 1
@@ -122,14 +127,13 @@ def crash(folder: Folder, output: Path) -> bool:
     point, number = folder.chance.choice(sorted(POINTS)), folder.chance.choice((1, 1, 2))
     run = HeldRun(output, ["index", "--config", str(folder.project.config)], point, number, 0)
     try:
-        run.reached()
-    except AssertionError:
+        if run.reached():
+            run.kill()
+            folder.told.append(f"killed: {point}")
+            return True
+        assert run.ended() == folder.code, run.out + run.err
         folder.told.append(f"(ran past {point})")
         return False
-    else:
-        run.kill()
-        folder.told.append(f"killed: {point}")
-        return True
     finally:
         run.close()
 
@@ -148,7 +152,8 @@ def oracle(folder: Folder) -> None:
     broken = {uri for uri, file in folder.files.items() if file.broken}
     for uri in folder.files.keys() - broken:
         folder.files[uri].served = folder.files[uri].text
-    result = folder.project.index(code=3 if broken else 0)
+    result = folder.project.index(code=folder.code)
+    assert (result["published"], result["embedder"]) == (True, folder.project.settings["embedder"]["model"])
     assert {item["uri"] for item in result["documents"]["failed"]} == broken
     assert all(item["stage"] and item["code"] and item["message"] for item in result["documents"]["failed"])
     wanted = {uri: (file.served, file.broken) for uri, file in folder.files.items() if file.served is not None}
@@ -190,7 +195,7 @@ def test_what_is_served_is_what_the_folder_holds_whatever_happens(
                     kills += crash(folder, tmp_path / f"run{number}")
                 oracle(folder)
             stood, calls = row_versions(project), len(endpoint.texts)
-            folder.project.index(code=3 if any(file.broken for file in folder.files.values()) else 0)
+            folder.project.index(code=folder.code)
             assert len(endpoint.texts) == calls
             changed = {table for table, rows in row_versions(project).items() if rows != stood[table]}
             assert changed <= {"pincite.failures"}
