@@ -125,7 +125,7 @@ Written by `make faults` from the tests marked `case` (tests/reliability.py); ch
 Each fault is injected for real: signals to real processes, a real Postgres, full file systems, endpoints that fail on
 loopback, files built to do harm. "Lost" is "nothing" only where every test of the case passed and at least one of them
 compared what is served afterwards (documents, passages, vectors and links of an undisturbed run over the same files, or
-the files' own text) with what should be; "not compared" where the fault is refused before anything could be served.
+the files' own text) with what should be.
 """
 
 

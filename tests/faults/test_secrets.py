@@ -35,6 +35,12 @@ DOCUMENTS = {
     "broken.pdf": "%PDF-1.7 this is no PDF",
 }
 
+SERVED = {
+    "keys.md": "Keys\nThe vault key is held by the registrar. A spare key lies in an envelope of the bursar.",
+    "lifts.md": "Lifts\nThe lift takes eight persons. The alarm of the lift rings in the lodge.",
+    "stamps.md": "Stamps\nThe office keeps stamps for forty letters.",
+}
+
 
 @pytest.fixture
 def model() -> Iterator[LlmServer]:
@@ -133,6 +139,7 @@ def test_the_search_finds_what_is_planted(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- the commands
 
 
+@pytest.mark.case(28, served=True)
 @pytest.mark.faults
 def test_keys_and_passwords_are_nowhere(
     project: Project,
@@ -200,8 +207,12 @@ def test_keys_and_passwords_are_nowhere(
         assert not materialised(instance, endpoint, unwanted)
         assert materialised(instance, endpoint)
 
-    # What the settings may not say, and databases that refuse.
+    # After all that, what is served is what the documents say.
     run("verify", code=0)
+    hits = json.loads(run("query", QUESTION, "--strategy", "dense", "-k", "50", code=0))["hits"]
+    assert {hit["uri"]: hit["text"] for hit in hits} == SERVED
+
+    # What the settings may not say, and databases that refuse.
     reached = project.settings["database"]
     for database in (
         f"postgresql://pincite:{PASSWORD}@127.0.0.1:1/pincite",

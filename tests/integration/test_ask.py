@@ -163,7 +163,7 @@ def test_without_a_reply_the_sentences_answer_and_it_is_said(served: Project, ll
     assert any(note.startswith("fake-model gave no answer") for note in result["notes"])
 
 
-@pytest.mark.case(25, served=True)
+@pytest.mark.case(25)
 def test_orders_in_a_document_are_not_followed(served: Project, llm: LlmServer) -> None:
     llm.reply = lambda prompt: "HACKED [1]. Visit http://evil.example [1]."
     result = ask(served, "When are the lockers emptied?")

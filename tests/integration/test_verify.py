@@ -13,11 +13,13 @@ from resources.settings_file import locate
 from resources.verification import verify
 from resources.workspace import Workspace
 from tests.embedding_server import EmbeddingServer
-from tests.projects import Project, make_project, new_database
+from tests.projects import Project, content, make_project, new_database
 from tests.projects import project_copy as copied
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
 
+LOST = "archive/keys.md"
+"""Its file is empty by now, so what is served of it can be made of nothing."""
 NOTICE = "The {} gate of the old town hall is locked by the porter at nine in the evening.\n"
 
 
@@ -36,7 +38,7 @@ def indexed(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest
         project.write("empty.txt", b"")
         project.index(code=3)
         project.configure(embedder={**embedder, "model": "second"})
-        project.write("archive/keys.md", b"")
+        project.write(LOST, b"")
         project.index(code=3)
         project.run("generations prune")
         yield project
@@ -69,7 +71,7 @@ def problems(project: Project) -> dict[str, str]:
 def test_a_clean_index_is_ok(indexed: Project) -> None:
     assert indexed.run("verify").json == {"ok": True, "problems": [], "notes": []}
     assert indexed.rows("SELECT count(*) > 0 FROM g0002.sentence_links") == [(True,)]
-    assert indexed.rows("SELECT uri FROM g0002.documents WHERE stale") == [("archive/keys.md",)]
+    assert indexed.rows("SELECT uri FROM g0002.documents WHERE stale") == [(LOST,)]
 
 
 # ---------------------------------------------------------------- tampering with Postgres
@@ -259,6 +261,7 @@ def test_more_than_a_few_are_counted(reread: Project) -> None:
 
 @pytest.mark.case(10, served=True)
 def test_the_next_run_restores_rows_deleted_or_added(project: Project) -> None:
+    before = content(project)
     for tampering in NOTICED.values():
         for statement in tampering.statement.split("; "):
             project.rows(statement)
@@ -266,6 +269,7 @@ def test_the_next_run_restores_rows_deleted_or_added(project: Project) -> None:
     assert {tampering.codes.split()[0] for tampering in NOTICED.values()} - {"postings"} <= found.keys()
     project.index(code=3)
     assert problems(project) == {}
+    assert content(project) == before
 
 
 def test_the_remedies_mend_what_a_run_overlooks(project: Project) -> None:
@@ -306,13 +310,22 @@ def test_a_run_that_looks_at_everything_mends_commits_and_failures(project: Proj
 
 @pytest.mark.case(10, served=True)
 def test_a_lost_database_is_made_again_from_files(project: Project, endpoint: EmbeddingServer) -> None:
+    """But for what only the database had: a document whose file can no longer be read. Weights of terms are those of
+    the documents that there are."""
+    before = content(project)
+    ((lost,),) = project.rows("SELECT doc_id FROM g0002.documents WHERE uri = %s", LOST)
     project.rows("DROP TABLE g0002.chunks CASCADE")
     assert "drop the schema pincite" in problems(project)["missing_tables"]
     project.rows("DROP SCHEMA pincite, g0001, g0002 CASCADE")
     endpoint.forget()
-    project.index(code=3)
+    result = project.index(code=3)
     assert set(endpoint.texts) <= {"dimension"}
     assert problems(project) == {}
+    assert {item["uri"] for item in result["documents"]["failed"]} == {"empty.txt", LOST}
+    after = content(project)
+    for table in ("documents", "chunks", "sentences", "sentence_links"):
+        assert after[table] == [row for row in before[table] if lost not in row], table
+    assert len(after["documents"]) == len(before["documents"]) - 1
 
 
 # ---------------------------------------------------------------- files
