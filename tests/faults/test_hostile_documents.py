@@ -50,6 +50,18 @@ def docx(path: Path, document: str | bytes) -> Path:
     return path
 
 
+def many_rows(path: Path, rows: int) -> Path:
+    import openpyxl
+
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet("Rows")
+    sheet.append(["Name", "Value", "Note"])
+    for at in range(rows):
+        sheet.append([f"name {at}", at, "some words"])
+    book.save(path)
+    return path
+
+
 # ---------------------------------------------------------------- damaged, empty, misnamed
 
 
@@ -61,12 +73,12 @@ def test_zero_bytes(pool: ParserPool, tmp_path: Path) -> None:
 
 
 @pytest.mark.case(17)
-def test_truncated_pdf(pool: ParserPool, tmp_path: Path) -> None:
-    path = tmp_path / "half.pdf"
+@pytest.mark.parametrize("percent", [10, 33, 50, 75, 90])
+def test_truncated_pdf(pool: ParserPool, tmp_path: Path, percent: int) -> None:
+    path = tmp_path / "part.pdf"
     data = POLICY.read_bytes()
-    path.write_bytes(data[: len(data) // 3])
-    outcome = parsed(pool, path)["half.pdf"]
-    assert isinstance(outcome, tuple) or outcome.code in ("corrupt", "no_text")
+    path.write_bytes(data[: len(data) * percent // 100])
+    assert failure(pool, path).code == "corrupt"
 
 
 @pytest.mark.case(17)
@@ -291,15 +303,7 @@ def test_a_word_of_a_million_characters(pool: ParserPool, tmp_path: Path) -> Non
     ],
 )
 def test_a_sheet_of_very_many_rows(rows: int, tmp_path: Path) -> None:
-    import openpyxl
-
-    book = openpyxl.Workbook(write_only=True)
-    sheet = book.create_sheet("Rows")
-    sheet.append(["Name", "Value", "Note"])
-    for at in range(rows):
-        sheet.append([f"name {at}", at, "some words"])
-    path = tmp_path / "rows.xlsx"
-    book.save(path)
+    path = many_rows(tmp_path / "rows.xlsx", rows)
     with ParserPool(ParsingSettings(workers=1, memory_mb=1024, timeout_seconds=60)) as pool:
         outcome = parsed(pool, path)["rows.xlsx"]
     assert isinstance(outcome, tuple)

@@ -1,10 +1,11 @@
 """Hostile files beside good ones, through whole runs: each bad one is named, and the good ones are served as before.
 
-reliability.md 17 to 23.
+reliability.md 17 to 23 and 26.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
@@ -18,17 +19,21 @@ from pathlib import Path
 import pytest
 
 from pipelines.tokens import TokenIndex
+from resources.parquet_tables import ParquetTables
 from tests.embedding_server import EmbeddingServer
+from tests.faults.held_run import held_run
 from tests.faults.parsing import POLICY
 from tests.faults.running import Clean, assert_verified, changed, contents, unchanged
-from tests.faults.test_hostile_documents import W, docx
+from tests.faults.test_hostile_documents import W, docx, many_rows
 from tests.projects import Project
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 
-Write = Callable[[Path], None]
+Write = Callable[[Path], object]
 LIMIT = 256
 """Tokens that the embedder takes."""
+ROWS, MEGABYTES = 20_000, 1024
+"""Of a sheet; and of memory, half of which a run has before its first document: its imports and models."""
 
 
 @pytest.fixture
@@ -41,7 +46,7 @@ def project(full: tuple[Project, Clean], server_url: str, tmp_path: Path) -> Ite
 
 
 def holding(data: bytes) -> Write:
-    return lambda path: path.write_bytes(data) and None
+    return lambda path: path.write_bytes(data)
 
 
 def locked_pdf(path: Path) -> None:
@@ -70,7 +75,7 @@ def torn_docx(path: Path) -> None:
 
 def entities(declared: str) -> Write:
     body = f"<w:document {W}><w:body><w:p><w:r><w:t>&k;</w:t></w:r></w:p></w:body></w:document>"
-    return lambda path: docx(path, f"<!DOCTYPE d [{declared}]>{body}") and None
+    return lambda path: docx(path, f"<!DOCTYPE d [{declared}]>{body}")
 
 
 LAUGHS = '<!ENTITY a "ha">' + "".join(
@@ -83,7 +88,7 @@ DAMAGED: dict[str, tuple[Write, str]] = {
     "picture.pdf": (holding(b"\x89PNG\r\n\x1a\n" + bytes(4000)), "corrupt"),
     "table.xlsx": (holding(b"%PDF-1.7\n%%EOF"), "corrupt"),
     "torn.docx": (torn_docx, "corrupt"),
-    "half.pdf": (lambda path: path.write_bytes(POLICY.read_bytes()[:600]) and None, "corrupt"),
+    "half.pdf": (lambda path: path.write_bytes(POLICY.read_bytes()[:600]), "corrupt"),
     "noise.txt": (holding(random.Random(7).randbytes(40_000)), "corrupt"),
 }
 LOCKED: dict[str, tuple[Write, str]] = {
@@ -92,10 +97,10 @@ LOCKED: dict[str, tuple[Write, str]] = {
     "scan.pdf": (scan, "no_text"),
 }
 BOMBS: dict[str, tuple[Write, str]] = {
-    "zeros.docx": (lambda path: docx(path, bytes(80 << 20)) and None, "limit_exceeded"),
+    "zeros.docx": (lambda path: docx(path, bytes(80 << 20)), "limit_exceeded"),
     "laughs.docx": (entities(LAUGHS), "limit_exceeded"),
     "outside.docx": (entities(OUTSIDE), "limit_exceeded"),
-    "deep.html": (lambda path: path.write_text("<div>" * 100_000) and None, "limit_exceeded"),
+    "deep.html": (lambda path: path.write_text("<div>" * 100_000), "limit_exceeded"),
 }
 
 
@@ -157,9 +162,54 @@ def test_no_text_is_longer_than_the_embedder_takes(
         assert_verified(project)
 
 
+def peak_megabytes(pid: int) -> int:
+    """The most memory that a process has had at once."""
+    (line,) = (line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) // 1024
+
+
+@pytest.mark.case(20, served=True)
+def test_every_row_of_a_long_sheet_is_served(
+    empty: Project, server_url: str, endpoint: EmbeddingServer, tmp_path: Path
+) -> None:
+    """By a run within bounded memory, that of dividing the text included."""
+    with changed(empty, server_url, tmp_path / "project", unchanged) as project:
+        project.configure(embedder={**project.settings["embedder"], "max_tokens": LIMIT})
+        many_rows(project.docs / "rows.xlsx", ROWS)
+        endpoint.forget()
+        with held_run(tmp_path / "run", "index", "--config", project.config, point="verdict") as run:
+            assert peak_megabytes(run.pid) < MEGABYTES
+            run.go_on()
+            assert run.ended() == 0, run.err
+        assert max(len(TokenIndex(text).starts) for text in endpoint.texts) <= LIMIT
+        chunks = "SELECT text FROM g0001.chunks JOIN g0001.documents USING (doc_id) WHERE uri = 'rows.xlsx'"
+        served = "\n".join(text for (text,) in project.rows(f"{chunks} ORDER BY ordinal"))
+        wanted = [f"Name: name {at} | Value: {at} | Note: some words" for at in range(ROWS)]
+        assert served.split("\n") == wanted
+        assert_verified(project)
+
+
 # ---------------------------------------------------------------- characters
 
 RTL = "\u202bשלום עולם\u202c and \u2067العربية ٢٠٢٦\u2069, नमस्\u200dते, a\u0301, q\u0301\u0323, 👩\u200d👧, क्\u200cष."
+
+
+CLEANED = {
+    "dirty.txt": "The lodge keeps ÿþ spare bulbs í € for every lamp.",
+    "front.md": "The board meets in May.",
+    "signs.html": "The cellar\ufffd of the \ufffdlodge\ufffd is dry.",
+}
+"""Bytes that are no UTF-8 are read as the encoding they most likely are; in HTML a sign stands for what is none."""
+UNCLEAN = re.compile(r"\\x00|\\u0000|\\ud[89a-f]", re.IGNORECASE)
+"""NUL and halves of surrogate pairs, as Python or JSON writes them."""
+
+
+def assert_clean(project: Project) -> None:
+    """Every value of every Parquet table."""
+    tables = ParquetTables(str(project.state / "parquet"))
+    assert tables.files("raw_documents") and tables.files("chunks")
+    for file in tables.files():
+        assert not UNCLEAN.search(repr(tables.read(file).to_pylist())), file
 
 
 @pytest.mark.case(21, served=True)
@@ -171,14 +221,22 @@ def test_what_no_table_takes_is_cleaned_in_text_and_metadata(project: Project) -
         r'title: "A\0title\uD800 of lamps"' + "\n" + r'metadata: {owner: "Lod\0ge\uDFFF"}' + "\n" + r'version: "1\0"',
     )
     project.write("front.md", '---\ntitle: "B\\0oard\\uD800"\nauthor: "Clerk\\0"\n---\n\nThe board meets in May.\n')
+    project.write(
+        "signs.html", "<title>C&#0;ellar&#xD800;</title><p>The cellar&#0; of the &#xD800;lodge&#xDFFF; is dry.</p>"
+    )
     assert project.index()["documents"]["failed"] == []
-    rows = project.rows("SELECT uri, title, version, metadata::text FROM g0001.documents WHERE uri ~ 'dirty|front'")
-    assert len(rows) == 2
-    for _, *values in rows:
-        for value in filter(None, values):
-            assert "\x00" not in value and "\\u0000" not in value and value.encode()
-    (hit,) = project.hits("spare bulbs", "-k", "1", "--filter", "owner=Lodge")
-    assert hit["uri"] == "dirty.txt" and "spare bulbs" in hit["text"]
+    assert_clean(project)
+    rows = project.rows("SELECT uri, title, version, metadata FROM g0001.documents WHERE uri ~ 'dirty|front|signs'")
+    assert sorted(rows) == [
+        ("dirty.txt", "Atitle of lamps", "1", {"owner": "Lodge"}),
+        ("front.md", "Board", None, {"author": "Clerk"}),
+        ("signs.html", "C\ufffdellar\ufffd", None, {}),
+    ]
+    for uri, text in CLEANED.items():
+        (hit,) = project.hits(text, "--filter", f"uri={uri}")
+        assert hit["text"] == text
+    (hit,) = project.hits("spare bulbs", "--filter", "owner=Lodge")
+    assert hit["uri"] == "dirty.txt"
     assert_verified(project)
 
 
@@ -248,4 +306,44 @@ def test_what_leads_out_of_a_source_or_is_no_file_is_named_and_not_read(
     for uri in ("a..b...txt", "slip.docx"):
         (docs / uri).unlink()
     project.index()
+    assert contents(project) == full[1].contents
+
+
+# ---------------------------------------------------------------- SQL
+
+SQL = (
+    "it's",
+    '"; DROP SCHEMA pincite CASCADE; --',
+    "'); DELETE FROM g0001.documents; --",
+    "%s %(uri)s {uri} $1",
+    "\\'; SELECT E'\\",
+    "' OR 1 IS NOT NULL OR '",
+    '{NULL,"a"}',
+)
+
+
+@pytest.mark.case(26, served=True)
+def test_sql_in_names_and_in_what_is_noted_of_a_file_is_text(
+    project: Project, full: tuple[Project, Clean], record_property: Callable[[str, object], None]
+) -> None:
+    """As a file's name, its title, its group, and the key and the value of its metadata."""
+    record_property("injected", 5 * len(SQL))
+    project.configure(query={"metadata_keys": SQL})
+    texts = {f"{said}.txt": f"Shelf {at} holds what the clerk has called {said}" for at, said in enumerate(SQL)}
+    for said, (uri, text) in zip(SQL, texts.items(), strict=True):
+        project.write(uri, text)
+        noted = {"title": said, "groups": [said], "metadata": {said: said}}
+        project.write(f"{uri}.meta.yaml", json.dumps(noted))
+    assert project.index()["documents"]["added"] == len(SQL)
+    for said, (uri, text) in zip(SQL, texts.items(), strict=True):
+        everywhere = project.hits("what is on the shelf", "-k", "50", "--strategy", "dense", "--group", said)
+        assert {hit["uri"] for hit in everywhere} & texts.keys() == {uri}
+        for filtered in (f"uri={uri}", f"title={said}", f"{said}={said}"):
+            (hit,) = project.hits(text, "--group", said, "--filter", filtered)
+            assert (hit["uri"], hit["title"], hit["text"]) == (uri, said, text)
+    assert_verified(project)
+    for uri in texts:
+        (project.docs / uri).unlink()
+        (project.docs / f"{uri}.meta.yaml").unlink()
+    assert project.index()["documents"]["removed"] == len(SQL)
     assert contents(project) == full[1].contents
