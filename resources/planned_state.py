@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from pipelines.fingerprint import bucket_of
@@ -81,7 +82,8 @@ class PlannedCatalog:
         for key in keys:
             before = self._catalog.failures([key]) if self._catalog else []
             found += [item for item in before if (key, bucket_of(item.doc_id, self._buckets)) not in self._failures]
-        return found + [item for (key, _), items in self._failures.items() if key in keys for item in items]
+        found += [item for (key, _), items in self._failures.items() if key in keys for item in items]
+        return sorted(found, key=attrgetter("source", "uri", "stage"))
 
     def _in(self, item: Failure, bucket: int) -> bool:
         return bucket_of(item.doc_id, self._buckets) == bucket

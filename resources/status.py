@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, fields
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import SettingsError
@@ -157,7 +158,8 @@ def failures(workspace: Workspace, *rows: GenerationRow | None) -> list[Failure]
     found = workspace.runner.failures()
     for row in filter(None, rows):
         found += served_from(workspace, row).runner.failures()
-    return list({(item.doc_id, item.stage): item for item in found}.values())
+    one = {(item.doc_id, item.stage): item for item in found}
+    return sorted(one.values(), key=attrgetter("source", "uri", "stage"))
 
 
 def status(workspace: Workspace) -> dict[str, Any]:

@@ -60,7 +60,8 @@ def parquet_is_full(run: HeldRun, state: Path) -> Callable[[], None]:
 
 
 @pytest.mark.case(4, served=True)
-@pytest.mark.parametrize("fault", [no_file_may_grow, pytest.param(parquet_is_full, marks=pytest.mark.faults)])
+@pytest.mark.faults
+@pytest.mark.parametrize("fault", [no_file_may_grow, parquet_is_full])
 def test_a_full_disk_under_parquet(
     fault: Callable[[HeldRun, Path], Callable[[], None]],
     full: tuple[Project, Clean],

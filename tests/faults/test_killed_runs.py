@@ -67,7 +67,7 @@ CASES = [
     case(edit, "copying links", 1, NONE),
     case(edit, "links loaded", 1, NONE),
     case(edit, "built", 1, NONE),
-    case(swap, "copying sentences", 2, SOME, quick=True),  # of the live generation
+    case(swap, "copying sentences", 2, SOME),  # of the live generation
     case(swap, "after rows commit", 1, SOME),
     case(swap, "generation made", 1, SOME),
     case(swap, "embedded", 6, SOME),

@@ -448,7 +448,7 @@ def test_nothing_gives_no_chunk(strategy: str) -> None:
         chunked(strategy, Block("break"))
 
 
-@pytest.mark.slow
+@pytest.mark.faults
 def test_a_table_of_a_hundred_thousand_rows() -> None:
     rows = [(f"row {number}", "two words", "7") for number in range(100_000)]
     _, elements, made = units(table(("A", "B", "C"), *rows))
