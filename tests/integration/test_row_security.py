@@ -173,36 +173,35 @@ def test_a_query_is_read_as_that_role(project: Project) -> None:
     assert row == ("pincite_query", SUPERUSER, ["board"])
 
 
+@contextmanager
+def set_in_database(project: Project, setting: str, value: str) -> Iterator[None]:
+    """For every session that begins within the block."""
+    with psycopg.connect(project.settings["database"], autocommit=True) as connection:
+        of = {"name": sql.Identifier(connection.info.dbname), "setting": sql.Identifier(setting), "value": value}
+        connection.execute(sql.SQL("ALTER DATABASE {name} SET {setting} = {value}").format(**of))
+        try:
+            yield
+        finally:
+            connection.execute(sql.SQL("ALTER DATABASE {name} RESET {setting}").format(**of))
+
+
 def test_a_model_may_be_waited_for_in_a_transaction_of_limited_length(project: Project) -> None:
     """By our own limit, whatever the server's is."""
-    url = project.settings["database"]
-    with psycopg.connect(url, autocommit=True) as connection:
-        name = sql.Identifier(connection.info.dbname)
-        connection.execute(sql.SQL("ALTER DATABASE {} SET idle_in_transaction_session_timeout = 100").format(name))
-        try:
-            with open_index(project.config) as index, index._searcher.reading() as (reader, _):
-                assert reader.execute("SHOW idle_in_transaction_session_timeout").fetchone() == ("1h",)
-            with psycopg.connect(url) as other:
-                assert other.execute("SHOW idle_in_transaction_session_timeout").fetchone() == ("100ms",)
-        finally:
-            connection.execute(sql.SQL("ALTER DATABASE {} RESET idle_in_transaction_session_timeout").format(name))
+    with set_in_database(project, "idle_in_transaction_session_timeout", "100ms"):
+        with open_index(project.config) as index, index._searcher.reading() as (reader, _):
+            assert reader.execute("SHOW idle_in_transaction_session_timeout").fetchone() == ("1h",)
+        assert project.rows("SHOW idle_in_transaction_session_timeout") == [("100ms",)]
 
 
 def test_a_limit_on_statements_is_for_those_who_ask(project: Project) -> None:
     """What builds an index takes as long as it takes, also on a connection that was used before."""
-    url = project.settings["database"]
-    with psycopg.connect(url, autocommit=True) as connection:
-        name = sql.Identifier(connection.info.dbname)
-        connection.execute(sql.SQL("ALTER DATABASE {} SET statement_timeout = '30s'").format(name))
-        try:
-            with open_index(project.config) as index, index._searcher.reading() as (reader, _):
-                assert reader.execute("SHOW statement_timeout").fetchone() == ("30s",)
-            with Database(url, project.state) as database:
-                for _ in range(2):
-                    with database.connect() as builder:
-                        assert builder.execute("SHOW statement_timeout").fetchone() == ("0",)
-        finally:
-            connection.execute(sql.SQL("ALTER DATABASE {} RESET statement_timeout").format(name))
+    with set_in_database(project, "statement_timeout", "30s"):
+        with open_index(project.config) as index, index._searcher.reading() as (reader, _):
+            assert reader.execute("SHOW statement_timeout").fetchone() == ("30s",)
+        with Database(project.settings["database"], project.state) as database:
+            for _ in range(2):
+                with database.connect() as builder:
+                    assert builder.execute("SHOW statement_timeout").fetchone() == ("0",)
 
 
 def test_groups_that_change_take_postings_and_words_along(project: Project) -> None:
