@@ -1,0 +1,102 @@
+"""Processes of ours: what they are told, and where they find modules."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from resources.child_process import ROOT, child_command, child_environment, module_path, program_environment
+
+SECRETS = {
+    "OPENAI_API_KEY": "sk-1",
+    "PGPASSWORD": "secret-2",
+    "PGHOST": "secret-3",
+    "AWS_SECRET_ACCESS_KEY": "secret-4",
+    "PINCITE_DATABASE": "secret-5",
+    "HTTPS_PROXY": "secret-6",
+    "ANYTHING_ELSE": "secret-7",
+    "LD_PRELOAD": "",
+    "PYTHONSTARTUP": "secret-8",
+}
+SHOWN = """
+import os, sys
+sys.stdout.buffer.write(open("/proc/self/environ", "rb").read())
+"""
+
+
+@pytest.fixture
+def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, in which every module of the standard library that is imported runs the document's code."""
+    for name in sorted(sys.stdlib_module_names | {"sitecustomize", "usercustomize"}):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'witness')!r}, 'a').write({name!r})\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*command: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(command, env=child_environment(**environment), capture_output=True, timeout=120)
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="no /proc")
+def test_a_child_is_told_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("LC_TIME", "C")
+    seen = subprocess.run(
+        [sys.executable, "-c", SHOWN], env=child_environment(MORE="given"), capture_output=True, timeout=60
+    ).stdout
+    told = dict(entry.split(b"=", 1) for entry in seen.rstrip(b"\0").split(b"\0"))
+    assert not {name.encode() for name in SECRETS} & set(told)
+    assert b"secret-" not in seen and b"sk-1" not in seen
+    assert told[b"MORE"] == b"given" and told[b"LC_TIME"] == b"C" and told[b"PYTHONSAFEPATH"] == b"1"
+
+
+@pytest.mark.parametrize("safe", [True, False])
+def test_a_child_runs_no_module_of_the_current_folder(
+    hostile: Path, monkeypatch: pytest.MonkeyPatch, safe: bool
+) -> None:
+    monkeypatch.setattr(sys, "path", ["", ".", "relative", str(hostile), *sys.path])
+    if safe:
+        done = run(*child_command("resources.child_process"))
+        assert done.returncode == 0, done.stderr
+    else:  # the folder is hostile indeed
+        subprocess.run([sys.executable, "-c", "import pickle"], capture_output=True, timeout=60)
+    assert (hostile / "witness").exists() is not safe
+
+
+def test_the_path_of_modules_is_absolute_and_without_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "site-packages"
+    other.mkdir()
+    link = tmp_path.parent / f"{tmp_path.name}-link"
+    link.symlink_to(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", ["", ".", "site-packages", str(tmp_path), str(link), str(other), ROOT])
+    assert module_path() == [str(other), ROOT]
+
+
+def test_the_folder_that_pincite_is_imported_from_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(sys, "path", ["", "/elsewhere"])
+    assert module_path() == [ROOT, "/elsewhere"]
+
+
+def test_a_removed_current_folder_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    monkeypatch.setattr(sys, "path", ["", "/elsewhere", ROOT])
+    assert module_path() == ["/elsewhere", ROOT]
+
+
+def test_programs_are_not_searched_in_the_current_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", os.pathsep.join(["", "/usr/bin", ".", "bin", "/bin", ""]))
+    monkeypatch.setenv("LD_LIBRARY_PATH", ":lib")
+    assert program_environment()["PATH"] == "/usr/bin:/bin"
+    assert "LD_LIBRARY_PATH" not in program_environment()
