@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
@@ -11,7 +12,8 @@ from pipelines.fingerprint import DIGEST_BYTES
 _PIECE = 1 << 20
 
 
-def _blake2b() -> hashlib.blake2b:
+def piecewise() -> hashlib.blake2b:
+    """A hash to update piece by piece."""
     return hashlib.blake2b(digest_size=DIGEST_BYTES)
 
 
@@ -22,7 +24,7 @@ def bytes_hash(data: bytes) -> str:
 
 def stream_hash(stream: IO[bytes]) -> str:
     """The same of what a stream has left, read piece by piece."""
-    whole = _blake2b()
+    whole = piecewise()
     while piece := stream.read(_PIECE):
         whole.update(piece)
     return whole.hexdigest()
@@ -33,9 +35,14 @@ def content_hash(*paths: Path) -> str:
     hashes = []
     for path in paths:
         with open(path, "rb") as stream:
-            hashes.append(hashlib.file_digest(stream, _blake2b).hexdigest())
+            hashes.append(hashlib.file_digest(stream, piecewise).hexdigest())
+    return combined_hash(hashes)
+
+
+def combined_hash(hashes: Sequence[str]) -> str:
+    """The hash of a document of these files: of one, its own."""
     if len(hashes) == 1:
         return hashes[0]
-    whole = _blake2b()
+    whole = piecewise()
     whole.update("".join(hashes).encode())
     return whole.hexdigest()

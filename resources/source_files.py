@@ -1,0 +1,162 @@
+"""Files of a source, opened so that no swap of a file, folder or link at any moment leads out of it.
+
+Every component of a name is opened in the folder before it and never through a link. A link to a file of the
+same source is read once, and what it names is then opened in that way. What is hashed, measured or copied is what one
+descriptor shows, and a plain file: a pipe put in its place does not block.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+from pipelines.errors import DocumentError
+from pipelines.records import RawDocument
+from resources.hashes import combined_hash, piecewise
+
+_PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_FOLDER = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
+_SWAPPED = (errno.ELOOP, errno.ENOTDIR, errno.EMLINK, errno.ENXIO)
+"""What opening says where a link, file or socket stands instead of what was there."""
+
+
+class SourceFolder:
+    """The folder of a source, held open. Names are relative, as `uri` of a document."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._root = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def __enter__(self) -> SourceFolder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._root)
+
+    @contextmanager
+    def folder(self, uri: str) -> Iterator[int]:
+        """The descriptor of a folder; "" is the root. Raises OSError, also where a component is a link."""
+        at = os.dup(self._root)
+        try:
+            for part in PurePosixPath(uri).parts:
+                if part == "..":
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+                below = os.open(part, _FOLDER, dir_fd=at)
+                os.close(at)
+                at = below
+            yield at
+        finally:
+            os.close(at)
+
+    def state(self, uri: str) -> os.stat_result:
+        """Of a file, folder or link itself. Raises OSError."""
+        name = PurePosixPath(uri)
+        with self.folder(str(name.parent)) as at:
+            return os.stat(name.name, dir_fd=at, follow_symlinks=False)
+
+    def resolved(self, uri: str) -> str:
+        """The name itself, or where it is a link the file of this source that it leads to.
+
+        Raises OSError, with ELOOP where the link leads out, to itself or through a folder that is a link no more."""
+        if not stat.S_ISLNK(self.state(uri).st_mode):
+            return uri
+        target, root = (os.path.realpath(path) for path in (self.root / uri, self.root))
+        if not Path(target).is_relative_to(root) or stat.S_ISLNK(self.state(os.path.relpath(target, root)).st_mode):
+            raise OSError(errno.ELOOP, "a link out of the source")
+        return os.path.relpath(target, root)
+
+    @contextmanager
+    def opened(self, uri: str) -> Iterator[BinaryIO]:
+        """A plain file. Raises OSError where it cannot be opened, DocumentError `changed` where no plain file stands
+        there: the listing takes no others."""
+        name = PurePosixPath(uri)
+        try:
+            with self.folder(str(name.parent)) as at:
+                descriptor = os.open(name.name, _PLAIN, dir_fd=at)
+        except OSError as error:
+            if error.errno in _SWAPPED:
+                raise _changed(uri) from None
+            raise
+        with os.fdopen(descriptor, "rb") as stream:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise _changed(uri)
+            yield stream
+
+
+def private_copy(root: Path, raw: RawDocument, into: Path, max_megabytes: int | None = None) -> Path:
+    """Copies a document, with its map where it has one, into a folder that nobody else may enter. Returns the path of
+    the copy, which has the name of the document.
+
+    Raises DocumentError: `changed` where it is not what `raw.content_hash` is of (empty: anything), `limit_exceeded`,
+    `unreadable`."""
+    from resources.parsers.registry import files_of, require_size
+
+    os.makedirs(into, mode=0o700, exist_ok=True)
+    hashes, total = [], 0
+    with read_as(raw.uri), SourceFolder(root) as folder:
+        for file in files_of(Path(raw.uri), raw.media_type):
+            with folder.opened(folder.resolved(str(file))) as stream, _written(raw.uri, into / file.name) as copy:
+                require_size(raw.uri, total + os.fstat(stream.fileno()).st_size, max_megabytes)
+                whole = piecewise()
+                while piece := stream.read(1 << 20):
+                    total += len(piece)
+                    require_size(raw.uri, total, max_megabytes)
+                    whole.update(piece)
+                    copy(piece)
+                hashes.append(whole.hexdigest())
+    if raw.content_hash and combined_hash(hashes) != raw.content_hash:
+        raise _changed(raw.uri)
+    return into / PurePosixPath(raw.uri).name
+
+
+@contextmanager
+def read_as(uri: str) -> Iterator[None]:
+    """Raises an OSError of reading a document as DocumentError `unreadable`, or `changed` where something else was put
+    in its place."""
+    try:
+        yield
+    except PermissionError:
+        raise DocumentError(f"{uri}: no permission to read the file; grant it and index again", "unreadable") from None
+    except FileNotFoundError:
+        raise DocumentError(f"{uri}: the file went away before it was read", "unreadable") from None
+    except OSError as error:
+        if error.errno in _SWAPPED:
+            raise _changed(uri) from None
+        raise DocumentError(f"{uri}: the file cannot be read ({error.strerror})", "unreadable") from None
+
+
+def _changed(uri: str) -> DocumentError:
+    return DocumentError(f"{uri}: the file changed while it was read; the next run reads it again", "changed")
+
+
+@contextmanager
+def _written(uri: str, path: Path) -> Iterator[Callable[[bytes], object]]:
+    """What writes a new file that only its owner may read."""
+    with _to_disk(uri, path):
+        stream = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb")
+
+    def write(piece: bytes) -> None:
+        with _to_disk(uri, path):
+            stream.write(piece)
+
+    try:
+        yield write
+        with _to_disk(uri, path):
+            stream.flush()
+    finally:
+        with suppress(OSError):
+            stream.close()
+
+
+@contextmanager
+def _to_disk(uri: str, path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        message = f"{uri}: no copy of it can be made in {path.parent} ({error.strerror}); free space there"
+        raise DocumentError(message, "unreadable") from None
