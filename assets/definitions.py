@@ -58,7 +58,8 @@ def build_defs(overrides: Mapping[str, Any] | None = None, buckets: int | None =
         schedules=[nightly(partitions, settings.schedule.cron, settings.schedule.timezone)],
         sensors=[changed_sources(partitions)],
         executor=dg.in_process_executor,
-        resources={"workspace": WorkspaceResource(), **(overrides or {})},
+        # Nothing passes between assets, but Dagster's own manager would let a run name a folder to pickle into.
+        resources={"workspace": WorkspaceResource(), "io_manager": dg.mem_io_manager, **(overrides or {})},
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import dagster as dg
 
 from assets.retries import patient
+from pipelines.errors import SettingsError
 from pipelines.stages import STAGES
 
 warnings.filterwarnings("ignore", category=dg.BetaWarning)
@@ -32,6 +33,15 @@ def bucket_partitions(count: int) -> dg.StaticPartitionsDefinition:
 
 
 def buckets_of(context: dg.AssetExecutionContext) -> list[int]:
+    """The buckets of a step. Raises SettingsError where the settings have other buckets than when Dagster read them."""
+    assert context.assets_def.partitions_def is not None
+    loaded = len(context.assets_def.partitions_def.get_partition_keys())
+    now = context.resources.workspace.settings.buckets
+    if loaded != now:
+        raise SettingsError(
+            f"the settings have {now} buckets, but Dagster knows {loaded}: reload the code location `pincite`, under "
+            "Deployment, and launch the run again"
+        )
     return [int(key) for key in context.partition_keys]
 
 

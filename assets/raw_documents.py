@@ -8,7 +8,7 @@ from resources.workspace import Workspace
 
 
 class ListingConfig(dg.Config):
-    """Which sources to list (all known ones when empty), and whether mass deletions are meant."""
+    """Which known sources to list, by name (all when empty), and whether mass deletions are meant."""
 
     sources: list[str] = []  # noqa: RUF012
     allow_deletions: bool = False

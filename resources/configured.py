@@ -14,14 +14,12 @@ LONGEST_WAIT = 6 * 3600.0
 
 
 class WorkspaceResource(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """One state, opened for a run. Empty values mean PINCITE_CONFIG and PINCITE_STATE, else the defaults."""
-
-    config: str = ""
-    state: str = ""
+    """The state that PINCITE_CONFIG and PINCITE_STATE name where the run is executed, opened for a run. It has no
+    configuration: whoever launches a run chooses neither settings nor state."""
 
     @contextmanager
     def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[Workspace]:
-        workspace = Workspace(locate(self.config or None, self.state or None), run_id=context.run_id or "")
+        workspace = Workspace(locate(), run_id=context.run_id or "")
         try:
             with workspace.database.exclusive("index", wait_seconds=LONGEST_WAIT):
                 if context.instance:

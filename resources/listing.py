@@ -81,8 +81,13 @@ class SourceBook:
 
         Where the last source was removed from an index the listing is empty; where there never was
         one, UsageError. Raises SourceError where one cannot be listed."""
+        known = self.known()
+        if set(names) - {source.name for source in known}:
+            # What a launched run names may be the value of a variable: it is not repeated.
+            told = ", ".join(source.name for source in known) or "none"
+            raise UsageError(f"the run names a source that this state does not know; known: {told}")
         wanted = () if everything else tuple(names) or tuple(self._selected)
-        sources = [source for source in self.known() if not wanted or source.name in wanted]
+        sources = [source for source in known if not wanted or source.name in wanted]
         if not sources and (wanted or self._catalog.live() is None):
             raise UsageError(
                 "no source to index; give a folder with --source [NAME=]PATH, or list sources in the settings"
