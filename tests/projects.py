@@ -212,20 +212,35 @@ def kept_workers() -> Iterator[None]:
     close_worker()
 
 
-CONTENT = {
-    "documents": "doc_id, uri, title, language, groups, metadata, summary, content_hash, stale, row_hash",
-    "chunks": "chunk_id, doc_id, ordinal, header_chain, text, overlap, context, spans, tokens, embedding",
-    "sentences": "sentence_id, doc_id, ordinal, chunk_id, text, start, previous_id, next_id, embedding",
-    "sentence_links": "source_id, target_id, similarity",
-    "terms": "term, documents",
-    "postings": "term, bucket, cardinality(chunks), (SELECT array_agg(w ORDER BY w) FROM unnest(weights) w)",
-}
+TABLES = ("documents", "chunks", "sentences", "sentence_links", "terms", "postings")
+"""Of a generation."""
+_BY_CHUNK = """(SELECT array_agg(c.chunk_id || ' ' || p.weight ORDER BY c.chunk_id) FROM unnest(chunks, weights) AS p (n, weight)
+    LEFT JOIN {schema}.chunks c ON c.number = p.n)"""
+_IN_PLACE = {("chunks", "number"): None, ("postings", "chunks"): _BY_CHUNK, ("postings", "weights"): None}
+"""What depends on the order in which rows were written, and what is compared instead."""
+
+
+def columns(connection: psycopg.Connection[Any], schema: str) -> dict[str, list[tuple[str, str]]]:
+    """Table to its columns and their types, as the database has them."""
+    statement = """SELECT column_name, udt_name FROM information_schema.columns
+        WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position"""
+    return {table: connection.execute(statement, (schema, table)).fetchall() for table in TABLES}
+
+
+def rows_of(connection: psycopg.Connection[Any], schema: str) -> dict[str, list[tuple[Any, ...]]]:
+    """All rows of a generation with all their columns, so that one that is added is compared too: texts, boxes,
+    pages, headings, overlap, context, neighbours, links, groups, metadata, vectors."""
+    found = {}
+    for table, there in columns(connection, schema).items():
+        parts = [_IN_PLACE.get((table, name), f'"{name}"') for name, _ in there]
+        listed = ", ".join(part.format(schema=schema) for part in parts if part)
+        rows = connection.execute(f"SELECT {listed} FROM {schema}.{table}").fetchall()  # type: ignore[arg-type]
+        found[table] = sorted(rows, key=repr)
+    return found
 
 
 def content(project: Project) -> dict[str, list[tuple[Any, ...]]]:
-    """All rows of the live generation, without what depends on the order in which they were written."""
+    """All that the live generation serves, without what depends on the order in which it was written."""
     ((live,),) = project.rows("SELECT generation FROM pincite.live")
-    return {
-        table: sorted(project.rows(f"SELECT {columns} FROM g{live:04d}.{table}"), key=repr)
-        for table, columns in CONTENT.items()
-    }
+    with psycopg.connect(project.settings["database"]) as connection:
+        return rows_of(connection, f"g{live:04d}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections import Counter
@@ -11,13 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psycopg
+
 from pincite.index import Index, open_index
 from pipelines.fingerprint import text_hash
 from resources.parquet_tables import ParquetTables
 from resources.settings_file import locate
 from tests.embedding_server import EmbeddingServer
 from tests.faults.held_run import PATIENCE
-from tests.projects import CONTENT, DOCUMENTS, Project, make_project, project_copy
+from tests.projects import DOCUMENTS, TABLES, Project, make_project, project_copy, rows_of
 
 LIBRARY = {
     **DOCUMENTS,
@@ -69,19 +72,14 @@ def schemas(project: Project) -> list[str]:
 
 def contents(project: Project) -> dict[str, Rows]:
     """All rows of all generations, and under `live` the number of the one that is served."""
-    found = {
-        schema: {
-            table: sorted(project.rows(f"SELECT {columns} FROM {schema}.{table}"), key=repr)
-            for table, columns in CONTENT.items()
-        }
-        for schema in schemas(project)
-    }
+    with psycopg.connect(project.settings["database"]) as connection:
+        found = {schema: rows_of(connection, schema) for schema in schemas(project)}
     return {**found, "live": {"generation": project.rows("SELECT generation FROM pincite.live")}}
 
 
 def row_versions(project: Project) -> Rows:
     """Where every row lies and which transaction wrote it: the same only if none was written since."""
-    tables = [f"{schema}.{table}" for schema in schemas(project) for table in CONTENT]
+    tables = [f"{schema}.{table}" for schema in schemas(project) for table in TABLES]
     tables += ["pincite.manifest", "pincite.generations", "pincite.live", "pincite.failures"]
     return {table: project.rows(f"SELECT ctid::text, xmin::text FROM {table} ORDER BY ctid") for table in tables}
 
@@ -158,7 +156,8 @@ def changed(base: Project, server_url: str, folder: Path, change: Change) -> Ite
 # ---------------------------------------------------------------- a reader
 
 Answer = dict[tuple[str, str], frozenset[tuple[str, str]]]
-"""(route, uri) to (chunk id, text) of the document's passages."""
+"""(route, uri) to (chunk id, all that is told of it) of the document's passages."""
+OF_THE_QUESTION = {"rank", "score", "scores", "ranks"}
 
 
 class Reader:
@@ -214,10 +213,13 @@ class Reader:
 
 
 def answer(opened: Index) -> Answer:
+    """With text, pages, boxes, headings, overlap, context and metadata of each passage."""
     found: dict[tuple[str, str], set[tuple[str, str]]] = {}
     for route, question in QUESTIONS.items():
         for hit in opened.query(question, k=100, strategy=route)["hits"]:
-            found.setdefault((route, hit["uri"]), set()).add((hit["chunk_id"], hit["text"]))
+            told = {key: value for key, value in hit.items() if key not in OF_THE_QUESTION}
+            passage = (hit["chunk_id"], json.dumps(told, sort_keys=True, default=str))
+            found.setdefault((route, hit["uri"]), set()).add(passage)
     return {key: frozenset(passages) for key, passages in found.items()}
 
 

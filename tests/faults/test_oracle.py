@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from tests.faults.running import (
@@ -19,7 +20,7 @@ from tests.faults.running import (
     unchanged,
     until,
 )
-from tests.projects import Project
+from tests.projects import Project, columns, rows_of
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 
@@ -195,9 +196,70 @@ def test_a_reader_that_saw_another_version(project: Project) -> None:
         reader.assert_saw_only(reader.first)
 
 
+@pytest.mark.case("f")
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("header_chain", "'{Another}'"),
+        ("boxes", """'[{"page": 9, "x0": 1, "y0": 2, "x1": 3, "y1": 4}]'"""),
+        ("page_start", "9"),
+        ("overlap", "'More.'"),
+    ],
+    ids=["headings", "boxes", "pages", "overlap"],
+)
+def test_a_reader_that_saw_another_place(project: Project, column: str, value: str) -> None:
+    """The text of every passage is as it was."""
+    with Reader(project) as reader:
+        project.rows(f"UPDATE g0001.chunks SET {column} = {value} WHERE {OF_CARDS} AND ordinal = 0")
+        reader.ask()
+    with pytest.raises(AssertionError, match=r"cards\.md"):
+        reader.assert_saw_only(reader.first)
+
+
 def test_a_reader_that_nobody_heard_meanwhile(project: Project) -> None:
     with Reader(project) as reader:
         pass
     reader.polled.clear()
     with pytest.raises(AssertionError, match="nobody has asked"):
         reader.assert_saw_only(reader.first)
+
+
+# ---------------------------------------------------------------- the comparison with a clean run
+
+OTHER = {
+    "text": "coalesce({}, '') || 'x'",
+    "_text": "array_append({}, 'x')",
+    "int2": "{} + 1",
+    "int4": "coalesce({}, 0) + 100000",
+    "float4": "{} / 2",
+    "bool": "NOT {}",
+    "date": "coalesce({}, '2000-01-01') + 1",
+    "jsonb": "jsonb_build_array({})",
+    "vector": "{} * {}",
+    "int4range": "int4range(coalesce(upper({}), 0), coalesce(upper({}), 0) + 1)",
+    "_int4range": "array_append({}, int4range(1, 2))",
+    "_int4": "array_append({}[2:], 999999)",
+    "_float4": "array_append({}[2:], 0.125)",
+}
+"""Type of a column to another value of it."""
+
+
+def test_a_difference_in_any_column_is_seen(full: tuple[Project, Clean]) -> None:
+    """One row, one column at a time: boxes, pages, header chains, overlap, context, neighbours, links, groups,
+    metadata and all others."""
+    project, clean = full
+    wanted, unseen = clean.contents["g0001"], []
+    with psycopg.connect(project.settings["database"]) as connection:
+        connection.execute("SET session_replication_role = replica")  # foreign keys do not keep it from being broken
+        there = columns(connection, "g0001")
+        connection.commit()
+        assert rows_of(connection, "g0001") == wanted
+        for table, name, kind in [(table, *column) for table, found in there.items() for column in found]:
+            other = OTHER[kind].replace("{}", f'"{name}"')
+            first = f"ctid = (SELECT min(ctid) FROM g0001.{table})"
+            connection.execute(f'UPDATE g0001.{table} SET "{name}" = {other} WHERE {first}')  # type: ignore[arg-type]
+            if rows_of(connection, "g0001") == wanted:
+                unseen.append(f"{table}.{name}")
+            connection.rollback()
+        assert rows_of(connection, "g0001") == wanted
+    assert unseen == [] and len(there["chunks"]) > 20
