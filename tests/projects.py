@@ -214,8 +214,8 @@ def kept_workers() -> Iterator[None]:
 
 TABLES = ("documents", "chunks", "sentences", "sentence_links", "terms", "postings")
 """Of a generation."""
-_BY_CHUNK = """(SELECT array_agg(c.chunk_id || ' ' || p.weight ORDER BY c.chunk_id) FROM unnest(chunks, weights) AS p (n, weight)
-    LEFT JOIN {schema}.chunks c ON c.number = p.n)"""
+_BY_CHUNK = """(SELECT array_agg(c.chunk_id || ' ' || p.weight ORDER BY c.chunk_id)
+    FROM unnest(chunks, weights) AS p (n, weight) LEFT JOIN {schema}.chunks c ON c.number = p.n)"""
 _IN_PLACE = {("chunks", "number"): None, ("postings", "chunks"): _BY_CHUNK, ("postings", "weights"): None}
 """What depends on the order in which rows were written, and what is compared instead."""
 
