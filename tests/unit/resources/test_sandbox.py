@@ -1,0 +1,225 @@
+"""What a process that reads documents cannot do any more: each thing is really tried, in a process that is confined."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resources.child_process import child_environment
+from resources.sandbox import LAYERS, holds, shown
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the layers are Linux's")
+
+TRIED = r"""
+import ctypes, json, os, pathlib, shutil, signal, socket, subprocess, sys, threading
+
+given = json.loads(sys.argv[1])
+folder = pathlib.Path(given["folder"])
+parent = os.getppid()
+libc = ctypes.CDLL(None, use_errno=True)
+
+def call(number, *arguments):
+    if libc.syscall(number, *arguments) < 0:
+        raise OSError(ctypes.get_errno(), "")
+
+def dial(kind, address):
+    with socket.socket(*kind) as made:
+        made.settimeout(5)
+        made.connect(address) if kind[1] == socket.SOCK_STREAM else made.sendto(b"x", address)
+
+def threaded(work):
+    failed = []
+    def run():
+        try:
+            work()
+        except BaseException as error:
+            failed.append(error)
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]
+
+x86 = os.uname().machine == "x86_64"
+things = {
+    "read the given file": lambda: (folder / "given.txt").read_text(),
+    "read the code": lambda: __import__("pipelines.records"),
+    "write where it may": lambda: (folder / "writes" / "new.txt").write_text("x"),
+    "remove where it may": lambda: (folder / "writes" / "new.txt").unlink(),
+    "write to nothing": lambda: pathlib.Path("/dev/null").write_text("x"),
+    "read its own memory figures": lambda: pathlib.Path("/proc/self/statm").read_text(),
+    "start a thread": lambda: threaded(lambda: None),
+    "end itself": lambda: os.kill(os.getpid(), 0),
+    "read /etc/shadow": lambda: pathlib.Path("/etc/shadow").read_bytes(),
+    "read /etc/passwd": lambda: pathlib.Path("/etc/passwd").read_bytes(),
+    "read a sibling": lambda: (folder / "sibling.txt").read_text(),
+    "read a sibling in a thread": lambda: threaded((folder / "sibling.txt").read_text),
+    "read a sibling through /proc": lambda: pathlib.Path(f"/proc/self/root{folder}/sibling.txt").read_text(),
+    "read a sibling through a link": lambda: (folder / "writes" / "link").read_text(),
+    "link a sibling": lambda: os.link(folder / "sibling.txt", folder / "writes" / "hard"),
+    "list the folder": lambda: os.listdir(folder),
+    "write the given file": lambda: (folder / "given.txt").write_text("x"),
+    "truncate the given file": lambda: os.truncate(folder / "given.txt", 0),
+    "write elsewhere": lambda: (folder / "elsewhere.txt").write_text("x"),
+    "write to the code": lambda: (pathlib.Path(json.__file__).parent / "new.py").write_text("x"),
+    "remove the given file": lambda: (folder / "given.txt").unlink(),
+    "move the given file": lambda: (folder / "given.txt").rename(folder / "writes" / "given.txt"),
+    "make a device": lambda: os.mknod(folder / "writes" / "memory", 0o20600, os.makedev(1, 1)),
+    "read the parent's environment": lambda: pathlib.Path(f"/proc/{parent}/environ").read_bytes(),
+    "read the parent's command": lambda: pathlib.Path(f"/proc/{parent}/cmdline").read_bytes(),
+    "read through the parent's root": lambda: pathlib.Path(f"/proc/{parent}/root/etc/shadow").read_bytes(),
+    "read the parent's descriptors": lambda: os.listdir(f"/proc/{parent}/fd"),
+    "read the parent's memory": lambda: open(f"/proc/{parent}/mem", "rb"),
+    "list processes": lambda: os.listdir("/proc"),
+    "trace the parent": lambda: call(101 if x86 else 117, 16, parent, 0, 0),
+    "copy the parent's memory": lambda: call(310 if x86 else 270, parent, 0, 0, 0, 0, 0),
+    "signal the parent": lambda: os.kill(parent, 0),
+    "signal the first process": lambda: os.kill(1, 0),
+    "dial TCP": lambda: dial((socket.AF_INET, socket.SOCK_STREAM), ("127.0.0.1", given["tcp"])),
+    "dial UDP": lambda: dial((socket.AF_INET, socket.SOCK_DGRAM), ("127.0.0.1", given["udp"])),
+    "dial TCP over IPv6": lambda: dial((socket.AF_INET6, socket.SOCK_STREAM), ("::1", given["tcp"])),
+    "dial a socket file": lambda: dial((socket.AF_UNIX, socket.SOCK_STREAM), given["unix"]),
+    "dial an abstract socket": lambda: dial((socket.AF_UNIX, socket.SOCK_STREAM), "\0" + given["abstract"]),
+    "listen": lambda: socket.create_server(("127.0.0.1", 0)),
+    "ask for a name": lambda: socket.getaddrinfo("localhost.invalid", 80),
+    "talk to the kernel's router": lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0),
+    "open a ring": lambda: call(425, 1, ctypes.create_string_buffer(120)),
+    "mount": lambda: call(165 if x86 else 40, b"none", str(folder / "writes").encode(), b"tmpfs", 0, 0),
+    "make a namespace": lambda: call(272 if x86 else 97, 0x10000000),
+    "load BPF": lambda: call(321 if x86 else 280, 0, ctypes.create_string_buffer(120), 72),
+    "read the kernel's keys": lambda: call(250 if x86 else 219, 0, -3, 0),
+    "run a shell": lambda: subprocess.run(["/bin/sh", "-c", "true"], check=True),
+    "run Python": lambda: subprocess.run([sys.executable, "-c", ""], check=True),
+    "become a shell": lambda: os.execv("/bin/sh", ["sh", "-c", "true"]),
+    "fork": lambda: os.fork() or os._exit(0),
+    "run the named program": lambda: subprocess.run([given["program"]], check=True),
+    "raise a limit": lambda: __import__("resource").setrlimit(7, (2048, 2048)),
+    "open many files": lambda: [open("/dev/null") for _ in range(2000)],
+}
+
+if not given["confined"]:
+    for name in ("trace the parent", "mount", "make a namespace", "become a shell"):  # they would really do it
+        del things[name]
+from resources.sandbox import confine
+
+programs = [pathlib.Path(given["program"])] if given["programs"] else []
+held = confine([folder / "given.txt"], [folder / "writes"], programs=programs) if given["confined"] else {}
+said = {}
+for name, thing in things.items():
+    try:
+        thing()
+        said[name] = ""
+    except BaseException as error:
+        said[name] = f"{type(error).__name__}: {error}"
+os.write(given["out"], json.dumps({"held": held, "said": said}).encode())
+os._exit(0)
+"""
+
+ALLOWED = {
+    *("read the given file", "read the code", "write where it may", "remove where it may", "write to nothing"),
+    *("read its own memory figures", "start a thread", "end itself"),
+}
+WITH_PROGRAMS = {"fork", "run the named program"}
+
+
+def tried(folder: Path, confined: bool = True, programs: bool = False) -> dict[str, Any]:
+    for name in ("given", "sibling"):
+        (folder / f"{name}.txt").write_text(name)
+    (folder / "writes").mkdir()
+    (folder / "writes" / "link").symlink_to(folder / "sibling.txt")
+    name = f"pincite-test-{os.getpid()}-{folder.name}"
+    with (
+        socket.create_server(("127.0.0.1", 0)) as tcp,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp,
+        socket.socket(socket.AF_UNIX) as unix,
+        socket.socket(socket.AF_UNIX) as abstract,
+    ):
+        udp.bind(("127.0.0.1", 0))
+        here = os.open(folder, os.O_RDONLY)  # a socket's path has at most 107 bytes
+        try:
+            unix.bind(f"/proc/self/fd/{here}/socket")
+        finally:
+            os.close(here)
+        abstract.bind(f"\0{name}")
+        unix.listen()
+        abstract.listen()
+        reads, writes = os.pipe()
+        given = {
+            "folder": str(folder), "tcp": tcp.getsockname()[1], "udp": udp.getsockname()[1], "abstract": name,
+            "unix": str(folder / "socket"), "program": shutil.which("true"), "programs": programs,
+            "confined": confined, "out": writes,
+        }  # fmt: skip
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-c", TRIED, json.dumps(given)],
+            env=child_environment(), pass_fds=[writes], stderr=subprocess.PIPE,
+        )  # fmt: skip
+        os.close(writes)
+        with open(reads, "rb") as answer:
+            said = answer.read()
+        _, errors = process.communicate(timeout=60)
+        assert said, errors.decode()
+        found: dict[str, Any] = json.loads(said)
+        return found
+
+
+@pytest.fixture(scope="module")
+def held() -> dict[str, bool]:
+    return holds()
+
+
+def need(held: dict[str, bool], *layers: str) -> None:
+    for layer in layers:
+        if not held[layer]:
+            pytest.skip(f"this kernel does not ensure: {LAYERS[layer]}")
+
+
+def test_a_confined_process_does_its_work_and_nothing_else(tmp_path: Path, held: dict[str, bool]) -> None:
+    need(held, *LAYERS)
+    found = tried(tmp_path)
+    done = {name for name, error in found["said"].items() if not error}
+    assert found["held"] == held
+    assert done == ALLOWED, {name: found["said"][name] for name in done ^ ALLOWED}
+    assert (tmp_path / "given.txt").read_text() == "given"
+
+
+def test_of_programs_those_that_are_named_are_run(tmp_path: Path, held: dict[str, bool]) -> None:
+    need(held, *LAYERS)
+    found = tried(tmp_path, programs=True)
+    done = {name for name, error in found["said"].items() if not error}
+    assert done == ALLOWED | WITH_PROGRAMS, {name: found["said"][name] for name in done ^ (ALLOWED | WITH_PROGRAMS)}
+
+
+def test_what_is_refused_can_be_done_outside(tmp_path: Path) -> None:
+    """So that what the other tests try would succeed but for the layers. Some things need root, or IPv6."""
+    found = tried(tmp_path, confined=False)
+    done = {name for name, error in found["said"].items() if not error}
+    assert done >= ALLOWED | WITH_PROGRAMS | {
+        *("read a sibling", "read a sibling in a thread", "read a sibling through /proc", "link a sibling"),
+        *("read a sibling through a link", "list the folder", "write the given file", "truncate the given file"),
+        *("write elsewhere", "remove the given file", "read /etc/passwd", "list processes"),
+        *("read the parent's environment", "read the parent's descriptors", "signal the parent"),
+        *("dial TCP", "dial UDP", "dial a socket file", "dial an abstract socket", "listen"),
+        *("run a shell", "run Python"),
+    }
+
+
+def test_what_holds_is_told_without_changing_this_process(tmp_path: Path) -> None:
+    assert set(holds()) == set(LAYERS)
+    (tmp_path / "written").write_text("x")
+    subprocess.run([sys.executable, "-c", ""], check=True)
+    socket.socket().close()
+
+
+def test_what_does_not_hold_is_said() -> None:
+    everything = dict.fromkeys(LAYERS, True)
+    assert "without network" in shown(everything)
+    assert LAYERS["files"] in shown({**everything, "files": False})
+    assert all(words in shown({}) for words in LAYERS.values())
