@@ -3,6 +3,7 @@
 A test names the fault that it injects by `@pytest.mark.case(number)`, and says `served=True` where it also compares
 what is served afterwards with what should be. It is one injection, unless it tells of more by
 `record_property("injected", count)`. A letter in place of a number names the part of the oracle that the test breaks.
+`@pytest.mark.defends("4a", "4b")` names what of tests/defences.py it shows.
 
 All that is known of a test travels in its report's `user_properties`, so that it is the same under pytest-xdist.
 """
@@ -15,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.defences import DEFENCES
 
 CASES: Mapping[int, tuple[str, str]] = {
     1: (
@@ -159,6 +162,10 @@ class Told:
 
 def marks(item: pytest.Item) -> Iterable[tuple[int | str, bool]]:
     """Raises UsageError for a mark that names no case."""
+    for mark in item.iter_markers("defends"):
+        if not mark.args or not set(mark.args) <= set(DEFENCES):
+            raise pytest.UsageError(f"{item.nodeid}: defends{mark.args} is not in tests/defences.py")
+        yield from ((key, True) for key in mark.args)
     for mark in item.iter_markers("case"):
         number = mark.args[0] if len(mark.args) == 1 else None
         if number not in CASES and number not in ORACLE:
@@ -187,6 +194,12 @@ def page(tests: Mapping[str, Told]) -> str:
             ("part", "what must hold", "broken", "outcome"),
             [(letter, text, *_row(letter, tests)[:2]) for letter, text in ORACLE.items()],
         ),
+        "## What is defended\n\nAgainst ordinary documents, strangers on the machine or the network, and slips of the "
+        "operator. A defence without a passing test is none: it is marked so.\n",
+        _table(
+            ("#", "what is tried", "what must hold", "tests", "outcome", "shown by"),
+            [(key, *texts, *_row(key, tests)[:2], _shown(key, tests)) for key, texts in DEFENCES.items()],
+        ),
         _soak(tests),
         _fuzz(tests),
         _failures(tests),
@@ -214,10 +227,16 @@ def _row(number: int | str, tests: Mapping[str, Told]) -> tuple[str, str, str]:
     if failed:
         return f"{count:,}", "**failed**: " + ", ".join(f"`{name}`" for name in failed), "unknown"
     if not count:
-        return "0", "**not injected**", "unknown"
+        return "0", "**not shown**" if number in DEFENCES else "**not injected**", "unknown"
     held = "held" if not skipped else f"held; {skipped} not possible on this machine"
     compared = any(told.cases[number] for told in own.values() if told.outcome == "passed")
     return f"{count:,}", held, "nothing" if compared else "not compared"
+
+
+def _shown(key: str, tests: Mapping[str, Told]) -> str:
+    """The functions whose tests of this defence were run, each once."""
+    functions = {name.partition("[")[0] for name, told in tests.items() if key in told.cases and told.injected}
+    return ", ".join(f"`{name.removeprefix('tests/')}`" for name in sorted(functions))
 
 
 def _soak(tests: Mapping[str, Told]) -> str:
@@ -289,6 +308,8 @@ class Ledger:
             return
         self._file.write_text(page(self._tests), encoding="utf-8")
         self._said.append(f"{self._file} written")
+        if left := [key for key in DEFENCES if not any(key in told.cases for told in self._tests.values())]:
+            self._said.append(f"no test shows what is defended by {', '.join(left)} (tests/defences.py)")
         if left := missing(self._tests):
             self._said.append(f"ERROR: no test injected case {', '.join(left)} (--reliability)")
             session.exitstatus = pytest.ExitCode.TESTS_FAILED

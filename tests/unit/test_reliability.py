@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.defences import DEFENCES
 from tests.reliability import CASES, ORACLE, Told, missing, page
 
 pytest_plugins = "pytester"
@@ -41,7 +42,10 @@ def told(*cases: int | str, outcome: str = "passed", served: bool = False, **val
     return made
 
 
-EVERY = {f"test_every[{number}]": told(number, served=number == 2, injected=3) for number in (*CASES, *ORACLE)}
+EVERY = {
+    f"tests/test_it.py::test_every[{number}]": told(number, served=number == 2, injected=3)
+    for number in (*CASES, *ORACLE, *DEFENCES)
+}
 
 
 def rows(text: str) -> dict[str, list[str]]:
@@ -57,7 +61,7 @@ def test_injections_are_counted_and_nothing_is_lost_where_all_held_and_one_compa
     assert table["2"][2:] == ["4", "held", "nothing"]
     assert table["5"][2:] == ["3", "held; 1 not possible on this machine", "not compared"]
     assert table["a"] == [ORACLE["a"], "3", "held"]
-    assert len(table) == len(CASES) + len(ORACLE) + 3
+    assert len(table) == len(CASES) + len(ORACLE) + len(DEFENCES) + 3
     assert missing(tests) == []
 
 
@@ -73,6 +77,17 @@ def test_a_case_that_no_test_injects_is_missing() -> None:
     tests["test_not_here"] = told(5, outcome="skipped")
     assert missing(tests) == ["5", "f"]
     assert rows(page(tests))["5"][2:] == ["0", "**not injected**", "unknown"]
+
+
+def test_a_defence_is_told_with_the_tests_that_show_it_and_is_none_without() -> None:
+    tests = {name: value for name, value in EVERY.items() if "4b" not in value.cases}
+    tests |= {"tests/a.py::test_blank[0]": told("4a"), "tests/a.py::test_blank[1]": told("4a", "4c")}
+    tests["tests/a.py::test_unknown"] = told("4d", outcome="failed")
+    tests["tests/a.py::test_elsewhere"] = told("4b", outcome="skipped")
+    table = rows(page(tests))
+    assert table["4a"] == [*DEFENCES["4a"], "5", "held", "`a.py::test_blank`, `test_it.py::test_every`"]
+    assert table["4b"][2:4] == ["0", "**not shown**"] and "test_elsewhere" not in str(table["4b"])
+    assert table["4d"][3] == "**failed**: `tests/a.py::test_unknown`"
 
 
 def test_lives_and_damaged_files_are_told_and_what_failed_of_no_case() -> None:
@@ -119,6 +134,15 @@ def test_a_session_writes_the_page_and_fails_where_a_case_is_missing(session) ->
 def test_a_number_that_is_no_case_is_refused(session) -> None:  # type: ignore[no-untyped-def]
     _, code, text = session(SOURCE.replace("case(3)", "case(30)"))
     assert (code, text) == (4, "")
+
+
+@pytest.mark.faults
+def test_what_is_not_in_the_list_cannot_be_defended(session) -> None:  # type: ignore[no-untyped-def]
+    held = SOURCE.replace("case(3)", "defends('4a')").replace("assert 0", "pass")
+    assert rows(session(held)[2])["4a"][2:] == ["4", "held", "`test_them.py::test_three`, `test_them.py::test_two`"]
+    for wrong in ("'4z'", "'blank groups'", ""):
+        _, code, text = session(SOURCE.replace("case(3)", f"defends({wrong})"))
+        assert (code, text) == (4, "")
 
 
 @pytest.mark.faults
