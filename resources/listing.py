@@ -104,17 +104,27 @@ class SourceBook:
         )
 
     def guard(self, listed: Listed, before: Sequence[RawDocument], allow_deletions: bool) -> None:
-        """Refuses a listing that would delete most of a source: it may be unmounted, not emptied.
+        """Refuses a listing that would delete most of a source: it may be unmounted, not emptied. A document whose
+        content is listed at a place where none was before is not gone, but moved.
 
         Raises SourceError with code deletion_guard."""
         if allow_deletions:
             return
-        now = {document.doc_id for document in listed.documents} | {item.doc_id for item in listed.failures}
-        known = Counter(document.source for document in before if document.source in listed.sources)
-        gone = Counter(item.source for item in before if item.source in listed.sources and item.doc_id not in now)
+        there = {item.doc_id for item in (*listed.documents, *listed.failures)}
+        sources = {item.source for item in (*listed.documents, *listed.failures)}
+        old = {item.doc_id for item in before}
+        moved = Counter(item.content_hash for item in listed.documents if item.doc_id not in old)
+        known = Counter(item.source for item in before if item.source in listed.sources)
+        gone = Counter[str]()
+        for item in before:
+            if item.source not in listed.sources or item.doc_id in there:
+                continue
+            if moved[item.content_hash]:
+                moved[item.content_hash] -= 1
+            else:
+                gone[item.source] += 1
         for source, count in gone.items():
-            emptied = count == known[source]
-            if emptied or (count > GUARD_DOCUMENTS and count > GUARD_SHARE * known[source]):
+            if source not in sources or (count > GUARD_DOCUMENTS and count > GUARD_SHARE * known[source]):
                 raise SourceError(
                     f"source {source!r}: {count} of {known[source]} documents are gone from {self.root(source)}; "
                     "nothing was changed. If they were meant to go, run again with --allow-deletions",

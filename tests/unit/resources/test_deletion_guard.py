@@ -1,0 +1,86 @@
+"""When a listing may be that of a folder that is not mounted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from pipelines.errors import SourceError
+from pipelines.records import Failure, RawDocument
+from resources.listing import Listed, SourceBook
+
+NOTES = [f"notes/{number}.txt" for number in range(40)]
+
+
+def document(uri: str, content: str = "", source: str = "docs") -> RawDocument:
+    values: dict[str, Any] = dict.fromkeys(RawDocument.__dataclass_fields__)
+    values.update(doc_id=f"{source}/{uri}", source=source, uri=uri, content_hash=content or uri)
+    return RawDocument(**values)
+
+
+def documents(uris: Sequence[str], to: str = "", source: str = "docs") -> list[RawDocument]:
+    """Each with its content, at its place or under another folder."""
+    return [document(f"{to}{uri}", uri, source) for uri in uris]
+
+
+def refused(
+    before: Sequence[RawDocument],
+    now: Sequence[RawDocument],
+    sources: tuple[str, ...] = ("docs",),
+    failures: Sequence[Failure] = (),
+) -> bool:
+    book = SourceBook(cast(Any, None), cast(Any, None))
+    book._roots = {"docs": Path("docs"), "other": Path("other")}
+    try:
+        book.guard(Listed(sources, list(now), [], list(failures)), before, allow_deletions=False)
+    except SourceError as error:
+        assert error.code == "deletion_guard"
+        return True
+    return False
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "stops"),
+    [
+        (documents(NOTES[:1]), documents(NOTES[:1], "new/"), False),
+        (documents(NOTES), documents(NOTES, "new/"), False),
+        (documents(NOTES), [], True),
+        (documents(NOTES[:1]), [], True),
+        (documents(NOTES[:1]), [document("other.txt")], False),
+        (documents(NOTES), [document(f"other/{number}.txt") for number in range(40)], True),
+        (documents(NOTES), documents(NOTES[:30]), False),
+        (documents(NOTES), documents(NOTES[:29]), True),
+        (documents(NOTES), [*documents(NOTES[:29]), *documents(NOTES[29:30], "new/")], False),
+    ],
+    ids=["only-one-renamed", "folder-renamed", "emptied", "only-one-gone", "only-one-replaced", "all-replaced",
+         "ten-gone", "eleven-gone", "eleven-gone-one-of-them-moved"],
+)  # fmt: skip
+def test_what_is_gone_is_told_from_what_has_moved(
+    before: list[RawDocument], now: list[RawDocument], stops: bool
+) -> None:
+    assert refused(before, now) is stops
+
+
+def test_copies_stand_for_one_document_each() -> None:
+    before = [document(uri, "the same") for uri in NOTES[:20]]
+    assert refused(before, [*before[:8], document("new.txt", "the same")]), "eleven are gone"
+    assert not refused(before, [*before[:8], document("new.txt", "the same"), document("newer.txt", "the same")])
+
+
+def test_a_file_that_was_there_already_stands_for_none_that_is_gone() -> None:
+    before = [document(uri, "the same") for uri in NOTES[:20]]
+    assert refused(before, before[:4])
+
+
+def test_a_document_may_move_to_another_source_that_is_listed_too() -> None:
+    before, there = documents(NOTES), documents(NOTES, source="other")
+    assert not refused(before, there, ("docs", "other"))
+    assert refused(before, [], ("docs",)), "the other source was not looked at"
+
+
+def test_a_source_of_which_nothing_can_be_read_is_not_empty() -> None:
+    unread = [Failure(f"docs/{uri}", "docs", uri, "raw_documents", "unreadable", "") for uri in NOTES]
+    assert not refused(documents(NOTES), [], failures=unread)
