@@ -70,7 +70,7 @@ def _locked(
     if due.standing and not retry_failed:
         workspace.built = due.standing
         return outcome.result(workspace, served, time.perf_counter() - started)
-    workspace.sources.guard(workspace.listed(), workspace.raw_documents(), allow_deletions)
+    workspace.guard(allow_deletions)
     workspace.runner.retry_failed = retry_failed
     if any(served.get(document.doc_id) != document.content_hash for document in workspace.listed().documents):
         workspace.warm()

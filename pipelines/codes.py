@@ -62,12 +62,18 @@ ERRORS: Mapping[str, Told] = {
         _REPORT,
     ),
     "corrupt": ("A file cannot be read as what it says it is, or a page of it cannot be drawn.", "mend the file"),
+    "damaged_file": (
+        "A Parquet file that is committed has other bytes than it was written with. `pincite index` makes one that it "
+        "meets again by itself, and says so.",
+        "restore it from a backup; or delete it and run `pincite index`",
+    ),
     "database": (
         "Postgres cannot be started, reached or used.",
         "the message says why; see `postgres.log` in the state folder, or the log of your server",
     ),
     "deletion_guard": (
-        "All documents of a source are gone, or more than a fifth of them and more than ten.",
+        "Nothing is left of a source, or more than a fifth of its documents and more than ten are gone. What only has "
+        "another name or folder is not.",
         "see that the folder is mounted; if they were meant to go, `pincite index --allow-deletions`",
     ),
     "disk": ("The state folder cannot be written: its disk is full or read-only.", "make room, then run again"),

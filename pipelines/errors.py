@@ -10,6 +10,7 @@ PinciteError                  exit 1, code in JSON
 │   └── RefusedText           it takes other texts, but not these
 ├── Waiting                   exit 0: paid work is under way elsewhere; a later run goes on
 └── IndexStateError           no index yet, wrong embedder, a damaged state, a run in progress
+    └── DamagedFile           a Parquet file is not the one that was written
 
 A message names the thing (file, setting, address) and the remedy. What every code means: pipelines/codes.py.
 """
@@ -86,3 +87,7 @@ class Waiting(PinciteError):
 
 class IndexStateError(PinciteError):
     default_code = "index_state"
+
+
+class DamagedFile(IndexStateError):
+    default_code = "damaged_file"

@@ -13,6 +13,7 @@ from pipelines.indexing.sentence_links import STEP, floor_for
 from pipelines.stages import MAKER, WHOLE
 from resources import skeleton_checks
 from resources.audit import Problems, audit
+from resources.mending import after, mended
 from resources.vectors import matrix
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ _UNIT = 0.01
 
 def check(workspace: Workspace, name: str) -> Problems:
     """The problems that a check of CHECKS finds; kept for the end of the run."""
-    workspace.problems[name] = CHECKS[name][1](workspace)
+    workspace.problems[name] = mended(workspace, lambda: CHECKS[name][1](workspace), before=after(CHECKS[name][0]))
     return workspace.problems[name]
 
 

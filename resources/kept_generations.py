@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import ModelError, SettingsError
+from pipelines.fingerprint import bucket_of
 from pipelines.indexing.indexed_documents import document_groups
 from pipelines.stages import STAGES
 from resources import generations
@@ -19,6 +20,7 @@ from resources.audit import Problems, vector_index_problems
 from resources.catalog import ManifestRow, commit_row
 from resources.document_listing import adopt_listing, listing_output
 from resources.index_tables import IndexTables
+from resources.mending import mended
 from resources.publishing import AUDITED_SHARE
 from resources.stage_runner import StageReport
 
@@ -33,6 +35,10 @@ _BY_DOCUMENTS = tuple(name for name in STAGES if name not in ("raw_documents", "
 
 def keep_up(workspace: Workspace) -> StageReport:
     """Brings all generations but the one of the settings up to date, as far as each can be."""
+    return mended(workspace, lambda: _keep_up(workspace), before="parsed_elements")
+
+
+def _keep_up(workspace: Workspace) -> StageReport:
     report, started = StageReport("kept_generations"), time.perf_counter()
     target = generations.find_generation(workspace.catalog, workspace.settings)
     live = workspace.catalog.live()
@@ -110,8 +116,8 @@ def _withdraw(workspace: Workspace, generation: GenerationRow, report: StageRepo
     for doc_id, (bucket, before) in index.document_groups().items():
         if doc_id not in groups:
             gone.setdefault(bucket, []).append(doc_id)
-        elif groups[doc_id] != before:
-            regrouped.setdefault(bucket, {})[doc_id] = groups[doc_id]
+        elif (now := groups[doc_id]) is not None and now != before:
+            regrouped.setdefault(bucket, {})[doc_id] = now
     committed = workspace.catalog.manifest_of("indexed_documents", generation.schema)
     for bucket in sorted(gone.keys() | regrouped.keys()):
         before_row = committed.get(bucket)
@@ -127,13 +133,21 @@ def _withdraw(workspace: Workspace, generation: GenerationRow, report: StageRepo
     report.computed += sum(map(len, regrouped.values()))
 
 
-def groups_now(workspace: Workspace, generation: GenerationRow) -> Mapping[str, tuple[str, ...]]:
-    """doc_id to groups of all listed documents; those that a file gives itself are of its last parse."""
+def groups_now(workspace: Workspace, generation: GenerationRow) -> Mapping[str, tuple[str, ...] | None]:
+    """doc_id to groups of all listed documents; those that a file gives itself are of its last parse. None where that
+    is lost: it may have restricted the document."""
     parsed: dict[str, tuple[str, ...] | None] = {}
+    lost, buckets = set[int](), generation.settings.get("buckets", workspace.settings.buckets)
     for row in workspace.catalog.manifest_of("parsed_documents", generation.keys.get("parsed_elements", "")).values():
         if not workspace.tables.exists(row.file):
+            lost.add(row.bucket)
             continue
         read = workspace.tables.read(row.file, ["doc_id", "groups"])
         for doc_id, groups in zip(read["doc_id"].to_pylist(), read["groups"].to_pylist(), strict=True):
             parsed[doc_id] = tuple(groups) if groups is not None else None
-    return {raw.doc_id: document_groups(raw, parsed.get(raw.doc_id)) for raw in workspace.raw_documents()}
+    return {
+        raw.doc_id: None
+        if raw.groups is None and bucket_of(raw.doc_id, buckets) in lost
+        else document_groups(raw, parsed.get(raw.doc_id))
+        for raw in workspace.raw_documents()
+    }

@@ -14,6 +14,7 @@ from resources import generations
 from resources.document_listing import listing_output, merged_listing
 from resources.embedders.specs import AUTO, MULTILINGUAL
 from resources.index_tables import IndexTables
+from resources.mending import mended
 from resources.publishing import Built, judged
 from resources.status import document_warnings, failures, figure_warnings
 
@@ -47,6 +48,10 @@ def due(workspace: Workspace) -> Due:
     changed where all else is as it was; else everything.
 
     Decided from the listing, the manifest and counts; no model is loaded."""
+    return mended(workspace, lambda: _due(workspace))
+
+
+def _due(workspace: Workspace) -> Due:
     catalog, everything = workspace.catalog, Due(range(workspace.settings.buckets))
     live, wanted = catalog.live(), generations.find_generation(catalog, workspace.settings)
     if live is None or wanted is None or not _whole(workspace, {row.generation: row for row in (live, wanted)}):
@@ -178,6 +183,8 @@ def _embedded(workspace: Workspace, stage: str) -> int:
 def _notes(workspace: Workspace, row: Any) -> list[str]:
     """What a person should know: which preset was chosen, languages it was not made for, an audit's problems."""
     notes = [workspace.waiting] if workspace.waiting else []
+    if damaged := list(workspace.tables.damaged):
+        notes.append(f"{_counted(damaged)} damaged, and made again from what came before: {', '.join(damaged)}")
     if workspace.built:
         notes += workspace.built.notes
     kept = workspace.reports.get("kept_generations")
@@ -198,6 +205,10 @@ def _notes(workspace: Workspace, row: Any) -> list[str]:
                 f"set `embedder: {{preset: {MULTILINGUAL}}}` and index again"
             )
     return notes
+
+
+def _counted(files: Sequence[str]) -> str:
+    return f"{len(files)} files were" if len(files) > 1 else "1 file was"
 
 
 def kept(workspace: Workspace) -> str:

@@ -1,11 +1,13 @@
 """Tables as Parquet: one immutable, content-named file for a bucket under a key.
 
 A file carries, in its footer, the state of every document in it, those without rows included, so
-that it says by itself what it was made from. It does not count until the manifest names it.
+that it says by itself what it was made from. It does not count until the manifest names it. A file is
+read only where its bytes are those that it is named after; one that is damaged is as good as gone.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -13,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from pipelines.errors import IndexStateError
+from pipelines.errors import DamagedFile, IndexStateError
 from pipelines.increments import DocumentState
 
 if TYPE_CHECKING:
@@ -32,6 +34,9 @@ class ParquetTables:
             self._files, self._root = fs.FileSystem.from_uri(root)
         else:
             self._files, self._root = fs.LocalFileSystem(), os.path.abspath(root)
+        self.damaged: dict[str, None] = {}
+        """Files found damaged by this process, in the order in which they were found."""
+        self._sound: dict[str, tuple[int, ...]] = {}
 
     def path(self, table: str, key: str, bucket: int, content: str) -> str:
         part = "all" if bucket < 0 else f"{bucket:02d}"
@@ -56,13 +61,14 @@ class ParquetTables:
         content = hashlib.blake2b(data, digest_size=16).hexdigest()
         name = self.path(table, key, bucket, content)
         self._put(name, data)
+        self.damaged.pop(name, None)
         return name
 
     def _put(self, name: str, data: Any) -> None:
         from pyarrow import fs
 
         target = f"{self._root}/{name}"
-        if self._files.get_file_info(target).type == fs.FileType.File:
+        if self._files.get_file_info(target).type == fs.FileType.File and self.intact(name):
             return
         try:
             self._create(target, data)
@@ -92,16 +98,64 @@ class ParquetTables:
             raise
 
     def _open(self, name: str) -> Any:
+        """A file for reading. Its bytes are hashed when it is first read, and again where it is another by then.
+
+        Raises DamagedFile; IndexStateError (`missing_file`)."""
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
+        if name in self.damaged:
+            raise self._harmed(name)
         try:
-            return pq.ParquetFile(self._files.open_input_file(f"{self._root}/{name}"))
+            with self._files.open_input_file(f"{self._root}/{name}") as stream:
+                identity = self._identity(name)
+                if self._sound.get(name) == identity:
+                    return pq.ParquetFile(self._files.open_input_file(f"{self._root}/{name}"))
+                data = stream.read_buffer()
         except FileNotFoundError:
             raise IndexStateError(
                 f"the state is damaged: {name} is in the manifest but not under {self._root}; "
                 "run `pincite index` again, or restore the file",
                 "missing_file",
             ) from None
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            raise self._harmed(name) from None
+        if not _named_after(name, hashlib.blake2b(data, digest_size=16)):
+            raise self._harmed(name)
+        self._sound[name] = identity
+        return pq.ParquetFile(pa.BufferReader(data))
+
+    def _identity(self, name: str) -> tuple[int, ...]:
+        """What changes where other bytes are written under a name."""
+        from pyarrow import fs
+
+        if isinstance(self._files, fs.LocalFileSystem):
+            found = os.stat(f"{self._root}/{name}")
+            return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size
+        info = self._files.get_file_info(f"{self._root}/{name}")
+        return info.mtime_ns or 0, info.size or 0
+
+    def _harmed(self, name: str) -> DamagedFile:
+        self.damaged[name] = None
+        return DamagedFile(
+            f"{name} under {self._root} is damaged: its bytes are not those that it was written with. Restore it from "
+            "a backup, or delete it; then run `pincite index`, which makes it again"
+        )
+
+    def peek(self, name: str, columns: Sequence[str]) -> tuple[str, pa.Table] | None:
+        """The note of a file and columns of it, without a look at the rest; None where they cannot be read. What
+        they say holds only where `read` takes the file."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            with self._files.open_input_file(f"{self._root}/{name}") as stream:
+                file = pq.ParquetFile(stream)
+                return str(json.loads(file.schema_arrow.metadata[FOOTER])["note"]), file.read(columns=list(columns))
+        except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, MemoryError):
+            return None
 
     def read(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         return self._open(name).read(columns=list(columns) if columns else None)
@@ -117,9 +171,12 @@ class ParquetTables:
         return json.loads(self._open(name).schema_arrow.metadata[FOOTER])
 
     def exists(self, name: str) -> bool:
-        """Whether there is such a file; always true of no name, which rows in Postgres have."""
+        """Whether there is such a file, not known to be damaged; always true of no name, which rows in Postgres
+        have."""
         from pyarrow import fs
 
+        if name in self.damaged:
+            return False
         return not name or bool(self._files.get_file_info(f"{self._root}/{name}").type == fs.FileType.File)
 
     def rows(self, name: str) -> int:
@@ -127,14 +184,25 @@ class ParquetTables:
         return int(self._open(name).metadata.num_rows)
 
     def intact(self, name: str) -> bool:
-        """Whether a file is there and its bytes are those that it is named after."""
+        """Whether a file is there and its bytes are those that it is named after; all of them are read."""
         held = hashlib.blake2b(digest_size=16)
-        if not self.exists(name):
+        try:
+            with self._files.open_input_file(f"{self._root}/{name}") as stream:
+                while data := stream.read(1 << 20):
+                    held.update(data)
+        except FileNotFoundError:
             return False
-        with self._files.open_input_file(f"{self._root}/{name}") as stream:
-            while data := stream.read(1 << 20):
-                held.update(data)
-        return name.endswith(f"-{held.hexdigest()}.parquet")
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            return False
+        return _named_after(name, held)
+
+    def sought(self, names: Collection[str]) -> None:
+        """Reads these files, so that it is known of each whether it is damaged."""
+        for name in names:
+            if self.exists(name) and not self.intact(name):
+                self.damaged[name] = None
 
     def files(self, table: str = "") -> list[str]:
         """Names of all files of a table, the newest first; of all tables where none is named."""
@@ -159,3 +227,7 @@ class ParquetTables:
         for folder in sorted({os.path.dirname(name) for name in names}):
             if not self._listed(folder):
                 self._files.delete_dir(f"{self._root}/{folder}")
+
+
+def _named_after(name: str, held: Any) -> bool:
+    return name.endswith(f"-{held.hexdigest()}.parquet")

@@ -29,11 +29,8 @@ class PlannedTables(ParquetTables):
         self._written.add(file)
         return file
 
-    def read(self, file: str, columns: Sequence[str] | None = None) -> Any:
-        return self._own.read(file, columns) if file in self._written else super().read(file, columns)
-
-    def documents(self, file: str) -> Any:
-        return self._own.documents(file) if file in self._written else super().documents(file)
+    def _open(self, file: str) -> Any:
+        return self._own._open(file) if file in self._written else super()._open(file)
 
     def exists(self, file: str) -> bool:
         return file in self._written or super().exists(file)

@@ -156,7 +156,7 @@ def _planned(workspace: PlannedWorkspace, own: str, sources: Sequence[str]) -> d
 
 def _guarded(workspace: Workspace) -> list[str]:
     try:
-        workspace.sources.guard(workspace.listed(), workspace.raw_documents(), allow_deletions=False)
+        workspace.guard(allow_deletions=False)
     except SourceError as error:
         return [f"`pincite index` will stop: {error}"]
     return []

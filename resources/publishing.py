@@ -13,6 +13,7 @@ from resources.audit import Problems, audit, vector_index_problems
 from resources.checks import before_publishing
 from resources.document_listing import listing_output
 from resources.index_tables import IndexTables
+from resources.mending import mended
 
 if TYPE_CHECKING:
     from resources.catalog import GenerationRow
@@ -64,6 +65,10 @@ def _compared(row: Mapping[str, Any]) -> str:
 
 def publish(workspace: Workspace) -> Built:
     """Loads the links, builds what vector indexes are missing, audits, compares, and flips the pointer."""
+    return mended(workspace, lambda: _publish(workspace), before="search_index")
+
+
+def _publish(workspace: Workspace) -> Built:
     started = time.perf_counter()
     build, catalog = workspace.index_build, workspace.catalog
     number, live = build.generation.generation, catalog.live()

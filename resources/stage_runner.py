@@ -95,6 +95,19 @@ class StageReport:
     buckets: dict[int, dict[str, int]] = field(default_factory=dict)
     notes: dict[str, Any] = field(default_factory=dict)
 
+    def with_more(self, more: StageReport) -> StageReport:
+        """The report of both, where a stage made some buckets again; how much there is, is as it was."""
+        counted = {name: count + more.notes[name] for name, count in self.notes.items()
+                   if isinstance(count, int) and isinstance(more.notes.get(name), int)}  # fmt: skip
+        return replace(
+            self,
+            computed=self.computed + more.computed,
+            written=self.written + more.written,
+            seconds=self.seconds + more.seconds,
+            failures=[*self.failures, *more.failures],
+            notes={**self.notes, **counted},
+        )
+
 
 def with_rows(states: Mapping[str, DocumentState]) -> dict[str, DocumentState]:
     """Documents that have a result, now or from their last good version."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pipelines.errors import DamagedFile
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -49,12 +51,10 @@ class KnownVectors:
 
         wanted = set(keys) - self._places.keys() - self._found.keys()
         for file in self._tables.files(self._table) if wanted else ():
-            try:
-                if self._tables.note(file) != self._embedder:
-                    continue
-                hashes = self._tables.read(file, ["text_hash"])["text_hash"]
-            except pa.ArrowInvalid:
+            seen = self._tables.peek(file, ["text_hash"]) if self._tables.exists(file) else None
+            if seen is None or seen[0] != self._embedder:
                 continue  # no whole file; if it was committed, reading it as a table says so
+            hashes = seen[1]["text_hash"]
             rows = pc.indices_nonzero(pc.is_in(hashes, pa.array(sorted(wanted), pa.string())))
             places = zip(hashes.take(rows).to_pylist(), rows.to_pylist(), strict=True)
             self._places.update((key, (file, row)) for key, row in places)
@@ -64,14 +64,20 @@ class KnownVectors:
         return wanted
 
     def missing(self, keys: Iterable[str]) -> set[str]:
-        """Which of these have no vector yet; those that `seek` found are read."""
+        """Which of these have no vector yet; those that `seek` found are read. Those of a file that turns out
+        damaged are looked for in others."""
         wanted = set(keys) - self._found.keys()
         by_file: dict[str, list[tuple[str, int]]] = {}
         for key in wanted & self._places.keys():
             file, row = self._places[key]
             by_file.setdefault(file, []).append((key, row))
         for file, rows in by_file.items():
-            vectors = matrix(self._tables.read(file, ["vector"])["vector"].take([row for _, row in rows]))
+            try:
+                vectors = matrix(self._tables.read(file, ["vector"])["vector"].take([row for _, row in rows]))
+            except DamagedFile:
+                self._places = {key: place for key, place in self._places.items() if place[0] != file}
+                self.seek(key for key, _ in rows)
+                return self.missing(wanted)
             self._found.update(zip((key for key, _ in rows), vectors, strict=True))
         return wanted - self._found.keys()
 

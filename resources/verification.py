@@ -155,6 +155,6 @@ class _Oracle:
         for doc_id, (_, groups) in sorted(IndexTables(self._database, generation).document_groups().items()):
             if doc_id not in now:
                 yield "deleted_document", doc_id
-            elif now[doc_id] != groups:
-                shown, meant = (", ".join(names) or "public" for names in (groups, now[doc_id]))
+            elif (wanted := now[doc_id]) is not None and wanted != groups:
+                shown, meant = (", ".join(names) or "public" for names in (groups, wanted))
                 yield "groups", f"{doc_id} ({shown}, not {meant})"

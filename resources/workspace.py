@@ -21,6 +21,7 @@ from pipelines.stages import MAKER, WHOLE
 from resources import computes, embedding, generations
 from resources.document_listing import commit_listing
 from resources.listing import Listed, SourceBook
+from resources.mending import lost_buckets, mended
 from resources.settings_file import Located
 from resources.sources import Skipped
 from resources.stage_runner import Compute, StageReport, StageRunner
@@ -69,6 +70,8 @@ class Workspace:
         self.waiting = ""
         self.built: Built | None = None
         self.problems: dict[str, list[tuple[str, str]]] = {}
+        self.remade: set[int] = set()
+        """Buckets of which a damaged file was made again; the stages after it look at them too."""
 
     def begin(self, run_id: str) -> None:
         """Names the run that is recorded with what is made from now on."""
@@ -218,13 +221,25 @@ class Workspace:
     def skipped(self) -> list[Skipped]:
         return self._listed.skipped if self._listed else []
 
+    def guard(self, allow_deletions: bool) -> None:
+        """Refuses the listing as it is now where it would delete most of a source. Raises SourceError."""
+        mended(self, lambda: self.sources.guard(self.listed(), self.raw_documents(), allow_deletions))
+
     def list_documents(self, buckets: Sequence[int], sources: Sequence[str], allow_deletions: bool) -> StageReport:
         """Commits the listing of the named sources, of all known ones when none is named."""
-        if self._listed is None:
+        return mended(self, lambda: self._list_documents(buckets, sources, allow_deletions))
+
+    def _list_documents(self, buckets: Sequence[int], sources: Sequence[str], allow_deletions: bool) -> StageReport:
+        lost = lost_buckets(self, "raw_documents")
+        if lost:  # with the files of all sources, also of those that this run was not asked for
+            self._listed = self.sources.list_all(everything=True)
+        elif self._listed is None:
             self._listed = self._list(sources)
         listed = self._listed
         self.sources.guard(listed, self.raw_documents(), allow_deletions)
-        report = commit_listing(self.runner, listed.documents, listed.sources, listed.failures, buckets)
+        wanted = sorted({*buckets, *lost})
+        report = commit_listing(self.runner, listed.documents, listed.sources, listed.failures, wanted)
+        self.remade.update(lost)
         self.reports[report.stage] = report
         return report
 
@@ -275,7 +290,13 @@ class Workspace:
         return self._generation
 
     def make(self, stage: str, buckets: Sequence[int]) -> StageReport:
-        """Brings a partitioned stage of text up to date, all but the listing and the index."""
+        """Brings a partitioned stage of text up to date, all but the listing and the index. What is damaged of the
+        stages before it is made again first."""
+        return mended(self, lambda: self._make(stage, buckets), before=stage)
+
+    def _make(self, stage: str, buckets: Sequence[int]) -> StageReport:
+        if self.tables.damaged:
+            buckets = sorted({*buckets, *self.remade, *lost_buckets(self, stage)})
         if stage not in ("parsed_elements", "figure_descriptions", "structural_chunks", "packed_chunks"):
             self.ensure_generation()
         if stage == "chunk_embeddings":
@@ -325,11 +346,13 @@ class Workspace:
     def link_sentences(self) -> StageReport:
         from resources.link_build import link_sentences
 
-        self.reports["sentence_links"] = link_sentences(self)
+        self.reports["sentence_links"] = mended(self, lambda: link_sentences(self), before="sentence_links")
         return self.reports["sentence_links"]
 
     def write_index(self, buckets: Sequence[int]) -> StageReport:
-        report = self.index_build.write(buckets)
+        report = mended(
+            self, lambda: self.index_build.write(sorted({*buckets, *self.remade})), before="indexed_documents"
+        )
         self.reports["indexed_documents"] = report
         return report
 

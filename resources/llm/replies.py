@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipelines.errors import DatabaseError
+from pipelines.errors import DamagedFile, DatabaseError
 from pipelines.ports import Reply
 from pipelines.records import FALLBACK, LLM
 from resources.database import Database
@@ -159,7 +159,7 @@ class ReplyStore:
             for file in self._tables.files(table):
                 try:
                     rows = self._bought_rows(table, file)
-                except pa.ArrowInvalid:
+                except (DamagedFile, pa.ArrowInvalid):
                     continue  # no whole file; if it was committed, reading it as a table says so
                 for start in range(0, len(rows), _ROWS_AT_ONCE):
                     with self.transaction() as connection, connection.cursor() as cursor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -65,3 +66,17 @@ def test_vectors_of_some_documents_by_item(tables: ParquetTables) -> None:
     assert found["doc nine"] == {}
     assert found["doc two"].keys() == {"item 3", "item 4"}
     assert np.array_equal(found["doc two"]["item 4"], VECTORS[4])
+
+
+def test_a_vector_of_a_damaged_file_is_taken_from_another_or_made_anew(tables: ParquetTables, tmp_path: Path) -> None:
+    rows = [Embedding("doc four", at, f"item {at}", f"key {at}", VECTORS[at]) for at in (1, 2)]
+    spare = tables.write("vectors", "four", 0, to_table(Embedding, rows), {}, "mine")
+    (torn,) = [name for name in tables.files("vectors") if "/one/" in name and "torn" not in name]
+    os.utime(tmp_path / spare, ns=(0, 0))  # the oldest, so that the other is found first
+    known = KnownVectors(tables, "vectors", "mine")
+    assert known.seek(keys(0, 1, 3)) == set()
+    content = (tmp_path / torn).read_bytes()
+    (tmp_path / torn).write_bytes(content[:20] + bytes([content[20] ^ 1]) + content[21:])
+    assert known.missing(keys(0, 1, 3)) == set(keys(0))
+    assert np.array_equal(known.rows(keys(1, 3)), VECTORS[[1, 3]])
+    assert list(tables.damaged) == [torn]
