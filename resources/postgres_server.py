@@ -24,11 +24,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 from pipelines.errors import DatabaseError
+from resources import postgres_roles
 from resources.connection_address import is_full, is_transient
-from resources.postgres_account import REMEDIES
-from resources.postgres_setup import SOCKET, SUPERUSER, launch, socket_folder
+from resources.postgres_account import REMEDIES, account_for, name_of, server_user
+from resources.postgres_setup import ADMINISTRATOR, OWNER, SOCKET, admit, launch, socket_folder
 
 Log = Callable[[str], None]
 
@@ -56,17 +58,28 @@ class PostgresServer:
 
     def __init__(self, state: Path, log: Log | None = None) -> None:
         self.state = state.resolve()
-        self.data = self.state / "postgres"
+        self.data = (self.state / "postgres").resolve()
         self._log_file = self.state / "postgres.log"
         self._keep = self.state / "postgres.keep"
         self._sockets = socket_folder(self.state)
         self._say: Log = log or (lambda message: None)
         self._hold: int | None = None
         self._holder = 0
+        self._settled = True
 
     @property
     def url(self) -> str:
-        return f"postgresql://{SUPERUSER}@/postgres?host={self._sockets}"
+        """The address for all work. Whoever connects by it, with whatever program, refuses a server of another user."""
+        return self._address(OWNER)
+
+    @property
+    def administrator_url(self) -> str:
+        """The superuser's."""
+        return self._address(ADMINISTRATOR)
+
+    def _address(self, role: str) -> str:
+        server = quote(name_of(server_user(self.data)), safe="")
+        return f"postgresql://{role}@/postgres?host={self._sockets}&requirepeer={server}"
 
     def acquire(self) -> str:
         """Count this process among the users and return the URL of a server that answers.
@@ -191,13 +204,29 @@ class PostgresServer:
         import psycopg
 
         try:
-            psycopg.connect(self.url, connect_timeout=10).close()
+            with psycopg.connect(self.url, connect_timeout=10) as connection:
+                self._settled = postgres_roles.settled(connection)
         except psycopg.OperationalError as error:
             reason = str(error)
+            if postgres_roles.missing_role(reason):
+                self._settled = False
+                return True
             if not is_transient(reason):
                 raise DatabaseError(f"the Postgres of {self.state} refuses connections: {reason}") from error
             return is_full(reason)
         return True
+
+    def _settle(self) -> None:
+        """Before anybody works in it: who may connect, and as what."""
+        import psycopg
+
+        try:
+            admit(self.data, account_for(self.data))
+            postgres_roles.settle(self.url)
+        except psycopg.Error as error:
+            raise DatabaseError(
+                f"the roles of the Postgres of {self.state} cannot be made: {error}; see {self._log_file}"
+            ) from error
 
     # ------------------------------------------------------------ start and stop
 
@@ -209,6 +238,8 @@ class PostgresServer:
         while True:
             listening = self._listener() is not None
             if listening and self._answers():
+                if process is not None or not self._settled:
+                    self._settle()
                 return
             now = time.monotonic()
             if process is not None and process.poll() is not None:
@@ -238,7 +269,7 @@ class PostgresServer:
             raise DatabaseError(f"the Postgres of {self.state} runs in another container; stop it there")
         # A server that recovers from the death of one of its processes never ends when told to stop then.
         begun = time.monotonic()
-        while self._listener() == pid and not self._settled() and time.monotonic() - begun < SETTLE_SECONDS:
+        while self._listener() == pid and not self._in_peace() and time.monotonic() - begun < SETTLE_SECONDS:
             time.sleep(0.01)
         os.kill(pid, signal.SIGINT)
         begun, hurried = time.monotonic(), False
@@ -254,7 +285,7 @@ class PostgresServer:
         self._collect(pid)
         return True
 
-    def _settled(self) -> bool:
+    def _in_peace(self) -> bool:
         """Whether it takes connections or refuses them for good."""
         try:
             return self._answers()

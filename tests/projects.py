@@ -159,7 +159,7 @@ def running_server(state: Path) -> Iterator[str]:
 
     server = PostgresServer(state)
     url = server.acquire()
-    with psycopg.connect(url, autocommit=True) as connection:
+    with psycopg.connect(server.administrator_url, autocommit=True) as connection:
         connection.execute("ALTER SYSTEM SET fsync = off")
         connection.execute("SELECT pg_reload_conf()")
     try:

@@ -13,8 +13,9 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
 from unittest import mock
@@ -325,10 +326,9 @@ def server_of_ones_own(folder: Path) -> Iterator[str]:
         port = free.getsockname()[1]
     programs, data, password = binaries(), folder / "data", folder / "password"
     password.write_text("the administrator's")
-    account = account_for(data, programs)
+    account = account_for(data)
     data.mkdir()
     account.own(data)
-    account.own(password)
     account.run(
         [str(programs / "initdb"), f"--pgdata={data}", "--username=postgres", "--auth=scram-sha-256",
          f"--pwfile={password}", "--no-sync"]
@@ -336,8 +336,9 @@ def server_of_ones_own(folder: Path) -> Iterator[str]:
     options = ("listen_addresses=127.0.0.1", f"port={port}", "unix_socket_directories=", "fsync=off")
     with (folder / "log").open("ab") as log:
         process = account.start(
-            [str(programs / "postgres"), "-D", str(data), *(part for each in options for part in ("-c", each))], log
-        )
+            [str(programs / "postgres"), "-D", str(data), *(part for each in options for part in ("-c", each))],
+            log, data,
+        )  # fmt: skip
     try:
         ready = [str(programs / "pg_isready"), "--quiet", "--host=127.0.0.1", f"--port={port}"]
         while subprocess.run(ready).returncode:
@@ -356,8 +357,9 @@ ADMINISTRATOR = "psql postgresql://postgres@db.example.org:5432"
 @pytest.fixture
 def networked(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
     """A shell in which the manual's server is there, and what its administrator and user do first is done."""
-    (tmp_path / "server").mkdir()
-    with server_of_ones_own(tmp_path / "server") as address:
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        Path(folder).chmod(0o755)
+        address = stack.enter_context(server_of_ones_own(Path(folder)))
         shell.places = {**shell.places, "db.example.org:5432": address}
         monkeypatch.setenv("PGPASSFILE", str(tmp_path / "home" / ".pgpass"))  # here it is not in the home
         shell.read('echo "db.example.org:5432:*:postgres:the administrator\'s" >~/.pgpass; chmod 600 ~/.pgpass')

@@ -19,7 +19,7 @@ from pipelines.ports import Filters
 from pipelines.query_settings import RerankerName, StrategyName
 from resources.database import Database
 from resources.link_state import links
-from resources.postgres_setup import SUPERUSER
+from resources.postgres_setup import ADMINISTRATOR, OWNER
 from resources.rerankers.cross_encoder import TransformerCrossEncoder
 from resources.settings_file import locate
 from tests.embedding_server import EmbeddingServer
@@ -170,7 +170,7 @@ def test_a_query_is_read_as_that_role(project: Project) -> None:
     with open_index(project.config) as index, index._searcher.reading() as (connection, opened):
         opened.passages(["none"], Filters(groups=("board",)))
         row = connection.execute("SELECT current_user, session_user, pincite.asker_groups()").fetchone()
-    assert row == ("pincite_query", SUPERUSER, ["board"])
+    assert row == ("pincite_query", OWNER, ["board"])
 
 
 @contextmanager
@@ -371,6 +371,6 @@ def test_a_missing_query_role_is_one_clear_error_and_no_answer(
     finally:
         project.settings["database"] = url
         project.configure()
-        with psycopg.connect(url, autocommit=True) as connection:
+        with psycopg.connect(url, autocommit=True, user=ADMINISTRATOR) as connection:
             connection.execute("DROP OWNED BY visitor")
             connection.execute("DROP ROLE visitor")
