@@ -72,7 +72,7 @@ def _locked(
         return outcome.result(workspace, served, time.perf_counter() - started)
     workspace.guard(allow_deletions)
     workspace.runner.retry_failed = retry_failed
-    if any(served.get(document.doc_id) != document.content_hash for document in workspace.listed().documents):
+    if outcome.anything_new(workspace, served):
         workspace.warm()
     buckets = range(workspace.settings.buckets) if retry_failed else due.buckets
     _materialise(workspace, buckets, allow_deletions)

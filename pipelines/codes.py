@@ -192,7 +192,7 @@ FAILURES: Mapping[str, tuple[str, str, str]] = {
     "crashed": (
         _PARSING,
         "The parser process died: a damaged file, or too little memory.",
-        "raise `parsing.memory_mb`, or save the file again",
+        "raise `parsing.memory_mb`, or save the file again; `pincite index --retry-failed` tries it as it is",
     ),
     "empty": (_PARSING, "The file has 0 bytes.", "bring back its content, or remove it"),
     "empty_parse": (_PARSING, "The file has content, but no text was found.", "open it; save it as another format"),

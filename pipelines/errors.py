@@ -55,10 +55,10 @@ class DocumentError(PinciteError):
     default_code = "document"
 
 
-PASSING = frozenset(
-    {"timeout", "crashed", "changed", "unreadable", "limit_exceeded", "unreachable", "rejected", "pending", "budget"}
-)
-"""Codes of failures that another run, or other limits, may not meet: they are tried again."""
+PASSING = frozenset({"changed", "unreadable", "unreachable", "rejected", "pending", "budget"})
+"""Codes of failures that another run may not meet: they are tried again by each."""
+LIMITED = frozenset({"timeout", "crashed", "limit_exceeded"})
+"""Codes of failures that other limits may not meet: they are tried again under others, or for other bytes."""
 
 
 class DatabaseError(PinciteError):

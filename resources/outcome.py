@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pipelines.errors import PASSING, SettingsError
+from pipelines.errors import SettingsError
 from pipelines.fingerprint import bucket_of, fingerprint
 from pipelines.records import Failure
 from pipelines.stages import STAGES
@@ -56,11 +56,12 @@ def _due(workspace: Workspace) -> Due:
     live, wanted = catalog.live(), generations.find_generation(catalog, workspace.settings)
     if live is None or wanted is None or not _whole(workspace, {row.generation: row for row in (live, wanted)}):
         return everything
-    changed = _changed_buckets(workspace, workspace.of(wanted).runner.failures())
+    runner = workspace.of(wanted).runner
+    failed = runner.failures()
+    again = {doc_id for stage in STAGES.values() if stage.inputs for doc_id in runner.passing(stage, failed)}
+    changed = _changed_buckets(workspace, failed) | {bucket_of(doc_id, workspace.settings.buckets) for doc_id in again}
     if changed:
         return Due(range(min(changed), max(changed) + 1))
-    if changed is None:
-        return everything
     if wanted.generation != live.generation:
         return replace(everything, standing=judged(workspace, wanted))
     counts = IndexTables(workspace.database, wanted).counts()
@@ -83,11 +84,8 @@ def _whole(workspace: Workspace, kept: Mapping[int, GenerationRow]) -> bool:
         return False
 
 
-def _changed_buckets(workspace: Workspace, failures: Sequence[Failure]) -> set[int] | None:
-    """Buckets in which a file was added, changed, removed, or can be read or not as it could before; None
-    where documents of any may be tried again."""
-    if any(item.code in PASSING and item.stage != "raw_documents" for item in failures):
-        return None
+def _changed_buckets(workspace: Workspace, failures: Sequence[Failure]) -> set[int]:
+    """Buckets in which a file was added, changed, removed, or can be read or not as it could before."""
     listed, buckets = workspace.listed(), workspace.settings.buckets
     unread = {failure.doc_id for failure in listed.failures}
     before = {item.doc_id for item in failures if item.stage == "raw_documents" and item.source in listed.sources}
@@ -95,6 +93,17 @@ def _changed_buckets(workspace: Workspace, failures: Sequence[Failure]) -> set[i
     merged = merged_listing(workspace.runner, listed.documents, listed.sources, unread)
     changed = {bucket for bucket, (_, rows) in merged.items() if fingerprint(rows) != committed[bucket].output}
     return changed | {bucket_of(doc_id, buckets) for doc_id in unread ^ before}
+
+
+def anything_new(workspace: Workspace, before: Served) -> bool:
+    """Whether there are listed files of which nothing is known yet: they are not served, and did not fail as they
+    are."""
+    failed = {item.doc_id for item in workspace.runner.failures()}
+    known = {raw.doc_id: raw.content_hash for raw in workspace.raw_documents() if raw.doc_id in failed}
+    return any(
+        item.content_hash not in (before.get(item.doc_id), known.get(item.doc_id))
+        for item in workspace.listed().documents
+    )
 
 
 def result(workspace: Workspace, before: Served, seconds: float) -> dict[str, Any]:

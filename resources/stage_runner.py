@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from pipelines.errors import PASSING, IndexStateError
-from pipelines.fingerprint import bucket_of, combined
+from pipelines.errors import LIMITED, PASSING, IndexStateError
+from pipelines.fingerprint import bucket_of, combined, fingerprint
 from pipelines.increments import DocumentState, Plan, bucket_output, output_hash, plan
 from pipelines.records import FALLBACK, Failure
 from pipelines.schemas import from_table, schema_of, to_table
@@ -194,7 +194,7 @@ class StageRunner:
         """Documents that are tried again although nothing about them changed: those whose failure may
         pass; where all are asked for, every failed one, and those for which something had to stand in."""
         failures = self.catalog.failures([self.key(stage.name)])
-        found = {item.doc_id for item in failures if self.retry_failed or item.code in PASSING}
+        found = {item.doc_id for item in failures} if self.retry_failed else self.passing(stage, failures)
         for table, record in stage.tables.items() if self.retry_failed else ():
             if "method" in schema_of(record).names:
                 for row in previous[table].values():
@@ -202,6 +202,22 @@ class StageRunner:
                     pairs = zip(read["doc_id"].to_pylist(), read["method"].to_pylist(), strict=True)
                     found.update(doc_id for doc_id, method in pairs if method == FALLBACK)
         return found
+
+    def passing(self, stage: Stage, failures: Iterable[Failure]) -> set[str]:
+        """Documents of failures at a stage that another attempt may not meet; of those at a limit, where it is
+        another one now."""
+        own = [item for item in failures if item.stage == stage.name]
+        found = {item.doc_id for item in own if item.code in PASSING}
+        limited = {item.doc_id for item in own if item.code in LIMITED}
+        made = self._made(stage)[next(iter(stage.tables))] if limited else {}
+        for bucket in {bucket_of(doc_id, self.settings.buckets) for doc_id in limited} & made.keys():
+            states = self.tables.documents(made[bucket].file)
+            found.update(name for name in limited & states.keys() if states[name].limits not in ("", self._limits))
+        return found
+
+    @property
+    def _limits(self) -> str:
+        return fingerprint(self.settings.parsing.model_dump(mode="json", exclude={"workers", "documents_per_worker"}))
 
     def _work(
         self,
@@ -313,7 +329,11 @@ class StageRunner:
         for doc_id, result in outcome.items():
             wanted, reason = work.todo.compute[doc_id], work.todo.reasons[doc_id]
             if isinstance(result, Failure):
-                states[doc_id] = replace(known.get(doc_id, DocumentState("", "")), failed=wanted)
+                states[doc_id] = replace(
+                    known.get(doc_id, DocumentState("", "")),
+                    failed=wanted,
+                    limits=self._limits if result.code in LIMITED else "",
+                )
             else:
                 states[doc_id] = DocumentState(wanted, output_hash(result[table]), None, self.run_id, now, reason)
         return states
