@@ -39,8 +39,8 @@ def buckets_of(context: dg.AssetExecutionContext) -> list[int]:
     now = context.resources.workspace.settings.buckets
     if loaded != now:
         raise SettingsError(
-            f"the settings have {now} buckets, but Dagster knows {loaded}: reload the code location `pincite`, under "
-            "Deployment, and launch the run again"
+            f"the settings have {now} buckets, but Dagster loaded {loaded}: start `pincite ui`, or the code "
+            "location, again"
         )
     return [int(key) for key in context.partition_keys]
 

@@ -1,34 +1,47 @@
-"""`pincite ui`: Dagster's webserver and daemon against one state."""
+"""`pincite ui`: Dagster's webserver behind a guard, its daemon and its code server, against one state."""
 
 from __future__ import annotations
 
 import fcntl
 import http.client
+import json
 import os
+import secrets
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from pincite.console import say
 from pipelines.errors import IndexStateError, PinciteError, UsageError
+from resources.child_process import ROOT, child_command, module_path
 from resources.dagster_home import dagster_home
 from resources.settings_file import CONFIG_VARIABLE, STATE_VARIABLE, Located
 
+TOKEN_VARIABLE = "PINCITE_UI_TOKEN"
+GUARD_VARIABLE = "PINCITE_UI_GUARD"
+"""JSON that the webserver gets from here: what pincite/ui_guard.py and its listening socket need."""
+_SHORTEST_TOKEN = 16
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 _WORKSPACE = """\
 # Written by `pincite ui` at every start.
 load_from:
-  - python_module:
-      module_name: assets.definitions
+  - grpc_server:
       location_name: pincite
-      working_directory: {root}
+      socket: {socket}
 """
 _LOCK = "ui.lock"
 _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_LOOK_SECONDS = 0.2
 
 
 def environment(located: Located) -> dict[str, str]:
@@ -38,57 +51,180 @@ def environment(located: Located) -> dict[str, str]:
         "PYTHONWARNINGS": "ignore",
         # A folder `assets` or `resources` of the user's is not ours.
         "PYTHONSAFEPATH": "1",
+        "PYTHONPATH": os.pathsep.join(module_path()),
         STATE_VARIABLE: str(located.state),
         "DAGSTER_HOME": str(dagster_home(located.state)),
     }
+    made.pop(TOKEN_VARIABLE, None)
     if located.file:
         made[CONFIG_VARIABLE] = str(located.file)
     return made
 
 
-def run_ui(located: Located, host: str, port: int) -> int:
-    """Serves until Ctrl-C or SIGTERM, then returns 0 with both processes ended; a second Ctrl-C kills them.
+def run_ui(located: Located, host: str, port: int, read_only: bool = False, names: Sequence[str] = ()) -> int:
+    """Serves until Ctrl-C or SIGTERM, then returns 0 with all processes ended; a second Ctrl-C kills them.
 
     Port 0 means any free one. Raises UsageError where the address cannot be listened on, IndexStateError `state`,
     or `in_use` where the state has a UI already, PinciteError when Dagster ends by itself."""
-    host, port = _free_address(host, port)
+    token, given = _token()
+    listener = _listener(host, port)
+    port = listener.getsockname()[1]
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     home = dagster_home(located.state)
-    workspace = home / "workspace.yaml"
-    with _only_ui(home, url) as lock, _interruptible():
-        workspace.write_text(_WORKSPACE.format(root=Path(__file__).resolve().parent.parent), encoding="utf-8")
-        command = [sys.executable, "-m", "dagster", "dev", "--log-level", "warning"]
-        # In a session of its own, so that a terminal's Ctrl-C reaches it once, through us. What it says
-        # goes to standard error. It holds the lock too, in case only this process is killed.
-        process = subprocess.Popen(
-            [*command, "-w", str(workspace), "-h", host, "-p", str(port)],
-            env=environment(located),
-            stdout=sys.stderr,
-            start_new_session=True,
-            pass_fds=[lock],
-        )
+    guard = {"fd": listener.fileno(), "token": token, "port": port, "names": [host, *names],
+             "any_address": host in _ANY_ADDRESS}  # fmt: skip
+    with listener, _only_ui(home, url) as lock, _interruptible(), _private_folder() as folder:
+        workspace = home / "workspace.yaml"
+        workspace.write_text(_WORKSPACE.format(socket=json.dumps(str(folder / "code"))), encoding="utf-8")
+        services = _Services(workspace, environment(located), lock)
         try:
-            _wait_until_served(process, host, port)
-            say(f"Dagster's UI is at {url} (state {located.state}); Ctrl-C stops it and its daemon")
-            process.wait()
+            services.start_code_server(folder / "code")
+            services.start_webserver(host, guard, read_only)
+            services.start_daemon()
+            _require_guard(services, _ANY_ADDRESS.get(host, host), port)
+            shown = f"{url}/?token={quote(token, safe='')}" if not given else url
+            more = f", token as {TOKEN_VARIABLE} has it" if given else ""
+            say(f"Dagster's UI is at {shown} (state {located.state}{more}); Ctrl-C stops it and its daemon")
+            if host not in _LOOPBACK:
+                say("warning: others on the network can read along, the token included: this is plain HTTP. Keep it on "
+                    "loopback behind a proxy with TLS, or an SSH tunnel")  # fmt: skip
+            services.wait()
         except KeyboardInterrupt:
             say("stopping; runs in progress are finished first, a second Ctrl-C kills them")
-            _stop(process)
+            services.stop()
             return 0
-    raise PinciteError("Dagster's webserver or daemon ended by itself; the lines above say why", "ui_ended")
+        except BaseException:
+            services.kill()
+            raise
+    raise AssertionError("unreachable")
 
 
-def _free_address(host: str, port: int) -> tuple[str, int]:
-    """The address as it can be listened on. Whoever takes it before Dagster does makes Dagster end."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+def _token() -> tuple[str, bool]:
+    """The token of this start, and whether the environment gives it: then it is not shown again."""
+    given = os.environ.get(TOKEN_VARIABLE, "")
+    if given and len(given) < _SHORTEST_TOKEN:
+        raise UsageError(f"{TOKEN_VARIABLE} is too short to be a secret: give at least {_SHORTEST_TOKEN} characters, "
+                         "or leave it out and take the token that is printed")  # fmt: skip
+    return given or secrets.token_urlsafe(32), bool(given)
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    """The socket that the webserver serves: it is listened on before the address is said, so that nobody else is."""
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
-        with socket.socket(family) as server:
-            server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            server.bind((host, port))
-            return host, int(server.getsockname()[1])
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(128)
     except (OSError, OverflowError) as error:
+        listener.close()
         reason = error.strerror if isinstance(error, OSError) else "ports go up to 65535"
         raise UsageError(f"cannot listen on {host} port {port} ({reason}); choose another --port or --host") from None
+    return listener
+
+
+@contextmanager
+def _private_folder() -> Iterator[Path]:
+    """A short one, ours alone: a socket's path has at most 107 bytes, and a state's may have more."""
+    with tempfile.TemporaryDirectory(prefix="pincite-ui-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+@dataclass
+class _Services:
+    """Dagster's three processes, each in a session of its own, so that a terminal's Ctrl-C reaches them once,
+    through us. What they say goes to standard error. They hold the lock too, in case only this process is killed."""
+
+    workspace: Path
+    environment: Mapping[str, str]
+    lock: int
+    running: list[subprocess.Popen[Any]] = field(default_factory=list)
+
+    def start_code_server(self, at: Path) -> None:
+        """Returns when it listens. It runs what is launched, and ends after its last run."""
+        named = ["-m", "assets.definitions", "--working-directory", ROOT, "--location-name", "pincite"]
+        self._start(
+            "dagster", "api", "grpc", "--lazy-load-user-code", "--socket", str(at), "--log-level", "warning", *named
+        )
+        while not _listens(at):
+            self._look()
+
+    def start_webserver(self, host: str, guard: Mapping[str, Any], read_only: bool) -> None:
+        arguments = ["-w", str(self.workspace), "-h", host, "-p", str(guard["port"]), "--dagster-log-level", "warning"]
+        self._start(
+            "pincite.ui_webserver",
+            *arguments,
+            *(["--read-only"] if read_only else []),
+            pass_fds=[guard["fd"]],
+            environment={GUARD_VARIABLE: json.dumps(guard)},
+        )
+
+    def start_daemon(self) -> None:
+        self._start("dagster._daemon", "run", "-w", str(self.workspace), "--log-level", "warning")
+
+    def _start(
+        self, module: str, *arguments: str, pass_fds: Sequence[int] = (), environment: Mapping[str, str] | None = None
+    ) -> None:
+        process = subprocess.Popen(
+            child_command(module, *arguments),
+            env={**self.environment, **(environment or {})},
+            stdout=sys.stderr,
+            start_new_session=True,
+            pass_fds=[self.lock, *pass_fds],
+        )
+        self.running.append(process)
+
+    def wait(self) -> None:
+        """Until one of them ends, which is an error."""
+        while True:
+            self._look()
+
+    def _look(self) -> None:
+        """Raises PinciteError where one has ended."""
+        if any(process.poll() is not None for process in self.running):
+            raise PinciteError("Dagster's webserver or daemon ended by itself; the lines above say why", "ui_ended")
+        time.sleep(_LOOK_SECONDS)
+
+    def stop(self) -> None:
+        """The code server last: the daemon asks it, and its runs ask nobody."""
+        try:
+            for group in (self.running[1:], self.running[:1]):
+                for process in group:
+                    process.send_signal(signal.SIGINT)
+                for process in group:
+                    process.wait()
+        except KeyboardInterrupt:
+            self.kill()
+
+    def kill(self) -> None:
+        for process in self.running:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _listens(at: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as client, suppress(OSError):
+        client.connect(str(at))
+        return True
+    return False
+
+
+def _require_guard(services: _Services, host: str, port: int) -> None:
+    """Returns when the webserver answers that it wants a token. Raises PinciteError where it lets anybody in."""
+    while True:
+        with suppress(OSError, http.client.HTTPException):
+            connection = http.client.HTTPConnection(host, port, timeout=5)
+            connection.request("GET", "/server_info")
+            status = connection.getresponse().status
+            connection.close()
+            if status == 403:
+                return
+            raise PinciteError(
+                f"Dagster's webserver answered {status} without a token, so it was stopped; this version of "
+                "dagster-webserver cannot be guarded",
+                "ui_ended",
+            )
+        services._look()
 
 
 def running_ui(state: Path) -> str | None:
@@ -128,26 +264,3 @@ def _interruptible() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _wait_until_served(process: subprocess.Popen[Any], host: str, port: int) -> None:
-    """Returns when the webserver answers, or the process has ended."""
-    reached = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    while True:
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(0.2)
-            return
-        with suppress(OSError, http.client.HTTPException):
-            connection = http.client.HTTPConnection(reached, port, timeout=5)
-            connection.request("GET", "/server_info")
-            connection.getresponse().close()
-            return
-
-
-def _stop(process: subprocess.Popen[Any]) -> None:
-    process.send_signal(signal.SIGINT)
-    try:
-        process.wait()
-    except KeyboardInterrupt:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()

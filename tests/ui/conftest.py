@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
-import signal
 import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,56 +14,12 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.embedding_server import embedding_server
 from tests.projects import Project, make_project
+from tests.serving import Served, command, serving
 
-SERVED = re.compile(r"Dagster's UI is at (\S+)")
 PATIENCE = 60_000
 """Milliseconds that a page may take to show something."""
 
 expect.set_options(timeout=PATIENCE)
-
-
-def command(project: Project, *arguments: str) -> list[str]:
-    return [sys.executable, "-m", "pincite.cli", *arguments, "--config", str(project.config)]
-
-
-@dataclass
-class Served:
-    """A running `pincite ui`; `log` is what it says."""
-
-    project: Project
-    process: subprocess.Popen[bytes]
-    url: str
-    log: Path
-
-
-def processes(state: Path) -> dict[int, str]:
-    """The command lines of all processes of Dagster that work on a state."""
-    found = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if f"DAGSTER_HOME={state / 'dagster'}".encode() in (folder / "environ").read_bytes().split(b"\0"):
-                found[int(folder.name)] = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-        except OSError:
-            continue
-    return found
-
-
-@contextmanager
-def serving(project: Project) -> Iterator[Served]:
-    """`pincite ui` on a free port, from the moment it says that it is ready."""
-    log = project.folder / "ui.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(command(project, "ui", "--port", "0"), stderr=output, start_new_session=True)
-    try:
-        while not (said := SERVED.search(log.read_text(encoding="utf-8"))):
-            with suppress(subprocess.TimeoutExpired):
-                pytest.fail(f"pincite ui ended with {process.wait(0.1)}: {log.read_text(encoding='utf-8')}")
-        yield Served(project, process, said[1], log)
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait()
-        for pid in processes(project.state):  # none, where it stops as it should
-            os.kill(pid, signal.SIGKILL)
 
 
 @pytest.fixture(scope="session")
@@ -106,6 +56,7 @@ def browser() -> Iterator[Browser]:
 def page(browser: Browser, ui: Served) -> Iterator[Page]:
     page = browser.new_page(base_url=ui.url, viewport={"width": 1500, "height": 1000})
     page.set_default_timeout(PATIENCE)
+    page.goto(ui.entry)
     yield page
     page.close()
 

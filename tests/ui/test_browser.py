@@ -9,7 +9,8 @@ import dagster as dg
 from playwright.sync_api import Page, expect
 
 from tests.projects import Project
-from tests.ui.conftest import PATIENCE, Served
+from tests.serving import Served
+from tests.ui.conftest import PATIENCE
 
 GROUPS = ("documents", "structure", "chunks", "sentences", "enrichment", "embeddings", "index", "quality")
 BACKFILLED = ("document_summaries", "chunk_contexts", "chunk_embeddings", "sentence_embeddings")

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.projects import Project, make_project
-from tests.ui.conftest import command, processes, serving
+from tests.serving import command, processes, serving
 
-PARTS = {"webserver": "dagster_webserver", "daemon": "dagster._daemon", "code server": "code-server"}
+PARTS = {"webserver": "pincite.ui_webserver", "daemon": "dagster._daemon", "code server": "api grpc"}
 
 
 def refused(project: Project, *arguments: str) -> tuple[int, str]:
@@ -29,7 +29,8 @@ def test_webserver_and_daemon_start_and_end_together(tmp_path: Path, ending: sig
         running = processes(project.state).values()
         for name, part in PARTS.items():
             assert any(part in line for line in running), name
-        with urllib.request.urlopen(f"{served.url}/server_info") as answer:
+        asked = urllib.request.Request(f"{served.url}/server_info", headers={"Authorization": f"Bearer {served.token}"})
+        with urllib.request.urlopen(asked) as answer:
             assert answer.status == 200
 
         code, said = refused(project, "--port", "0")

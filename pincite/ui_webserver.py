@@ -1,0 +1,41 @@
+"""Dagster's webserver behind the guard: `python -m pincite.ui_webserver`, with the webserver's own arguments.
+
+It takes the listening socket, the token and the names from `pincite ui`, by the environment.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from contextlib import suppress
+from typing import Any
+
+import uvicorn
+
+from pincite.ui import GUARD_VARIABLE
+from pincite.ui_guard import Guard
+
+_FAREWELL_SECONDS = 5
+"""Pages that are open keep a connection each, which would keep the webserver for ever."""
+
+
+def main() -> None:
+    from dagster_webserver.cli import main as webserver
+
+    told = json.loads(os.environ.pop(GUARD_VARIABLE))
+    listener = socket.socket(fileno=told.pop("fd"))
+
+    def serve(app: Any, *, log_level: str = "warning", **_: Any) -> None:
+        config = uvicorn.Config(Guard(app, **told), log_level=log_level, timeout_graceful_shutdown=_FAREWELL_SECONDS)
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(config).run(sockets=[listener])
+
+    # The one place where Dagster hands its app over. What is served otherwise has no listener, and is not let be:
+    # `pincite ui` asks for a page without the token first.
+    uvicorn.run = serve
+    webserver()
+
+
+if __name__ == "__main__":
+    main()
