@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
+
+from resources.child_process import module_path
+
+# Before anything else is imported: the current folder may be one of documents, one of them named `click.py`.
+sys.path[:] = module_path()
+os.environ["PYTHONSAFEPATH"] = "1"
+
 from pathlib import Path
 from typing import Any
 

@@ -167,6 +167,7 @@ class _Services:
         process = subprocess.Popen(
             child_command(module, *arguments),
             env={**self.environment, **(environment or {})},
+            cwd=self.environment["DAGSTER_HOME"],  # Dagster lays a file .env of its current folder over its environment
             stdout=sys.stderr,
             start_new_session=True,
             pass_fds=[self.lock, *pass_fds],

