@@ -30,6 +30,7 @@ from resources.experiment_results import KeptRuns, RunResult, tables_shown, writ
 from resources.experiment_state import EMBEDDED, ExperimentState, MadeIndex, experiment_state
 from resources.generations import installed, spec_of
 from resources.prompts import read_prompts
+from resources.settings_file import anchored
 
 if TYPE_CHECKING:
     from resources.workspace import Workspace
@@ -139,10 +140,7 @@ def asking_from(
 
 
 def _planned(run: Run, user: Workspace, asking: Asking, origin: str) -> Planned:
-    settings = settings_of(run, user.settings, origin)
-    if settings.enrichment.prompts:
-        prompts = {"prompts": str(user.located.resolve(settings.enrichment.prompts))}
-        settings = settings.model_copy(update={"enrichment": settings.enrichment.model_copy(update=prompts)})
+    settings = anchored(settings_of(run, user.settings, origin), user.located.folder)
     return Planned(run, settings, asking_of(run, asking, origin), generation_key(settings, installed(settings)))
 
 

@@ -4,6 +4,7 @@ hub."""
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 from pipelines.errors import ModelError, SettingsError
@@ -18,13 +19,18 @@ def model_place(model: str, revision: str | None, what: str, setting: str) -> st
     Raises ModelError for a folder that holds no model or pickled weights, SettingsError for a name without a
     revision."""
     folder = Path(model).expanduser()
-    if folder.is_dir():
+    if folder.is_absolute() and folder.is_dir():
         _require_safetensors(folder, what, setting)
         return str(folder)
     if not revision:
         raise SettingsError(
-            f"{setting}.model {model!r} is no folder here; for a model on a hub set {setting}.revision, so that it "
-            "stays the same"
+            f"{setting}.model {model!r} is no folder beside the settings file; for a model on a hub set "
+            f"{setting}.revision, so that it stays the same"
+        )
+    if os.path.lexists(model):  # sentence-transformers would take it for the model
+        raise ModelError(
+            f"{what} {model!r} is a name on a hub, but the current folder has something of that name, which would be "
+            f"read instead; work in another folder, or write ./{model} in {setting}.model if that is meant"
         )
     return model
 

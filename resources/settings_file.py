@@ -42,14 +42,34 @@ def locate(config: str | None = None, state: str | None = None) -> Located:
     found = file.is_file()
     settings = settings_from(_read(file), str(file)) if found else Settings()
     folder = file.parent if found else Path.cwd()
-    if settings.enrichment.prompts:
-        prompts = str((folder / Path(settings.enrichment.prompts).expanduser()).resolve())
-        settings = settings.model_copy(
-            update={"enrichment": settings.enrichment.model_copy(update={"prompts": prompts})}
-        )
+    settings = anchored(settings, folder)
     override = state or os.environ.get(STATE_VARIABLE)
     place = Path(override).expanduser().resolve() if override else (folder / settings.state).resolve()
     return Located(settings, file if found else None, folder, place)
+
+
+def anchored(settings: Settings, folder: Path) -> Settings:
+    """With the folders of prompts and of models absolute: a relative one is the settings file's neighbour, never
+    what has its name in the current folder. A model with a revision is a name on a hub, unless it says `./`."""
+    enrichment, embedder, query = settings.enrichment, settings.embedder, settings.query
+    prompts = str((folder / Path(enrichment.prompts).expanduser()).resolve()) if enrichment.prompts else None
+    model = embedder.model if embedder.endpoint else _model(embedder.model, embedder.revision, folder)
+    reranker = query.cross_encoder
+    judge = reranker.model_copy(update={"model": _model(reranker.model, reranker.revision, folder)})
+    return settings.model_copy(
+        update={
+            "enrichment": enrichment.model_copy(update={"prompts": prompts}) if prompts else enrichment,
+            "embedder": embedder.model_copy(update={"model": model}),
+            "query": query.model_copy(update={"cross_encoder": judge}),
+        }
+    )
+
+
+def _model(model: str | None, revision: str | None, folder: Path) -> str | None:
+    if not model or (revision and not model.startswith((".", "/", "~"))):
+        return model
+    place = (folder / Path(model).expanduser()).resolve()
+    return str(place) if place.is_dir() else model
 
 
 def _read(file: Path) -> Any:

@@ -96,7 +96,7 @@ def named_spec(settings: EmbedderSettings) -> EmbedderSpec:
 def _weights_identity(model: str, revision: str | None) -> str:
     """Hash of a folder's weights and configuration; name and revision for a model on a hub."""
     folder = Path(model).expanduser()
-    if not folder.is_dir():
+    if not (folder.is_absolute() and folder.is_dir()):
         return f"{model}@{revision}"
     digest = hashlib.blake2b(digest_size=16)
     for path in sorted(folder.rglob("*")):

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from assets.partitions import bucket_partitions, range_tags
 from pincite.ui import environment
 from resources.child_process import ROOT, child_command
 from resources.settings_file import locate
@@ -36,7 +37,6 @@ OTHERS = {
     "dg.toml": 'directory_type = "workspace"\n',
     "note.md": "# Keys\n\nThe vault key is held by the registrar.\n",
 }
-ENDS = {"start": 0, "end": -1}
 SCRIPT = "import sys\nfrom pincite.cli import main\nif __name__ == '__main__':\n    sys.exit(main())\n"
 
 
@@ -137,8 +137,8 @@ def serving(hostile: Hostile) -> Iterator[None]:
 def launch(hostile: Hostile) -> subprocess.CompletedProcess[str]:
     """A run as the UI launches it: queued, and started by its daemon."""
     home = hostile.state / "dagster"
-    ends = {f"dagster/asset_partition_range_{end}": PARTITIONS.get_partition_keys()[at] for end, at in ENDS.items()}
-    named = ["-w", str(home / "workspace.yaml"), "-j", "index", "--tags", json.dumps(ends)]
+    tags = range_tags(bucket_partitions(locate(state=str(hostile.state)).settings.buckets))
+    named = ["-w", str(home / "workspace.yaml"), "-j", "index", "--tags", json.dumps(tags)]
     command = child_command("dagster", "job", "launch", *named)
     environ = environment(locate(state=str(hostile.state)))
     return subprocess.run(command, cwd=home, env=environ, capture_output=True, text=True)
