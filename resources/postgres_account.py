@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from pipelines.errors import DatabaseError
+from resources.child_process import program_environment
 
 REMEDIES = "choose another folder with --state, or set database: postgresql://... to use a server of your own"
 WITHIN = "/proc/self/cwd"
@@ -57,7 +58,7 @@ class Account:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
                 cwd=folder,
-                env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"},
+                env={"PATH": program_environment()["PATH"], "LC_ALL": "C"},
                 **self.options,
             )
         except OSError as error:
@@ -152,7 +153,7 @@ def account_for(data: Path) -> Account:
     if owner != uid:
         _take_over(data, owner, uid, gid)
     shut = not _passes([data.parent], uid, gid)
-    if setpriv := shutil.which("setpriv"):
+    if setpriv := shutil.which("setpriv", path=program_environment()["PATH"]):
         # A change of user by subprocess itself forks, which processes with gRPC in them do not survive.
         bare = ("--clear-groups", "--inh-caps=-all", "--ambient-caps=-all", "--no-new-privs")
         return Account(uid, gid, (setpriv, f"--reuid={uid}", f"--regid={gid}", *bare), shut=shut)

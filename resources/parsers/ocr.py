@@ -15,10 +15,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipelines.indexing.line_stops import ends_in
 from pipelines.indexing.pdf_page import PdfGap, PdfItem
+from resources.child_process import program_environment
 
 ORIGIN = "tesseract"
 POINTS = 72
@@ -64,13 +66,32 @@ class Recognised(NamedTuple):
 # ---------------------------------------------------------------- whether it can be done
 
 
+def program() -> str | None:
+    """Tesseract, by its whole path, and never from the current folder; None where it is not installed."""
+    import pytesseract
+
+    found = shutil.which(pytesseract.pytesseract.tesseract_cmd, path=program_environment()["PATH"])
+    if found is not None:
+        pytesseract.pytesseract.tesseract_cmd = found
+    return found
+
+
+def programs(settings: OcrSettings) -> tuple[Path, ...]:
+    """What a parser process may run: Tesseract, where scans are read."""
+    try:
+        found = program() if settings.mode != "off" else None
+    except ModuleNotFoundError:
+        found = None
+    return (Path(found),) if found else ()
+
+
 @cache
 def _data() -> frozenset[str]:
     """What Tesseract has data of; it lists it itself."""
     import pytesseract
 
     try:
-        return frozenset(pytesseract.get_languages())
+        return frozenset(pytesseract.get_languages()) if program() else frozenset()
     except (OSError, RuntimeError, subprocess.SubprocessError):
         return frozenset()
 
@@ -99,11 +120,10 @@ def remedy(settings: OcrSettings) -> str:
     if settings.mode == "off":
         return "OCR is off: set parsing.ocr to auto"
     try:
-        import pytesseract
+        if program() is None:
+            return f"OCR has no program: {_PROGRAM}"
     except ModuleNotFoundError:
         return f"OCR is not installed: {_INSTALL}"
-    if shutil.which(pytesseract.pytesseract.tesseract_cmd) is None:
-        return f"OCR has no program: {_PROGRAM}"
     missing = [name for name in settings.languages if name not in _installed()]
     if missing or not _installed():
         there = ", ".join(_installed()) or "none"

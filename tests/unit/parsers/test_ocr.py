@@ -14,7 +14,16 @@ from pipelines.settings import ParsingSettings, Settings
 from pipelines.stages import Resolved, stage_key
 from resources.parser_pool import ParserPool
 from resources.parsers import ocr
-from resources.parsers.ocr import OcrSettings, Recognised, available, has_pictures, languages_of, page_items, remedy
+from resources.parsers.ocr import (
+    OcrSettings,
+    Recognised,
+    available,
+    has_pictures,
+    languages_of,
+    page_items,
+    programs,
+    remedy,
+)
 from resources.parsers.registry import parse_file
 from tests.unit.parsers.documents import raw_of
 
@@ -149,6 +158,24 @@ def test_a_missing_program_or_language_is_named(monkeypatch: pytest.MonkeyPatch)
     assert "no data of xyz (installed: " in remedy(OcrSettings(languages=("xyz",)))
 
 
+def test_the_program_is_not_taken_from_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library = pytest.importorskip("pytesseract", reason="the extra ocr is not installed")
+    own, documents = tmp_path / "bin" / "tesseract", tmp_path / "docs" / "tesseract"
+    for file in (own, documents):
+        file.parent.mkdir()
+        file.write_text("#!/bin/sh\n")
+        file.chmod(0o755)
+    monkeypatch.chdir(documents.parent)
+    monkeypatch.setattr(library.pytesseract, "tesseract_cmd", "tesseract")
+    monkeypatch.setenv("PATH", f":.:{own.parent}")
+    assert programs(OcrSettings()) == (own,)
+    assert library.pytesseract.tesseract_cmd == str(own)
+    assert programs(OcrSettings("off")) == ()
+    monkeypatch.setattr(library.pytesseract, "tesseract_cmd", "tesseract")
+    monkeypatch.setenv("PATH", ":.")
+    assert programs(OcrSettings()) == ()
+
+
 @pytest.mark.parametrize(
     ("installed", "taken"),
     [(("eng", "osd", "ukr"), ("eng", "ukr")), (("deu",), ("deu",)), (("a", "b", "c", "d", "eng"), ("eng",)), ((), ())],
@@ -158,6 +185,7 @@ def test_the_installed_languages_are_taken_unless_they_are_many(
 ) -> None:
     library = pytest.importorskip("pytesseract", reason="the extra ocr is not installed")
     monkeypatch.setattr(library, "get_languages", lambda: list(installed))
+    monkeypatch.setattr(ocr, "program", lambda: "/usr/bin/tesseract")
     assert languages_of(OcrSettings()) == taken
     assert languages_of(OcrSettings(languages=("pol",))) == ("pol",)
 
