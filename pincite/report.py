@@ -9,6 +9,7 @@ from typing import Any
 from pincite.console import rows
 from pincite.paragraph import marked, reached
 from pipelines.terms import terms_of
+from resources.sandbox import shown as sandbox_shown
 
 MOST_LINES = 10
 MOST_CHARACTERS = 420
@@ -242,7 +243,7 @@ def status_shown(result: dict[str, Any]) -> str:
     parts += [_cost_shown(cost) for cost in result["costs"]]
     for item in result["failures"]:
         parts.append(f"failed: {item['source']}/{item['uri']}: {item['stage']}: {item['code']}: {item['message']}")
-    return "\n".join([*parts, *_some("warning", result["warnings"])])
+    return "\n".join([*parts, sandbox_shown(result["sandbox"]), *_some("warning", result["warnings"])])
 
 
 def _links(generation: dict[str, Any]) -> str:

@@ -14,6 +14,7 @@ import resource
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -49,7 +50,10 @@ def confine(
 ) -> dict[str, bool]:
     """Leave this process its code, `reads`, `writes` (folders, or files that exist) and `programs`; which layers hold.
 
-    Where there are no programs, it can start no process at all."""
+    The first folder of `writes` is its temporary one from now on. Where there are no programs, it can start no
+    process at all."""
+    if writes:
+        tempfile.tempdir = os.environ["TMPDIR"] = str(writes[0])
     limits = _limit()
     privileges = give_up_privileges()
     version = landlock.restrict(_allowed(reads, writes, programs), network) if privileges else 0

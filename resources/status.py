@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import SettingsError
 from pipelines.indexing.figures import UNSEEN
 from pipelines.indexing.overlap import EVERY, Calibration
+from resources.sandbox import holds
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -185,4 +186,5 @@ def status(workspace: Workspace) -> dict[str, Any]:
         "enrichment": {**IndexTables(workspace.database, live).methods(), **figure_methods(serving)} if live else {},
         "costs": [*catalog.costs(), *workspace.replies.costs()],
         "scores": catalog.scores(),
+        "sandbox": holds(),
     }

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from resources.sandbox import holds, shown
 from tests.embedding_server import EmbeddingServer
 from tests.projects import DOCUMENTS, Project, make_project, new_database, project_copy, run_command
 from tests.tiny_model import make_model
@@ -185,6 +186,8 @@ def test_hits_can_be_filtered_by_metadata(indexed: Indexed) -> None:
 def test_status_and_sources(indexed: Indexed) -> None:
     status = indexed.project.run("status").json
     assert {"generations", "sources", "counts", "failures", "costs"} <= status.keys()
+    assert status["sandbox"] == holds()
+    assert shown(holds()) in run_command("status", "--config", indexed.project.config).out
     (generation,) = status["generations"]
     assert (generation["live"], generation["documents"], status["live"]) == (True, 7, 1)
     assert {failure["uri"] for failure in status["failures"]} == {"empty.txt", "torn.pdf", "badcar.md"}
@@ -198,7 +201,8 @@ def test_people_read_tables_and_lines(indexed: Indexed) -> None:
     place = ("--config", indexed.project.config)
     assert "archive/keys.md" in run_command("query", "vault key", *place).out.splitlines()[0]
     assert "strategy hybrid, rerank none" in run_command("query", "vault key", "--explain", *place).out
-    assert str(indexed.project.docs) in run_command("status", *place).out
+    said = run_command("status", *place).out
+    assert str(indexed.project.docs) in said
     index = run_command("index", *place)
     assert index.code == 3
     assert "failed: docs/torn.pdf: parsed_elements: " in index.out

