@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
+from pipelines.endpoint_keys import key_variable, require_private
 from pipelines.errors import SettingsError
 from pipelines.section import Section
 
@@ -55,6 +56,10 @@ def _variable(value: str) -> str:
 
 Address = Annotated[str, AfterValidator(_address)]
 Variable = Annotated[str, AfterValidator(_variable)]
+KEY_DESCRIPTION = (
+    "Environment variable that holds the endpoint's key. Where none is given, no key is sent, except that in "
+    "OPENAI_API_KEY to https://api.openai.com."
+)
 CompletionLimit = Literal["max_tokens", "max_completion_tokens"]
 
 
@@ -107,7 +112,7 @@ class LlmSettings(Section):
     base_url: Address | None = Field(None, description="Base URL of an OpenAI-compatible endpoint, such as "
                                  "`https://api.openai.com/v1`.")  # fmt: skip
     model: str | None = Field(None, description="The model's name at the endpoint.")
-    api_key_env: Variable = Field("OPENAI_API_KEY", description="Environment variable that holds the endpoint's key.")
+    api_key_env: Variable | None = Field(None, description=KEY_DESCRIPTION)
     temperature: float | None = Field(0.0, ge=0, le=2, description="Nothing (`null`) sends none, as some models want.")
     completion_limit: CompletionLimit = Field(
         "max_tokens", description="Name under which the endpoint takes the bound of a reply."
@@ -128,6 +133,20 @@ class LlmSettings(Section):
     )
     max_cost: float | None = Field(None, ge=0, description="Most that one run of `index` may spend.")
     roles: RolesSettings = RolesSettings()
+
+    @model_validator(mode="after")
+    def _private(self) -> LlmSettings:
+        """Refused before anything is sent."""
+        named = [(name, own) for name in RolesSettings.model_fields if (own := getattr(self.roles, name))]
+        for name, own in [("", RoleSettings()), *named]:
+            elsewhere = own.base_url is not None and own.base_url != self.base_url
+            key = own.api_key_env or (None if elsewhere else self.api_key_env)
+            if (address := own.base_url or self.base_url) and key:
+                try:
+                    require_private(address, key, f"llm.roles.{name}" if name else "llm")
+                except SettingsError as error:
+                    raise ValueError(str(error)) from None
+        return self
 
     def asks(self, name: str) -> bool:
         """Whether anything names a model for a task; one named by half is an error of `role`, not a no."""
@@ -152,7 +171,7 @@ class LlmSettings(Section):
             name,
             base_url,
             model,
-            own.api_key_env or ("" if elsewhere else self.api_key_env),
+            key_variable(base_url, own.api_key_env or (None if elsewhere else self.api_key_env)),
             None if own.temperature == "none" else self.temperature if own.temperature is None else own.temperature,
             own.completion_limit or self.completion_limit,
             self.prices.get(model),

@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, ValidationError, model_validator
 
-from pipelines.enrichment_settings import Address, EnrichmentSettings, LlmSettings, Variable
+from pipelines.endpoint_keys import recorded_variable, require_private
+from pipelines.enrichment_settings import KEY_DESCRIPTION, Address, EnrichmentSettings, LlmSettings, Variable
 from pipelines.errors import SettingsError
 from pipelines.query_settings import QuerySettings
 from pipelines.section import Section
@@ -96,7 +97,7 @@ class EmbedderSettings(Section):
     model: str | None = Field(None, description="Any sentence-transformers name or path, or the endpoint's model.")
     revision: str | None = Field(None, description="Revision of a model named on a hub, which must be given.")
     endpoint: Address | None = Field(None, description="Base URL of an OpenAI-compatible embeddings endpoint.")
-    api_key_env: Variable = Field("OPENAI_API_KEY", description="Environment variable that holds the endpoint's key.")
+    api_key_env: Variable | None = Field(None, description=KEY_DESCRIPTION)
     passage_prefix: str | None = Field(None, description="Put before passages; by default as the model declares.")
     query_prefix: str | None = Field(None, description="Put before questions; by default as the model declares.")
     max_tokens: int = Field(512, ge=16, description="Window of the model; longer texts are embedded in windows.")
@@ -109,6 +110,11 @@ class EmbedderSettings(Section):
             raise ValueError("endpoint needs model")
         if self.preset and (self.model or self.endpoint):
             raise ValueError("give either preset or model, not both")
+        if self.endpoint and self.api_key_env:
+            try:
+                require_private(self.endpoint, self.api_key_env, "embedder")
+            except SettingsError as error:
+                raise ValueError(str(error)) from None
         return self
 
     @property
@@ -192,7 +198,11 @@ def shaped_as(settings: Settings, recorded: Mapping[str, Any]) -> Settings:
     values = settings.model_dump()
     values.update({name: recorded[name] for name in _SHAPING})
     if _models(recorded) != _models(values):
-        values["llm"] = recorded.get("llm", {})
+        values["llm"] = dict(recorded.get("llm", {}))
+    for section, address, now in (("embedder", "endpoint", settings.embedder), ("llm", "base_url", settings.llm)):
+        given = values[section]
+        named = given.get("api_key_env"), given.get(address), now.api_key_env, getattr(now, address)
+        values[section] = {**given, "api_key_env": recorded_variable(*named)}
     values["parsing"] |= {name: recorded["parsing"][name] for name in _PARSING if name in recorded["parsing"]}
     return settings_from(values, "the settings of the generation")
 

@@ -91,6 +91,11 @@ def settings_of(run: Run, base: Settings, origin: str) -> Settings:
     values = base.model_dump()
     if {"preset", "model"} & overrides.get("embedder", {}).keys():
         values["embedder"] = {}  # what is set of one embedder does not hold for another
+    llm = overrides.get("llm", {})
+    if isinstance(llm, dict) and "base_url" in llm:
+        for role in values["llm"]["roles"].values():
+            if role and not role["base_url"]:
+                role["api_key_env"] = None  # it was given for the endpoint that the run leaves
     return settings_from(_merged(values, overrides), f"{origin}, run {run.name!r}")
 
 
@@ -116,6 +121,8 @@ def asking_of(run: Run, base: Asking, origin: str) -> Asking:
 
 def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> Values:
     result = dict(base)
+    if {"endpoint", "base_url"} & over.keys() and "api_key_env" in base:
+        result["api_key_env"] = None  # a key belongs to its endpoint
     for key, value in over.items():
         below = result.get(key)
         result[key] = _merged(below, value) if isinstance(below, dict) and isinstance(value, dict) else value

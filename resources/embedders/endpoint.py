@@ -10,11 +10,13 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from pipelines.endpoint_keys import key_variable
 from pipelines.errors import ModelError, RefusedText
 from pipelines.indexing.embeddings import averaged, windows
 from pipelines.tokens import TokenIndex
 from resources.embedders.specs import EmbedderSpec
 from resources.embedders.whole_texts import WholeTexts
+from resources.endpoint_client import NotRead, at_most, endpoint_client
 from resources.llm.endpoint import retry_after
 
 if TYPE_CHECKING:
@@ -29,6 +31,9 @@ _RETRIES = 6
 _TIMEOUT_SECONDS = 120.0
 _SHOWN = 80
 """Characters of a question that an error repeats."""
+_SLACK, _NUMBER_BYTES, _MOST_DIMENSIONS = 1 << 20, 40, 1 << 14
+"""What a reply may have besides its vectors, for each of their numbers as text, and how many those are at most."""
+_MOST_TOKENS = 1 << 40
 _OF_THE_TEXT = frozenset({400, 413, 422})
 """Statuses by which an endpoint refuses what it was sent, and not who sent it or where."""
 
@@ -49,10 +54,15 @@ class EndpointEmbedder(WholeTexts):
 
     @cached_property
     def _client(self) -> Any:
-        import openai
-
-        key = os.environ.get(self.spec.api_key_env) or "none"
-        return openai.OpenAI(base_url=self.spec.endpoint, api_key=key, max_retries=_RETRIES, timeout=_TIMEOUT_SECONDS)
+        assert self.spec.endpoint is not None
+        name = key_variable(self.spec.endpoint, self.spec.api_key_env)
+        return endpoint_client(
+            self.spec.endpoint,
+            lambda: os.environ.get(name, "").strip() if name else "",
+            timeout=_TIMEOUT_SECONDS,
+            retries=_RETRIES,
+            setting="embedder",
+        )
 
     def load(self) -> None:
         _ = self._client
@@ -121,7 +131,12 @@ class EndpointEmbedder(WholeTexts):
         # The raw reply: the client's own types are made number by number, which takes longer than all else.
         create = self._client.embeddings.with_raw_response.create
         try:
-            reply = create(model=self.spec.name, input=list(texts), encoding_format="base64").content
+            with at_most(_SLACK + len(texts) * (self._size or _MOST_DIMENSIONS) * _NUMBER_BYTES):
+                reply = create(model=self.spec.name, input=list(texts), encoding_format="base64").content
+        except NotRead as error:
+            raise ModelError(
+                f"{where} cannot be asked: {error}", "model" if error.kind == "moved" else "unreachable"
+            ) from None
         except openai.APIStatusError as error:
             if error.status_code in _OF_THE_TEXT:
                 said = f"{where} answered {error.status_code}; check the model"
@@ -159,8 +174,10 @@ def _vectors(reply: bytes, where: str) -> tuple[dict[int, NDArray[np.float32]], 
     try:
         read = json.loads(reply)
         vectors = {int(item["index"]): _vector(item["embedding"]) for item in read["data"]}
-        return vectors, int((read.get("usage") or {}).get("total_tokens") or 0)
-    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        usage = read.get("usage")
+        tokens = usage.get("total_tokens") if isinstance(usage, dict) else 0
+        return vectors, tokens if isinstance(tokens, int) and 0 <= tokens < _MOST_TOKENS else 0
+    except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError) as error:
         # Not what the error says: it repeats the reply, which may repeat the key.
         raise ModelError(
             f"{where} gave no embeddings ({type(error).__name__} in its reply); check that the address is of an "
@@ -172,5 +189,9 @@ def _vector(sent: str | Sequence[float]) -> NDArray[np.float32]:
     import numpy as np
 
     if isinstance(sent, str):
-        return np.frombuffer(base64.b64decode(sent, validate=True), dtype="<f4")
-    return np.array(sent, dtype=np.float32)
+        vector = np.frombuffer(base64.b64decode(sent, validate=True), dtype="<f4")
+    else:
+        vector = np.array(sent, dtype=np.float32)
+    if vector.ndim != 1 or not vector.size:
+        raise ValueError("no vector")
+    return vector

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pipelines.endpoint_keys import recorded_variable
 from pipelines.settings import EmbedderSettings
 from resources.embedders.specs import EmbedderSpec
 
@@ -16,7 +18,8 @@ def make_embedder(spec: EmbedderSpec, settings: EmbedderSettings) -> Transformer
     if spec.kind == "endpoint":
         from resources.embedders.endpoint import EndpointEmbedder
 
-        return EndpointEmbedder(spec)
+        given = recorded_variable(spec.api_key_env, spec.endpoint, settings.api_key_env, settings.endpoint)
+        return EndpointEmbedder(replace(spec, api_key_env=given))
     from resources.embedders.transformer import TransformerEmbedder
 
     return TransformerEmbedder(spec, settings.dtype, settings.batch_tokens)

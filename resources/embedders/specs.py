@@ -34,7 +34,7 @@ class EmbedderSpec:
     dimension: int | None = None
     endpoint: str | None = None
     revision: str | None = None
-    api_key_env: str = ""
+    api_key_env: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

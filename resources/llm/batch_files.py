@@ -13,6 +13,7 @@ from resources.llm.endpoint import Completion, completion
 URL = "/v1/chat/completions"
 MOST_REQUESTS = 50_000
 MOST_BYTES = 200_000_000
+LONGEST_LINE = 1 << 24
 
 
 class Part:
@@ -53,6 +54,15 @@ class Spool:
             part.file.close()
 
 
+def lines_of(file: IO[bytes]) -> Iterator[bytes]:
+    """Lines of a file; one that is longer than any answer is left out."""
+    whole = True
+    while line := file.readline(LONGEST_LINE):
+        begins, whole = whole, line.endswith(b"\n") or len(line) < LONGEST_LINE
+        if begins and whole:
+            yield line
+
+
 Answered = tuple[str, Completion | str]
 """(Key, what came back); a text is the endpoint's error."""
 
@@ -64,10 +74,10 @@ def answers(lines: Iterator[bytes]) -> Iterator[Answered]:
         try:
             item = json.loads(line)
             key, response, error = str(item["custom_id"]), item.get("response") or {}, item.get("error")
-        except (ValueError, LookupError, AttributeError, TypeError):
+        except (ValueError, LookupError, AttributeError, TypeError, RecursionError):
             continue
         body = response.get("body") if isinstance(response, dict) else None
-        if isinstance(body, dict) and int(response.get("status_code") or 200) < 400:
+        if isinstance(body, dict) and _succeeded(response.get("status_code")):
             yield key, completion(body, None)
             continue
         error = error or (body.get("error") if isinstance(body, dict) else body)
@@ -76,3 +86,7 @@ def answers(lines: Iterator[bytes]) -> Iterator[Answered]:
                 continue
             error = error.get("message") or error.get("code")
         yield key, str(error or "it was not answered")
+
+
+def _succeeded(status: object) -> bool:
+    return status is None or (isinstance(status, int) and status < 400)

@@ -17,7 +17,8 @@ from itertools import chain, islice
 from typing import IO, Any, TypeVar
 
 from pipelines.ports import NoReply, Prompt, Reply, ReplyCheck
-from resources.llm.batch_files import URL, Part, Spool, answers
+from resources.endpoint_client import MOST_BYTES, at_most
+from resources.llm.batch_files import URL, Part, Spool, answers, lines_of
 from resources.llm.endpoint import CallFailed, Completion, request_body, storable
 from resources.llm.model import AT_ONCE, BoughtModel, Said
 from resources.llm.replies import reply_row
@@ -30,6 +31,10 @@ MARK = "pincite"
 _UNDER_WAY = frozenset({"validating", "in_progress", "finalizing", "cancelling"})
 _OF_NO_USE = frozenset({"failed", "cancelling", "cancelled"})
 _KEPT_SECONDS = 30 * 86400
+_ANSWER_BYTES = 1 << 18
+"""Of one request, in a file of answers: replies are bounded by tokens, of which none has so many bytes."""
+_MOST_BATCHES = 5_000
+"""Of an endpoint that are looked through; one that lists without end ends there."""
 _NO_API = frozenset({404, 405, 501})
 
 
@@ -134,20 +139,19 @@ class BatchModel(BoughtModel):
         uploaded: list[str] = []
         known = self._known_batches()
 
-        def upload(client: Any, headers: dict[str, str]) -> str:
+        def upload(client: Any) -> str:
             part.file.seek(0)
-            file = client.files.create(file=("prompts.jsonl", part.file), purpose="batch", extra_headers=headers)
+            file = client.files.create(file=("prompts.jsonl", part.file), purpose="batch")
             return str(file.id)
 
-        def create(client: Any, headers: dict[str, str]) -> str:
+        def create(client: Any) -> str:
             # Looked for each time: a call that seemed to fail may have made it.
-            if made := _found(client, headers, mark, known):
+            if made := _found(client, mark, known):
                 return made
             if not uploaded:
-                uploaded.append(upload(client, headers))
+                uploaded.append(upload(client))
             batch = client.batches.create(
                 input_file_id=uploaded[0], endpoint=URL, completion_window="24h", metadata={MARK: mark},
-                extra_headers=headers,
             )  # fmt: skip
             return str(batch.id)
 
@@ -178,7 +182,7 @@ class BatchModel(BoughtModel):
         if batch.batch_id is None:
             self._execute("batch_submitted", number=batch.number, batch_id=batch_id)
         try:
-            state = self._call(lambda client, headers: client.batches.retrieve(batch_id, extra_headers=headers))
+            state = self._call(lambda client: client.batches.retrieve(batch_id))
         except CallFailed as failed:
             if failed.status != 404:
                 raise
@@ -189,8 +193,9 @@ class BatchModel(BoughtModel):
             return
         with ExitStack() as opened:
             ids = [file_id for file_id in (state.output_file_id, state.error_file_id) if file_id]
-            files = [opened.enter_context(self._downloaded(file_id)) for file_id in ids]
-            answered = self._keep(batch, state, chain.from_iterable(files))
+            most = MOST_BYTES + len(batch.keys) * _ANSWER_BYTES
+            files = [opened.enter_context(self._downloaded(file_id, most)) for file_id in ids]
+            answered = self._keep(batch, state, chain.from_iterable(map(lines_of, files)))
         found.collected |= answered
         if state.status == "failed":
             errors = getattr(state.errors, "data", None) or []
@@ -203,20 +208,20 @@ class BatchModel(BoughtModel):
         """The id of a batch that a run was submitting when it ended; None where it did not come to that."""
         known = self._known_batches()
         try:
-            return self._call(lambda client, headers: _found(client, headers, batch.fingerprint, known))
+            return self._call(lambda client: _found(client, batch.fingerprint, known))
         except CallFailed as failed:
             if failed.status not in _NO_API:
                 raise
         return None
 
-    def _downloaded(self, file_id: str) -> IO[bytes]:
-        """A file of the endpoint, as a temporary one. One that is there no more is empty."""
+    def _downloaded(self, file_id: str, most: int) -> IO[bytes]:
+        """A file of the endpoint of at most so many bytes, as a temporary one. One that is there no more is empty."""
         file = tempfile.TemporaryFile(prefix="pincite-batch-")  # noqa: SIM115 - the caller closes it
 
-        def read(client: Any, headers: dict[str, str]) -> None:
+        def read(client: Any) -> None:
             file.seek(0)
             file.truncate()
-            with client.files.with_streaming_response.content(file_id, extra_headers=headers) as response:
+            with at_most(most), client.files.with_streaming_response.content(file_id) as response:
                 for part in response.iter_bytes():
                     file.write(part)
 
@@ -265,7 +270,7 @@ class BatchModel(BoughtModel):
 
     # ------------------------------------------------------------ within
 
-    def _call(self, ask: Callable[[Any, dict[str, str]], T]) -> T:
+    def _call(self, ask: Callable[[Any], T]) -> T:
         """By the endpoint's client, made again where it got no answer. Raises CallFailed."""
 
         def once() -> T:
@@ -290,9 +295,9 @@ class BatchModel(BoughtModel):
             connection.execute(query("llm", name), values)
 
 
-def _found(client: Any, headers: dict[str, str], mark: str, known: Collection[str]) -> str | None:
+def _found(client: Any, mark: str, known: Collection[str]) -> str | None:
     """A batch at the endpoint that carries a fingerprint, and is not a known one."""
-    for batch in client.batches.list(limit=100, extra_headers=headers):
+    for batch in islice(client.batches.list(limit=100), _MOST_BATCHES):
         if batch.created_at and batch.created_at < time.time() - _KEPT_SECONDS:
             return None
         if (batch.metadata or {}).get(MARK) == mark and batch.id not in known and batch.status not in _OF_NO_USE:

@@ -20,20 +20,20 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from pipelines.enrichment_settings import LlmSettings, Role
+from pipelines.errors import SettingsError
 from pipelines.ports import Prompt, Reply
 from pipelines.pricing import estimated_tokens, prompt_tokens
+from resources.endpoint_client import NO_KEY, NotRead, endpoint_client
 
 T = TypeVar("T")
 
 MALFORMED = "malformed"
 """`finish` of an answer that is no chat completion."""
 
-_NO_KEY = "none"
 _SHORTEST_SECRET = 16
 """Shorter keys are for endpoints that want any: words such as `local`, which a reply may well say."""
 _PASSING = frozenset({408, 409, 425, 429})
 _HOPELESS = frozenset({401, 402, 403, 404})
-_LARGEST_ANSWER = 1 << 24
 _LONGEST_ERROR = 300
 _MOST_TOKENS = 1 << 40
 _LEAST_LOGPROB = -9999.0
@@ -100,7 +100,7 @@ class Endpoint:
     def complete(self, prompt: Prompt, temperature: float | None) -> Completion:
         """Raises CallFailed."""
         body = request_body(self.role, prompt, temperature)
-        read = _json(self._without_key(self.call(lambda client, headers: self._read(client, headers, body))))
+        read = _json(self._without_key(self.call(lambda client: self._read(client, body))))
         if isinstance(read, dict) and read.get("error") and not read.get("choices"):
             raise self._error_in_answer(read["error"])
         made = completion(read, prompt)
@@ -115,16 +115,20 @@ class Endpoint:
             )
         return made
 
-    def call(self, ask: Callable[[Any, dict[str, str]], T]) -> T:
-        """What `ask(client, headers)` gives. Raises CallFailed for whatever goes wrong in it."""
+    def call(self, ask: Callable[[Any], T]) -> T:
+        """What `ask(client)` gives. Raises CallFailed for whatever goes wrong in it."""
         key = self._key()
         failed: CallFailed
         if not _SENDABLE.fullmatch(key):
             raise self._unusable_key()  # libraries log what they cannot send
         try:
-            return ask(self._shared_client(), {"Authorization": f"Bearer {key}"})
+            return ask(self._shared_client())
+        except SettingsError:
+            raise
         except CallFailed as error:
             failed = error
+        except NotRead as error:
+            failed = self._not_read(error)
         except Exception as error:
             failed = self._failed(error, key)
         # Not in the handler: what is raised there carries the client's exception, and that the request.
@@ -139,27 +143,20 @@ class Endpoint:
     def _shared_client(self) -> Any:
         with self._lock:
             if self._client is None:
-                import openai
-
-                self._client = openai.OpenAI(
-                    base_url=self.role.base_url, api_key=_NO_KEY, max_retries=0, timeout=self.settings.timeout_seconds
+                self._client = endpoint_client(
+                    self.role.base_url,
+                    self._given_key,
+                    timeout=self.settings.timeout_seconds,
+                    retries=0,
+                    setting=f"llm.roles.{self.role.name}, or llm,",
                 )
             return self._client
 
-    def _read(self, client: Any, headers: dict[str, str], body: Mapping[str, Any]) -> bytes:
-        """The answer, read in parts: the client's own limit is on the pause between two of them, and some
-        endpoints send blanks for as long as the model thinks."""
-        end = time.monotonic() + self.settings.timeout_seconds
-        parts, size = [], 0
+    @staticmethod
+    def _read(client: Any, body: Mapping[str, Any]) -> bytes:
         create = client.chat.completions.with_streaming_response.create
-        with create(**body, extra_headers=headers) as response:
-            for part in response.iter_bytes():
-                parts.append(part)
-                size += len(part)
-                if time.monotonic() > end or size > _LARGEST_ANSWER:
-                    limit = "llm.timeout_seconds" if size <= _LARGEST_ANSWER else "the largest answer that is read"
-                    raise CallFailed(f"{self.where} did not end its answer within {limit}")
-        return b"".join(parts)
+        with create(**body) as response:
+            return b"".join(response.iter_bytes())
 
     # ------------------------------------------------------------ errors
 
@@ -177,6 +174,15 @@ class Endpoint:
             return CallFailed(f"{self.where} did not answer: {kind}; check that it runs and that llm.base_url is right")
         return CallFailed(f"{self.where} cannot be asked: {kind}; check llm.base_url", "rejected", False, True)
 
+    def _not_read(self, error: NotRead) -> CallFailed:
+        if error.kind == "slow":
+            return CallFailed(f"{self.where} did not end its answer within llm.timeout_seconds "
+                              f"({self.settings.timeout_seconds:g})")  # fmt: skip
+        moved = error.kind == "moved"
+        remedy = "; check llm.base_url" if moved else ""
+        return CallFailed(f"{self.where} cannot be asked: {error}{remedy}", "rejected" if moved else "unreachable",
+                          passing=False, hopeless=moved)  # fmt: skip
+
     def _unusable_key(self) -> CallFailed:
         said = f"the key in the environment variable {self.role.api_key_env} has characters that a key cannot have"
         return CallFailed(f"{self.where} cannot be asked: {said}", "rejected", passing=False, hopeless=True)
@@ -192,7 +198,7 @@ class Endpoint:
             named = self.role.api_key_env
             remedy = (
                 f"; check the key in the environment variable {named}" if named
-                else f"; the endpoint is not llm.base_url, so llm.roles.{self.role.name}.api_key_env must name its key"
+                else f"; no key was sent: name its variable in api_key_env, of llm or of llm.roles.{self.role.name}"
             )  # fmt: skip
         elif status == 404:
             remedy = "; check llm.base_url and the model's name"
@@ -218,7 +224,10 @@ class Endpoint:
         return answer.replace(key.encode(), b"***") if len(key) >= _SHORTEST_SECRET else answer
 
     def _key(self) -> str:
-        return os.environ.get(self.role.api_key_env, "").strip() or _NO_KEY
+        return self._given_key() or NO_KEY
+
+    def _given_key(self) -> str:
+        return os.environ.get(self.role.api_key_env, "").strip() if self.role.api_key_env else ""
 
 
 def _shown(url: str) -> str:
@@ -229,7 +238,7 @@ def _shown(url: str) -> str:
 
 def masked(text: str, key: str) -> str:
     """One bounded line without the key of the endpoint."""
-    text = text.replace(key, "***") if key != _NO_KEY else text
+    text = text.replace(key, "***") if key != NO_KEY else text
     text = re.sub(r"(?i)(bearer)\s+[^\s\"',}]+", r"\1 ***", text)
     return storable(" ".join(text.split()))[:_LONGEST_ERROR]
 

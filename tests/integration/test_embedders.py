@@ -300,7 +300,7 @@ def test_an_endpoint_that_stays_broken_is_one_clear_error(
     monkeypatch.setenv("OPENAI_API_KEY", "s3cret")
     server.next(*[server.status(500)] * 20)
     with pytest.raises(ModelError, match="answered 500") as caught:
-        remote(server).passages(["boiler"])
+        remote(server, api_key_env="OPENAI_API_KEY").passages(["boiler"])
     assert caught.value.code == "unreachable"
     assert server.url in str(caught.value)
     assert "s3cret" not in str(caught.value)

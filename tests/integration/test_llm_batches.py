@@ -275,9 +275,9 @@ def test_no_key_in_what_a_batch_says(
     server: LlmServer, model: Callable[..., BoughtModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-of-the-batch")
-    said(model("first", attempts=1), "one")
+    said(model("first", attempts=1, api_key_env="OPENAI_API_KEY"), "one")
     server.end_batch(failing=lambda prompt: "wrong key sk-secret-of-the-batch")
-    assert "sk-secret" not in repr(said(model("second", attempts=1), "one"))
+    assert "sk-secret" not in repr(said(model("second", attempts=1, api_key_env="OPENAI_API_KEY"), "one"))
 
 
 # ---------------------------------------------------------------- runs that were killed

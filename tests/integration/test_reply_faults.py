@@ -104,7 +104,7 @@ def test_a_wrong_key_ends_the_run_and_is_not_shown(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong-and-secret")
     server.required_key = "right"
-    replies = said(model(concurrency=1), "one", "two", "three")
+    replies = said(model(concurrency=1, api_key_env="OPENAI_API_KEY"), "one", "two", "three")
     assert texts_of(replies) == ["rejected"] * 3
     assert len(server.calls) == 1
     assert "OPENAI_API_KEY" in replies[0].message  # type: ignore[union-attr]

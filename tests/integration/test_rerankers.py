@@ -326,6 +326,6 @@ def test_listwise_asks_again_and_then_keeps_the_incoming_order(server: LlmServer
 @pytest.mark.parametrize("name", ["logprob", "listwise"])
 def test_an_endpoint_that_refuses_is_one_clear_line(name: str, server: LlmServer, database: Database) -> None:
     server.required_key = "right"
-    with pytest.raises(ModelError, match=r"model .judge. gave no answer: .*OPENAI_API_KEY") as caught:
+    with pytest.raises(ModelError, match=r"model .judge. gave no answer: .*api_key_env") as caught:
         reranked_by(name, server, database, QUESTION, PASSAGES)
     assert "\n" not in str(caught.value)

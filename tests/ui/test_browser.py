@@ -13,7 +13,7 @@ from tests.serving import Served
 from tests.ui.conftest import PATIENCE
 
 GROUPS = ("documents", "structure", "chunks", "sentences", "enrichment", "embeddings", "index", "quality")
-BACKFILLED = ("document_summaries", "chunk_contexts", "chunk_embeddings", "sentence_embeddings")
+BACKFILLED = ("figure_descriptions", "document_summaries", "chunk_contexts", "chunk_embeddings", "sentence_embeddings")
 BUCKETS = ("01", "02")
 
 

@@ -95,9 +95,9 @@ def test_a_role_elsewhere_does_not_get_the_common_key() -> None:
         "rerank": {"base_url": "https://two.example/v1", "api_key_env": "TWO"},
         "hyde": {"base_url": MODEL["base_url"], "model": "other"},
     }
-    llm = settings_from({"llm": {**MODEL, "roles": roles}}).llm
+    llm = settings_from({"llm": {**MODEL, "api_key_env": "ONE", "roles": roles}}).llm
     named = {name: llm.role(name).api_key_env for name in ("summary", "answer", "rerank", "hyde")}
-    assert named == {"summary": "OPENAI_API_KEY", "answer": "", "rerank": "TWO", "hyde": "OPENAI_API_KEY"}
+    assert named == {"summary": "ONE", "answer": "", "rerank": "TWO", "hyde": "ONE"}
 
 
 def test_a_role_may_send_no_temperature_and_its_own_name_of_the_limit_also_when_it_was_recorded() -> None:
