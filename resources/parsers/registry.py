@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import struct
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,6 +57,9 @@ _PARSERS = {
     ELEMENTS: "element_map",
 }
 _ZIPPED = (DOCX, XLSX, PPTX)
+_OLD = {"Workbook", "Book", "WordDocument", "PowerPoint Document"}
+_DIRECTORY = 1 << 14
+"""Bytes of a container's directory that are looked at: 128 parts."""
 _ZIP, _OLE, _PDF = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"%PDF-"
 _OTHERS = {
     b"\x89PNG": "a PNG picture",
@@ -144,7 +148,7 @@ def check_content(path: Path, media_type: str) -> None:
         raise DocumentError(f"{path.name}: the file is empty (0 bytes)", "empty")
     if media_type in _ZIPPED:
         if head.startswith(_OLE):
-            raise DocumentError(_locked_or_old(path), "encrypted")
+            raise _not_zipped(path)
         if not head.startswith(_ZIP):
             raise DocumentError(_not_what_it_says(path, head), "corrupt")
     elif media_type == "application/pdf":
@@ -154,10 +158,28 @@ def check_content(path: Path, media_type: str) -> None:
         raise DocumentError(_not_what_it_says(path, head), "corrupt")
 
 
-def _locked_or_old(path: Path) -> str:
-    return (
-        f"{path.name}: an Office file with a password, or in the format before 2007: save it without, as {path.suffix}"
-    )
+def _not_zipped(path: Path) -> DocumentError:
+    """Of an Office file that is a container of before 2007: one with a password is packed in such a container."""
+    names = _names_within(path)
+    if {"EncryptionInfo", "EncryptedPackage"} & names:
+        return DocumentError(f"{path.name}: an Office file with a password: save a copy without one", "encrypted")
+    told = "an Office file in the format before 2007" if _OLD & names else "an old Office file, and damaged"
+    return DocumentError(f"{path.name}: the content is {told}: save it anew, as {path.suffix}", "corrupt")
+
+
+def _names_within(path: Path) -> set[str]:
+    """Of the first parts of such a container, out of its directory; none where it is damaged."""
+    with open(path, "rb") as stream:
+        head = stream.read(512)
+        if len(head) < 512:
+            return set()
+        (shift,), (start,) = struct.unpack_from("<H", head, 30), struct.unpack_from("<I", head, 48)
+        if shift not in (9, 12):
+            return set()
+        stream.seek((start + 1) << shift)
+        directory = stream.read(_DIRECTORY)
+    entries = (directory[at : at + 128] for at in range(0, len(directory) - 127, 128))
+    return {entry[:64].decode("utf-16-le", "replace").partition("\0")[0] for entry in entries}
 
 
 def _not_what_it_says(path: Path, head: bytes) -> str:

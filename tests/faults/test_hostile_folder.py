@@ -93,7 +93,7 @@ DAMAGED: dict[str, tuple[Write, str]] = {
 }
 LOCKED: dict[str, tuple[Write, str]] = {
     "locked.pdf": (locked_pdf, "encrypted"),
-    "locked.xlsx": (holding(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(5000)), "encrypted"),
+    "old.xlsx": (holding(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(5000)), "corrupt"),
     "scan.pdf": (scan, "no_text"),
 }
 BOMBS: dict[str, tuple[Write, str]] = {
