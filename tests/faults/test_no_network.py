@@ -168,15 +168,17 @@ def namespace() -> tuple[str, ...]:
 def guarded(folder: Path, *arguments: str | Path) -> Guarded:
     """Python with these arguments, in a folder of its own."""
     folder.mkdir(exist_ok=True)
-    log, counted, prefix = folder / "dialled", folder / "counted", namespace()
+    guard, counted, prefix = folder / "guard", folder / "counted", namespace()
+    guard.mkdir()
+    shutil.copy(GUARD / "sitecustomize.py", guard)
+    log = guard / "dialled"
     python = [sys.executable, *map(str, arguments)]
     ran = subprocess.run(
         [*prefix, "sh", "-c", COUNTED, "sh", *python] if prefix else python,
         cwd=folder,
         env={
             **{name: value for name, value in os.environ.items() if not name.startswith(("HF_", "PINCITE_"))},
-            "PYTHONPATH": f"{GUARD}{os.pathsep}{ROOT}",
-            "DIALLED": str(log),
+            "PYTHONPATH": f"{guard}{os.pathsep}{ROOT}",
             "COUNTED": str(counted),
         },
         capture_output=True,

@@ -1,11 +1,12 @@
 """Loaded by every Python process that has this folder in PYTHONPATH: refuses to dial anything that is neither a
-socket file nor this machine, and writes down that it was tried."""
+socket file nor this machine, and writes down that it was tried, in the file `dialled` beside it. That is opened at
+once: later the process may be confined."""
 
 import os
 import socket
 import sys
 
-LOG = os.environ["DIALLED"]
+LOG = os.open(os.path.join(os.path.dirname(__file__), "dialled"), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 HERE = ("127.", "::1", "localhost")
 DIALS = {
     "socket.connect": 1,
@@ -27,8 +28,7 @@ def _outside(event, arguments):
 
 def _guard(event, arguments):
     if event in DIALS and (host := _outside(event, arguments)) is not None:
-        with open(LOG, "a", encoding="utf-8") as log:
-            log.write(f"{event} {host} by {' '.join(sys.argv)[:200]}\n")
+        os.write(LOG, f"{event} {host} by {' '.join(sys.argv)[:200]}\n".encode())
         raise PermissionError(f"no network here: {host}")
 
 

@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 
 from resources.child_process import child_environment
+from resources.parsers.ocr import OcrSettings, remedy
 from resources.sandbox import LAYERS, holds, shown
+from tests.unit.parsers.test_ocr import LINES, rendered
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the layers are Linux's")
 
@@ -249,6 +251,43 @@ def test_ordinary_work_goes_on(tmp_path: Path, held: dict[str, bool]) -> None:
     assert inside[0] == held
     assert inside[1] == outside[1]
     assert {path.suffix[1:] for path in map(Path, inside[1])} >= {"pdf", "docx", "xlsx", "html", "md", "txt", "csv"}
+
+
+SCANNED = r"""
+import json, sys
+from pathlib import Path
+
+import pypdfium2
+
+from resources.parsers.ocr import OcrSettings, page_items, programs
+from resources.sandbox import confine
+
+settings = OcrSettings(languages=("eng",))
+held = confine([Path(sys.argv[1])], [Path(sys.argv[2])], programs=programs(settings))
+with pypdfium2.PdfDocument(sys.argv[1]) as document:
+    found = page_items(document[0], 1, settings)
+    late = page_items(document[0], 1, OcrSettings(languages=("eng",), seconds=0.01))
+print(json.dumps([held, [item.text for item in found.items], late.warning]))
+"""
+
+
+def test_scans_are_read(tmp_path: Path, held: dict[str, bool]) -> None:
+    need(held, *LAYERS)
+    if trouble := remedy(OcrSettings(languages=("eng",))):
+        pytest.skip(trouble)
+    scan, folder = tmp_path / "scan.pdf", tmp_path / "writes"
+    folder.mkdir()
+    rendered(LINES).save(scan, "PDF", resolution=200)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", SCANNED, str(scan), str(folder)],
+        env=child_environment(), capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    inside, texts, late = json.loads(done.stdout)
+    assert inside == held
+    assert [text for *_, text in LINES] == texts
+    assert "OCR took longer than" in late  # the program can be ended too
+    assert list(folder.iterdir()) == []
 
 
 def worked(folder: Path, confined: bool) -> Any:
