@@ -39,6 +39,7 @@ REASONED = {
         "pincite/index_run.py",
         "imports a module by a name",
     ): "gives it to a thread, with a name of ours",
+    ("resources/endpoint_client.py", "imports a module by a name"): "the name is that of a class that is loaded",
     ("resources/parsers/registry.py", "imports a module by a name"): "the name is a value of its own table",
 }
 LEAVING = frozenset(f"resources/{name}.py" for name in ("parser_pool", "parser_worker", "text_worker", "figures"))
