@@ -136,8 +136,8 @@ ERRORS: Mapping[str, Told] = {
     "pending": ("Replies of the language model are in a batch.", "run `pincite index` later, which collects them"),
     "rejected": _REJECTED,
     "refused_text": (
-        "An embeddings endpoint does not take the question; or more than 10 texts and a fifth of all, or one text, how "
-        "it begins and its headings. A run stops there, and what was served is served.",
+        "An embeddings endpoint does not take the question; or more than 10 texts and a fifth of all, of several "
+        "files, or no text at all. A run stops there, and what was served is served.",
         "ask otherwise; see what it says to the text that the message names, leave out its file, or set another model",
     ),
     "server_version": (
@@ -165,7 +165,10 @@ ERRORS: Mapping[str, Told] = {
     "unsupported": ("No parser reads that kind of file.", "convert it to PDF, DOCX, HTML or text"),
     "unwritable": ("A picture cannot be written.", "name another place with `--image`"),
     "usage": ("What was asked for cannot be meant.", "the message says why; `--help` lists the options"),
-    "vector": ("The model gave a vector that is not of unit length.", "mend the model, then run again"),
+    "vector": (
+        "The model gives vectors that are not of unit length, of more than 10 texts and a fifth of all, or of all.",
+        "mend the model, then run again",
+    ),
     "worse": (
         "The generation answers the golden questions worse than the live one.",
         "leave it, or `pincite generations publish ID --force`",
@@ -225,9 +228,19 @@ FAILURES: Mapping[str, tuple[str, str, str]] = {
         "The fonts do not say which characters they show, so the text would be wrong.",
         "make the PDF again from its source, or install OCR",
     ),
-    "unreachable": (_BOUGHT, "The language model does not answer.", _ENDPOINT),
+    "unreachable": (
+        f"{_BOUGHT}, {_VECTORS}",
+        "The language model does not answer; or the endpoint of vectors, which answers others, does not for this file.",
+        _ENDPOINT,
+    ),
     "unreadable": (f"{_LISTING}, {_PARSING}", "No permission, or an error of the disk.", "grant it, or mend the disk"),
     "unsupported": (_PARSING, "No parser reads the content.", "convert it to PDF, DOCX, HTML or text"),
+    "vector": (
+        _VECTORS,
+        "The model or endpoint gives a vector of some of its texts that is not finite, zero, or of other dimensions; "
+        "as for `refused_text`.",
+        "mend the model, then `pincite index --retry-failed`; or divide the text in the file",
+    ),
 }
 """Code of a failed document to the stages it may fail at, the meaning, and what to do. Those of `parsed_elements` are
 codes of `pincite parse` too."""
@@ -281,7 +294,7 @@ EXPLAINED: Mapping[str, str] = {
     "no_vector": "There is no vector of it in Parquet.",
     "not_made": "A stage holds no result of the document.",
     "outdated": "A stage was made from another version of its input than stands there.",
-    "refused_text": "The embeddings endpoint refused its text; its vector is of how it begins, or of its headings.",
+    "refused_text": "The model gave no vector of its text; its vector is of how it begins, or of its headings.",
     "rows": "The document's rows in Postgres are not those of Parquet.",
     "text": "Its text in Postgres is not that of Parquet.",
     "text_hash": "Its vector is of another text.",

@@ -66,18 +66,34 @@ class DatabaseError(PinciteError):
 
 
 class ModelError(PinciteError):
+    """`done` are vectors that were made before it, by text."""
+
     default_code = "model"
+
+    def __init__(self, message: str, code: str | None = None, done: Mapping[str, Vectors] | None = None) -> None:
+        super().__init__(message, code)
+        self.done = done or {}
 
 
 class RefusedText(ModelError):
-    """A model does not take these texts: `refused` is what it said of each, `vectors` those of all texts that it was
-    asked for, rows of the refused ones zero; None where it took none."""
+    """A model gives no vector of these texts: `refused` is what was said of each, `codes` why, where that is not
+    `refused_text`; `vectors` those of all texts that it was asked for, rows of the refused ones zero; None where it
+    took none."""
 
     default_code = "refused_text"
 
-    def __init__(self, message: str, refused: Mapping[str, str], vectors: Vectors | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        refused: Mapping[str, str],
+        vectors: Vectors | None = None,
+        codes: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(message)
-        self.refused, self.vectors = refused, vectors
+        self.refused, self.vectors, self.codes = refused, vectors, codes or {}
+
+    def code_of(self, text: str) -> str:
+        return self.codes.get(text, self.default_code)
 
 
 class Waiting(PinciteError):

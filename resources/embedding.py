@@ -14,34 +14,50 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import IndexStateError, ModelError, RefusedText, SettingsError
 from pipelines.indexing.embeddings import uneven, vector_key
 from pipelines.records import Embedding, Failure
+from pipelines.schemas import to_table
 from resources.embedded_items import SEARCHED, STAGES, FromModel, FromVectors, Item, Rows, headings, stacked
 from resources.stage_runner import Makeshift
 from resources.vectors import KnownVectors
 
 if TYPE_CHECKING:
-    from pipelines.ports import CountingEmbedder, Progress
+    from pipelines.ports import CountingEmbedder, Progress, Vectors
     from resources.stage_runner import Outcome, StageReport, Work
     from resources.workspace import Workspace
 
 
 BEGINNING = 256
 """Characters of a refused text that stand in for it, at most half of it."""
+NOTHING = "Text"
 MANY, SHARE = 10, 0.2
-"""More refused texts than both end a run."""
+"""More refused texts than both, of several documents, end a run."""
+_SHOWN = 20
+"""Files that an error names."""
+_CODES = ("unreachable", "vector", "refused_text")
+"""Of a document's failure, where several things are wrong with it the first of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """A text of which the model gave no vector: the chunk or sentence, why, and what was said of it."""
+
+    item_id: str
+    code: str
+    said: str
 
 
 def embed(workspace: Workspace, stage: str, buckets: Sequence[int]) -> StageReport:
-    """Brings a stage of vectors up to date. A text that an endpoint refuses has the vector of its beginning, or else of
-    its headings, and its document a failure that says so.
+    """Brings a stage of vectors up to date. A text of which a model gives no vector that can be used has the vector of
+    its beginning, or else of its headings, or of a word, and its document a failure that says so.
 
-    Raises ModelError naming the item whose vector cannot be used, RefusedText naming the file of one whose headings are
-    refused too, or where more than SHARE of all texts are, SettingsError where the model cannot give what
-    settings.sentences.embedded asks for."""
+    Raises ModelError naming a file and what the model or endpoint did, where it gives none of any text, or none of more
+    than SHARE of those of several documents; what was made until then is kept. Raises SettingsError where the model
+    cannot give what settings.sentences.embedded asks for."""
     generation, form = workspace.ensure_generation(), workspace.settings.sentences.embedded
-    identity, texts = generation.embedder["identity"], _Texts(workspace.progress_of(stage))
+    identity, name = generation.embedder["identity"], generation.embedder["name"]
+    texts = _Texts(workspace.progress_of(stage))
     ready = partial(_embedder, workspace, form)
     tables = [
-        _Bought(each, KnownVectors(workspace.tables, each.table, identity), texts, ready, workspace.file_of)
+        _Bought(each, KnownVectors(workspace.tables, each.table, identity), texts, ready, name, workspace.file_of)
         if isinstance(each, FromModel)
         else each
         for each in STAGES[stage](form)
@@ -84,7 +100,7 @@ def _outcomes(
         outcome: dict[str, Any] = {
             doc_id: {table: rows.get(doc_id, ()) for table, rows in made.items()} for doc_id in work.doc_ids
         }
-        refused: dict[str, list[str]] = {}
+        refused: dict[str, list[_Refused]] = {}
         for each in bought:
             for doc_id, said in each.refused.items():
                 refused.setdefault(doc_id, []).extend(said)
@@ -94,14 +110,18 @@ def _outcomes(
         yield outcome
 
 
-def _refusal(workspace: Workspace, doc_id: str, stage: str, said: Sequence[str]) -> Failure:
+def _refusal(workspace: Workspace, doc_id: str, stage: str, refused: Sequence[_Refused]) -> Failure:
     raw = next((raw for raw in workspace.raw_documents() if raw.doc_id == doc_id), None)
     if raw is None:
         raise IndexStateError(
             f"{stage}: {doc_id} is not listed any more; materialise all from raw_documents on", "missing_input"
         )
-    told = f"{len(said)} of its texts were refused, and are found by their words and beginnings only: {said[0]}"
-    return Failure(doc_id, raw.source, raw.uri, stage, "refused_text", told)
+    first = min(refused, key=lambda item: _CODES.index(item.code))
+    told = (
+        f"{len(refused)} of its texts have no vector of their own, {first.item_id} among them, and are found by their "
+        f"words and beginnings only: {first.said}"
+    )
+    return Failure(doc_id, raw.source, raw.uri, stage, first.code, told)
 
 
 def _require_unit(table: str, rows: Rows, file_of: Callable[[str], str]) -> None:
@@ -124,7 +144,13 @@ def _heading(work: Work, items: Sequence[Item], refused: Mapping[str, str]) -> I
     """The items; in place of one that was refused again, the headings above it."""
     above = headings(work)
     for item in items:
-        yield _with_text(item, above[item.item_id] or "Text") if item.text in refused else item
+        yield _with_text(item, above[item.item_id] or NOTHING) if item.text in refused else item
+
+
+def _nothing(work: Work, items: Sequence[Item], refused: Mapping[str, str]) -> Iterator[Item]:
+    """The items; in place of one that was refused a third time, a word that says nothing."""
+    for item in items:
+        yield _with_text(item, NOTHING) if item.text in refused else item
 
 
 def _with_text(item: Item, text: str) -> Item:
@@ -156,14 +182,15 @@ class _Bought:
         known: KnownVectors,
         texts: _Texts,
         embedder: Callable[[], CountingEmbedder],
+        name: str,
         file_of: Callable[[str], str],
     ) -> None:
         self.table, self._items_of, self._known = source.table, source.items_of, known
-        self._texts, self._embedder, self._file_of = texts, embedder, file_of
+        self._texts, self._embedder, self._name, self._file_of = texts, embedder, name, file_of
         self._items: dict[int, list[Item]] = {}
         self._last: dict[str, int] = {}
-        self.refused: dict[str, list[str]] = {}
-        """doc_id to what was said of each of its texts that the model did not take."""
+        self.refused: dict[str, list[_Refused]] = {}
+        """doc_id to its texts of which the model gave no vector."""
 
     def expect(self, works: Sequence[Work]) -> None:
         """Lists what these works will ask for, and looks for what is known of it."""
@@ -179,14 +206,16 @@ class _Bought:
 
     def rows_of(self, work: Work, before: Rows) -> Rows:
         items = self._items.pop(work.bucket)
-        refused = self._make(items)
-        self._note(items, refused)
-        for instead in (_beginning, _heading) if refused else ():
-            items = list(instead(work, items, refused))
+        failed = self._make(items)
+        self._note(items, failed)
+        for instead in (_beginning, _heading, _nothing):
+            if failed is None:
+                break
+            items = list(instead(work, items, failed.refused))
             self._known.seek([item.key for item in items])
-            refused = self._make(items)
-        if refused:
-            raise self._stuck(next(item for item in items if item.text in refused), refused)
+            failed = self._make(items)
+        if failed:
+            raise self._stuck(items, failed)
         rows: dict[str, list[Embedding]] = {}
         for item, vector in zip(items, self._known.rows([item.key for item in items]), strict=True):
             row = Embedding(item.doc_id, item.index, item.item_id, item.key, vector)
@@ -194,48 +223,75 @@ class _Bought:
         self._known.forget({item.key for item in items if self._last.get(item.key, work.bucket) == work.bucket})
         return rows
 
-    def _note(self, items: Sequence[Item], refused: Mapping[str, str]) -> None:
+    def _note(self, items: Sequence[Item], failed: RefusedText | None) -> None:
         """Raises RefusedText where so much is refused that it is no fault of the texts."""
-        for item in items if refused else ():
-            if item.text in refused:
-                self.refused.setdefault(item.doc_id, []).append(refused[item.text])
+        if failed is None:
+            return
+        for item in items:
+            if item.text in failed.refused:
+                refused = _Refused(item.item_id, failed.code_of(item.text), failed.refused[item.text])
+                self.refused.setdefault(item.doc_id, []).append(refused)
         count = sum(map(len, self.refused.values()))
-        if count > max(MANY, SHARE * self._texts.wanted):
-            raise self._stuck(
-                next(item for item in items if item.text in refused), refused, f", and {count - 1} others"
+        if len(self.refused) > 1 and count > max(MANY, SHARE * self._texts.wanted):
+            raise self._stuck(items, failed, f", and {count - 1} others")
+
+    def _stuck(self, items: Sequence[Item], failed: RefusedText, others: str = " nor its headings") -> ModelError:
+        item = next(item for item in items if item.text in failed.refused)
+        where, said = f"{item.item_id} of {self._file_of(item.doc_id)}", failed.refused[item.text]
+        code = failed.code_of(item.text)
+        if code == RefusedText.default_code:
+            return RefusedText(
+                f"{said}; it does not take {where}{others}: see what it says to that text, set another model or a "
+                "smaller embedder.max_tokens, or leave that file out (sources.exclude)",
+                failed.refused,
             )
+        return ModelError(f"{self.table}: {said} for {where}{others}; mend the model, then run again", code)
 
-    def _stuck(self, item: Item, refused: Mapping[str, str], others: str = " nor its headings") -> RefusedText:
-        return RefusedText(
-            f"{refused[item.text]}; it does not take {item.item_id} of {self._file_of(item.doc_id)}{others}: see what "
-            "it says to that text, set another model or a smaller embedder.max_tokens, or leave that file out "
-            "(sources.exclude)",
-            refused,
-        )
+    def _make(self, items: Sequence[Item]) -> RefusedText | None:
+        """Has vectors made that are not known; returns what was said of those that were not made.
 
-    def _make(self, items: Sequence[Item]) -> Mapping[str, str]:
-        """Has vectors made that are not known; returns texts that were refused, and what was said of each."""
+        Raises ModelError; what was made before it stands in a file."""
         missing = self._known.missing(item.key for item in items)
         fresh: dict[str, dict[str, tuple[int, int] | None]] = {}
         for item in items:
             if item.key in missing:
                 fresh.setdefault(item.text, {})[item.key] = item.span
         if not fresh:
-            return {}
+            return None
         texts, progress = list(fresh), self._texts.embedding(len(fresh))
         spans = [[span for span in keys.values() if span] for keys in fresh.values()]
-        embedder = self._embedder()
-        refused: Mapping[str, str] = {}
+        embedder, failed = self._embedder(), RefusedText("", {})
         try:
             vectors = embedder.pooled(texts, spans, progress) if any(spans) else embedder.passages(texts, progress)
         except RefusedText as told:
             if told.vectors is None:
-                raise self._stuck(
-                    next(item for item in items if item.text in told.refused), told.refused, ", nor any other text"
-                ) from None
-            self._texts.embedded -= len(told.refused)
-            refused, taken = told.refused, [text not in told.refused for text in texts]
-            fresh = {text: keys for text, keys in fresh.items() if text not in refused}
-            vectors = told.vectors[taken]
-        self._known.add([key for keys in fresh.values() for key in keys], vectors)
-        return refused
+                raise self._stuck(items, told, ", nor any other text") from None
+            failed, vectors = told, told.vectors
+        except ModelError as error:
+            self._keep(items, error.done)
+            raise self._unfinished(items, missing, error) from None
+        owners = [(text, key) for text, keys in fresh.items() for key in keys]
+        poor = {owners[row][0] for row in uneven(vectors)} - failed.refused.keys()
+        said = f"embedder {self._name!r} gave no unit vector"
+        failed = RefusedText(said, {**failed.refused, **dict.fromkeys(poor, said)}, None,
+                             {**failed.codes, **dict.fromkeys(poor, "vector")})  # fmt: skip
+        self._texts.embedded -= len(failed.refused)
+        taken = [text not in failed.refused for text, _ in owners]
+        self._known.add([key for (_, key), good in zip(owners, taken, strict=True) if good], vectors[taken])
+        return failed if failed.refused else None
+
+    def _keep(self, items: Sequence[Item], done: Mapping[str, Vectors]) -> None:
+        """Writes vectors into a file that no commit names, where the next run finds them."""
+        made = {item.key: item for item in items if item.span is None and item.text in done}
+        rows = [Embedding(item.doc_id, item.index, item.item_id, key, done[item.text]) for key, item in made.items()]
+        if rows:
+            self._known.keep(to_table(Embedding, rows))
+
+    def _unfinished(self, items: Sequence[Item], missing: set[str], error: ModelError) -> ModelError:
+        """The error, with the files whose texts wait for their vectors."""
+        waiting = list(
+            dict.fromkeys(item.doc_id for item in items if item.key in missing and item.text not in error.done)
+        )
+        named = ", ".join(map(self._file_of, waiting[:_SHOWN]))
+        more = f" and {len(waiting) - _SHOWN} more" if len(waiting) > _SHOWN else ""
+        return ModelError(f"{error}. These wait for their vectors: {named}{more}", error.code)

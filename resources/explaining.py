@@ -167,8 +167,8 @@ def _vector(chain: Chain, chunk: Chunk) -> dict[str, Any]:
         return about
     state = chain.states["chunk_embeddings"]
     if made.text_hash != about["text_hash"] and state and state.stands_in:
-        told = "the embeddings endpoint refused the chunk's text; the vector is of its beginning, or its headings"
-        chain.problem("refused_text", told, "run `pincite index --retry-failed` when the endpoint takes it")
+        told = "the model gave no vector of the chunk's text; the vector is of its beginning, or its headings"
+        chain.problem("refused_text", told, "run `pincite index --retry-failed` when the model takes it")
     elif made.text_hash != about["text_hash"]:
         chain.problem("text_hash", "the vector is of another text than the chunk's embedded text as rebuilt now")
     vector = np.asarray(made.vector, np.float32)

@@ -187,7 +187,11 @@ class GenerationSearch:
                 "wrong_dimension",
             )
         if not all(map(math.isfinite, vector)) or not any(vector):
-            raise ModelError("the question's vector is zero or not finite", "bad_vector")
+            raise ModelError(
+                f"the embedder of generation {self.generation.number} gave a vector of the question that is zero or "
+                "not finite; mend the model, or ask otherwise",
+                "bad_vector",
+            )
         return str(list(map(float, vector)))
 
     # ------------------------------------------------------------ passages

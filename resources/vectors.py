@@ -6,9 +6,11 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import DamagedFile
+from pipelines.stages import WHOLE
 
 if TYPE_CHECKING:
     import numpy as np
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from resources.parquet_tables import ParquetTables
@@ -84,6 +86,10 @@ class KnownVectors:
     def add(self, keys: Sequence[str], vectors: NDArray[np.float32]) -> None:
         # Each a copy: one that is asked for to the end would else hold all that were made with it.
         self._found.update((key, vector.copy()) for key, vector in zip(keys, vectors, strict=True))
+
+    def keep(self, rows: pa.Table) -> None:
+        """Writes vectors that no bucket has yet, so that a later run finds them."""
+        self._tables.write(self._table, "unfinished", WHOLE, rows, {}, self._embedder)
 
     def rows(self, keys: Sequence[str]) -> NDArray[np.float32]:
         """The vectors of these keys, shape (len(keys), dimension)."""

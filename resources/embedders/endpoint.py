@@ -6,7 +6,9 @@ import base64
 import json
 import os
 import time
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +30,15 @@ if TYPE_CHECKING:
 
 _BATCH = 64
 _RETRIES = 6
+_RETRIES_APART = 1
+"""Of a request once one has failed for good while the endpoint answered others."""
+_MOST_APART = 32
+"""Texts that fail alone, after which those that fail together are not told apart any more."""
+_LEAST_SHARE = 1 / 8
+"""Of the time that a whole request has, what one text has."""
 _TIMEOUT_SECONDS = 120.0
+_LONGEST_PAUSE_SECONDS = 60.0
+"""That the client makes where an endpoint asks for it."""
 _SHOWN = 80
 """Characters of a question that an error repeats."""
 _SLACK, _NUMBER_BYTES, _MOST_DIMENSIONS = 1 << 20, 40, 1 << 14
@@ -38,8 +48,21 @@ _OF_THE_TEXT = frozenset({400, 413, 422})
 """Statuses by which an endpoint refuses what it was sent, and not who sent it or where."""
 
 
+class _LeaveAlone(ModelError):
+    """It asks for a longer pause than a run makes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _NoVector:
+    """What was said instead, and the code of the failure."""
+
+    said: str
+    code: str
+
+
 class EndpointEmbedder(WholeTexts):
-    """Implements ports.TextEmbedder. Retries with back-off are the client's own.
+    """Implements ports.TextEmbedder. Retries with back-off are the client's own. What an endpoint fails for while it
+    answers others is told apart from the rest, in a bounded number of requests.
 
     Texts longer than `max_tokens`, as the chunking tokenizer counts, go in averaged windows."""
 
@@ -47,6 +70,8 @@ class EndpointEmbedder(WholeTexts):
         self.spec, self.identity = spec, spec.identity
         self.tokens = 0
         self._size = spec.dimension
+        self._apart: int | None = None
+        """Texts that failed alone; None where none did yet."""
 
     @cached_property
     def dimension(self) -> int:
@@ -72,14 +97,20 @@ class EndpointEmbedder(WholeTexts):
 
     def queries(self, texts: Sequence[str]) -> Vectors:
         try:
-            return self._embed(texts, self.spec.query_prefix or "", None)
+            return self._embed(texts, self.spec.query_prefix or "", None, asked=True)
         except RefusedText as told:
             text = next(iter(told.refused))
             begins = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-            said = f"{told}. It refused the question {begins!r} ({len(text):,} characters): ask in other or fewer words"
+            question = f"the question {begins!r} ({len(text):,} characters)"
+            if told.code_of(text) == "vector":
+                raise ModelError(
+                    f"{told} for {question}; mend the model, or ask in other words", "bad_vector"
+                ) from None
+            said = f"{told}. It refused {question}: ask in other or fewer words"
             raise RefusedText(said, told.refused, told.vectors) from None
 
-    def _embed(self, texts: Sequence[str], prefix: str, progress: Progress | None) -> Vectors:
+    def _embed(self, texts: Sequence[str], prefix: str, progress: Progress | None, asked: bool = False) -> Vectors:
+        """Of questions that are `asked` it is not found out which are at fault where there is no answer."""
         import numpy as np
 
         if not texts:
@@ -92,44 +123,94 @@ class EndpointEmbedder(WholeTexts):
                 pieces.append(prefix + piece)
                 owners.append(owner)
                 weights.append(max(1, right - left))
-        made: list[NDArray[np.float32] | str] = []
+        made: list[NDArray[np.float32] | _NoVector] = []
         for start in range(0, len(pieces), _BATCH):
-            made.extend(self._asked(pieces[start : start + _BATCH]))
-            if len(made) == _BATCH and all(isinstance(row, str) for row in made) and not self._takes_any():
+            try:
+                made.extend(self._asked(pieces[start : start + _BATCH], whole=asked))
+            except ModelError as error:
+                error.done = self._whole(texts, made, owners, weights)
+                raise
+            if len(made) == _BATCH and all(isinstance(row, _NoVector) for row in made) and not self._takes_any():
                 break
             if progress:
                 progress(min(start + _BATCH, len(pieces)), len(pieces))
-        refused = {texts[owner]: said for owner, said in zip(owners, made, strict=False) if isinstance(said, str)}
+        refused = {texts[owner]: row for owner, row in zip(owners, made, strict=False) if isinstance(row, _NoVector)}
+        told = {text: row.said for text, row in refused.items()}, {text: row.code for text, row in refused.items()}
         if refused and (self._size is None or len(made) < len(pieces)):
-            raise RefusedText(next(iter(refused.values())), refused)
-        rows = [np.zeros(self._size or 0, np.float32) if isinstance(row, str) else row for row in made]
+            raise RefusedText(next(iter(told[0].values())), told[0], None, told[1])
+        rows = [np.zeros(self._size or 0, np.float32) if isinstance(row, _NoVector) else row for row in made]
         vectors = averaged(np.asarray(rows, dtype=np.float32), owners, weights, len(texts))
         if refused:
             vectors[[text in refused for text in texts]] = 0.0
-            raise RefusedText(next(iter(refused.values())), refused, vectors)
+            raise RefusedText(next(iter(told[0].values())), told[0], vectors, told[1])
         return vectors
 
-    def _takes_any(self) -> bool:
-        return not isinstance(self._asked(["dimension"])[0], str)
-
-    def _asked(self, pieces: Sequence[str]) -> list[NDArray[np.float32] | str]:
-        """A vector of each piece, or what was said when it was refused. What is refused together is asked for by
-        halves, until it is known which of them are at fault. Raises ModelError."""
-        try:
-            return list(self._request(pieces))
-        except RefusedText as refused:
-            if len(pieces) == 1:
-                return [str(refused)]
-        half = len(pieces) // 2
-        return self._asked(pieces[:half]) + self._asked(pieces[half:])
-
-    def _request(self, texts: Sequence[str]) -> Vectors:
+    @staticmethod
+    def _whole(
+        texts: Sequence[str], made: Sequence[Any], owners: Sequence[int], weights: Sequence[int]
+    ) -> dict[str, Vectors]:
+        """The vectors of the texts of which all windows were made."""
         import numpy as np
+
+        count = owners[len(made)] if len(made) < len(owners) else len(texts)
+        ends = [at for at, owner in enumerate(owners[: len(made)]) if owner < count]
+        poor = {owners[at] for at in ends if isinstance(made[at], _NoVector)}
+        kept = [at for at in ends if owners[at] not in poor]
+        if not kept:
+            return {}
+        rows = np.asarray([made[at] for at in kept], dtype=np.float32)
+        vectors = averaged(rows, [owners[at] for at in kept], [weights[at] for at in kept], count)
+        return {texts[owner]: vectors[owner] for owner in {owners[at] for at in kept}}
+
+    def _takes_any(self) -> bool:
+        return not isinstance(self._asked(["dimension"])[0], _NoVector)
+
+    def _asked(
+        self, pieces: Sequence[str], apart: bool = False, whole: bool = False
+    ) -> list[NDArray[np.float32] | _NoVector]:
+        """A vector of each piece, or what was said instead. What fails together is asked for by halves, until it is
+        known which of them are at fault. Raises ModelError, also where the endpoint does not answer at all."""
+        try:
+            return self._request(pieces)
+        except RefusedText as refused:
+            failed = _NoVector(str(refused), "refused_text")
+        except _LeaveAlone:
+            raise
+        except ModelError as error:
+            if whole or error.code != "unreachable" or not (apart or self._answers()):
+                raise
+            failed = _NoVector(str(error), error.code)
+            self._apart = self._apart or 0
+            if len(pieces) == 1 or self._apart >= _MOST_APART:
+                self._apart += len(pieces)
+                return [failed] * len(pieces)
+        if len(pieces) == 1:
+            return [failed]
+        half = len(pieces) // 2
+        return self._asked(pieces[:half], apart=True) + self._asked(pieces[half:], apart=True)
+
+    def _answers(self) -> bool:
+        """Whether it answers anything, if only by refusing it."""
+        before, self._apart = self._apart, self._apart or 0
+        try:
+            self._request(["dimension"])
+        except RefusedText:
+            return True
+        except ModelError:
+            self._apart = before
+            return False
+        return True
+
+    def _request(self, texts: Sequence[str]) -> list[NDArray[np.float32] | _NoVector]:
         import openai
 
         where = f"embeddings endpoint {self.spec.endpoint} (model {self.spec.name!r})"
+        client = self._client
+        if self._apart is not None:
+            seconds = _TIMEOUT_SECONDS * max(_LEAST_SHARE, len(texts) / _BATCH)
+            client = client.with_options(max_retries=_RETRIES_APART, timeout=seconds)
         # The raw reply: the client's own types are made number by number, which takes longer than all else.
-        create = self._client.embeddings.with_raw_response.create
+        create = client.embeddings.with_raw_response.create
         try:
             with at_most(_SLACK + len(texts) * (self._size or _MOST_DIMENSIONS) * _NUMBER_BYTES):
                 reply = create(model=self.spec.name, input=list(texts), encoding_format="base64").content
@@ -147,16 +228,35 @@ class EndpointEmbedder(WholeTexts):
                 f"{where} did not answer: {type(error).__name__}; check that it runs", "unreachable"
             ) from None
         vectors, tokens = _vectors(reply, where)
-        if sorted(vectors) != list(range(len(texts))):
-            raise ModelError(f"{where} gave {len(vectors)} vectors for {len(texts)} texts")
-        sizes = {len(vector) for vector in vectors.values()}
-        if len(sizes) != 1:
-            raise ModelError(f"{where} gave vectors of different dimensions")
-        if self._size not in (None, *sizes):
-            raise ModelError(f"{where} gave vectors of {sizes.pop()} dimensions, not {self._size} as before")
-        (self._size,) = sizes
+        rows = self._judged(vectors, len(texts), where)
         self.tokens += tokens
-        return np.stack([vectors[item] for item in range(len(texts))])
+        return rows
+
+    def _judged(
+        self, vectors: dict[int, NDArray[np.float32]], count: int, where: str
+    ) -> list[NDArray[np.float32] | _NoVector]:
+        """The vectors in order of their texts, each finite, not zero and of as many dimensions as the others; else
+        what is wrong with it. Raises ModelError where that is wrong with all."""
+        import numpy as np
+
+        if not set(vectors) <= set(range(count)) or not vectors:
+            raise ModelError(f"{where} gave {len(vectors)} vectors for {count} texts")
+        sizes = Counter(len(vector) for vector in vectors.values())
+        size = self._size or sizes.most_common(1)[0][0]
+        if size not in sizes:
+            raise ModelError(f"{where} gave vectors of {next(iter(sizes))} dimensions, not {size} as before")
+        self._size = size
+        rows: list[NDArray[np.float32] | _NoVector] = []
+        for number in range(count):
+            vector, fault = vectors.get(number), ""
+            if vector is None:
+                fault = f"{len(vectors)} vectors for {count} texts"
+            elif len(vector) != size:
+                fault = f"a vector of {len(vector)} dimensions, not {size} as of the others"
+            elif not np.isfinite(vector).all() or not vector.any():
+                fault = "a vector that is zero or not finite"
+            rows.append(_NoVector(f"{where} gave {fault}", "vector") if fault or vector is None else vector)
+        return rows
 
 
 def _refusal(error: APIStatusError, where: str) -> ModelError:
@@ -166,7 +266,8 @@ def _refusal(error: APIStatusError, where: str) -> ModelError:
         return ModelError(f"{said}; check the address, model and key")
     busy = ", too many requests" if error.status_code == 429 else ""
     asks = f", and asks to be left alone for {wait:,.0f} s" if wait and wait >= 1 else ""
-    return ModelError(f"{said}{busy}{asks}; run again later", "unreachable")
+    kind = _LeaveAlone if wait and wait > _LONGEST_PAUSE_SECONDS else ModelError
+    return kind(f"{said}{busy}{asks}; run again later", "unreachable")
 
 
 def _vectors(reply: bytes, where: str) -> tuple[dict[int, NDArray[np.float32]], int]:
@@ -191,7 +292,8 @@ def _vector(sent: str | Sequence[float]) -> NDArray[np.float32]:
     if isinstance(sent, str):
         vector = np.frombuffer(base64.b64decode(sent, validate=True), dtype="<f4")
     else:
-        vector = np.array(sent, dtype=np.float32)
+        with np.errstate(over="ignore"):
+            vector = np.array(sent, dtype=np.float32)
     if vector.ndim != 1 or not vector.size:
         raise ValueError("no vector")
     return vector

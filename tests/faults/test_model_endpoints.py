@@ -50,39 +50,77 @@ def first_vector(server: EmbeddingServer, texts: list[str], value: Callable[[flo
     return status, reply
 
 
-VECTORS: dict[str, tuple[Callable[[EmbeddingServer, list[str]], Reply], str]] = {
-    "not-a-number": (lambda server, texts: first_vector(server, texts, lambda _: math.nan), "no unit vector for"),
-    "infinite": (lambda server, texts: first_vector(server, texts, lambda _: math.inf), "no unit vector for"),
-    "zero": (lambda server, texts: first_vector(server, texts, lambda _: 0.0), "no unit vector for"),
-    "past-single-precision": (lambda server, texts: first_vector(server, texts, lambda _: 1e300), "no unit vector for"),
+POOR: dict[str, tuple[Callable[[EmbeddingServer, list[str]], Reply], str]] = {
+    "not-a-number": (lambda server, texts: first_vector(server, texts, lambda _: math.nan), "zero or not finite"),
+    "infinite": (lambda server, texts: first_vector(server, texts, lambda _: math.inf), "zero or not finite"),
+    "zero": (lambda server, texts: first_vector(server, texts, lambda _: 0.0), "zero or not finite"),
+    "past-single-precision": (lambda server, texts: first_vector(server, texts, lambda _: 1e300), "zero or not finite"),
     "one-short": (EmbeddingServer.one_short, "vectors for"),
     "uneven": (EmbeddingServer.uneven, "dimensions"),
-    "other-dimension": (EmbeddingServer.other_dimension, "17 dimensions, not 16"),
 }
 
 
 @pytest.mark.case(8, served=True)
-@pytest.mark.parametrize("name", VECTORS)
-def test_vectors_that_cannot_be_used_reach_no_table(
+@pytest.mark.parametrize("name", POOR)
+def test_a_vector_that_cannot_be_used_fails_its_document_alone(
+    name: str, project: Project, clean_after: Callable[[Change], Clean], endpoint: EmbeddingServer
+) -> None:
+    fault, told = POOR[name]
+    clean, struck = clean_after(edit), list[str]()
+
+    def strikes(texts: list[str]) -> Reply:
+        """The first request of several texts."""
+        if struck or len(texts) < 2:
+            return endpoint.good(texts)
+        struck.extend(texts)
+        return fault(endpoint, texts)
+
+    with endpoint.answering(strikes):
+        result = project.index(code=3)
+    assert struck and result["published"] is True
+    (failed,) = result["documents"]["failed"]
+    assert (failed["stage"], failed["code"]) == ("chunk_embeddings", "vector")
+    assert re.search(rf"[0-9a-f]{{32}} among them.*{told}", failed["message"]), failed
+    for (norm,) in project.rows("SELECT vector_norm(embedding) FROM g0001.chunks"):
+        assert abs(norm - 1) < 0.01
+    assert_verified(project)
+    stood, asked_before = row_versions(project), len(endpoint.requests)
+    project.index(code=3)
+    assert row_versions(project) == stood and len(endpoint.requests) == asked_before
+    assert project.index("--retry-failed")["documents"]["failed"] == []
+    assert contents(project) == clean.contents
+    assert_verified(project)
+
+
+BROKEN: dict[str, tuple[Callable[[EmbeddingServer, list[str]], Reply], str]] = {
+    "not-a-number": (lambda server, texts: every_vector(server, texts, math.nan), "zero or not finite"),
+    "other-dimension": (EmbeddingServer.other_dimension, "17 dimensions, not 16"),
+}
+
+
+def every_vector(server: EmbeddingServer, texts: list[str], value: float) -> Reply:
+    status, reply = server.good(texts)
+    for item in reply["data"]:
+        item["embedding"] = [value for _ in item["embedding"]]
+    return status, reply
+
+
+@pytest.mark.case(8, served=True)
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_model_that_gives_no_vector_that_can_be_used_ends_the_run(
     name: str,
     project: Project,
     full: tuple[Project, Clean],
     clean_after: Callable[[Change], Clean],
     endpoint: EmbeddingServer,
 ) -> None:
-    fault, told = VECTORS[name]
-    clean = clean_after(edit)
-    before = vectors_on_disk(project)
-    endpoint.next(lambda texts: fault(endpoint, texts))
-    ran = project.run("index")
-    assert not endpoint.faults, "it was asked for vectors"
+    fault, told = BROKEN[name]
+    clean, before = clean_after(edit), vectors_on_disk(project)
+    with endpoint.answering(lambda texts: fault(endpoint, texts)):
+        ran = project.run("index")
     assert ran.code == 1, ran.out
     message = ran.json["error"]["message"]
-    assert told in message
-    if "no unit vector" in told:
-        assert re.search(r"chunk_embeddings: .* for [0-9a-f]{32} in docs/", message), message
-    else:
-        assert endpoint.url in message
+    assert told in message and endpoint.url in message and "docs/" in message
     assert contents(project) == full[1].contents
     assert_converges(project, endpoint, clean, before)
 
@@ -154,6 +192,85 @@ def test_an_endpoint_of_vectors_that_answers_nobody_stops_the_run_and_what_was_s
     assert (ran.code, ran.json["error"]["code"]) == (1, "unreachable"), ran.out
     assert "answered 500" in ran.json["error"]["message"] and endpoint.url in ran.json["error"]["message"]
     assert_converges(project, endpoint, clean, before)
+
+
+FAULTS: dict[str, Callable[[EmbeddingServer], Callable[[list[str]], Any]]] = {
+    "busy": lambda server: server.status(429),
+    "error": lambda server: server.status(500),
+    "reset": lambda server: breaks_off,
+    "hang": lambda server: lambda texts: hangs(server, texts),
+}
+
+
+def hangs(server: EmbeddingServer, texts: list[str]) -> Reply:
+    server.released.wait(120)
+    return server.good(texts)
+
+
+@pytest.mark.case(6, served=True)
+@pytest.mark.parametrize("name", FAULTS)
+def test_an_endpoint_that_fails_for_one_document_fails_that_document(
+    name: str,
+    project: Project,
+    clean_after: Callable[[Change], Clean],
+    endpoint: EmbeddingServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clean, fault = clean_after(edit), FAULTS[name](endpoint)
+    monkeypatch.setattr("resources.embedders.endpoint._TIMEOUT_SECONDS", 1.0)
+    monkeypatch.setattr("resources.embedders.endpoint._RETRIES", 2)
+    endpoint.released.clear()
+    endpoint.forget()
+
+    def fails(texts: list[str]) -> Reply:
+        return fault(texts) if any("tamps" in text for text in texts) else endpoint.good(texts)  # type: ignore[no-any-return]
+
+    try:
+        with endpoint.answering(fails):
+            with Reader(project) as reader:
+                result = project.index(code=3)
+                reader.assert_saw_whole_documents(reader.ask())
+            calls = [texts for texts in endpoint.requests if texts[0] not in NO_TEXTS]
+            again = len(endpoint.requests)
+            project.index(code=3)
+            asked_again = [text for texts in endpoint.requests[again:] for text in texts if text not in NO_TEXTS]
+    finally:
+        endpoint.released.set()
+    assert result["published"] is True
+    assert {(item["uri"], item["code"]) for item in result["documents"]["failed"]} == {("stamps.txt", "unreachable")}
+    assert len(calls) < 60
+    assert asked_again and {text for text in asked_again if "tamps" not in text} <= {"Text"}, "only what failed"
+    assert project.hits("forty letters", "--strategy", "lexical")[0]["uri"] == "stamps.txt"
+    assert_verified(project)
+    assert project.index()["documents"]["failed"] == []
+    assert contents(project) == clean.contents
+    assert_verified(project)
+
+
+@pytest.mark.case(6, served=True)
+def test_what_was_bought_before_an_endpoint_went_away_is_not_bought_again(
+    empty: Project, server_url: str, tmp_path: Path, endpoint: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All texts of a bucket are asked for in turn, and none is committed before the last is there."""
+    monkeypatch.setattr("resources.embedders.endpoint._BATCH", 2)
+    with changed(empty, server_url, tmp_path / "project", unchanged) as project:
+        endpoint.forget()
+        bought = list[str]()
+
+        def goes_away(texts: list[str]) -> Any:
+            if len(bought) >= 7:
+                return endpoint.status(500)(texts)
+            bought.extend(text for text in texts if text not in NO_TEXTS)
+            return endpoint.good(texts)
+
+        with endpoint.answering(goes_away):
+            ran = project.run("index")
+        assert (ran.code, ran.json["error"]["code"]) == (1, "unreachable"), ran.out
+        assert "wait for their vectors: docs/" in ran.json["error"]["message"]
+        endpoint.forget()
+        assert project.index()["published"] is True
+        assert len(bought) >= 7 and not set(bought) & set(endpoint.texts)
+        assert_verified(project)
 
 
 @pytest.mark.case(6, served=True)

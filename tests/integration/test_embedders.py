@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from resources.embedders.endpoint import EndpointEmbedder
 from resources.embedders.factory import make_embedder
 from resources.embedders.specs import choose_preset, resolve, unresolved_identity
 from resources.embedders.transformer import TransformerEmbedder
-from tests.embedding_server import EmbeddingServer, embedding_server, hashed_vector
+from tests.embedding_server import Answer, EmbeddingServer, embedding_server, hashed_vector
 from tests.hostile_models import HOSTILE, ran
 from tests.tiny_model import make_model
 
@@ -276,7 +277,7 @@ def test_one_that_does_not_say_is_asked_again_after_growing_capped_pauses_with_j
         with pytest.raises(ModelError, match="answered 429, too many requests; run again later") as caught:
             remote(server).passages(["boiler"])
         assert caught.value.code == "unreachable"
-    first, second = waited[:6], waited[6:]
+    first, second = waited[:6], waited[7:13]  # then it is asked once whether it answers anybody
     for pauses in (first, second):
         assert all(0.75 * full <= pause <= full for pause, full in zip(pauses, (0.5, 1, 2, 4, 8, 8), strict=True))
     assert first != second
@@ -327,6 +328,77 @@ def test_texts_that_are_refused_are_told_and_the_others_have_their_vectors(serve
         assert np.allclose(vector, wanted, atol=1e-5), text
     asked = [text for request in server.requests for text in request]
     assert max(asked.count(text) for text in texts) <= 6, "by halves"
+
+
+def failing(server: EmbeddingServer, word: str, fault: Answer) -> None:
+    """From now on a request with this word meets a fault."""
+    server.next(*[lambda texts: fault(texts) if any(word in text for text in texts) else server.good(texts)] * 500)
+
+
+def breaks_off(texts: list[str]) -> tuple[int, dict[str, Any]]:
+    raise ConnectionAbortedError
+
+
+@pytest.mark.case(6)
+@pytest.mark.parametrize("fault", [EmbeddingServer.status(500), EmbeddingServer.status(429, {}), breaks_off])
+def test_texts_that_an_endpoint_fails_for_are_told_apart_in_few_requests(
+    server: EmbeddingServer, waited: list[float], fault: Answer
+) -> None:
+    texts = [f"boiler {number}" for number in range(150)]
+    texts[3], texts[11], texts[120] = "a lamp", "two lamps", "no lamp"
+    failing(server, "lamp", fault)
+    with pytest.raises(RefusedText) as caught:
+        remote(server).passages(texts)
+    assert caught.value.refused.keys() == {"a lamp", "two lamps", "no lamp"}
+    assert {caught.value.code_of(text) for text in caught.value.refused} == {"unreachable"}
+    assert caught.value.vectors is not None
+    for text, vector in zip(texts, caught.value.vectors, strict=True):
+        wanted = np.zeros(server.dimension) if "lamp" in text else unit(hashed_vector(text, server.dimension))
+        assert np.allclose(vector, wanted, atol=1e-5), text
+    assert len(server.requests) < 75
+
+
+@pytest.mark.case(6)
+def test_an_endpoint_that_fails_for_most_texts_costs_a_bounded_number_of_requests(
+    server: EmbeddingServer, waited: list[float]
+) -> None:
+    texts = [f"boiler {number} {'lamp' * (number % 2)}" for number in range(640)]
+    failing(server, "lamp", server.status(500))
+    with pytest.raises(RefusedText) as caught:
+        remote(server).passages(texts)
+    assert len(caught.value.refused) > 320
+    assert len(server.requests) < 300, "it is not found out of each which one is at fault"
+
+
+@pytest.mark.case(6)
+def test_what_was_made_before_an_endpoint_went_away_is_handed_on(server: EmbeddingServer, waited: list[float]) -> None:
+    texts = [f"boiler {number}" for number in range(200)]
+    server.next(server.good, server.good, *[server.status(500)] * 50)
+    with pytest.raises(ModelError, match="answered 500") as caught:
+        remote(server).passages(texts)
+    assert not isinstance(caught.value, RefusedText)
+    assert list(caught.value.done) == texts[:128]
+    assert np.allclose(caught.value.done[texts[5]], unit(hashed_vector(texts[5], server.dimension)), atol=1e-5)
+    assert len(server.requests) == 2 + 7 + 2
+
+
+@pytest.mark.case(8)
+@pytest.mark.parametrize("value", [math.nan, math.inf, 0.0, 1e300])
+def test_a_vector_that_cannot_be_used_is_told_and_the_others_are_made(server: EmbeddingServer, value: float) -> None:
+    def spoils(texts: list[str]) -> tuple[int, dict[str, Any]]:
+        status, reply = server.good(texts)
+        vector = reply["data"][1]["embedding"]
+        reply["data"][1]["embedding"] = [value * number if value in (0.0, 1e300) else value for number in vector]
+        return status, reply
+
+    server.next(spoils)
+    with pytest.raises(RefusedText, match="zero or not finite") as caught:
+        remote(server).passages(["one", "two", "three"])
+    assert (caught.value.code_of("two"), caught.value.refused.keys()) == ("vector", {"two"})
+    server.next(spoils, lambda texts: spoils([*texts, "more"]))
+    with pytest.raises(ModelError, match=r"not finite for the question 'two' .* mend the model") as told:
+        remote(server).queries(["one", "two"])
+    assert told.value.code == "bad_vector"
 
 
 @pytest.mark.case(6)

@@ -48,6 +48,7 @@ PLACES: Mapping[str, tuple[int, str]] = {
     "_failure": (1, "failure"),
     "NoReply": (0, "failure"),
     "CallFailed": (1, "any"),
+    "_NoVector": (1, "failure"),
     "Skipped": (2, "skipped"),
     "_told": (0, "found"),
     "problem": (0, "explained"),
