@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -226,27 +224,6 @@ def test_a_page_of_one_long_word(tmp_path: Path) -> None:
 
 
 # ---------------------------------------------------------------- real documents
-
-_WORD = re.compile(r"[^\W_]+")
-
-
-def lost_words(path: Path) -> Counter[str]:
-    """Words of the raw text of a file that none of its elements has, hyphenation aside."""
-    import pypdfium2
-
-    document = pypdfium2.PdfDocument(path)
-    raw = Counter(char for page in document for char in page.get_textpage().get_text_range() if char.isalnum())
-    document.close()
-    _, elements, _ = elements_of(path)
-    kept = Counter(char for element in elements for char in element.text if char.isalnum())
-    return raw - kept
-
-
-@needs_shared
-@pytest.mark.slow
-@pytest.mark.parametrize("path", [*POLICIES, *LEAFLETS], ids=lambda path: path.stem[:12])
-def test_no_letter_of_the_real_documents_is_lost(path: Path) -> None:
-    assert sum(lost_words(path).values()) <= 2
 
 
 @needs_shared
