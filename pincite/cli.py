@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
-from resources.child_process import module_path
+from resources.child_process import module_path, protect_children
 
 # Before anything else is imported: the current folder may be one of documents, one of them named `click.py`.
 sys.path[:] = module_path()
-os.environ["PYTHONSAFEPATH"] = "1"
+protect_children()
 
 from pathlib import Path
 from typing import Any

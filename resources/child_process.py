@@ -30,6 +30,11 @@ def child_command(module: str, *arguments: str) -> list[str]:
     return [sys.executable, "-P", "-m", module, *arguments]
 
 
+def protect_children() -> None:
+    """Python that libraries start (multiprocessing, Dagster) leaves the current folder off its path too."""
+    os.environ["PYTHONSAFEPATH"] = "1"
+
+
 def module_path() -> list[str]:
     """The path on which this process finds modules, in its order, without what depends on the current folder:
     empty and relative entries, and that folder itself unless pincite is installed in it."""

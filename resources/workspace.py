@@ -19,6 +19,7 @@ from pipelines.schemas import from_table
 from pipelines.settings import SourceSettings, shaped_as
 from pipelines.stages import MAKER, WHOLE
 from resources import computes, embedding, generations
+from resources.child_process import protect_children
 from resources.document_listing import commit_listing
 from resources.listing import Listed, SourceBook
 from resources.mending import lost_buckets, mended
@@ -55,6 +56,7 @@ class Workspace:
     """`progress` is called with (stage, done, total); `reports` collects what each stage did."""
 
     def __init__(self, located: Located, run_id: str = "", progress: StageProgress = silent) -> None:
+        protect_children()
         self.located, self.settings, self.run_id = located, located.settings, run_id
         self.progress = progress
         self.reports: dict[str, StageReport] = {}

@@ -38,6 +38,16 @@ OTHERS = {
 }
 SCRIPT = "import sys\nfrom pincite.cli import main\nif __name__ == '__main__':\n    sys.exit(main())\n"
 
+PROGRAM = """
+import sys
+
+from pincite.index_run import run_index
+from resources.settings_file import locate
+
+if __name__ == "__main__":
+    run_index(locate(state=sys.argv[1]), ["."], False, False, lambda *_: None)
+"""
+
 
 @dataclass
 class Hostile:
@@ -150,3 +160,19 @@ def wait_for_run(hostile: Hostile) -> None:
         while not (run := instance.get_runs(limit=1)[0]).is_finished:
             time.sleep(0.2)
         assert run.status == dg.DagsterRunStatus.SUCCESS
+
+
+@pytest.mark.faults
+def test_a_program_that_uses_pincite_runs_no_document(hostile: Hostile) -> None:
+    """Without the command, which would have told all its children."""
+    hostile.script.write_text(PROGRAM)
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
+    done = subprocess.run(
+        [sys.executable, str(hostile.script), str(hostile.state)],
+        cwd=hostile.folder, env=variables, capture_output=True, text=True,
+    )  # fmt: skip
+    try:
+        assert not hostile.ran(), hostile.ran()
+        assert done.returncode == 0, done.stderr
+    finally:
+        hostile.run("db", "stop")
