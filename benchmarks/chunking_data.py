@@ -14,7 +14,7 @@ from pipelines.indexing.structural_chunks import structural_chunks
 from pipelines.query.document_map import merged
 from pipelines.query.metrics import Spans
 from pipelines.records import Element, ParsedDocument, Place, RawDocument, StructuralChunk
-from resources.parser_worker import detect_language
+from resources.document_tasks import detect_language
 from resources.parsers.registry import media_type_of, parse_file
 
 

@@ -25,7 +25,7 @@ from pipelines.indexing.elements import build_elements
 from pipelines.indexing.packed_chunks import packed_chunks
 from pipelines.indexing.structural_chunks import structural_chunks, table_rows
 from pipelines.records import PackedChunk, RawDocument
-from resources.parser_worker import detect_language
+from resources.document_tasks import detect_language
 from resources.parsers.html import parse_source
 
 TARGETS = (320, 50)

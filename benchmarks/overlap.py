@@ -24,8 +24,8 @@ from pipelines.indexing.overlap import EVERY, FALLBACK_FLOOR, Cosines, calibrati
 from pipelines.indexing.packed_chunks import packed_chunks
 from pipelines.indexing.structural_chunks import structural_chunks
 from pipelines.records import Element, PackedChunk, ParsedDocument, RawDocument
+from resources.document_tasks import detect_language
 from resources.embedders.static import StaticEmbedder
-from resources.parser_worker import detect_language
 from resources.parsers.registry import media_type_of, parse_file
 
 ROOT = Path(__file__).resolve().parent.parent

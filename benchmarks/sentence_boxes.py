@@ -25,10 +25,10 @@ from pipelines.errors import DocumentError  # noqa: E402
 from pipelines.indexing.cleaning import clean_text  # noqa: E402
 from pipelines.indexing.places import line_boxes, touching  # noqa: E402
 from pipelines.records import Box, Element, Place, Span  # noqa: E402
-from resources.parser_worker import detect_language  # noqa: E402
+from resources.document_tasks import detect_language  # noqa: E402
 from resources.parsers.pdf_raw import Character, characters  # noqa: E402
-from resources.reading import read  # noqa: E402
-from resources.text_worker import TextWorker  # noqa: E402
+from resources.reading import Reader, reader  # noqa: E402
+from resources.text_models import TextModels  # noqa: E402
 
 FOLDERS = ("policies", "unlp-medicine/pdf", "parser-fixtures/docling/pdf", "parser-fixtures/unstructured")
 WAYS = ("proportional", "stops")
@@ -125,8 +125,8 @@ class Located:
     text: str
 
 
-def _located(path: Path, worker: TextWorker) -> tuple[list[Located], list[Page]]:
-    reading, pages = read(path), _pages(path)
+def _located(files: Reader, path: Path, worker: TextModels) -> tuple[list[Located], list[Page]]:
+    reading, pages = files.read(path), _pages(path)
     body = reading.document.body
     prose = [e for e in reading.elements if e.kind not in _NO_PROSE and e.text and all(p.box for p in e.places)]
     found = []
@@ -160,9 +160,9 @@ def _held(boxes: Sequence[Box], letters: Sequence[Sequence[Letter]]) -> Iterator
                 yield letter.sentence
 
 
-def score(path: Path, worker: TextWorker, found: dict[str, Found]) -> None:
+def score(files: Reader, path: Path, worker: TextModels, found: dict[str, Found]) -> None:
     """Adds what a file shows to what was found by each way."""
-    located, pages = _located(path, worker)
+    located, pages = _located(files, path, worker)
     letters = _letters(located, len(pages))
     for way in WAYS:
         found[way].sentences += len(located)
@@ -209,17 +209,17 @@ def main() -> None:
     head = ("folder", "way", "sentences", "exact", "edges in lines", "median", "p95", "worst",
             "all edges", "median", "p95", "worst")  # fmt: skip
     rows, worst = [], []
-    worker = TextWorker()
-    for folder in arguments.folders:
-        found = {way: Found() for way in WAYS}
-        for path in sorted((arguments.data / folder).glob("*.pdf")):
-            try:
-                score(path, worker, found)
-            except DocumentError as error:
-                print(f"left out: {error}", file=sys.stderr)
-        rows += [_row(folder, way, found[way]) for way in WAYS]
-        worst += sorted(found["stops"].inner, reverse=True)[: arguments.worst]
-    worker.close()
+    worker = TextModels()
+    with reader() as files:
+        for folder in arguments.folders:
+            found = {way: Found() for way in WAYS}
+            for path in sorted((arguments.data / folder).glob("*.pdf")):
+                try:
+                    score(files, path, worker, found)
+                except DocumentError as error:
+                    print(f"left out: {error}", file=sys.stderr)
+            rows += [_row(folder, way, found[way]) for way in WAYS]
+            worst += sorted(found["stops"].inner, reverse=True)[: arguments.worst]
     print("\n".join(table(head, rows)))
     print(*(f"{error:7.1f}  {where}" for error, where in worst), sep="\n")
 

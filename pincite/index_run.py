@@ -72,8 +72,8 @@ def _locked(
         return outcome.result(workspace, served, time.perf_counter() - started)
     workspace.guard(allow_deletions)
     workspace.runner.retry_failed = retry_failed
-    if outcome.anything_new(workspace, served):
-        workspace.warm()
+    if fresh := outcome.new_documents(workspace, served):
+        workspace.warm(fresh)
     buckets = range(workspace.settings.buckets) if retry_failed else due.buckets
     _materialise(workspace, buckets, allow_deletions)
     return outcome.result(workspace, served, time.perf_counter() - started)

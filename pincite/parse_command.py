@@ -11,11 +11,12 @@ from pincite.console import Progress, say
 from pipelines.errors import DocumentError, UsageError
 from pipelines.records import Element
 from resources.parsers.registry import map_beside
-from resources.reading import Reading, read
+from resources.reading import listed_alone, reader
 
 if TYPE_CHECKING:
     from pipelines.settings import ParsingSettings
-    from resources.page_pictures import Pages
+    from resources.drawn_pages import DrawnPages
+    from resources.reading import Reader, Reading
 
 MOST_PAGE = 10_000_000
 
@@ -58,15 +59,18 @@ def parse_command(
         raise UsageError("--json is the whole document: leave out --pages")
     ranges = pages_from(pages) if pages else []
     try:
-        reading = read(path, parsing)
-        if map_beside(path).is_file():
-            say(f"note: read without its map, {map_beside(path).name}, which `pincite index` takes in its place")
-        if ranges and not reading.document.pages:
-            raise DocumentError(f"{path.name} has no pages: leave out --pages", "no_pages")
-        count = reading.document.pages or 0
-        if ranges and all(chosen.start > count for chosen in ranges):
-            raise DocumentError(f"{path.name} has {count} pages, none of those asked for", "no_page")
-        return _drawn(reading, image, ranges, as_json) if image else _shown(reading, as_json, markdown, ranges)
+        with reader(parsing) as files:
+            reading = files.read(path)
+            if map_beside(path).is_file():
+                say(f"note: read without its map, {map_beside(path).name}, which `pincite index` takes in its place")
+            if ranges and not reading.document.pages:
+                raise DocumentError(f"{path.name} has no pages: leave out --pages", "no_pages")
+            count = reading.document.pages or 0
+            if ranges and all(chosen.start > count for chosen in ranges):
+                raise DocumentError(f"{path.name} has {count} pages, none of those asked for", "no_page")
+            if image:
+                return _drawn(files, reading, image, ranges, as_json)
+            return _shown(reading, as_json, markdown, ranges)
     except DocumentError as error:
         raise error if as_json else DocumentError(f"{error.code}: {error}", error.code) from error
 
@@ -90,8 +94,9 @@ def _shown(reading: Reading, as_json: bool, markdown: bool, ranges: list[range])
 # ---------------------------------------------------------------- pictures
 
 
-def _drawn(reading: Reading, folder: Path, ranges: list[range], as_json: bool) -> str | dict[str, Any]:
-    from resources.page_pictures import opened_pages, pages_beside
+def _drawn(files: Reader, reading: Reading, folder: Path, ranges: list[range], as_json: bool) -> str | dict[str, Any]:
+    from resources.drawn_pages import DrawnPages
+    from resources.page_pictures import pages_beside
 
     source = pages_beside(reading.path)
     if source is None:
@@ -103,11 +108,11 @@ def _drawn(reading: Reading, folder: Path, ranges: list[range], as_json: bool) -
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"--image {folder}: not a folder that can be written to ({error.strerror})") from None
-    with opened_pages(source) as pages:
-        chosen = [n for n in range(1, len(pages) + 1) if not ranges or any(n in r for r in ranges)]
-        if not chosen:
-            raise DocumentError(f"{source.name} has {len(pages)} pages, none of those asked for", "no_page")
-        images, problems = _draw_pages(reading, pages, chosen, folder / source.stem)
+    pages = DrawnPages(files.pool, *listed_alone(source))
+    chosen = [n for n in range(1, len(pages) + 1) if not ranges or any(n in r for r in ranges)]
+    if not chosen:
+        raise DocumentError(f"{source.name} has {len(pages)} pages, none of those asked for", "no_page")
+    images, problems = _draw_pages(reading, pages, chosen, folder / source.stem)
     notes = [*reading.document.warnings, *problems]
     unplaced = sum(e.kind != "break" and all(place.box is None for place in e.places) for e in reading.elements)
     if unplaced:
@@ -117,7 +122,7 @@ def _drawn(reading: Reading, folder: Path, ranges: list[range], as_json: bool) -
     return "\n".join([*images, *(f"warning: {note}" for note in notes)])
 
 
-def _draw_pages(reading: Reading, pages: Pages, chosen: list[int], stem: Path) -> tuple[list[str], list[str]]:
+def _draw_pages(reading: Reading, pages: DrawnPages, chosen: list[int], stem: Path) -> tuple[list[str], list[str]]:
     """Paths of the pictures written, and what is wrong with pages that could not be drawn."""
     from pipelines.indexing.page_marks import marks_of
     from resources.page_pictures import annotated, write
@@ -126,11 +131,9 @@ def _draw_pages(reading: Reading, pages: Pages, chosen: list[int], stem: Path) -
     images: list[str] = []
     problems: list[str] = []
     try:
-        for done, number in enumerate(chosen, start=1):
-            try:
-                picture = pages.picture(number)
-            except DocumentError as error:
-                problems.append(str(error))
+        for done, (number, picture) in enumerate(pages.pictures(chosen), start=1):
+            if isinstance(picture, DocumentError):
+                problems.append(str(picture))
                 continue
             target = stem.with_name(f"{stem.name}-p{number:04d}.png")
             write(annotated(picture, marks.get(number, []), f"page {number} of {len(pages)}"), target)

@@ -186,15 +186,20 @@ ERRORS: Mapping[str, Told] = {
 
 _LISTING, _PARSING, _FIGURES = "raw_documents", "parsed_elements", "figure_descriptions"
 _BOUGHT = "figure_descriptions, document_summaries, chunk_contexts"
+_TEXTS = "structural_chunks, packed_chunks, chunks, sentences, document_summaries, chunk_contexts"
 _VECTORS = "chunk_embeddings, sentence_embeddings"
 
 FAILURES: Mapping[str, tuple[str, str, str]] = {
     "budget": (_BOUGHT, "`llm.max_cost` is spent.", "raise it; the next run goes on where this one ended"),
     "changed": (_PARSING, "The file changed while it was read.", "the next run reads it again"),
-    "corrupt": (_PARSING, "Damaged, or not what its name says.", "open it and save it again"),
+    "corrupt": (
+        f"{_PARSING}, {_TEXTS}",
+        "Damaged, or not what its name says; at a later stage an error of pincite.",
+        "open it and save it again; of a later stage, report it with the file",
+    ),
     "crashed": (
-        _PARSING,
-        "The parser process died: a damaged file, or too little memory.",
+        f"{_PARSING}, {_TEXTS}",
+        "The process that worked on it died: a damaged file, or too little memory.",
         "raise `parsing.memory_mb`, or save the file again; `pincite index --retry-failed` tries it as it is",
     ),
     "empty": (_PARSING, "The file has 0 bytes.", "bring back its content, or remove it"),
@@ -202,8 +207,8 @@ FAILURES: Mapping[str, tuple[str, str, str]] = {
     "encrypted": (_PARSING, "The file has a password.", "save a copy without one"),
     "front_matter": (_PARSING, "The front matter of a Markdown file is not valid YAML.", "mend it"),
     "limit_exceeded": (
-        f"{_LISTING}, {_PARSING}",
-        "Over a limit of memory, size or depth, as a bomb would be.",
+        f"{_LISTING}, {_PARSING}, {_TEXTS}",
+        "Over a limit of memory, size, length or depth, as a bomb would be.",
         "raise the setting that the message names, or divide the file",
     ),
     "no_picture": (
@@ -222,7 +227,11 @@ FAILURES: Mapping[str, tuple[str, str, str]] = {
         "smaller `embedder.max_tokens`, either of which embeds everything anew",
     ),
     "side_car": (_LISTING, "NAME.meta.yaml cannot be understood, and may restrict its document.", "mend it"),
-    "timeout": (_PARSING, "Not parsed in time.", "raise `parsing.timeout_seconds`, or divide the file"),
+    "timeout": (
+        f"{_PARSING}, {_TEXTS}",
+        "Not parsed, or not made at that stage, in time.",
+        "raise `parsing.timeout_seconds`, or divide the file",
+    ),
     "unmapped_fonts": (
         _PARSING,
         "The fonts do not say which characters they show, so the text would be wrong.",

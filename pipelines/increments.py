@@ -59,7 +59,7 @@ def plan(
     previous: Mapping[str, DocumentState] | None,
     retried: Collection[str] = (),
 ) -> Plan:
-    """The first input decides which documents exist; all of them decide what is computed again.
+    """A document exists where every input has it; all of them decide what is computed again.
 
     `inputs` are by table; `previous` is None where nothing was made under this key yet. A document
     that failed under the same fingerprint is tried again only if it is among `retried`, and so is one
@@ -68,7 +68,8 @@ def plan(
     reasons: dict[str, str] = {}
     keep: dict[str, DocumentState] = {}
     tables, known = list(inputs.values()), previous or {}
-    for doc_id in tables[0]:
+    whole = [doc_id for doc_id in tables[0] if all(doc_id in states for states in tables[1:])]
+    for doc_id in whole:
         wanted = input_fingerprint(tables, doc_id)
         state = known.get(doc_id)
         if state and wanted == state.last and doc_id not in retried:
@@ -76,7 +77,8 @@ def plan(
         else:
             compute[doc_id] = wanted
             reasons[doc_id] = "first with these settings" if previous is None else _reason(tuple(inputs), state, wanted)
-    return Plan(compute, reasons, keep, tuple(doc_id for doc_id in known if doc_id not in tables[0]))
+    present = compute.keys() | keep.keys()
+    return Plan(compute, reasons, keep, tuple(doc_id for doc_id in known if doc_id not in present))
 
 
 def _reason(tables: Sequence[str], state: DocumentState | None, wanted: str) -> str:

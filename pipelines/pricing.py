@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from pipelines.enrichment_settings import PriceSettings
 from pipelines.ports import Prompt
+
+if TYPE_CHECKING:
+    from pipelines.enrichment_settings import PriceSettings
 
 PER_MESSAGE = 8
 """Tokens that a chat template puts around a message."""

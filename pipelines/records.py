@@ -252,6 +252,48 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
+class ChunkTerms:
+    """What the lexical index knows of a chunk: its terms, each once and in alphabetical order, with their counts."""
+
+    doc_id: str
+    index: int
+    chunk_id: str
+    terms: tuple[str, ...]
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StaticVector:
+    """Of a packed chunk, by the chunking settings' own fast embedder; kept in no table."""
+
+    doc_id: str
+    index: int
+    vector: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FigurePicture:
+    """Of the figure that is element `index`: PNG or JPEG, or why there is none; kept in no table."""
+
+    doc_id: str
+    index: int
+    picture: bytes
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PagePicture:
+    """Page `index` of a PDF of so many `pages` as PNG, `scale` pixels a point, or why it cannot be drawn; kept in no
+    table."""
+
+    index: int
+    pages: int
+    scale: float
+    picture: bytes
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Sentence:
     """The finer unit. `start` and `length` are characters of the chunk's own text;
     `chunk.text[start:start + length] == text`. `paragraph_start` and `paragraph_length` likewise are those of

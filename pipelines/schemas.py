@@ -14,7 +14,7 @@ import pyarrow as pa
 from pipelines.errors import IndexStateError
 
 R = TypeVar("R")
-_SCALARS = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+_SCALARS = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_(), bytes: pa.binary()}
 
 
 def _arrow_type(annotation: Any) -> pa.DataType:

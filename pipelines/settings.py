@@ -27,12 +27,24 @@ class SourceSettings(Section):
 
 
 class ParsingSettings(Section):
-    timeout_seconds: float = Field(120.0, gt=0, description="Longest time one document may take to parse.")
+    timeout_seconds: float = Field(
+        120.0, gt=0, description="Longest time one document may take to parse, and at every later stage of its text."
+    )
     page_timeout_seconds: float = Field(
         20.0, gt=0, description="Longest time of one page, where a PDF is read page by page after its parser failed."
     )
-    memory_mb: int = Field(2048, ge=256, description="Address space a parser process may add, in MB.")
-    workers: int = Field(0, ge=0, description="Parser processes; 0 is one for each processor, at most 8.")
+    memory_mb: int = Field(
+        2048, ge=256, description="Address space that a process may add for one document, at every stage, in MB."
+    )
+    max_characters: int = Field(
+        20_000_000, ge=1000, description="Text that one document may give; more is refused with code limit_exceeded."
+    )
+    max_expansion: int = Field(
+        200, ge=1, description="The same for each byte of its file, over the million characters that any file may give."
+    )
+    workers: int = Field(
+        0, ge=0, description="Processes that work on documents; 0 is one for each processor, at most 8."
+    )
     documents_per_worker: int = Field(200, ge=1, description="Documents after which a worker is replaced.")
     max_megabytes: int = Field(512, ge=1, description="Larger files are refused with code limit_exceeded.")
     ocr: Literal["auto", "off"] = Field("auto", description="auto reads scanned pages where OCR is installed.")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipelines import records, terms, tokens
+from pipelines import terms, tokens
 from pipelines.fingerprint import fingerprint
 from pipelines.indexing import (
     contexts,
@@ -26,6 +26,7 @@ from pipelines.indexing import (
     summaries,
 )
 from pipelines.settings import Settings
+from pipelines.tables import tables
 
 WHOLE = -1
 """The bucket number of a table that is not partitioned."""
@@ -79,32 +80,32 @@ def _enriched(settings: Settings, resolved: Resolved, role: str) -> dict[str, An
 
 def _stages() -> tuple[Stage, ...]:
     return (
-        Stage("raw_documents", 1, {"raw_documents": records.RawDocument}, (), lambda s, r: {}),
+        Stage("raw_documents", 1, tables("raw_documents"), (), lambda s, r: {}),
         Stage(
             "parsed_elements",
             elements.STAGE_VERSION,
-            {"parsed_documents": records.ParsedDocument, "parsed_elements": records.Element},
+            tables("parsed_documents", "parsed_elements"),
             ("raw_documents",),
             lambda s, r: _settings(s, "parsing", "ocr", "ocr_languages", "ocr_seconds"),
         ),
         Stage(
             "figure_descriptions",
             figures.VERSION,
-            {"figure_descriptions": records.FigureDescription},
+            tables("figure_descriptions"),
             ("parsed_documents", "parsed_elements"),
             lambda s, r: _bought(s, r, "figure"),
         ),
         Stage(
             "structural_chunks",
             structural_chunks.VERSION,
-            {"structural_chunks": records.StructuralChunk},
+            tables("structural_chunks"),
             ("parsed_documents", "parsed_elements", "figure_descriptions"),
             lambda s, r: _settings(s, "chunking", "clause_tokens"),
         ),
         Stage(
             "packed_chunks",
             packed_chunks.VERSION,
-            {"packed_chunks": records.PackedChunk},
+            tables("packed_chunks"),
             ("structural_chunks", "parsed_elements"),
             lambda s, r: {
                 **_settings(s, "chunking", "strategy", "target_tokens", "max_tokens"),
@@ -115,7 +116,7 @@ def _stages() -> tuple[Stage, ...]:
         Stage(
             "chunks",
             overlap.VERSION,
-            {"chunks": records.Chunk},
+            tables("chunks", "chunk_terms"),
             ("packed_chunks", "parsed_documents"),
             lambda s, r: {
                 **_settings(s, "chunking", "overlap_tokens"),
@@ -126,7 +127,7 @@ def _stages() -> tuple[Stage, ...]:
         Stage(
             "sentences",
             sentences.VERSION,
-            {"sentences": records.Sentence, "filtered_sentences": records.FilteredSentence},
+            tables("sentences", "filtered_sentences"),
             ("chunks", "parsed_documents", "parsed_elements", "structural_chunks"),
             lambda s, r: {
                 **_settings(s, "sentences", "min_characters", "min_words", "min_confidence", "form_labels"),
@@ -136,35 +137,35 @@ def _stages() -> tuple[Stage, ...]:
         Stage(
             "document_summaries",
             summaries.VERSION,
-            {"document_summaries": records.DocumentSummary},
+            tables("document_summaries"),
             ("chunks", "parsed_documents", "sentences"),
             lambda s, r: _enriched(s, r, "summary"),
         ),
         Stage(
             "chunk_contexts",
             contexts.VERSION,
-            {"chunk_contexts": records.ChunkContext},
+            tables("chunk_contexts"),
             ("chunks", "parsed_documents", "sentences"),
             lambda s, r: _enriched(s, r, "context"),
         ),
         Stage(
             "chunk_embeddings",
             embeddings.VERSION,
-            {"chunk_embeddings": records.Embedding},
+            tables("chunk_embeddings"),
             ("chunks", "document_summaries", "chunk_contexts"),
             lambda s, r: {"embedder": r.embedder},
         ),
         Stage(
             "sentence_embeddings",
             embeddings.VERSION,
-            {"sentence_embeddings": records.Embedding, "sentence_search_embeddings": records.Embedding},
+            tables("sentence_embeddings", "sentence_search_embeddings"),
             ("sentences", "chunks", "chunk_embeddings"),
             lambda s, r: {"embedder": r.embedder, **_settings(s, "sentences", "embedded")},
         ),
         Stage(
             "sentence_links",
             sentence_links.VERSION,
-            {"sentence_links": records.SentenceLink},
+            tables("sentence_links"),
             ("sentences", "sentence_embeddings"),
             # Which of the floors holds is told by the embedder's name; its identity is in the key before.
             lambda s, r: _settings(s, "sentences", "related_floor", "related_floors", "related_most"),
@@ -174,6 +175,9 @@ def _stages() -> tuple[Stage, ...]:
 
 STAGES: Mapping[str, Stage] = {stage.name: stage for stage in _stages()}
 """By name, each after those that make its inputs."""
+KEEPING = "parsed_elements"
+"""The stage whose tables keep the last good version of a document that fails at it. One that fails later is in no table
+from there on, until it does not; readers are served its last version from Postgres."""
 MAKER: Mapping[str, Stage] = {table: stage for stage in STAGES.values() for table in stage.tables}
 """The stage that makes a table."""
 

@@ -40,10 +40,10 @@ def _buckets(workspace: Workspace, table: str, everywhere: bool = False) -> list
 def empty_documents(workspace: Workspace, everywhere: bool = False) -> Problems:
     """Every document that was parsed has at least one chunk."""
     workspace.ensure_generation()
-    problems = []
+    problems, held = [], workspace.runner.held()
     for bucket in _buckets(workspace, "chunks", everywhere):
         parsed = _column(workspace, "parsed_documents", bucket, "doc_id")
-        bare = sorted(set(parsed) - set(_column(workspace, "chunks", bucket, "doc_id")))
+        bare = sorted(set(parsed) - set(_column(workspace, "chunks", bucket, "doc_id")) - held)
         problems += [("empty_document", f"{doc_id} has text but no chunk") for doc_id in bare]
     return problems
 
@@ -51,10 +51,10 @@ def empty_documents(workspace: Workspace, everywhere: bool = False) -> Problems:
 def text_coverage(workspace: Workspace, everywhere: bool = False) -> Problems:
     """At least LEAST_COVERAGE of a document's characters are in its chunks or in its headings."""
     workspace.ensure_generation()
-    problems = []
+    problems, held = [], workspace.runner.held()
     for bucket in _buckets(workspace, "chunks", everywhere):
         for doc_id, share in coverage(workspace, bucket).items():
-            if share < LEAST_COVERAGE:
+            if share < LEAST_COVERAGE and doc_id not in held:
                 problems.append(("coverage", f"only {share:.3f} of the text of {doc_id} is in its chunks"))
     return problems
 
@@ -89,10 +89,12 @@ def unsound_vectors(workspace: Workspace, table: str, items: str, everywhere: bo
     import numpy as np
 
     workspace.ensure_generation()
-    problems = []
+    problems, held = [], workspace.runner.held()
     for bucket in _buckets(workspace, table, everywhere):
         read = workspace.tables.read(workspace.manifest_file(table, bucket), ["item_id", "vector"])
         wanted = workspace.manifest_row(items, bucket).rows
+        if held:
+            wanted = sum(doc_id not in held for doc_id in _column(workspace, items, bucket, "doc_id"))
         if read.num_rows != wanted:
             problems.append(("vectors", f"bucket {bucket:02d} has {read.num_rows} vectors of {wanted} {items}"))
         lengths = np.linalg.norm(matrix(read["vector"]), axis=1) if read.num_rows else np.ones(0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
@@ -50,17 +50,23 @@ _SENTENCES = _Table("sentences", "sentence", 0, 1, lambda document, bucket: inde
 
 
 def bucket_findings(
-    connection: Connection[Any], schema: str, bucket: int, documents: Sequence[IndexedDocument], average_terms: float
+    connection: Connection[Any],
+    schema: str,
+    bucket: int,
+    documents: Sequence[IndexedDocument],
+    average_terms: float,
+    held: Collection[str] = (),
 ) -> Iterator[Finding]:
     """One bucket's documents, chunks, sentences and postings. Postings are compared where no chunk is missing or
-    extra, since their numbers are those of the chunks in Postgres."""
+    extra, since their numbers are those of the chunks in Postgres. Documents that are `held` in a version which Parquet
+    does not have any more are not compared."""
     places = {document.raw.doc_id: f"{document.raw.source}/{document.raw.uri}" for document in documents}
     stored = _stored(connection, schema, bucket, _DOCUMENTS)
     places = {doc_id: f"{row[2]}/{row[3]}" for doc_id, row in stored.rows.items()} | places
-    yield from _compared(_DOCUMENTS, documents, bucket, stored, places)
+    yield from _compared(_DOCUMENTS, documents, bucket, stored, places, held)
     chunks = _stored(connection, schema, bucket, _CHUNKS)
-    yield from _compared(_CHUNKS, documents, bucket, chunks, places)
-    yield from _compared(_SENTENCES, documents, bucket, _stored(connection, schema, bucket, _SENTENCES), places)
+    yield from _compared(_CHUNKS, documents, bucket, chunks, places, held)
+    yield from _compared(_SENTENCES, documents, bucket, _stored(connection, schema, bucket, _SENTENCES), places, held)
     if chunks.numbers.keys() == {chunk.chunk_id for document in documents for chunk in document.chunks}:
         wanted = {
             (term, groups): posted
@@ -136,7 +142,12 @@ def _spans(values: list[Any]) -> list[Any]:
 
 
 def _compared(
-    table: _Table, documents: Iterable[IndexedDocument], bucket: int, stored: _Stored, places: Mapping[str, str]
+    table: _Table,
+    documents: Iterable[IndexedDocument],
+    bucket: int,
+    stored: _Stored,
+    places: Mapping[str, str],
+    held: Collection[str],
 ) -> Iterator[Finding]:
     yield from stored.twice
     left = dict(stored.rows)
@@ -150,7 +161,8 @@ def _compared(
                 differ = [name for name, a, b in zip(stored.columns, found, wanted, strict=True) if a != b]
                 yield f"changed_{table.noun}", f"{_named(table, wanted, places)} in {', '.join(differ)}"
     for row in left.values():
-        yield f"extra_{table.noun}", _named(table, row, places)
+        if row[table.document] not in held:
+            yield f"extra_{table.noun}", _named(table, row, places)
 
 
 def _named(table: _Table, row: Row, places: Mapping[str, str]) -> str:

@@ -18,12 +18,12 @@ from pipelines.indexing.figures import (
 )
 from pipelines.ports import LanguageModel, Prompt, ReplyCheck
 from pipelines.prompts import PromptTemplate, in_language, templates_of
-from pipelines.records import Element
+from pipelines.records import Element, RawDocument
 from resources.enriching import outcome_of, reply_check, require_answers
 from resources.figures import figure_images
 
 if TYPE_CHECKING:
-    from pipelines.settings import ParsingSettings
+    from resources.document_pool import DocumentPool
     from resources.stage_runner import Compute, Outcome, Work
     from resources.workspace import Workspace
 
@@ -34,8 +34,8 @@ STAGE, ROLE = "figure_descriptions", "figure"
 class FigureTask:
     """The figures of one document, and the prompt in its language."""
 
-    path: Path
-    media_type: str
+    raw: RawDocument
+    root: Path
     figures: Sequence[Element]
     template: PromptTemplate
 
@@ -43,7 +43,7 @@ class FigureTask:
 def said_of(
     tasks: Iterable[FigureTask],
     model: LanguageModel,
-    parsing: ParsingSettings,
+    pool: DocumentPool,
     characters: int,
     unusable: ReplyCheck,
 ) -> dict[tuple[str, str], Said]:
@@ -57,7 +57,7 @@ def said_of(
         for task in tasks:
             pictures = {(name, task.template.language): figure for name, figure in distinct(task.figures).items()}
             new = {key: figure for key, figure in pictures.items() if key not in known}
-            images = figure_images(task.path, task.media_type, list(new.values()), parsing)
+            images = figure_images(pool, task.raw, task.root, list(new.values()))
             for key, image in zip(new, images, strict=True):
                 if isinstance(image, str):
                     said[key] = image
@@ -92,12 +92,10 @@ def _described(workspace: Workspace) -> Compute:
         def task(work: Work, doc_id: str) -> FigureTask:
             language, raw = work.one("parsed_documents", doc_id).language, sources[doc_id]
             figures = figures_of(work.all("parsed_elements", doc_id))
-            return FigureTask(workspace.path_of(raw), raw.media_type, figures, in_language(templates, language))
+            return FigureTask(raw, workspace.sources.root(raw.source), figures, in_language(templates, language))
 
         tasks = (task(work, doc_id) for work in pending for doc_id in work.doc_ids)
-        said = said_of(
-            tasks, model, workspace.settings.parsing, CHARACTERS, reply_check(templates.values(), CHARACTERS)
-        )
+        said = said_of(tasks, model, workspace.pool, CHARACTERS, reply_check(templates.values(), CHARACTERS))
         for work in pending:
             made: dict[str, object] = {}
             for doc_id in work.doc_ids:

@@ -14,14 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import ModelError
 from pipelines.generated import cleaned, runs_of, unusable
-from pipelines.indexing.contexts import chunk_contexts, context_prompt
-from pipelines.indexing.summaries import document_summary, summary_prompt, written
+from pipelines.indexing.contexts import context_prompt
+from pipelines.indexing.summaries import summary_prompt
 from pipelines.ports import NoReply, Prompt, Reply, ReplyCheck
 from pipelines.prompts import PromptTemplate, in_language, templates_of
 from pipelines.records import FALLBACK, LLM, OFF, WAITING, ChunkContext, DocumentSummary, Failure
+from pipelines.schemas import from_table
+from pipelines.stages import STAGES
+from resources.document_work import Options, by_worker, made_by_workers
 from resources.stage_runner import Makeshift
 
 if TYPE_CHECKING:
+    from pipelines.enrichment_settings import EnrichmentSettings
     from resources.stage_runner import Compute, Outcome, Work
     from resources.workspace import Workspace
 
@@ -30,56 +34,70 @@ Generated = DocumentSummary | ChunkContext
 
 @dataclass(frozen=True, slots=True)
 class Enrichment:
-    """One kind of generated text. `plain` makes a document's rows without a model, in the order of
-    `prompts`, one for each row."""
+    """One kind of generated text: `identity` tells its rows apart; `mode`, `options` and `characters` are of the
+    settings, the options those of the form without a model; `off` makes a document's rows where it is off.
+
+    `prompts` are a document's, one for each of its rows, in their order."""
 
     stage: str
     role: str
+    mode: str
     characters: int
+    options: Options
     identity: Callable[[Any], str]
-    plain: Callable[[Work, str], Sequence[Generated]]
+    off: Callable[[Work, str], Sequence[Generated]]
     prompts: Callable[[Work, str, PromptTemplate], Iterable[Prompt]]
 
 
-def summaries(workspace: Workspace) -> Compute:
-    settings = workspace.settings.enrichment
+def enrich(workspace: Workspace, stage: str) -> Compute:
+    """The compute of `document_summaries` or `chunk_contexts`."""
+    wanted = (_summaries if stage == "document_summaries" else _contexts)(workspace.settings.enrichment)
+    if wanted.mode == OFF:
+        return _off(wanted)
+    return _bought(workspace, wanted) if wanted.mode == LLM else by_worker(workspace, stage, wanted.options)
 
-    def plain(work: Work, doc_id: str) -> Sequence[Generated]:
-        if settings.summary == OFF:
-            return [DocumentSummary(doc_id, "", OFF)]
-        order = [chunk.chunk_id for chunk in written(work.all("chunks", doc_id))]
-        sentences = work.all("sentences", doc_id)
-        return [document_summary(doc_id, sentences, order, settings.summary_characters, settings.summary_window)]
+
+def _summaries(settings: EnrichmentSettings) -> Enrichment:
+    characters, window = settings.summary_characters, settings.summary_window
 
     def prompts(work: Work, doc_id: str, template: PromptTemplate) -> Iterator[Prompt]:
         title, chunks = _title(work, doc_id), work.all("chunks", doc_id)
-        yield summary_prompt(template, title, chunks, settings.summary_characters, settings.summary_window)
+        yield summary_prompt(template, title, chunks, characters, window)
 
-    stage = Enrichment(
-        "document_summaries", "summary", settings.summary_characters, lambda row: row.doc_id, plain, prompts
+    return Enrichment(
+        "document_summaries",
+        "summary",
+        settings.summary,
+        characters,
+        {"characters": characters, "window": window},
+        lambda row: row.doc_id,
+        lambda work, doc_id: [DocumentSummary(doc_id, "", OFF)],
+        prompts,
     )
-    return _compute(workspace, stage, settings.summary)
 
 
-def contexts(workspace: Workspace) -> Compute:
-    settings = workspace.settings.enrichment
+def _contexts(settings: EnrichmentSettings) -> Enrichment:
+    characters, window = settings.context_characters, settings.context_window
 
-    def plain(work: Work, doc_id: str) -> Sequence[Generated]:
-        chunks = work.all("chunks", doc_id)
-        if settings.context == OFF:
-            return [ChunkContext(doc_id, chunk.index, chunk.chunk_id, "", OFF) for chunk in chunks]
-        document, sentences = work.one("parsed_documents", doc_id), work.all("sentences", doc_id)
-        return chunk_contexts(document, chunks, sentences, settings.context_characters)
+    def off(work: Work, doc_id: str) -> Sequence[Generated]:
+        rows = work.arrow("chunks", doc_id).select(["index", "chunk_id"]).to_pylist()
+        return [ChunkContext(doc_id, row["index"], row["chunk_id"], "", OFF) for row in rows]
 
     def prompts(work: Work, doc_id: str, template: PromptTemplate) -> Iterator[Prompt]:
         title, chunks = _title(work, doc_id), work.all("chunks", doc_id)
         for at in range(len(chunks)):
-            yield context_prompt(template, title, chunks, at, settings.context_characters, settings.context_window)
+            yield context_prompt(template, title, chunks, at, characters, window)
 
-    stage = Enrichment(
-        "chunk_contexts", "context", settings.context_characters, lambda row: row.chunk_id, plain, prompts
+    return Enrichment(
+        "chunk_contexts",
+        "context",
+        settings.context,
+        characters,
+        {"characters": characters},
+        lambda row: row.chunk_id,
+        off,
+        prompts,
     )
-    return _compute(workspace, stage, settings.context)
 
 
 def _title(work: Work, doc_id: str) -> str:
@@ -87,16 +105,21 @@ def _title(work: Work, doc_id: str) -> str:
     return "" if document.title_is_file_name else str(document.title)
 
 
-def _compute(workspace: Workspace, stage: Enrichment, mode: str) -> Compute:
-    return _bought(workspace, stage) if mode == LLM else _made(stage)
-
-
-def _made(stage: Enrichment) -> Compute:
+def _off(stage: Enrichment) -> Compute:
     def run(works: Iterator[Work]) -> Iterator[Outcome]:
         for work in works:
-            yield {doc_id: {stage.stage: stage.plain(work, doc_id)} for doc_id in work.doc_ids}
+            yield {doc_id: {stage.stage: stage.off(work, doc_id)} for doc_id in work.doc_ids}
 
     return run
+
+
+def _plain(workspace: Workspace, stage: Enrichment, works: Sequence[Work]) -> dict[str, Sequence[Generated] | Failure]:
+    """The rows of all documents without a model, by doc_id; or why there are none."""
+    record = STAGES[stage.stage].tables[stage.stage]
+    return {
+        task.doc_id: made if isinstance(made, Failure) else from_table(record, made.tables[stage.stage])
+        for task, made in made_by_workers(workspace, stage.stage, works, stage.options)
+    }
 
 
 def _bought(workspace: Workspace, stage: Enrichment) -> Compute:
@@ -108,29 +131,33 @@ def _bought(workspace: Workspace, stage: Enrichment) -> Compute:
         if not pending:
             return
         templates = templates_of(stage.role, workspace.runner.resolved.prompts[stage.role])
+        plain = _plain(workspace, stage, pending)
         model = workspace.language_model(stage.role, stage.stage)
         sources = {raw.doc_id: raw for raw in workspace.raw_documents()}
 
         def prompts() -> Iterator[Prompt]:
             for work in pending:
                 for doc_id in work.doc_ids:
-                    language = work.one("parsed_documents", doc_id).language
-                    yield from stage.prompts(work, doc_id, in_language(templates, language))
+                    if not isinstance(plain[doc_id], Failure):
+                        language = work.one("parsed_documents", doc_id).language
+                        yield from stage.prompts(work, doc_id, in_language(templates, language))
 
         done, total = 0, sum(len(work.doc_ids) for work in pending)
         with closing(model.replies(prompts(), reply_check(templates.values(), stage.characters))) as replies:
             for work in pending:
                 made: dict[str, Any] = {}
                 for doc_id in work.doc_ids:
-                    plain = stage.plain(work, doc_id)
-                    said = [next(replies) for _ in plain]
-                    require_answers(workspace, said, model)
-                    before = {stage.identity(row): row for row in work.before(stage.stage, doc_id)}
-                    rows = [
-                        _row(row, reply, before.get(stage.identity(row)), stage.characters, model.name)
-                        for row, reply in zip(plain, said, strict=True)
-                    ]
-                    made[doc_id] = outcome_of(stage.stage, sources[doc_id], rows, said)
+                    rows = plain[doc_id]
+                    made[doc_id] = rows
+                    if not isinstance(rows, Failure):
+                        said = [next(replies) for _ in rows]
+                        require_answers(workspace, said, model)
+                        before = {stage.identity(row): row for row in work.before(stage.stage, doc_id)}
+                        bought = [
+                            _row(row, reply, before.get(stage.identity(row)), stage.characters, model.name)
+                            for row, reply in zip(rows, said, strict=True)
+                        ]
+                        made[doc_id] = outcome_of(stage.stage, sources[doc_id], bought, said)
                     done += 1
                     workspace.progress(stage.stage, done, total)
                 yield made

@@ -1,30 +1,31 @@
 """The pictures of figures, read again from their documents as PNG or JPEG that a model can be shown.
 
-Documents are not trusted: `figure_images` decodes in a process of its own, with limits of memory
-and time, and a picture that breaks it costs no other. Nothing is fetched.
+Documents are not trusted: `figure_images` decodes in a process of its own (resources/document_pool.py), and a picture
+that breaks it costs no other. Nothing is fetched.
 """
 
 from __future__ import annotations
 
 import io
-import subprocess
-import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.errors import DocumentError
 from pipelines.indexing.pictures import IMAGE, IMAGE_HASH
-from pipelines.records import Element
+from pipelines.records import Element, Failure, FigurePicture, RawDocument
+from pipelines.schemas import from_table
+from resources.document_task import Rows, Task
 from resources.hashes import bytes_hash
-from resources.parser_worker import isolated_environment, limit_memory, read_frame, write_frame
 from resources.parsers.registry import DOCX, ELEMENTS, PPTX, XLSX, media_type_of
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-    from pipelines.settings import ParsingSettings
+    from resources.document_pool import DocumentPool
+
+STAGE = "figure_descriptions"
 
 LONGEST_SIDE = 1024
 LEAST_PIXELS = 24
@@ -35,58 +36,43 @@ BATCH = 16
 JPEG_QUALITY = 90
 
 
-# ---------------------------------------------------------------- in a process of its own
+# ---------------------------------------------------------------- all of a document
 
 
 def figure_images(
-    path: Path, media_type: str, figures: Sequence[Element], parsing: ParsingSettings
+    pool: DocumentPool, raw: RawDocument, root: Path, figures: Sequence[Element]
 ) -> Iterator[bytes | str]:
-    """For each figure in order its picture, or why there is none."""
-    left = list(figures)
-    while left:
-        batch = left[:BATCH]
-        found, reason = _read_apart(path, media_type, batch, parsing)
-        yield from found
-        if len(found) < len(batch):
-            yield f"{_name(path, batch[len(found)])}: {reason}"
-        left = left[len(found) + 1 if len(found) < len(batch) else len(found) :]
+    """For each figure in order its picture, or why there is none. `root` is the folder of the document's source."""
+    for start in range(0, len(figures), BATCH):
+        batch = figures[start : start + BATCH]
+        task = Task("figure_pictures", raw.doc_id, raw.source, raw.uri, {}, Rows("parsed_elements", Element, batch),
+                    raw=raw, root=root, without=frozenset(), stage=STAGE)  # fmt: skip
+        ((task, made),) = pool.run([task], 1)
+        found: dict[int, FigurePicture] = {}
+        reason = made.message if isinstance(made, Failure) else "what reads its picture crashed, or took too long"
+        if not isinstance(made, Failure):
+            found = {row.index: row for row in from_table(FigurePicture, made.tables["figure_pictures"])}
+        for figure in batch:
+            row = found.get(figure.index)
+            yield (row.picture or row.reason) if row else f"{_name(Path(raw.uri), figure)}: {reason}"
 
 
-def _read_apart(
-    path: Path, media_type: str, figures: Sequence[Element], parsing: ParsingSettings
-) -> tuple[list[bytes | str], str]:
-    """The pictures up to the first that broke the process, and how."""
-    task = io.BytesIO()
-    write_frame(task, (str(path), media_type, list(figures), parsing.memory_mb))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "resources.figures"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=isolated_environment(),
-    )
-    try:
-        out, _ = process.communicate(task.getvalue(), timeout=parsing.timeout_seconds)
-        reason = "its picture crashes what reads it"
-    except subprocess.TimeoutExpired:
-        process.kill()
-        out, _ = process.communicate()
-        reason = f"its picture took longer than parsing.timeout_seconds ({parsing.timeout_seconds:g}) to read"
-    stream = io.BytesIO(out)
-    return list(iter(lambda: read_frame(stream), None)), reason
-
-
-def main() -> None:
-    path, media_type, figures, memory_mb = read_frame(sys.stdin.buffer)
-    limit_memory(memory_mb)
-    for figure in figures:
+def figure_pictures(
+    path: Path, media_type: str, figures: Sequence[Element], report: Callable[[int], None], without: Collection[int]
+) -> Iterator[FigurePicture]:
+    """In a process of its own, which is told from `report` which figure it reads, by its index; those `without` are
+    left out."""
+    for figure in sorted(figures, key=lambda figure: figure.index):
+        if figure.index in without:
+            continue
+        report(figure.index)
         try:
-            found: bytes | str = figure_image(Path(path), media_type, figure)
+            yield FigurePicture(figure.doc_id, figure.index, figure_image(path, media_type, figure), "")
         except DocumentError as error:
-            found = str(error)
+            yield FigurePicture(figure.doc_id, figure.index, b"", str(error))
         except MemoryError:
-            found = f"{_name(Path(path), figure)}: its picture needs more than parsing.memory_mb ({memory_mb})"
-        write_frame(sys.stdout.buffer, found)
+            reason = f"{_name(path, figure)}: its picture needs more than parsing.memory_mb allows"
+            yield FigurePicture(figure.doc_id, figure.index, b"", reason)
 
 
 # ---------------------------------------------------------------- one picture
@@ -206,7 +192,3 @@ def _encoded(image: Image, kind: str) -> bytes:
     out = io.BytesIO()
     image.convert("RGB").save(out, kind, **({"quality": JPEG_QUALITY} if kind == "JPEG" else {}))
     return out.getvalue()
-
-
-if __name__ == "__main__":
-    main()

@@ -22,7 +22,7 @@ from pipelines.settings import EmbedderSettings, Settings
 from pipelines.stages import MAKER, Resolved, chunking_key, generation_key, stage_keys
 from resources.embedders.specs import EmbedderSpec, choose_preset, resolve, unresolved_identity
 from resources.embedders.static import static_identity
-from resources.text_worker import sentence_models_identity
+from resources.text_models import sentence_models_identity
 
 if TYPE_CHECKING:
     from resources.catalog import Catalog, GenerationRow
@@ -32,8 +32,8 @@ _SAMPLE = 2000
 LEAST_DRIFT = 100
 """Chunks by which a corpus must have grown or shrunk, whatever the share."""
 
-StaticVectors = Callable[[Sequence[str]], Vectors]
-"""Texts to unit vectors of the chunking settings' own fast embedder."""
+StaticVectors = Callable[[Sequence[PackedChunk]], tuple[list[PackedChunk], Vectors]]
+"""Chunks to those that could be read, with their unit vectors of the chunking settings' own fast embedder."""
 
 
 def find_generation(catalog: Catalog, settings: Settings) -> GenerationRow | None:
@@ -197,10 +197,8 @@ def _floors(
             return dict(generation.statistics["overlap"])
     if not settings.chunking.overlap_tokens or settings.chunking.strategy != CONDITIONAL:
         return {}
-    cosines = {
-        language: cosines_of(static([chunk.text for chunk in chunks]), chunks)
-        for language, chunks in _chunks_by_language(runner).items()
-    }
+    found = {language: static(chunks) for language, chunks in _chunks_by_language(runner).items()}
+    cosines = {language: cosines_of(vectors, chunks) for language, (chunks, vectors) in found.items() if chunks}
     wanted = settings.chunking.overlap_floor
     made = calibrations(cosines, None if wanted == "auto" else wanted)
     return {language: asdict(calibration) for language, calibration in made.items()}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pipelines.fingerprint import combined
 from pipelines.increments import DocumentState
-from pipelines.indexing.indexed_documents import DocumentFacts, chunk_terms, document_facts, row_hash
-from pipelines.records import Chunk, ParsedDocument, RawDocument, SentenceLink
+from pipelines.indexing.indexed_documents import DocumentFacts, document_facts, row_hash
+from pipelines.records import ChunkTerms, ParsedDocument, RawDocument, SentenceLink
 from pipelines.schemas import from_table
 from pipelines.stages import WHOLE
 from resources import generations
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from resources.workspace import Workspace
 
 TEXTS = ("chunks", "sentences", "document_summaries", "chunk_contexts")
+TERMS = "chunk_terms"
+"""Made of chunks and title, whose hashes stand for it."""
 VECTORS = ("chunk_embeddings", "sentence_search_embeddings")
 INPUTS = ("raw_documents", "parsed_documents", *TEXTS, *VECTORS)
 """The tables that a document's rows are made of."""
@@ -43,6 +45,8 @@ class _Bucket:
     raws: Mapping[str, RawDocument]
     parsed: Mapping[str, ParsedDocument]
     hashes: dict[str, str] = field(default_factory=dict)
+    held: set[str] = field(default_factory=set)
+    """Documents that a stage after parsing could not make: what readers are served of them stays."""
 
     def stale(self, doc_id: str) -> bool:
         return self.states["parsed_documents"][doc_id].failed is not None
@@ -112,7 +116,10 @@ class IndexBuild:
         found = _Bucket(bucket, files, states, raws, {document.doc_id: document for document in parsed})
         for doc_id, document in found.parsed.items():
             facts = document_facts(raws[doc_id], document)
-            outputs = [states[table][doc_id].output for table in INPUTS[1:]]
+            outputs = [state.output for table in INPUTS[1:] if (state := states[table].get(doc_id))]
+            if not all(outputs) or len(outputs) < len(INPUTS) - 1:
+                found.held.add(doc_id)
+                continue
             found.hashes[doc_id] = row_hash(
                 facts, raws[doc_id].uri, raws[doc_id].content_hash, found.stale(doc_id), outputs
             )
@@ -130,7 +137,7 @@ class IndexBuild:
     def _write_bucket(self, bucket: _Bucket, wanted: str, whole: bool, report: StageReport) -> None:
         known = {} if whole else self.index.document_hashes(bucket.bucket)
         changed = [doc_id for doc_id, value in bucket.hashes.items() if known.get(doc_id) != value]
-        gone = [doc_id for doc_id in known if doc_id not in bucket.hashes]
+        gone = [doc_id for doc_id in known if doc_id not in bucket.hashes and doc_id not in bucket.held]
         documents = self._documents(bucket, changed)
 
         def commit(connection: Connection[Any], state: str, rows: int) -> None:
@@ -144,18 +151,36 @@ class IndexBuild:
             report.buckets[bucket.bucket] = {"documents": len(bucket.hashes), "written": len(changed), "rows": rows}
             report.total += rows
 
-        deleted = self.index.replace(bucket.bucket, documents, gone, whole=whole, commit=commit)
+        held = bucket.held & known.keys()
+        deleted = self.index.replace(
+            bucket.bucket,
+            documents,
+            gone,
+            whole=whole,
+            held=held,
+            regrouped=self._regrouped(bucket, held),
+            commit=commit,
+        )
         report.written += sum(len(document.chunks) for document in documents)
         report.notes["chunks deleted"] = report.notes.get("chunks deleted", 0) + deleted
         report.computed += len(changed)
         report.kept += len(bucket.hashes) - len(changed)
         report.gone += len(gone)
 
+    def _regrouped(self, bucket: _Bucket, held: Collection[str]) -> dict[str, tuple[str, ...]]:
+        """Of documents whose rows stay, those that are for others now, with their groups."""
+        if not held:
+            return {}
+        served = self.index.document_groups()
+        now = {doc_id: document_facts(bucket.raws[doc_id], bucket.parsed[doc_id]).groups for doc_id in held}
+        return {doc_id: groups for doc_id, groups in now.items() if served[doc_id][1] != groups}
+
     def _documents(self, bucket: _Bucket, doc_ids: Sequence[str]) -> list[IndexedDocument]:
         wanted = set(doc_ids)
         if not wanted:
             return []
-        rows = {table: rows_by_document(self._tables, bucket.files[table], table, wanted) for table in TEXTS}
+        files = {**bucket.files, TERMS: self._workspace.manifest_file(TERMS, bucket.bucket)}
+        rows = {table: rows_by_document(self._tables, files[table], table, wanted) for table in (*TEXTS, TERMS)}
         vectors = {table: vectors_of(self._tables, bucket.files[table], wanted) for table in VECTORS}
         return [
             self._document(
@@ -181,7 +206,7 @@ class IndexBuild:
             row_hash=bucket.hashes[doc_id],
             chunks=rows["chunks"],
             contexts={item.chunk_id: item.text for item in rows["chunk_contexts"]},
-            terms={chunk.chunk_id: Counter(chunk_terms(chunk, facts.title)) for chunk in rows["chunks"]},
+            terms={row.chunk_id: dict(zip(row.terms, row.counts, strict=True)) for row in rows[TERMS]},
             vectors=vectors["chunk_embeddings"],
             sentences=rows["sentences"],
             sentence_vectors=vectors["sentence_search_embeddings"],
@@ -198,13 +223,12 @@ class IndexBuild:
         generations.require_whole(self._workspace.runner, "chunks")
         frequency: defaultdict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
         chunks = total = 0
-        for _, row in sorted(self._workspace.runner.manifest("chunks").items()):
+        for _, row in sorted(self._workspace.runner.manifest(TERMS).items()):
             facts = self._facts(row.bucket)
-            for chunk in from_table(Chunk, self._tables.read(row.file)):
-                terms = chunk_terms(chunk, facts[chunk.doc_id].title)
-                frequency[facts[chunk.doc_id].groups].update(set(terms))
+            for own in from_table(ChunkTerms, self._tables.read(row.file)):
+                frequency[facts[own.doc_id].groups].update(own.terms)
                 chunks += 1
-                total += len(terms)
+                total += sum(own.counts)
         average = statistics.get("average_terms", total / chunks if chunks else 1.0)
         values = {"chunks": chunks, "average_terms": average, "terms": sum(map(len, frequency.values()))}
 
@@ -259,13 +283,16 @@ class IndexBuild:
         inputs = {table: self._workspace.runner.manifest(table) for table in INPUTS}
         for bucket, row in self._catalog.manifest_of("indexed_documents", self.key).items():
             files = {table: self._workspace.committed(table, bucket, rows) for table, rows in inputs.items()}
-            if files["chunks"].rows != row.rows:
+            found = None if files["chunks"].rows == row.rows else self._read(bucket, files)
+            if found and not found.held:
                 wanted = files["chunks"].rows
                 problems.append(("count", f"bucket {bucket:02d}: {row.rows} chunks in Postgres, {wanted} in Parquet"))
             if states.get(bucket, EMPTY) == row.output and row.input == _input(files.values()):
                 continue
-            known, hashes = self.index.document_hashes(bucket), self._read(bucket, files).hashes
-            differ = sorted(doc for doc in known.keys() | hashes.keys() if known.get(doc) != hashes.get(doc))
+            found = found or self._read(bucket, files)
+            known, hashes = self.index.document_hashes(bucket), found.hashes
+            both = (known.keys() | hashes.keys()) - found.held
+            differ = sorted(doc for doc in both if known.get(doc) != hashes.get(doc))
             problems += [("disagree", f"document {doc_id} differs between Parquet and Postgres") for doc_id in differ]
             if states.get(bucket, EMPTY) != row.output and not differ:
                 problems.append(("disagree", f"rows of bucket {bucket:02d} were changed by somebody else"))

@@ -103,13 +103,15 @@ class IndexTables:
         removed_doc_ids: Collection[str] = (),
         *,
         whole: bool = False,
+        held: Collection[str] = (),
         regrouped: Mapping[str, Sequence[str]] | None = None,
         commit: Commit | None = None,
     ) -> int:
         """Replace these documents of a bucket and remove others; returns the chunks deleted.
 
-        `whole` first removes all that stands in the bucket. `regrouped` gives documents other groups
-        and leaves the rest of their rows. `commit` takes part in the transaction.
+        `whole` first removes all that stands in the bucket. `held` are documents whose rows stay and are marked stale;
+        `regrouped` gives documents other groups and leaves the rest of their rows. `commit` takes part in the
+        transaction.
 
         Raises ModelError for a vector that cannot be stored, before anything is written, and
         IndexStateError where the generation's statistics are not frozen yet."""
@@ -123,6 +125,8 @@ class IndexTables:
             numbers = self._copy_documents(connection, bucket, documents)
             if numbers and average:
                 self._add_postings(connection, bucket, self._posting_rows(bucket, documents, numbers, average))
+            if held:
+                self._run(connection, "hold_documents", doc_ids=sorted(held))
             if regrouped:
                 self._regroup(connection, bucket, regrouped)
             if commit:

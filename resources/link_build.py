@@ -129,6 +129,9 @@ class LinkedSentences:
             file = made["sentence_embeddings"][bucket].file
             if poor := _stand_ins(tables, row.file, file):
                 read = read.filter([name not in poor for name in read["sentence_id"].to_pylist()])
+            embedded = with_rows(tables.documents(file))
+            if held := set(read["doc_id"].to_pylist()) - embedded.keys():
+                read = read.filter([doc_id not in held for doc_id in read["doc_id"].to_pylist()])
             names = read["sentence_id"].to_pylist()
             self.ids += names
             self.chunk_ids += read["chunk_id"].to_pylist()

@@ -89,12 +89,13 @@ def live_findings(seen: Workspace, generation: GenerationRow, progress: Progress
 
 def _rows(seen: Workspace, generation: GenerationRow, behind: set[int], progress: Progress) -> Iterator[Finding]:
     wanted, average = range(seen.settings.buckets), generation.statistics.get("average_terms", 1.0)
+    held = seen.runner.held()
     with seen.database.connect() as connection:
         stored = connection.execute(query("verify", "buckets", schema=generation.schema)).fetchall()
         buckets = sorted({*wanted, *(row[0] for row in stored)} - behind)
         for done, bucket in enumerate(buckets, start=1):
             documents = seen.index_build.documents(bucket) if bucket in wanted else []
-            yield from bucket_findings(connection, generation.schema, bucket, documents, average)
+            yield from bucket_findings(connection, generation.schema, bucket, documents, average, held)
             progress("verify", done, len(buckets))
 
 

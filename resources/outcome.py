@@ -95,12 +95,12 @@ def _changed_buckets(workspace: Workspace, failures: Sequence[Failure]) -> set[i
     return changed | {bucket_of(doc_id, buckets) for doc_id in unread ^ before}
 
 
-def anything_new(workspace: Workspace, before: Served) -> bool:
-    """Whether there are listed files of which nothing is known yet: they are not served, and did not fail as they
+def new_documents(workspace: Workspace, before: Served) -> int:
+    """How many listed files there are of which nothing is known yet: they are not served, and did not fail as they
     are."""
     failed = {item.doc_id for item in workspace.runner.failures()}
     known = {raw.doc_id: raw.content_hash for raw in workspace.raw_documents() if raw.doc_id in failed}
-    return any(
+    return sum(
         item.content_hash not in (before.get(item.doc_id), known.get(item.doc_id))
         for item in workspace.listed().documents
     )

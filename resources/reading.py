@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.errors import DocumentError, UsageError
 from pipelines.fingerprint import document_id
-from pipelines.indexing.elements import build_elements
-from pipelines.records import Element, ParsedDocument, ParsedFile, RawDocument
-from resources.parsers.ocr import OcrSettings
-from resources.parsers.registry import MEDIA_TYPES, media_type_of, parse_file, require_size
+from pipelines.records import Element, Failure, ParsedDocument, ParsedFile, RawDocument
+from pipelines.schemas import from_table
+from resources.document_task import parse_task
+from resources.parsers.registry import MEDIA_TYPES, media_type_of
 
 if TYPE_CHECKING:
     from pipelines.settings import ParsingSettings
+    from resources.document_pool import DocumentPool
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,33 +30,47 @@ class Reading:
     elements: list[Element]
 
 
-def read(path: Path, parsing: ParsingSettings | None = None) -> Reading:
-    """With the settings of parsing, or the defaults.
+@contextmanager
+def reader(parsing: ParsingSettings | None = None) -> Iterator[Reader]:
+    """What reads files in processes of their own, under the limits of these settings, or of the defaults."""
+    from pipelines.settings import ParsingSettings
+    from resources.document_pool import DocumentPool
 
-    Raises UsageError where there is no such file, DocumentError as an index run would report it."""
-    if not path.is_file():
-        raise UsageError(f"{path}: {'not a file: name one' if path.exists() else 'no such file'}")
-    media_type = media_type_of(path)
-    if media_type is None:
-        raise DocumentError(
-            f"{path.name}: no parser for this kind of file; known are {', '.join(sorted(MEDIA_TYPES))}", "unsupported"
-        )
+    settings = parsing or ParsingSettings()
+    with DocumentPool(settings) as pool:
+        yield Reader(pool, settings)
+
+
+class Reader:
+    """Reads single files that belong to no source. `pool` works on one file at a time."""
+
+    def __init__(self, pool: DocumentPool, settings: ParsingSettings) -> None:
+        self.pool, self._settings = pool, settings
+
+    def read(self, path: Path) -> Reading:
+        """Raises UsageError where there is no such file, DocumentError as an index run would report it."""
+        if not path.is_file():
+            raise UsageError(f"{path}: {'not a file: name one' if path.exists() else 'no such file'}")
+        if media_type_of(path) is None:
+            raise DocumentError(
+                f"{path.name}: no parser for this kind of file; known are {', '.join(sorted(MEDIA_TYPES))}",
+                "unsupported",
+            )
+        raw, root = listed_alone(path)
+        task = parse_task(raw, root, self._settings, "look")
+        ((_, made),) = self.pool.run([task], 1)
+        if isinstance(made, Failure):
+            raise DocumentError(made.message, made.code)
+        (parsed,) = from_table(ParsedFile, made.tables["parsed_files"])
+        (document,) = from_table(ParsedDocument, made.tables["parsed_documents"])
+        return Reading(path, parsed, document, from_table(Element, made.tables["parsed_elements"]))
+
+
+def listed_alone(path: Path) -> tuple[RawDocument, Path]:
+    """A file as a document of no source, and the folder that it is in; a link is followed, since a person named it."""
+    found = path.resolve()
     raw = RawDocument(
-        document_id("", path.name), "", path.name, "", path.stat().st_size, media_type, None, None, None, None, (), {}
-    )
-    ocr = OcrSettings(parsing.ocr, parsing.ocr_languages, parsing.ocr_seconds) if parsing else OcrSettings()
-    require_size(path.name, raw.size, parsing.max_megabytes if parsing else None)
-    try:
-        parsed = parse_file(path, media_type, ocr=ocr)
-        document, elements = build_elements(raw, parsed, lambda text: "")
-    except DocumentError:
-        raise
-    except RecursionError:
-        raise DocumentError(f"{path.name}: its structure is nested too deeply", "limit_exceeded") from None
-    except OSError as error:
-        raise DocumentError(f"{path.name}: the file cannot be read ({error.strerror})", "unreadable") from None
-    except Exception as error:
-        reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        message = f"{path.name}: cannot be parsed ({reason}); open it and save it again"
-        raise DocumentError(message, "corrupt") from error
-    return Reading(path, parsed, document, elements)
+        document_id("", path.name), "", found.name, "", found.stat().st_size, media_type_of(path) or "", None, None,
+        None, None, (), {},
+    )  # fmt: skip
+    return raw, found.parent

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import LIMITED, PASSING, IndexStateError
@@ -18,7 +19,7 @@ from pipelines.increments import DocumentState, Plan, bucket_output, output_hash
 from pipelines.records import FALLBACK, Failure
 from pipelines.schemas import from_table, schema_of, to_table
 from pipelines.settings import Settings
-from pipelines.stages import MAKER, STAGES, Resolved, Stage, stage_keys
+from pipelines.stages import KEEPING, MAKER, STAGES, Resolved, Stage, stage_keys
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,6 +29,22 @@ if TYPE_CHECKING:
 
 Rows = Mapping[str, Sequence[Any]]
 """Table name to one document's records."""
+
+
+class _Slices:
+    """A bucket's rows, which stand together by document."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self._rows = rows.replace_schema_metadata(None)
+        self._places: dict[str, tuple[int, int]] = {}
+        at = 0
+        for doc_id, same in groupby(rows["doc_id"].to_pylist()):
+            length = sum(1 for _ in same)
+            self._places[doc_id] = at, length
+            at += length
+
+    def of(self, doc_id: str) -> pa.Table:
+        return self._rows.slice(*self._places.get(doc_id, (0, 0)))
 
 
 @dataclass
@@ -42,14 +59,21 @@ class Work:
     tables: ParquetTables
     last: Mapping[str, str] = field(default_factory=dict)
     _rows: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
+    _slices: dict[str, _Slices] = field(default_factory=dict)
 
     @property
     def doc_ids(self) -> list[str]:
         return list(self.todo.compute)
 
     def all(self, table: str, doc_id: str) -> list[Any]:
-        """A document's rows of an input table, in order."""
+        """A document's rows of an input table, in order, as records."""
         return self._read(self.files[table], table, doc_id)
+
+    def arrow(self, table: str, doc_id: str) -> pa.Table:
+        """The same as they stand in the file."""
+        if table not in self._slices:
+            self._slices[table] = _Slices(self.tables.read(self.files[table]))
+        return self._slices[table].of(doc_id)
 
     def before(self, table: str, doc_id: str) -> list[Any]:
         """A document's rows of the stage's own table as they were made last."""
@@ -66,6 +90,15 @@ class Work:
     def forget(self) -> None:
         """Lets go of the rows read, so that a run over many buckets holds one at a time."""
         self._rows.clear()
+        self._slices.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A document's rows as a worker made them: a table by name, and the hash of the rows of each."""
+
+    tables: Mapping[str, pa.Table]
+    outputs: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +109,7 @@ class Makeshift:
     failure: Failure
 
 
-Outcome = Mapping[str, "Rows | Makeshift | Failure"]
+Outcome = Mapping[str, "Rows | Made | Makeshift | Failure"]
 Compute = Callable[[Iterator[Work]], Iterable[Outcome]]
 
 
@@ -167,6 +200,21 @@ class StageRunner:
         """All that failed and still do under the present settings, by source and uri."""
         return self.catalog.failures({self.key(stage) for stage in STAGES})
 
+    def _failed_states(self, failures: Iterable[Failure]) -> Iterator[tuple[Failure, DocumentState]]:
+        """Failures with the state of their documents in the tables of their stages."""
+        for item in failures:
+            table = next(iter(STAGES[item.stage].tables)) if item.stage in STAGES else None
+            row = self.manifest(table).get(bucket_of(item.doc_id, self.settings.buckets)) if table else None
+            state = self.tables.documents(row.file).get(item.doc_id) if row else None
+            if state is not None:
+                yield item, state
+
+    def held(self) -> set[str]:
+        """Documents that failed at a stage after parsing: no later table has them, and readers are served the version
+        before, if there is one."""
+        failures = [item for item in self.failures() if item.stage not in ("raw_documents", KEEPING)]
+        return {item.doc_id for item, state in self._failed_states(failures) if not state.output}
+
     def run(self, name: str, buckets: Sequence[int], compute: Compute, note: str = "") -> StageReport:
         """Brings a stage's buckets up to date with their inputs.
 
@@ -192,7 +240,8 @@ class StageRunner:
 
     def _retried(self, stage: Stage, previous: Mapping[str, Mapping[int, ManifestRow]]) -> set[str]:
         """Documents that are tried again although nothing about them changed: those whose failure may
-        pass; where all are asked for, every failed one, and those for which something had to stand in."""
+        pass; where all are asked for, every failed one, and those for which something had to
+        stand in."""
         failures = self.catalog.failures([self.key(stage.name)])
         found = {item.doc_id for item in failures} if self.retry_failed else self.passing(stage, failures)
         for table, record in stage.tables.items() if self.retry_failed else ():
@@ -272,15 +321,15 @@ class StageRunner:
         for table, record in work.stage.tables.items():
             before = previous[table].get(work.bucket)
             kept = self._kept(work, before, outcome)
-            made = [row for result in outcome.values() if not isinstance(result, Failure) for row in result[table]]
-            arrow = self._merged(record, kept, made)
+            made = [_as_table(record, result, table) for result in outcome.values() if not isinstance(result, Failure)]
+            arrow = _merged(record, kept, made)
             states = self._states(work, table, before, outcome)
             for doc_id in stopgaps:
                 states[doc_id] = replace(states[doc_id], failed=states[doc_id].fingerprint)
             file = self.tables.write(table, self.key(work.stage.name), work.bucket, arrow, states, note)
             rows.append(self._row(table, work, file, self._input(inputs, work.bucket), states, arrow.num_rows))
             if table == next(iter(work.stage.tables)):
-                report.written += len(made)
+                report.written += sum(each.num_rows for each in made)
                 report.total += arrow.num_rows
                 report.buckets[work.bucket] = {
                     "computed": len(work.todo.compute), "kept": len(work.todo.keep), "rows": arrow.num_rows,
@@ -302,25 +351,17 @@ class StageRunner:
         return ManifestRow(table, key, work.bucket, file, input_, output, rows, len(states), self.run_id)
 
     def _kept(self, work: Work, before: ManifestRow | None, outcome: Outcome) -> pa.Table | None:
-        """Rows carried over: of unchanged documents, and of failed ones in their last good version."""
+        """Rows carried over: of unchanged documents, and of those that KEEPING could not make."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        failed = {doc_id for doc_id, result in outcome.items() if isinstance(result, Failure)}
+        keeps = work.stage.name == KEEPING
+        failed = {doc_id for doc_id, result in outcome.items() if keeps and isinstance(result, Failure)}
         stay = sorted(failed | set(work.todo.keep))
         if before is None or not stay:
             return None
         arrow = self.tables.read(before.file)
         return arrow.filter(pc.is_in(arrow["doc_id"], pa.array(stay, pa.string())))
-
-    def _merged(self, record: type, kept: pa.Table | None, made: Sequence[Any]) -> pa.Table:
-        import pyarrow as pa
-
-        arrow = to_table(record, made)
-        if kept is not None:
-            arrow = pa.concat_tables([kept.replace_schema_metadata(None), arrow])
-        order = [(name, "ascending") for name in ("doc_id", "index") if name in arrow.column_names]
-        return arrow.sort_by(order)
 
     def _states(self, work: Work, table: str, before: ManifestRow | None, outcome: Outcome) -> dict[str, DocumentState]:
         known = self.tables.documents(before.file) if before else {}
@@ -329,14 +370,27 @@ class StageRunner:
         for doc_id, result in outcome.items():
             wanted, reason = work.todo.compute[doc_id], work.todo.reasons[doc_id]
             if isinstance(result, Failure):
-                states[doc_id] = replace(
-                    known.get(doc_id, DocumentState("", "")),
-                    failed=wanted,
-                    limits=self._limits if result.code in LIMITED else "",
-                )
+                last = known.get(doc_id) if work.stage.name == KEEPING else None
+                limits = self._limits if result.code in LIMITED else ""
+                states[doc_id] = replace(last or DocumentState("", ""), failed=wanted, limits=limits)
             else:
-                states[doc_id] = DocumentState(wanted, output_hash(result[table]), None, self.run_id, now, reason)
+                output = result.outputs[table] if isinstance(result, Made) else output_hash(result[table])
+                states[doc_id] = DocumentState(wanted, output, None, self.run_id, now, reason)
         return states
+
+
+def _as_table(record: type, result: Rows | Made, table: str) -> pa.Table:
+    return result.tables[table] if isinstance(result, Made) else to_table(record, result[table])
+
+
+def _merged(record: type, kept: pa.Table | None, made: Sequence[pa.Table]) -> pa.Table:
+    """Rows carried over and new ones, in order of documents."""
+    import pyarrow as pa
+
+    parts = [*([kept.replace_schema_metadata(None)] if kept is not None else []), *made]
+    arrow = pa.concat_tables(parts) if parts else to_table(record, ())
+    order = [(name, "ascending") for name in ("doc_id", "index") if name in arrow.column_names]
+    return arrow.sort_by(order)
 
 
 def time_shown() -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from pipelines.stages import MAKER, WHOLE
 from resources import computes, embedding, generations
 from resources.child_process import protect_children
 from resources.document_listing import commit_listing
+from resources.document_work import static_vectors
 from resources.listing import Listed, SourceBook
 from resources.mending import lost_buckets, mended
 from resources.settings_file import Located
@@ -31,18 +32,17 @@ if TYPE_CHECKING:
     from pipelines.ports import CountingEmbedder
     from resources.catalog import Catalog, GenerationRow, ManifestRow
     from resources.database import Database
+    from resources.document_pool import DocumentPool
     from resources.embedders.specs import EmbedderSpec
     from resources.index_build import IndexBuild
     from resources.llm.model import BoughtModel
     from resources.llm.replies import ReplyStore
     from resources.parquet_tables import ParquetTables
-    from resources.parser_pool import ParserPool
     from resources.publishing import Built
-    from resources.text_worker import TextWorker
 
-_LAST_USE = {"parsed_elements": "pool", "sentences": "worker"}
-"""Parts that hold processes, and the stage after which a run lets go of them."""
-_SHARED = ("database", "catalog", "tables", "sources", "worker", "replies")
+LAST_OF_TEXT = "chunk_contexts"
+"""The stage after which a run lets go of the processes that work on documents."""
+_SHARED = ("database", "catalog", "tables", "sources", "replies")
 """Parts that do not depend on the settings that shape an index."""
 
 StageProgress = Callable[[str, int, int], None]
@@ -119,16 +119,11 @@ class Workspace:
         return SourceBook(self.located, self.catalog)
 
     @cached_property
-    def pool(self) -> ParserPool:
-        from resources.parser_pool import ParserPool
+    def pool(self) -> DocumentPool:
+        from resources.document_pool import DocumentPool
 
-        return ParserPool(self.settings.parsing)
-
-    @cached_property
-    def worker(self) -> TextWorker:
-        from resources.text_worker import TextWorker
-
-        return TextWorker()
+        state = self.located.state
+        return DocumentPool(self.settings.parsing, state / "work" if state.is_dir() else None)
 
     def embedder(self, spec: EmbedderSpec) -> CountingEmbedder:
         """The embedder of a spec, loaded once whoever asks."""
@@ -167,9 +162,9 @@ class Workspace:
         live = self.catalog.live()
         return live is not None and self._generation is not None and live.generation == self._generation.generation
 
-    def warm(self) -> None:
-        """Starts the text worker now, and lets the models be imported while documents parse."""
-        self.worker.start()
+    def warm(self, documents: int) -> None:
+        """Starts now the processes that so many documents want, and lets the models be imported while they parse."""
+        self.pool.warm(documents)
         self._warm = True
 
     def _import_beside(self) -> None:
@@ -203,7 +198,7 @@ class Workspace:
     def close(self) -> None:
         for model in self.models:
             model.close()
-        for name in (*_LAST_USE.values(), "database"):
+        for name in ("pool", "database"):
             self._release(name)
 
     # ------------------------------------------------------------ documents
@@ -268,8 +263,8 @@ class Workspace:
     def run(self, stage: str, buckets: Sequence[int], compute: Compute, note: str = "") -> StageReport:
         report = self.runner.run(stage, buckets, compute, note)
         self.reports[stage] = report
-        if stage in _LAST_USE:
-            self._release(_LAST_USE[stage])
+        if stage == LAST_OF_TEXT:
+            self._release("pool")
         # Importing goes on only while this process waits for others: two threads that both want the
         # interpreter are slower than one after the other.
         for thread in self._warming:
@@ -285,7 +280,7 @@ class Workspace:
         """The generation of the settings, made with frozen statistics where there is none yet."""
         if self._generation is None:
             made = generations.ensure_generation(
-                self.catalog, self.settings, self.runner, self.worker.passages, self.embedder
+                self.catalog, self.settings, self.runner, partial(static_vectors, self.pool), self.embedder
             )
             self._generation = made
             self.runner.resolved = generations.resolved_of(made)

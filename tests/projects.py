@@ -193,23 +193,20 @@ def project_copy(project: Project, server_url: str, folder: Path, **settings: An
 
 @contextmanager
 def kept_workers() -> Iterator[None]:
-    """Runs in this process share one parser pool and one text worker, which else each run starts
-    for itself in seconds of imports."""
+    """Runs in this process share one pool of workers, which else each run starts for itself in seconds of imports."""
     from pipelines.settings import ParsingSettings
-    from resources.parser_pool import ParserPool
-    from resources.text_worker import TextWorker
+    from resources.document_pool import DocumentPool
 
-    pool, worker = ParserPool(ParsingSettings(workers=1)), TextWorker()
-    close_pool, close_worker = pool.close, worker.close
-    with (
-        mock.patch.object(pool, "close"),
-        mock.patch.object(worker, "close"),
-        mock.patch("resources.parser_pool.ParserPool", lambda settings: pool),
-        mock.patch("resources.text_worker.TextWorker", lambda: worker),
-    ):
+    pool = DocumentPool(ParsingSettings(workers=1))
+    close = pool.close
+
+    def shared(settings: ParsingSettings, folder: Path | None = None) -> DocumentPool:
+        pool.settings = settings
+        return pool
+
+    with mock.patch.object(pool, "close"), mock.patch("resources.document_pool.DocumentPool", shared):
         yield
-    close_pool()
-    close_worker()
+    close()
 
 
 TABLES = ("documents", "chunks", "sentences", "sentence_links", "terms", "postings")

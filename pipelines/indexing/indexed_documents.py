@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from datetime import date
 
 from pipelines.fingerprint import fingerprint
 from pipelines.indexing.cleaning import clean_metadata, clean_text
 from pipelines.indexing.dates import iso_date
-from pipelines.records import Chunk, ParsedDocument, RawDocument
+from pipelines.records import Chunk, ChunkTerms, ParsedDocument, RawDocument
 from pipelines.terms import terms_of
 
 VERSION = 1
@@ -63,6 +64,13 @@ def chunk_terms(chunk: Chunk, title: str) -> list[str]:
     most sets (docs/retrieval.md)."""
     chain = [heading for heading in chunk.header_chain if heading != title]
     return terms_of("\n".join([title, *chain, chunk.text]))
+
+
+def chunk_term_counts(chunk: Chunk, title: str) -> ChunkTerms:
+    """The terms of a chunk as the table `chunk_terms` keeps them: made once, beside the chunk."""
+    counts = sorted(Counter(chunk_terms(chunk, title)).items())
+    terms, numbers = tuple(term for term, _ in counts), tuple(number for _, number in counts)
+    return ChunkTerms(chunk.doc_id, chunk.index, chunk.chunk_id, terms, numbers)
 
 
 def row_hash(facts: DocumentFacts, *parts: object) -> str:

@@ -38,6 +38,9 @@ SELECT doc_id, bucket, groups FROM {schema}.documents;
 -- name: regroup_document
 UPDATE {schema}.documents SET groups = %(groups)s::text[], row_hash = '' WHERE doc_id = %(doc_id)s;
 
+-- name: hold_documents
+UPDATE {schema}.documents SET stale = true, row_hash = '' WHERE doc_id = ANY (%(doc_ids)s::text[]) AND NOT stale;
+
 -- name: clear_bucket
 DELETE FROM {schema}.documents WHERE bucket = %(bucket)s;
 

@@ -59,7 +59,7 @@ _TABLES, _PARQUET = "resources.index_tables:IndexTables", "resources.parquet_tab
 _CATALOG = "resources.catalog:Catalog"
 
 POINTS = {
-    "parsed": Point("resources.parser_pool:ParserPool.parse", "items"),
+    "parsed": Point("resources.document_pool:DocumentPool.run", "items"),
     "embedded": Point("resources.vectors:KnownVectors.add", "before"),
     "file half written": Point("os:fsync", "before"),
     "file written": Point(f"{_PARQUET}.write", "after", _table("chunk_embeddings")),
@@ -133,10 +133,11 @@ def wrap(name: str, number: int, wait: Callable[[], None]) -> None:
 def _divide_here() -> None:
     """Text is divided in this process, which has the models from the one it was forked from; a worker would
     load them anew, in seconds."""
-    from resources.text_worker import TextWorker
+    from resources.document_pool import DocumentPool
+    from tests.faults import work_here
 
-    TextWorker.start = lambda self: None  # type: ignore[method-assign,assignment,return-value]
-    TextWorker._ask = lambda self, work, *arguments: work(*arguments)  # type: ignore[method-assign]
+    DocumentPool.run = work_here.run  # type: ignore[method-assign]
+    DocumentPool.warm = lambda self, documents: None  # type: ignore[method-assign]
 
 
 def _run(arguments: list[str], point: str | None, number: int, output: Path, there: Connection, limit: int) -> None:
@@ -150,14 +151,14 @@ def _run(arguments: list[str], point: str | None, number: int, output: Path, the
         there.send(point)
         there.recv()
 
-    if point:
-        wrap(point, number, wait)
     if limit:
         import resource
 
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
     _divide_here()
+    if point:
+        wrap(point, number, wait)
     sys.argv = ["pincite", *arguments]
     from pincite.cli import main
 

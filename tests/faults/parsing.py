@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
-from pipelines.records import Element, Failure, ParsedDocument
-from resources.parser_pool import ParserPool
+from pipelines.ports import Progress
+from pipelines.records import Element, Failure, ParsedDocument, RawDocument
+from pipelines.schemas import from_table
+from resources.document_pool import DocumentPool
+from resources.document_task import parse_task
 from tests.unit.parsers.documents import raw_of
 
 ROOT = Path(__file__).parents[2]
@@ -15,10 +19,35 @@ POLICY = LIBRARY / "policies" / "travel-policy-2026.pdf"
 Outcome = tuple[ParsedDocument, list[Element]] | Failure
 
 
-def parsed(pool: ParserPool, *paths: Path) -> dict[str, Outcome]:
-    return {raw.uri: outcome for raw, outcome in pool.parse([(raw_of(path), path) for path in paths])}
+def outcomes(
+    pool: DocumentPool, *documents: tuple[RawDocument, Path], progress: Progress | None = None
+) -> Iterator[tuple[RawDocument, Outcome]]:
+    """Each document, with the folder that is its source, as it is done."""
+    by_id = {raw.doc_id: raw for raw, _ in documents}
+    tasks = [parse_task(raw, root, pool.settings) for raw, root in documents]
+    for task, result in pool.run(tasks, len(tasks), progress):
+        outcome: Outcome
+        if isinstance(result, Failure):
+            outcome = result
+        else:
+            (document,) = from_table(ParsedDocument, result.tables["parsed_documents"])
+            outcome = document, from_table(Element, result.tables["parsed_elements"])
+        yield by_id[task.doc_id], outcome
+
+
+def parsed(pool: DocumentPool, *paths: Path) -> dict[str, Outcome]:
+    found = outcomes(pool, *((raw_of(path), path.parent) for path in paths))
+    return {raw.uri: outcome for raw, outcome in found}
 
 
 def children() -> set[int]:
     """Processes that this one has started."""
     return {int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()}
+
+
+def processor_seconds(pid: int) -> float:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -12,8 +12,8 @@ import pincite.index_run
 import pincite.report  # noqa: F401
 from resources.dagster_home import dagster_home
 from resources.run_history import run_history
-from resources.text_worker import MODELS, _prepare
+from tests.faults import work_here
 
-_prepare(tuple(MODELS))
+work_here.MODELS.load()
 with tempfile.TemporaryDirectory() as folder, run_history(dagster_home(Path(folder))):
     pass  # loads the parts of Dagster that dagster.yaml names

@@ -12,9 +12,9 @@ import pytest
 
 from pipelines.records import Element, Failure, ParsedDocument
 from pipelines.settings import ParsingSettings
-from resources.parser_pool import ParserPool
+from resources.document_pool import DocumentPool
 from tests.faults.mutations import damaged
-from tests.faults.parsing import children
+from tests.faults.parsing import children, outcomes
 from tests.unit.parsers.documents import raw_of
 
 ROOT = Path(__file__).parents[2]
@@ -49,16 +49,16 @@ def originals() -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def pool() -> Iterator[ParserPool]:
+def pool() -> Iterator[DocumentPool]:
     limits = ParsingSettings(workers=2, memory_mb=MEMORY_MB, timeout_seconds=SECONDS, ocr="off")
-    with ParserPool(limits) as made:
+    with DocumentPool(limits) as made:
         yield made
 
 
 def peak_mb(pid: int) -> int:
     """The most memory that a parser has held so far; 0 for other processes and those that are gone."""
     try:
-        if b"resources.parser_worker" not in Path(f"/proc/{pid}/cmdline").read_bytes():
+        if b"resources.document_worker" not in Path(f"/proc/{pid}/cmdline").read_bytes():
             return 0
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
@@ -84,7 +84,7 @@ def checked(seed: int, outcome: tuple[ParsedDocument, list[Element]] | Failure) 
 
 @pytest.mark.parametrize("first", range(FIRST_SEED, FIRST_SEED + INPUTS, BATCH))
 def test_every_damaged_file_is_text_or_a_named_failure(
-    first: int, pool: ParserPool, originals: list[Path], tmp_path: Path, record_property: Callable[[str, Any], None]
+    first: int, pool: DocumentPool, originals: list[Path], tmp_path: Path, record_property: Callable[[str, Any], None]
 ) -> None:
     end = min(first + BATCH, FIRST_SEED + INPUTS)
     record_property("injected", end - first)
@@ -95,14 +95,14 @@ def test_every_damaged_file_is_text_or_a_named_failure(
         path = tmp_path / f"{seed}-{original.name}"
         path.write_bytes(damaged(original.read_bytes(), seed))
         seeds[path.name] = (seed, path)
-    outcomes, largest = {}, 0
-    for raw, found in pool.parse([(raw_of(path), path) for _, path in seeds.values()]):
-        outcomes[raw.uri] = found
+    done, largest = {}, 0
+    for raw, found in outcomes(pool, *((raw_of(path), path.parent) for _, path in seeds.values())):
+        done[raw.uri] = found
         largest = max([largest, *map(peak_mb, children())])
-    assert outcomes.keys() == seeds.keys()
-    counts = Counter(checked(seeds[name][0], outcome) for name, outcome in outcomes.items())
+    assert done.keys() == seeds.keys()
+    counts = Counter(checked(seeds[name][0], outcome) for name, outcome in done.items())
     print(f"seeds from {first}: {dict(counts)}")
     whole = originals[first % len(originals)]
-    (after,) = (found for _, found in pool.parse([(raw_of(whole), whole)]))
+    (after,) = (found for _, found in outcomes(pool, (raw_of(whole), whole.parent)))
     assert isinstance(after, tuple), f"after seeds from {first} a whole file is no longer read: {after}"
     assert 0 < largest < MEMORY_MB + BASE_MB

@@ -17,10 +17,10 @@ import pytest
 from pipelines.errors import DocumentError, SourceError
 from pipelines.records import Failure
 from pipelines.settings import ParsingSettings, SourceSettings
-from resources.parser_pool import ParserPool
-from resources.parser_worker import parse_document
+from resources.document_pool import DocumentPool
+from resources.source_files import private_copy
 from resources.sources import list_source
-from tests.faults.parsing import LIBRARY, POLICY, parsed
+from tests.faults.parsing import LIBRARY, POLICY, outcomes, parsed
 from tests.unit.parsers.documents import raw_of
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
@@ -28,16 +28,16 @@ NOBODY = 65534
 
 
 @pytest.fixture(scope="module")
-def pool() -> Iterator[ParserPool]:
-    with ParserPool(ParsingSettings(workers=1, memory_mb=512, timeout_seconds=60)) as shared:
+def pool() -> Iterator[DocumentPool]:
+    with DocumentPool(ParsingSettings(workers=1, memory_mb=512, timeout_seconds=60)) as shared:
         yield shared
 
 
-def failure(pool: ParserPool, path: Path) -> Failure:
+def failure(pool: DocumentPool, path: Path) -> Failure:
     """The failure of a document, checked to leave the next one unharmed."""
-    outcomes = parsed(pool, path, LIBRARY / "notes" / "archive-move.txt")
-    assert isinstance(outcomes["archive-move.txt"], tuple)
-    found = outcomes[path.name]
+    done = parsed(pool, path, LIBRARY / "notes" / "archive-move.txt")
+    assert isinstance(done["archive-move.txt"], tuple)
+    found = done[path.name]
     assert isinstance(found, Failure)
     assert (found.stage, found.uri) == ("parsed_elements", path.name)
     assert path.name in found.message
@@ -66,7 +66,7 @@ def many_rows(path: Path, rows: int) -> Path:
 
 
 @pytest.mark.case(17)
-def test_zero_bytes(pool: ParserPool, tmp_path: Path) -> None:
+def test_zero_bytes(pool: DocumentPool, tmp_path: Path) -> None:
     path = tmp_path / "nothing.pdf"
     path.touch()
     assert failure(pool, path).code == "empty"
@@ -74,7 +74,7 @@ def test_zero_bytes(pool: ParserPool, tmp_path: Path) -> None:
 
 @pytest.mark.case(17)
 @pytest.mark.parametrize("percent", [10, 33, 50, 75, 90])
-def test_truncated_pdf(pool: ParserPool, tmp_path: Path, percent: int) -> None:
+def test_truncated_pdf(pool: DocumentPool, tmp_path: Path, percent: int) -> None:
     path = tmp_path / "part.pdf"
     data = POLICY.read_bytes()
     path.write_bytes(data[: len(data) * percent // 100])
@@ -83,13 +83,13 @@ def test_truncated_pdf(pool: ParserPool, tmp_path: Path, percent: int) -> None:
 
 @pytest.mark.case(17)
 @pytest.mark.parametrize("suffix", [".pdf", ".docx", ".xlsx", ".pptx", ".html", ".txt", ".csv", ".md", ".eml"])
-def test_random_bytes(pool: ParserPool, tmp_path: Path, suffix: str) -> None:
+def test_random_bytes(pool: DocumentPool, tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"noise{suffix}"
     path.write_bytes(random.Random(7).randbytes(40_000))
     assert failure(pool, path).code == "corrupt"
 
 
-def test_flipped_bytes_never_stop_the_others(pool: ParserPool, tmp_path: Path) -> None:
+def test_flipped_bytes_never_stop_the_others(pool: DocumentPool, tmp_path: Path) -> None:
     chance = random.Random(11)
     originals = [POLICY, *LIBRARY.rglob("*.docx"), *LIBRARY.rglob("*.xlsx"), *LIBRARY.rglob("*.html")]
     paths = []
@@ -108,7 +108,7 @@ def test_flipped_bytes_never_stop_the_others(pool: ParserPool, tmp_path: Path) -
 
 
 @pytest.mark.case(17)
-def test_a_picture_named_pdf(pool: ParserPool, tmp_path: Path) -> None:
+def test_a_picture_named_pdf(pool: DocumentPool, tmp_path: Path) -> None:
     path = tmp_path / "picture.pdf"
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(4000))
     found = failure(pool, path)
@@ -116,7 +116,7 @@ def test_a_picture_named_pdf(pool: ParserPool, tmp_path: Path) -> None:
 
 
 @pytest.mark.case(18)
-def test_encrypted_pdf(pool: ParserPool, tmp_path: Path) -> None:
+def test_encrypted_pdf(pool: DocumentPool, tmp_path: Path) -> None:
     from reportlab.lib.pdfencrypt import StandardEncryption
     from reportlab.pdfgen.canvas import Canvas
 
@@ -128,7 +128,7 @@ def test_encrypted_pdf(pool: ParserPool, tmp_path: Path) -> None:
     assert found.code == "encrypted" and "password" in found.message
 
 
-def test_a_pdf_that_needs_no_password_to_be_read(pool: ParserPool, tmp_path: Path) -> None:
+def test_a_pdf_that_needs_no_password_to_be_read(pool: DocumentPool, tmp_path: Path) -> None:
     from reportlab.lib.pdfencrypt import StandardEncryption
     from reportlab.pdfgen.canvas import Canvas
 
@@ -141,14 +141,14 @@ def test_a_pdf_that_needs_no_password_to_be_read(pool: ParserPool, tmp_path: Pat
 
 
 @pytest.mark.case(16)
-def test_missing_and_changed_files(pool: ParserPool, tmp_path: Path) -> None:
+def test_missing_and_changed_files(pool: DocumentPool, tmp_path: Path) -> None:
     path = tmp_path / "note.txt"
     path.write_text("First version.")
     raw = raw_of(path)
     path.write_text("Second version.")
-    gone = replace(raw, uri="gone.txt")
-    outcomes = {r.uri: o for r, o in pool.parse([(raw, path), (gone, tmp_path / "gone.txt")])}
-    changed, missing = outcomes["note.txt"], outcomes["gone.txt"]
+    gone = replace(raw, uri="gone.txt", doc_id="gone")
+    done = {r.uri: o for r, o in outcomes(pool, (raw, tmp_path), (gone, tmp_path))}
+    changed, missing = done["note.txt"], done["gone.txt"]
     assert isinstance(changed, Failure) and changed.code == "changed"
     assert isinstance(missing, Failure) and missing.code == "unreadable"
 
@@ -173,11 +173,11 @@ def test_no_permission() -> None:
         (folder / "open.txt").write_text("Text.")
         raw = raw_of(path)
         path.chmod(0)
-        parse_document(raw_of(folder / "open.txt"), folder / "open.txt", 1)
+        private_copy(folder, raw_of(folder / "open.txt"), folder / ".copies")
         if os.geteuid() == 0:
             os.seteuid(NOBODY)
         with pytest.raises(DocumentError, match="no permission to read the file; grant it") as caught:
-            parse_document(raw, path, 1)
+            private_copy(folder, raw, folder / ".copies")
         listing = list_source(SourceSettings(name="s", path=str(folder)), folder)
     assert caught.value.code == "unreadable"
     assert [document.uri for document in listing.documents] == ["open.txt"]
@@ -200,12 +200,12 @@ def test_a_folder_without_permission_is_no_empty_one() -> None:
 
 
 @pytest.mark.case(19)
-def test_zip_bomb(pool: ParserPool, tmp_path: Path) -> None:
+def test_zip_bomb(pool: DocumentPool, tmp_path: Path) -> None:
     assert failure(pool, docx(tmp_path / "bomb.docx", bytes(80 << 20))).code == "limit_exceeded"
 
 
 @pytest.mark.case(19)
-def test_xml_entity_bomb_and_external_entity(pool: ParserPool, tmp_path: Path) -> None:
+def test_xml_entity_bomb_and_external_entity(pool: DocumentPool, tmp_path: Path) -> None:
     entities = '<!ENTITY a "ha">' + "".join(
         f'<!ENTITY {chr(98 + at)} "{("&" + chr(97 + at) + ";") * 10}">' for at in range(10)
     )
@@ -219,7 +219,7 @@ def test_xml_entity_bomb_and_external_entity(pool: ParserPool, tmp_path: Path) -
 
 @pytest.mark.case(19)
 @pytest.mark.case(24)
-def test_html_with_entities_and_outside_references_fetches_nothing(pool: ParserPool, tmp_path: Path) -> None:
+def test_html_with_entities_and_outside_references_fetches_nothing(pool: DocumentPool, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     path.write_text(
         '<!DOCTYPE html [<!ENTITY x SYSTEM "file:///etc/passwd">]><html><body><p>Safe &x; text</p>'
@@ -243,7 +243,7 @@ def test_pdf_stream_bomb(tmp_path: Path) -> None:
     path = tmp_path / "stream.pdf"
     body = b"%PDF-1.4\n" + b"".join(b"%d 0 obj%b\nendobj\n" % (at, o) for at, o in enumerate(objects, start=1))
     path.write_bytes(body + b"trailer<</Root 1 0 R/Size 6>>\n%%EOF")
-    with ParserPool(
+    with DocumentPool(
         ParsingSettings(workers=1, memory_mb=256, timeout_seconds=6, page_timeout_seconds=3, ocr="off")
     ) as pool:
         found = failure(pool, path)
@@ -254,7 +254,7 @@ def test_pdf_stream_bomb(tmp_path: Path) -> None:
 def test_a_file_over_the_size_limit(tmp_path: Path) -> None:
     path = tmp_path / "large.txt"
     path.write_bytes(b"text\n" * 300_000)
-    with ParserPool(ParsingSettings(workers=1, max_megabytes=1)) as pool:
+    with DocumentPool(ParsingSettings(workers=1, max_megabytes=1)) as pool:
         found = failure(pool, path)
     assert found.code == "limit_exceeded" and "max_megabytes" in found.message
 
@@ -264,7 +264,7 @@ def test_a_document_that_needs_more_memory_than_allowed(tmp_path: Path) -> None:
     path = tmp_path / "large.txt"
     with path.open("wb") as stream:
         stream.truncate(400 << 20)
-    with ParserPool(ParsingSettings(workers=1, memory_mb=256)) as pool:
+    with DocumentPool(ParsingSettings(workers=1, memory_mb=256)) as pool:
         found = failure(pool, path)
     assert found.code == "limit_exceeded" and "memory_mb" in found.message
 
@@ -273,7 +273,7 @@ def test_a_document_that_needs_more_memory_than_allowed(tmp_path: Path) -> None:
 
 
 @pytest.mark.case(20)
-def test_ten_thousand_nested_headings_and_lists(pool: ParserPool, tmp_path: Path) -> None:
+def test_ten_thousand_nested_headings_and_lists(pool: DocumentPool, tmp_path: Path) -> None:
     html, text = tmp_path / "deep.html", tmp_path / "deep.md"
     html.write_text("".join(f"<div><h{at % 6 + 1}>Heading {at}</h{at % 6 + 1}>" for at in range(10_000)))
     text.write_text("\n".join(" " * at + f"- item {at}" for at in range(3_000)))
@@ -284,7 +284,7 @@ def test_ten_thousand_nested_headings_and_lists(pool: ParserPool, tmp_path: Path
 
 
 @pytest.mark.case(20)
-def test_a_word_of_a_million_characters(pool: ParserPool, tmp_path: Path) -> None:
+def test_a_word_of_a_million_characters(pool: DocumentPool, tmp_path: Path) -> None:
     paths = [tmp_path / f"word{suffix}" for suffix in (".txt", ".md", ".html", ".csv")]
     for path in paths:
         path.write_text("x" * 1_000_000)
@@ -301,7 +301,7 @@ def test_a_word_of_a_million_characters(pool: ParserPool, tmp_path: Path) -> Non
 )
 def test_a_sheet_of_very_many_rows(rows: int, tmp_path: Path) -> None:
     path = many_rows(tmp_path / "rows.xlsx", rows)
-    with ParserPool(ParsingSettings(workers=1, memory_mb=1024, timeout_seconds=60)) as pool:
+    with DocumentPool(ParsingSettings(workers=1, memory_mb=1024, timeout_seconds=60)) as pool:
         outcome = parsed(pool, path)["rows.xlsx"]
     assert isinstance(outcome, tuple)
     assert len(outcome[1][-1].cells) == 3 * rows + 3
@@ -309,7 +309,7 @@ def test_a_sheet_of_very_many_rows(rows: int, tmp_path: Path) -> None:
 
 @pytest.mark.case(21)
 @pytest.mark.case(22)
-def test_bad_characters_in_text(pool: ParserPool, tmp_path: Path) -> None:
+def test_bad_characters_in_text(pool: DocumentPool, tmp_path: Path) -> None:
     path = tmp_path / "bad.md"
     path.write_bytes(
         "---\ntitle: A\\uD800\n---\nNul \x00, mark \ufffe, right \u202bעברית\u202c end.".encode() + b" \xff\xfe"

@@ -19,6 +19,7 @@ from scipy.stats import spearmanr
 
 from benchmarks.datasets import DATASETS, Dataset
 from pipelines.fingerprint import document_id
+from pipelines.indexing.elements import build_elements
 from pipelines.indexing.indexed_documents import chunk_terms, document_facts
 from pipelines.indexing.packed_chunks import packed_chunks
 from pipelines.indexing.structural_chunks import structural_chunks
@@ -27,9 +28,9 @@ from pipelines.records import Chunk, RawDocument
 from pipelines.terms import terms_of
 from resources.catalog import Catalog, GenerationRow
 from resources.database import Database
+from resources.document_tasks import detect_language, parsed_file
 from resources.index_rows import K1, B, IndexedDocument
 from resources.index_tables import IndexTables
-from resources.parser_worker import parse_document
 from resources.parsers.registry import MEDIA_TYPES
 from resources.search_index import search_index
 
@@ -79,7 +80,7 @@ def _document(name: str, chosen: Dataset, path: Path, all_terms: dict[str, list[
         document_id(name, uri), name, uri, "", path.stat().st_size, MEDIA_TYPES[path.suffix], None, None, None, None,
         (), {},
     )  # fmt: skip
-    parsed, elements = parse_document(raw, path, max_megabytes=100)
+    parsed, elements = build_elements(raw, parsed_file(raw, path), detect_language)
     packed = packed_chunks(structural_chunks(parsed, elements), elements)
     chunks = [Chunk(**{field: getattr(item, field) for field in item.__slots__}, has_overlap=False, overlap="",
                     overlap_spans=()) for item in packed]  # fmt: skip

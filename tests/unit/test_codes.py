@@ -45,7 +45,7 @@ FINDERS = frozenset({"audit", "checks", "live_checks", "verification", "comparis
 """Modules of resources/ that find problems."""
 PLACES: Mapping[str, tuple[int, str]] = {
     "Failure": (4, "failure"),
-    "_failure": (1, "failure"),
+    "failure": (0, "failure"),
     "NoReply": (0, "failure"),
     "CallFailed": (1, "any"),
     "_NoVector": (1, "failure"),
@@ -82,7 +82,7 @@ def codes_of(path: Path) -> Iterator[tuple[str, str]]:
         yield from (("found", code) for code in audit_statements(tree))
 
 
-MESSAGES = {"parser_worker": "failure", "sources": "any"}
+MESSAGES = {"sources": "any"}
 """Modules beside the finders that hand on (code, message)."""
 
 

@@ -42,8 +42,6 @@ REASONED = {
     ("resources/endpoint_client.py", "imports a module by a name"): "the name is that of a class that is loaded",
     ("resources/parsers/registry.py", "imports a module by a name"): "the name is a value of its own table",
 }
-LEAVING = frozenset(f"resources/{name}.py" for name in ("parser_pool", "parser_worker", "text_worker", "figures"))
-"""To be removed here with their pickles."""
 
 
 def offences(source: str) -> Iterator[str]:
@@ -95,8 +93,6 @@ def _bare(node: ast.expr) -> ast.expr:
 @pytest.mark.parametrize("path", CODE, ids=lambda path: str(path.relative_to(ROOT)))
 def test_nothing_that_is_read_is_run(path: Path) -> None:
     place = path.relative_to(ROOT).as_posix()
-    if place in LEAVING:
-        pytest.skip("to be removed")
     found = list(offences(path.read_text(encoding="utf-8")))
     assert [offence for offence in found if (place, offence) not in REASONED] == []
 

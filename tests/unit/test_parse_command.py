@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,12 @@ from PIL import Image
 from pincite.parse_command import pages_from
 from pipelines.errors import UsageError
 from pipelines.records import Element
+from resources.document_pool import DocumentPool
 from resources.page_pictures import COLOURS
 from resources.parsers.element_map import parse as parse_map
 from resources.parsers.registry import media_type_of, parse_file
-from tests.projects import run_command
+from tests.faults import work_here
+from tests.projects import kept_workers, run_command
 from tests.unit.parsers.documents import elements_of, pdf_of
 
 ROOT = Path(__file__).parents[2]
@@ -24,6 +27,12 @@ LIBRARY = ROOT / "tests" / "data" / "library"
 POLICY = LIBRARY / "policies" / "travel-policy-2026.pdf"
 PROPOSAL = LIBRARY / "proposals" / "harbour-records-proposal.docx"
 DOCUMENTS = sorted(path for path in LIBRARY.rglob("*.*") if media_type_of(path))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def workers() -> Iterator[None]:
+    with kept_workers():
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -215,6 +224,7 @@ def test_an_error_that_a_parser_did_not_foresee_is_a_corrupt_document(
         raise KeyError("oops")
 
     monkeypatch.setattr(text, "parse", broken)
+    monkeypatch.setattr(DocumentPool, "run", work_here.run)
     (elsewhere / "a.txt").write_text("words")
     ran = run_command("parse", "a.txt", "--json")
     assert (ran.code, ran.json["error"]["code"]) == (1, "corrupt") and "KeyError" in ran.json["error"]["message"]

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from pipelines.indexing.elements import build_elements
 from pipelines.records import Element, ParsedDocument, ParsedFile, RawDocument
-from resources.parser_worker import content_hash
+from resources.document_tasks import detect_language, parsed_file
+from resources.hashes import content_hash
 from resources.parsers.registry import media_type_of, parse_file
 from tests.builders import raw
 
@@ -26,6 +27,11 @@ def elements_of(path: Path) -> tuple[ParsedDocument, list[Element], ParsedFile]:
     parsed = parse_file(path, listed.media_type)
     document, elements = build_elements(listed, parsed, lambda text: "en")
     return document, elements, parsed
+
+
+def parse_document(raw: RawDocument, path: Path) -> tuple[ParsedDocument, list[Element]]:
+    """A file, or its map in its place, as a worker of an index run reads it."""
+    return build_elements(raw, parsed_file(raw, path), detect_language)
 
 
 def outline(elements: list[Element]) -> list[tuple[str, int | None, str]]:

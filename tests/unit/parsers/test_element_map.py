@@ -15,12 +15,12 @@ from pipelines.errors import DocumentError
 from pipelines.indexing.elements import KINDS
 from pipelines.records import Block, BlockCell, Box, ParsedFile, RawDocument, Run
 from pipelines.settings import SourceSettings
-from resources.parser_worker import parse_document
 from resources.parsers import element_map, element_schema
 from resources.parsers.element_map import parse_map, to_map
 from resources.parsers.registry import media_type_of, parse_file
+from resources.source_files import private_copy
 from resources.sources import list_source
-from tests.unit.parsers.documents import elements_of, outline
+from tests.unit.parsers.documents import elements_of, outline, parse_document
 
 ROOT = Path(__file__).resolve().parents[3]
 LIBRARY = ROOT / "tests" / "data" / "library"
@@ -337,7 +337,7 @@ def test_a_map_beside_its_file_is_the_structure_of_that_file(tmp_path: Path, nam
     write(tmp_path / f"{name}.elements.json", *STRUCTURE)
     (raw,) = listed(tmp_path)
     assert raw.uri == name
-    document, elements = parse_document(raw, tmp_path / name, 512)
+    document, elements = parse_document(raw, tmp_path / name)
     assert document.body == "Lease\n\nTenant: Anna"
     assert elements[0].origin == "elements.json"
 
@@ -356,7 +356,7 @@ def test_a_change_of_either_file_is_seen(tmp_path: Path) -> None:
     assert len(hashes) == 4 and len({raw.doc_id for raw in (alone, paired, edited, remapped)}) == 1
     original.write_text("again")
     with pytest.raises(DocumentError, match="changed while it was read"):
-        parse_document(remapped, original, 512)
+        private_copy(tmp_path, remapped, tmp_path / "copies")
 
 
 def test_a_figure_is_named_by_the_pages_beside_its_map_and_its_place(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from pipelines.records import Failure
 from pipelines.settings import ParsingSettings, Settings
 from pipelines.stages import Resolved, stage_key
-from resources.parser_pool import ParserPool
+from resources.document_pool import DocumentPool
 from resources.parsers import ocr
 from resources.parsers.ocr import (
     OcrSettings,
@@ -25,7 +25,7 @@ from resources.parsers.ocr import (
     remedy,
 )
 from resources.parsers.registry import parse_file
-from tests.unit.parsers.documents import raw_of
+from tests.faults.parsing import parsed
 
 FONT = Path("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf")
 LINES = [
@@ -197,13 +197,13 @@ def test_the_settings_reach_the_parser_in_its_process(tmp_path: Path) -> None:
     canvas = Canvas(str(tmp_path / "scan.pdf"), pagesize=(612, 792))
     canvas.drawImage(ImageReader(rendered(LINES)), 0, 0, 612, 792)
     canvas.save()
-    task = (raw_of(tmp_path / "scan.pdf"), tmp_path / "scan.pdf")
-    with ParserPool(ParsingSettings(workers=1, ocr="off")) as pool:
-        ((_, failure),) = pool.parse([task])
+    scan = tmp_path / "scan.pdf"
+    with DocumentPool(ParsingSettings(workers=1, ocr="off")) as pool:
+        failure = parsed(pool, scan)["scan.pdf"]
     assert isinstance(failure, Failure) and failure.code == "no_text"
     needs("eng")
-    with ParserPool(ParsingSettings(workers=1, ocr_languages=("eng",))) as pool:
-        ((_, outcome),) = pool.parse([task])
+    with DocumentPool(ParsingSettings(workers=1, ocr_languages=("eng",))) as pool:
+        outcome = parsed(pool, scan)["scan.pdf"]
     assert isinstance(outcome, tuple)
     document, elements = outcome
     assert "Payroll records are kept for seven years." in document.body

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -21,11 +22,14 @@ from pipelines.prompts import PromptTemplate
 from pipelines.records import Element
 from pipelines.settings import ParsingSettings
 from resources.describing import FigureTask, said_of
+from resources.document_frames import Message
+from resources.document_pool import DocumentPool
+from resources.document_process import DocumentProcess
 from resources.figures import LONGEST_SIDE, figure_image, figure_images
 from resources.hashes import bytes_hash
 from resources.parsers.registry import media_type_of
 from tests.pictures import BLUE, GREEN, RED, colour_of, data_url, illustrated_pdf, near, picture
-from tests.unit.parsers.documents import elements_of
+from tests.unit.parsers.documents import elements_of, raw_of
 from tests.unit.parsers.test_figures import WORDS, docx_with, pptx_with
 
 
@@ -170,39 +174,43 @@ def test_a_figure_opens_no_other_file_and_no_other_part_as_a_picture(tmp_path: P
 # ---------------------------------------------------------------- in a process of its own
 
 
-def test_one_picture_that_cannot_be_shown_costs_no_other(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def pool() -> Iterator[DocumentPool]:
+    with DocumentPool(ParsingSettings(workers=1)) as made:
+        yield made
+
+
+def test_one_picture_that_cannot_be_shown_costs_no_other(tmp_path: Path, pool: DocumentPool) -> None:
     path = docx_with(tmp_path / "a.docx", WORDS, picture(RED), picture(GREEN), picture(BLUE))
     path = replaced(path, "word/media/image2.png", declaring(30_000, 30_000))
     figures = figures_of(elements_of(path)[1])
-    red, bomb, blue = figure_images(path, type_of(path), figures, ParsingSettings())
+    red, bomb, blue = figure_images(pool, raw_of(path), path.parent, figures)
     assert isinstance(red, bytes) and isinstance(blue, bytes)
     assert (colour_of(red), colour_of(blue)) == (RED, BLUE)
     assert isinstance(bomb, str) and "too large" in bomb
 
 
-def test_a_process_that_dies_or_hangs_costs_one_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stood in for by a module that ends, or waits, at the second figure."""
-    fake = tmp_path / "resources"
-    fake.mkdir()
-    (fake / "__init__.py").write_text("")
-    (fake / "figures.py").write_text(
-        "import os, pickle, sys, time\n"
-        "data = sys.stdin.buffer.read()\n"
-        "path, media_type, figures, memory = pickle.loads(data[8:])\n"
-        "for figure in figures:\n"
-        "    if figure.index == 2:\n"
-        "        os._exit(9) if media_type == 'dies' else time.sleep(600)\n"
-        "    value = pickle.dumps(b'%d' % figure.index)\n"
-        "    sys.stdout.buffer.write(len(value).to_bytes(8, 'big') + value)\n"
-        "    sys.stdout.buffer.flush()\n"
-    )
-    monkeypatch.chdir(tmp_path)
+def test_a_process_that_dies_at_a_picture_costs_that_picture(
+    tmp_path: Path, pool: DocumentPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is killed, as by the system for want of memory, when it has said that it begins the second."""
+    said = DocumentProcess.said
+
+    def heard(process: DocumentProcess, message: Message) -> Any:
+        number = said(process, message)
+        if number == 2:
+            process.process.kill()
+            process.process.wait()
+        return number
+
     html = html_with(tmp_path / "a.html", picture(RED), picture(GREEN), picture(BLUE))
     figures = figures_of(elements_of(html)[1])
     assert [figure.index for figure in figures] == [1, 2, 3]
-    for how, why in (("dies", "crashes"), ("hangs", "parsing.timeout_seconds")):
-        found = list(figure_images(html, how, figures, ParsingSettings(timeout_seconds=1)))
-        assert found[0] == b"1" and found[2] == b"3" and why in str(found[1]) and "figure 2" in str(found[1])
+    monkeypatch.setattr(DocumentProcess, "said", heard)
+    found = list(figure_images(pool, raw_of(html), tmp_path, figures))
+    assert isinstance(found[0], bytes) and isinstance(found[2], bytes)
+    assert (colour_of(found[0]), colour_of(found[2])) == (RED, BLUE)
+    assert "crashed" in str(found[1]) and "figure 2" in str(found[1])
 
 
 # ---------------------------------------------------------------- shown to a model
@@ -223,17 +231,17 @@ class Seeing:
             yield Reply(f"{prompt.system} {colour_of(image)}", key=str(len(self.asked)))
 
 
-def test_a_picture_is_shown_once_however_many_documents_have_it(tmp_path: Path) -> None:
+def test_a_picture_is_shown_once_however_many_documents_have_it(tmp_path: Path, pool: DocumentPool) -> None:
     first = docx_with(tmp_path / "a.docx", WORDS, picture(RED), picture(BLUE), picture(RED))
     second = html_with(tmp_path / "b.html", picture(BLUE), picture(GREEN))
     broken = replaced(first, "word/media/image1.png", b"nothing")
     english, ukrainian = (PromptTemplate(language, "?", language) for language in ("en", "uk"))
     tasks = [
-        FigureTask(path, type_of(path), figures_of(elements_of(path)[1]), template)
+        FigureTask(raw_of(path), path.parent, figures_of(elements_of(path)[1]), template)
         for path, template in ((broken, english), (first, english), (second, english), (second, ukrainian))
     ]
     model = Seeing()
-    said = said_of(tasks, model, ParsingSettings(), 300, lambda reply: None)
+    said = said_of(tasks, model, pool, 300, lambda reply: None)
     texts = {key: value.text if isinstance(value, Reply) else value for key, value in said.items()}
     expected = {
         (bytes_hash(picture(colour)), language): f"{language} {colour}"

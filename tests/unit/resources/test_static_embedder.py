@@ -10,7 +10,7 @@ import pytest
 
 from resources.embedders import static
 from resources.embedders.static import StaticEmbedder, static_identity
-from resources.text_worker import sentence_models_identity
+from resources.text_models import sentence_models_identity
 
 TEXTS = [
     "The boiler is inspected every spring, and its pressure valve is replaced after five years.",

@@ -1,0 +1,144 @@
+"""Messages between a run and the processes that work on documents: JSON and Arrow, nothing that could be code.
+
+A frame is its length, the length of its JSON part, that part, and blobs that the JSON names. What a worker
+sends is not trusted: whoever reads a hostile document may say anything. `unpacked` and `decoded` take only
+what has the form that was asked for, and raise ValueError for everything else.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+HEADER = struct.Struct("!QI")
+"""Bytes of the whole frame behind the header, and of its JSON part."""
+MOST_JSON = 1 << 20
+"""Bytes of the JSON part of a message: names, codes and options, never text of a document."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """`value` is a JSON object; `blobs` are bytes by name."""
+
+    value: dict[str, Any]
+    blobs: Mapping[str, memoryview]
+
+
+def packed(value: Mapping[str, Any], blobs: Mapping[str, Any] | None = None) -> bytes:
+    """One frame, header included; blobs are anything that has a buffer."""
+    views = {name: memoryview(blob).cast("B") for name, blob in (blobs or {}).items()}
+    sizes = {name: len(view) for name, view in views.items()}
+    head = json.dumps({**value, "blobs": sizes}, ensure_ascii=True, separators=(",", ":")).encode("ascii")
+    return b"".join((HEADER.pack(len(head) + sum(sizes.values()), len(head)), head, *views.values()))
+
+
+def unpacked(body: memoryview, json_length: int) -> Message:
+    """A frame without its header. Raises ValueError where it is none."""
+    if json_length > min(MOST_JSON, len(body)):
+        raise ValueError("a message that is longer than its frame")
+    try:
+        value = json.loads(bytes(body[:json_length]))
+    except (ValueError, RecursionError):
+        raise ValueError("a message that is no JSON") from None
+    sizes = value.pop("blobs", None) if isinstance(value, dict) else None
+    if not isinstance(sizes, dict) or not all(type(size) is int and size >= 0 for size in sizes.values()):
+        raise ValueError("a message without its sizes")
+    if json_length + sum(sizes.values()) != len(body):
+        raise ValueError("a message that is not as long as it says")
+    blobs, at = {}, json_length
+    for name, size in sizes.items():
+        blobs[name] = body[at : at + size]
+        at += size
+    return Message(value, blobs)
+
+
+def read_message(stream: BinaryIO) -> Message | None:
+    """The next message of a stream that waits; None at the end of input."""
+    header = stream.read(HEADER.size)
+    if len(header) < HEADER.size:
+        return None
+    length, json_length = HEADER.unpack(header)
+    body = stream.read(length)
+    return unpacked(memoryview(body), json_length) if len(body) == length else None
+
+
+class Received:
+    """What has come of a stream of frames, none of them over `most` bytes."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._held = bytearray()
+
+    def add(self, data: bytes) -> Iterator[Message]:
+        """The messages that are complete with this. Raises ValueError: no frame, or a longer one."""
+        self._held += data
+        while len(self._held) >= HEADER.size:
+            length, json_length = HEADER.unpack_from(self._held)
+            if length > self.most:
+                raise OverflowError(f"{length:,} bytes")
+            end = HEADER.size + length
+            if len(self._held) < end:
+                return
+            whole, self._held = self._held, self._held[end:]
+            yield unpacked(memoryview(whole)[HEADER.size : end], json_length)
+
+
+# ---------------------------------------------------------------- tables
+
+
+def encoded(table: pa.Table) -> pa.Buffer:
+    """A table, or a slice of one, as an Arrow IPC stream."""
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def decoded(blob: memoryview, schema: pa.Schema | None = None, doc_id: str | None = None) -> pa.Table:
+    """A table as it was sent; its buffers are those of the blob.
+
+    Raises ValueError where the bytes are no table, not one of this schema, hold what no Parquet or Postgres takes
+    (text that is no UTF-8 or has NUL), or rows of another document."""
+    import pyarrow as pa
+
+    try:
+        with pa.ipc.open_stream(pa.py_buffer(blob)) as reader:
+            table = reader.read_all()
+        if schema is not None and not table.schema.remove_metadata().equals(schema):
+            raise ValueError("a table of another schema")
+        table.validate(full=True)
+    except (pa.ArrowException, MemoryError, OSError) as error:
+        raise ValueError(f"bytes that are no table ({error})") from None
+    if schema is not None and any(map(_has_nul, table.columns)):
+        raise ValueError("a table with NUL in its text")
+    if doc_id is not None and set(table["doc_id"].unique().to_pylist()) - {doc_id}:
+        raise ValueError("rows of another document")
+    return table
+
+
+def _has_nul(column: pa.ChunkedArray) -> bool:
+    return any(_array_has_nul(chunk) for chunk in column.chunks)
+
+
+def _array_has_nul(array: pa.Array) -> bool:
+    import pyarrow as pa
+
+    kind = array.type
+    if pa.types.is_string(kind):
+        data = array.buffers()[2]
+        return data is not None and memoryview(data).tobytes().find(0) >= 0
+    if pa.types.is_map(kind):
+        return _array_has_nul(array.keys) or _array_has_nul(array.items)
+    if pa.types.is_list(kind):
+        return _array_has_nul(array.values)
+    if pa.types.is_struct(kind):
+        return any(_array_has_nul(array.field(at)) for at in range(kind.num_fields))
+    return False

@@ -1,0 +1,281 @@
+"""Workers that hang, crash, lie or are interrupted, in real processes."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.indexing.packed_chunks import packed_chunks
+from pipelines.records import Failure, PackedChunk, RawDocument
+from pipelines.settings import ParsingSettings
+from resources import document_process
+from resources.document_pool import DocumentPool
+from resources.document_process import DocumentProcess
+from resources.document_task import Rows, Task
+from resources.parsers.pdf_pages import LIMITS
+from tests.builders import paragraph, units
+from tests.faults.parsing import LIBRARY, POLICY, ROOT, children, outcomes, parsed, processor_seconds
+from tests.pdf_objects import pdf, stream
+from tests.unit.parsers.documents import raw_of
+
+NOTES = LIBRARY / "notes"
+GOOD = raw_of(NOTES / "archive-move.txt"), NOTES
+BAD = replace(raw_of(NOTES / "archive-move.txt"), doc_id="bad"), NOTES
+
+
+@contextmanager
+def when_given(monkeypatch: pytest.MonkeyPatch, doc_id: str, act: Callable[[int], object]) -> Iterator[None]:
+    """Does something to a worker's process as soon as it has this document."""
+    give = DocumentProcess.give
+
+    def given(process: DocumentProcess, task: Task, *arguments: Any) -> None:
+        if task.doc_id == doc_id:
+            act(process.process.pid)
+        give(process, task, *arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(DocumentProcess, "give", given)
+        yield
+
+
+def test_a_worker_that_hangs_is_killed_and_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = children()
+    settings = ParsingSettings(workers=1, timeout_seconds=4)
+    with DocumentPool(settings) as pool, when_given(monkeypatch, "bad", lambda pid: os.kill(pid, signal.SIGSTOP)):
+        found = {raw.doc_id: outcome for raw, outcome in outcomes(pool, BAD, GOOD)}
+    failure = found["bad"]
+    assert isinstance(failure, Failure) and failure.code == "timeout" and "timeout_seconds" in failure.message
+    assert isinstance(found[GOOD[0].doc_id], tuple)
+    assert children() == before
+
+
+def test_a_worker_that_takes_nothing_in_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stopped before it is sent more than a pipe holds: whoever waited for it to read would wait for ever."""
+    _, elements, made = units(paragraph("Some words."))
+    (small,) = packed_chunks(made, elements)
+    chunks = {"bad": replace(small, text="word " * 400_000), "good": small}
+    tasks = [
+        Task("static_vectors", doc_id, "s", doc_id, {}, Rows("packed_chunks", PackedChunk, [chunk]))
+        for doc_id, chunk in ((name, replace(chunk, doc_id=name)) for name, chunk in chunks.items())
+    ]
+    settings = ParsingSettings(workers=1, timeout_seconds=5)
+    with DocumentPool(settings) as pool, when_given(monkeypatch, "bad", lambda pid: os.kill(pid, signal.SIGSTOP)):
+        found = {task.doc_id: result for task, result in pool.run(tasks, 2)}
+    failure = found["bad"]
+    assert isinstance(failure, Failure) and failure.code == "timeout" and failure.stage == "static_vectors"
+    assert not isinstance(found["good"], Failure)
+
+
+def three_pages(path: Path, second: bytes, objects: dict[int, bytes]) -> Path:
+    """A PDF of three pages, with text on the first and third; `second` is the content of the second,
+    which may use the form /X, object 9."""
+    words = b"BT /F 12 Tf 72 700 Td (%b) Tj ET"
+    contents = [words % b"The first page is about cards.", second, words % b"The third page is about keys."]
+    path.write_bytes(pdf(contents, objects=objects, resources=b"/XObject<</X 9 0 R>>"))
+    return path
+
+
+def nested_forms(levels: int, each: int) -> dict[int, bytes]:
+    """Forms from object 9 on, each drawing the next one `each` times: together each ** levels."""
+    forms = {}
+    for number in range(9, 9 + levels):
+        inner = b"/XObject<</X %d 0 R>>" % (number + 1)
+        head = b"/Type/XObject/Subtype/Form/BBox[0 0 600 800]/Resources<<%b>>"
+        last = number == 8 + levels
+        forms[number] = stream(b"BT 72 700 Td (x) Tj ET" if last else b"/X Do " * each, head % (b"" if last else inner))
+    return forms
+
+
+@pytest.mark.case(19)
+def test_a_page_that_hangs_is_lost_by_name_and_the_others_are_not(tmp_path: Path) -> None:
+    path = three_pages(tmp_path / "bomb.pdf", b"/X Do", nested_forms(9, 10))
+    settings = ParsingSettings(workers=1, timeout_seconds=4, page_timeout_seconds=3, ocr="off")
+    with DocumentPool(settings) as pool:
+        outcome = parsed(pool, path)[path.name]
+    assert not isinstance(outcome, Failure)
+    document, elements = outcome
+    assert [(e.page_start, e.text) for e in elements] == [
+        (1, "The first page is about cards."),
+        (3, "The third page is about keys."),
+    ]
+    assert document.pages == 3
+    assert document.warnings == (f"page 2: left out, as it cannot be read ({LIMITS})",)
+
+
+def test_a_page_on_which_the_parser_dies_is_lost_by_name(tmp_path: Path) -> None:
+    """The process is killed, as by the system for want of memory, while it hangs on page 2."""
+    path = three_pages(tmp_path / "bomb.pdf", b"/X Do", nested_forms(9, 10))
+    settings = ParsingSettings(workers=1, timeout_seconds=600, page_timeout_seconds=600, ocr="off")
+    before = children()
+    killed = 0
+
+    def kill_the_busy() -> None:
+        """Twice: while the file is read as a whole, and when it is read page by page."""
+        nonlocal killed
+        while killed < 2:
+            for pid in children() - before:
+                if processor_seconds(pid) > 3:
+                    os.kill(pid, signal.SIGKILL)
+                    killed += 1
+
+    with DocumentPool(settings) as pool:
+        killer = threading.Thread(target=kill_the_busy)
+        killer.start()
+        outcome = parsed(pool, path)[path.name]
+        killer.join()
+    assert not isinstance(outcome, Failure) and killed == 2
+    assert outcome[0].body.split("\n\n") == ["The first page is about cards.", "The third page is about keys."]
+    assert outcome[0].warnings[0].startswith("page 2: left out")
+
+
+def test_a_pdf_that_only_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No page can be blamed when opening it hangs; the failure is the whole document's."""
+    raw = replace(raw_of(POLICY), doc_id="bad")
+    settings = ParsingSettings(workers=1, timeout_seconds=2)
+    with DocumentPool(settings) as pool, when_given(monkeypatch, "bad", lambda pid: os.kill(pid, signal.SIGSTOP)):
+        ((_, found),) = outcomes(pool, (raw, POLICY.parent))
+    assert isinstance(found, Failure) and found.code == "timeout"
+
+
+def test_a_worker_that_dies_costs_one_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    with (
+        DocumentPool(ParsingSettings(workers=1, timeout_seconds=60)) as pool,
+        when_given(monkeypatch, "bad", lambda pid: os.kill(pid, signal.SIGKILL)),
+    ):
+        found = {raw.doc_id: outcome for raw, outcome in outcomes(pool, BAD, GOOD)}
+    failure = found["bad"]
+    assert isinstance(failure, Failure) and failure.code == "crashed" and "SIGKILL" in failure.message
+    assert isinstance(found[GOOD[0].doc_id], tuple)
+
+
+def test_an_interrupt_is_left_to_the_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+    ignored: list[int] = []
+
+    def interrupt(pid: int) -> None:
+        status = Path(f"/proc/{pid}/status").read_text()
+        ignored.append(int(status.split("SigIgn:")[1].split()[0], 16))
+        os.kill(pid, signal.SIGINT)
+
+    with DocumentPool(ParsingSettings(workers=1)) as pool, when_given(monkeypatch, "bad", interrupt):
+        ((_, outcome),) = outcomes(pool, BAD)
+    assert [mask >> (signal.SIGINT - 1) & 1 for mask in ignored] == [1]
+    assert isinstance(outcome, tuple)
+
+
+def test_workers_end_with_their_parent() -> None:
+    """The worker holds the parent's standard error, and is stopped: it is at its end when both are gone."""
+    script = (
+        "import os, signal, sys; from pipelines.settings import ParsingSettings\n"
+        "from resources.document_pool import DocumentPool\n"
+        "pool = DocumentPool(ParsingSettings(workers=1)); pool.warm(1)\n"
+        "print(pool._workers[0].process.pid, flush=True); input()\n"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-P", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert parent.stdout
+    worker = int(parent.stdout.readline())
+    descriptor = os.pidfd_open(worker)
+    parent.kill()
+    parent.wait()
+    ended = select.poll()
+    ended.register(descriptor, select.POLLIN)
+    assert ended.poll(60_000), "the worker outlived its parent"
+    os.close(descriptor)
+    parent.stdout.close()
+    if parent.stdin:
+        parent.stdin.close()
+
+
+def test_workers_are_renewed_and_kept(tmp_path: Path) -> None:
+    paths = []
+    for at in range(5):
+        paths.append(tmp_path / f"{at}.txt")
+        paths[-1].write_text(f"Text {at}.")
+    before = children()
+    with DocumentPool(ParsingSettings(workers=1, documents_per_worker=2)) as pool:
+        first = parsed(pool, paths[0])
+        kept = children() - before
+        assert isinstance(first["0.txt"], tuple) and len(kept) == 1
+        parsed(pool, *paths[1:])
+        assert not kept & children()
+        pool.close()
+        assert children() == before
+        assert isinstance(parsed(pool, paths[0])["0.txt"], tuple)
+
+
+def test_leaving_early_ends_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = children()
+    pool = DocumentPool(ParsingSettings(workers=2, timeout_seconds=60))
+    others: list[tuple[RawDocument, Path]] = [(replace(GOOD[0], doc_id=str(at)), NOTES) for at in range(3)]
+    with when_given(monkeypatch, "bad", lambda pid: os.kill(pid, signal.SIGSTOP)):
+        results = outcomes(pool, BAD, *others)
+        assert isinstance(next(results)[1], tuple)
+        results.close()
+    pool.close()
+    assert children() == before
+
+
+def test_progress_counts_every_document() -> None:
+    paths = sorted(NOTES.glob("*.*"))
+    seen: list[tuple[int, int]] = []
+    with DocumentPool(ParsingSettings(workers=1)) as pool:
+        documents = [(raw_of(path), NOTES) for path in paths]
+        assert len(list(outcomes(pool, *documents, progress=lambda done, total: seen.append((done, total))))) == len(
+            paths
+        )
+    assert seen == [(at + 1, len(paths)) for at in range(len(paths))]
+
+
+# ---------------------------------------------------------------- a worker that a document has taken over
+
+
+LIES = {
+    "no frame": b"\xff" * 100,
+    "code": b"import pickle; pickle.loads",
+    "more than there may be": (1 << 60).to_bytes(8, "big") + bytes(4),
+    "no JSON": b"",
+    "a failure of no known code": b'{"kind":"failed","code":"../x","message":"m","blobs":{}}',
+    "a result of no table": b'{"kind":"done","outputs":{},"blobs":{}}',
+    "another kind": b'{"kind":"exec","blobs":{}}',
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_worker_that_lies_is_not_believed(
+    lie: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Stood in for by a module that answers every task so, and the next document has a new worker."""
+    said = LIES[lie]
+    if said.startswith(b"{") or not said:
+        said = len(said).to_bytes(8, "big") + len(said).to_bytes(4, "big") + said
+    module = tmp_path / "lying_worker.py"
+    module.write_text(
+        "import os, sys\n"
+        "from resources.document_frames import packed, read_message\n"
+        "read_message(sys.stdin.buffer)\n"
+        "os.write(1, packed({'kind': 'ready'}))\n"
+        "while (task := read_message(sys.stdin.buffer)) is not None:\n"
+        f"    os.write(1, {said!r})\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(document_process, "MODULE", "lying_worker")
+    before = children()
+    with DocumentPool(ParsingSettings(workers=1, timeout_seconds=30)) as pool:
+        found = [outcome for _, outcome in outcomes(pool, BAD, GOOD)]
+    for failure in found:
+        assert isinstance(failure, Failure) and failure.code in ("crashed", "limit_exceeded"), failure
+        assert "archive-move.txt" in failure.message
+    assert children() == before

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from resources.text_models import TextModels
+
+TEXT = "Records go to P.O. Box 12. They are kept in the U.S. Treasury. She has hepatitis B. Medicare pays for that."
+
+
+@contextmanager
+def refused() -> Iterator[None]:
+    raise AssertionError("a model was loaded")
+    yield
+
+
+@pytest.mark.slow
+def test_a_model_is_asked_where_the_rules_are_in_doubt_and_loaded_once() -> None:
+    loads: list[str] = []
+
+    @contextmanager
+    def loading() -> Iterator[None]:
+        loads.append("begun")
+        yield
+
+    models = TextModels(loading)
+    for _ in range(2):
+        (spans,) = models.split([TEXT], "en")
+        assert [TEXT[start:end] for start, end in spans][:2] == [
+            "Records go to P.O. Box 12.",
+            "They are kept in the U.S. Treasury.",
+        ]
+    assert loads == ["begun"]
+
+
+def test_a_language_without_a_model_is_divided_by_rule() -> None:
+    models = TextModels(refused)
+    assert models.split(["Строк зберігання — 5 років. Див. ст. 12 Порядку."], "uk") == [[(0, 27), (28, 48)]]
+
+
+def test_no_model_is_asked_where_the_rules_can_tell_or_the_text_is_in_another_script() -> None:
+    models = TextModels(refused)
+    assert models.split(["It is kept by Acme Inc. Leeds. It is old."], "en") == [[(0, 30), (31, 41)]]
+    text = "Пацієнти з вірусом гепатиту С. Загострення можливі."
+    assert models.split([text], "en") == [[(0, len(text))]]
