@@ -1,7 +1,8 @@
 """What a process that reads documents never asks of the kernel: a short seccomp filter, and no capabilities.
 
-The filter refuses (EPERM) sockets, other processes' memory and descriptors, mounts, namespaces and the parts of the
-kernel through which most holes were found; all else goes on. It holds for all threads, and for what they start.
+The filter refuses (EPERM) sockets, other processes' memory, descriptors and limits, rights and owners of files, mounts,
+namespaces and the parts of the kernel through which most holes were found; all else goes on. It holds for all threads,
+and for what they start.
 """
 
 from __future__ import annotations
@@ -25,13 +26,19 @@ _SOCKET = {"x86_64": 41, "aarch64": 198}
 _CLONE = {"x86_64": 56, "aarch64": 220}
 _CLONE3 = 435
 _NAMESPACES, _THREAD = 0x7E020000, 0x00010000
+_PRLIMIT = {"x86_64": 302, "aarch64": 261}
 _REFUSED = {
     "x86_64": (
         *(101, 310, 311, 312),  # ptrace, process_vm_readv, process_vm_writev, kcmp
         *(165, 166, 155, 161, 272, 308),  # mount, umount2, pivot_root, chroot, unshare, setns
         *(321, 298, 323, 319),  # bpf, perf_event_open, userfaultfd, memfd_create
-        *(248, 249, 250, 303, 304, 135),  # add_key, request_key, keyctl, name_to_handle_at, open_by..., personality
+        *(248, 249, 250, 303, 304, 135),  # add_key, request_key, keyctl, name_to_handle_at, open_by_..., personality
         322,  # execveat
+        # Landlock leaves rights, owners, times and attributes of files as they are, and who watches them.
+        *(90, 91, 268, 92, 93, 94, 260),  # chmod, fchmod, fchmodat, chown, fchown, lchown, fchownat
+        *(132, 235, 261, 280, 188, 189, 190, 197, 198, 199),  # utime and its kind, setxattr, removexattr
+        *(253, 294, 300),  # inotify_init, inotify_init1, fanotify_init
+        *(29, 30, 31, 64, 65, 66, 220, 68, 69, 70, 71, 240),  # shared memory, semaphores and queues of System V
     ),
     "aarch64": (
         *(117, 270, 271, 272),
@@ -39,12 +46,17 @@ _REFUSED = {
         *(280, 241, 282, 279),
         *(217, 218, 219, 264, 265, 92),
         281,
+        *(52, 53, 54, 55),
+        *(88, 5, 6, 7, 14, 15, 16),
+        *(26, 262),
+        *(*range(186, 198), 180),
     ),
 }
 _REFUSED_EVERYWHERE = (
     *(425, 426, 427),  # io_uring, which opens sockets without socket()
     *(428, 429, 430, 431, 432, 433, 442),  # open_tree, move_mount, fsopen, fsconfig, fsmount, fspick, mount_setattr
     *(438, 440),  # pidfd_getfd, process_madvise
+    *(452, 463, 466),  # fchmodat2, setxattrat, removexattrat
 )
 _STARTING = {"x86_64": (57, 58, 59), "aarch64": (221,)}
 """fork, vfork, execve."""
@@ -103,6 +115,8 @@ def _steps(name: str, network: bool, programs: bool) -> Iterator[tuple[int, int,
     numbers += [] if programs else _STARTING[name]
     for number in numbers:
         yield from ((_EQUAL, 0, 1, number), refuse)
+    yield from ((_EQUAL, 0, 4, _PRLIMIT[name]), (_LOAD, 0, 0, 16))  # whose limits: only its own
+    yield from ((_EQUAL, 1, 0, 0), refuse, allow)
     # Its flags lie in memory, which a filter cannot read; without it, clone is called instead.
     yield from ((_EQUAL, 0, 1, _CLONE3), (_RETURN, 0, 0, _ERRNO | errno.ENOSYS))
     yield from ((_EQUAL, 1, 0, _CLONE[name]), allow)

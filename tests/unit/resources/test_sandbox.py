@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the layers are 
 
 LIBRARY = Path(__file__).parents[2] / "data" / "library"
 TRIED = r"""
-import ctypes, json, os, pathlib, shutil, signal, socket, subprocess, sys, threading
+import ctypes, json, os, pathlib, resource, shutil, signal, socket, subprocess, sys, threading
 
 given = json.loads(sys.argv[1])
 folder = pathlib.Path(given["folder"])
@@ -60,6 +60,8 @@ things = {
     "write to nothing": lambda: pathlib.Path("/dev/null").write_text("x"),
     "read its own memory figures": lambda: pathlib.Path("/proc/self/statm").read_text(),
     "start a thread": lambda: threaded(lambda: None),
+    "look at its own limits": lambda: resource.getrlimit(resource.RLIMIT_AS),
+    "bound its own memory": lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 40, 1 << 40)),
     "end itself": lambda: os.kill(os.getpid(), 0),
     "read /etc/shadow": lambda: pathlib.Path("/etc/shadow").read_bytes(),
     "read /etc/passwd": lambda: pathlib.Path("/etc/passwd").read_bytes(),
@@ -104,12 +106,20 @@ things = {
     "become a shell": lambda: os.execv("/bin/sh", ["sh", "-c", "true"]),
     "fork": lambda: os.fork() or os._exit(0),
     "run the named program": lambda: subprocess.run([given["program"]], check=True),
-    "raise a limit": lambda: __import__("resource").setrlimit(7, (2048, 2048)),
+    "open a sibling to all": lambda: os.chmod(folder / "sibling.txt", 0o666),
+    "open a folder to all by a descriptor": lambda: os.fchmod(os.open(folder / "writes", os.O_RDONLY), 0o777),
+    "give a sibling away": lambda: os.chown(folder / "sibling.txt", os.getuid(), os.getgid()),
+    "set a sibling's time": lambda: os.utime(folder / "sibling.txt"),
+    "mark a sibling": lambda: os.setxattr(folder / "sibling.txt", "user.mark", b"x"),
+    "watch a folder": lambda: call(294 if x86 else 26, 0),
+    "look at the parent's limits": lambda: resource.prlimit(parent, resource.RLIMIT_CORE),
+    "share memory": lambda: call(29 if x86 else 194, 0, 4096, 0o600),
+    "raise a limit": lambda: resource.setrlimit(7, (2048, 2048)),
     "open many files": lambda: [open("/dev/null") for _ in range(2000)],
 }
 
 if not given["confined"]:
-    for name in ("trace the parent", "mount", "make a namespace", "become a shell"):  # they would really do it
+    for name in ("trace the parent", "mount", "make a namespace", "become a shell", "share memory"):  # they would really do it
         del things[name]
 from resources.sandbox import confine
 
@@ -158,7 +168,7 @@ print(json.dumps([held, said]))
 """
 ALLOWED = {
     *("read the given file", "read the code", "write where it may", "remove where it may", "write to nothing"),
-    *("read its own memory figures", "start a thread", "end itself"),
+    *("read its own memory figures", "start a thread", "end itself", "look at its own limits", "bound its own memory"),
 }
 WITH_PROGRAMS = {"fork", "run the named program"}
 
@@ -240,7 +250,8 @@ def test_what_is_refused_can_be_done_outside(tmp_path: Path) -> None:
         *("write elsewhere", "remove the given file", "read /etc/passwd", "list processes"),
         *("read the parent's environment", "read the parent's descriptors", "signal the parent"),
         *("dial TCP", "dial UDP", "dial a socket file", "dial an abstract socket", "listen"),
-        *("run a shell", "run Python"),
+        *("run a shell", "run Python", "open a sibling to all", "open a folder to all by a descriptor"),
+        *("give a sibling away", "set a sibling's time", "watch a folder", "look at the parent's limits"),
     }
 
 
