@@ -297,7 +297,8 @@ class PagePicture:
 class Sentence:
     """The finer unit. `start` and `length` are characters of the chunk's own text;
     `chunk.text[start:start + length] == text`. `paragraph_start` and `paragraph_length` likewise are those of
-    its paragraph, or of the part of it that the chunk holds, and `paragraph_span` that part's place in the body."""
+    its paragraph, or of the part of it that the chunk holds, and `paragraph_span` that part's place in the body. The text
+    of a very long paragraph (LONGEST_PARAGRAPH) is that of this part."""
 
     doc_id: str
     index: int

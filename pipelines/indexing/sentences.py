@@ -40,6 +40,8 @@ SOURCES = {
     "paragraph": "paragraph",
     "clause": "paragraph",
 }
+LONGEST_PARAGRAPH = 20_000
+"""Characters of a paragraph that every sentence of it carries; of a longer one, those that its chunk holds."""
 _WHOLE = frozenset({"table-row", "caption", "formula", "code"})
 _WRITTEN_OUT = frozenset({"table-row", DESCRIPTION})
 """Their text is not the body's: a stretch of it has the boxes of the whole."""
@@ -214,7 +216,7 @@ def _sentence(
         start=piece.offset + start,
         length=end - start,
         paragraph_id=fingerprint("paragraph", document.doc_id, unit.section_id, unit.index),
-        paragraph=unit.text if len(piece.parts) == 1 else piece.text,
+        paragraph=unit.text if len(piece.parts) == 1 and len(unit.text) <= LONGEST_PARAGRAPH else piece.text,
         paragraph_start=piece.offset,
         paragraph_length=len(piece.text),
         paragraph_span=piece.span,

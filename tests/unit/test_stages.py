@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from pipelines import terms
+from pipelines.indexing import overlap
 from pipelines.settings import Settings, settings_from
 from pipelines.stages import MAKER, STAGES, Resolved, chunking_key, generation_key, stage_key
 
@@ -96,3 +98,8 @@ def test_floors_are_shared_by_generations_that_chunk_alike_whatever_their_embedd
     assert key != chunking_key(Settings(), replace(UNFROZEN, static="other"))
     assert key != chunking_key(fixed, UNFROZEN)
     assert generation_key(Settings(), UNFROZEN) != generation_key(fixed, UNFROZEN)
+
+
+def test_terms_are_made_anew_where_they_are_of_another_version() -> None:
+    """`chunk_terms` stands beside `chunks`, whose key does not hold the version of terms: raise both."""
+    assert (terms.VERSION, overlap.VERSION) == ("terms-1", 3)

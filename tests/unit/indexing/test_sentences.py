@@ -55,6 +55,15 @@ def test_part_of_a_paragraph_divided_between_chunks() -> None:
     assert found[0].paragraph == LONG and found[0].section_path == ("One",)
 
 
+def test_what_sentences_carry_of_a_very_long_paragraph_grows_with_its_length_only() -> None:
+    carried = []
+    for count in (2_000, 4_000):
+        _, made, _ = skeleton(paragraph("The well is nine metres deep. " * count))
+        assert len(made) == count
+        carried.append(sum(len(sentence.paragraph) for sentence in made))
+    assert carried[1] < 2.2 * carried[0]
+
+
 def test_rows_captions_and_formulas_are_sentences_of_their_own_source() -> None:
     blocks = [
         heading("One"),
