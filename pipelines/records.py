@@ -297,8 +297,8 @@ class PagePicture:
 class Sentence:
     """The finer unit. `start` and `length` are characters of the chunk's own text;
     `chunk.text[start:start + length] == text`. `paragraph_start` and `paragraph_length` likewise are those of
-    its paragraph, or of the part of it that the chunk holds, and `paragraph_span` that part's place in the body. The text
-    of a very long paragraph (LONGEST_PARAGRAPH) is that of this part."""
+    its paragraph, or of the part of it that the chunk holds, and `paragraph_span` that part's place in the body; of a
+    very long one (LONGEST_PARAGRAPH) `paragraph` is this part."""
 
     doc_id: str
     index: int
