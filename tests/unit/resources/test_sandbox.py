@@ -119,7 +119,8 @@ things = {
 }
 
 if not given["confined"]:
-    for name in ("trace the parent", "mount", "make a namespace", "become a shell", "share memory"):  # they would really do it
+    # They would really do it.
+    for name in ("trace the parent", "mount", "make a namespace", "become a shell", "share memory"):
         del things[name]
 from resources.sandbox import confine
 
