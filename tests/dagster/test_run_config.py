@@ -34,6 +34,7 @@ def fields_of(kind: Any, place: str = "") -> Iterator[str]:
         yield from fields_of(field.config_type, f"{place}.{name}" if place else name)
 
 
+@pytest.mark.defends("5a")
 def test_nothing_that_a_run_can_be_told_names_a_file_an_endpoint_or_a_database(job: dg.JobDefinition) -> None:
     named = set(fields_of(job.run_config_schema.config_type))
     assert {place for place in named if ".config." in place and place.startswith(("ops.", "resources."))} == {
@@ -43,6 +44,7 @@ def test_nothing_that_a_run_can_be_told_names_a_file_an_endpoint_or_a_database(j
     assert {place.partition(".")[0] for place in named} == {"execution", "loggers", "ops", "resources"}
 
 
+@pytest.mark.defends("5a")
 @pytest.mark.parametrize("name", ["config", "state"])
 def test_a_run_with_settings_or_a_state_of_its_own_is_refused_by_name(job: dg.JobDefinition, name: str) -> None:
     launched = {**QUIET, "resources": {"workspace": {"config": {name: "/tmp/of-their-choice"}}}}
@@ -68,6 +70,7 @@ def test_settings_and_state_come_from_the_environment_of_the_moment(
     assert (located.file, located.state) == (project.config, tmp_path / "state")
 
 
+@pytest.mark.defends("5a")
 @pytest.mark.integration
 @pytest.mark.dagster
 @pytest.mark.parametrize("value", ["/etc", "stolen=/etc", "../..", {"env": "THE_KEY"}])

@@ -37,6 +37,7 @@ def damage(project: Project, table: str) -> list[str]:
     return [name for (name,) in rows]
 
 
+@pytest.mark.defends("7a")
 @pytest.mark.parametrize("table", MAKER)
 def test_a_run_that_meets_a_damaged_file_ends_where_a_clean_one_does(
     project: Project, table: str, clean_after: object, endpoint: EmbeddingServer
@@ -60,6 +61,7 @@ def test_a_run_that_meets_a_damaged_file_ends_where_a_clean_one_does(
     assert_verified(project)
 
 
+@pytest.mark.defends("7a")
 def test_readers_name_a_damaged_file_and_what_they_say_to_do_mends_it(
     project: Project, full: tuple[Project, Clean]
 ) -> None:

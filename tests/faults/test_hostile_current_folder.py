@@ -102,6 +102,7 @@ def test_the_folder_is_hostile(hostile: Hostile) -> None:
     assert hostile.ran()
 
 
+@pytest.mark.defends("2a")
 @pytest.mark.parametrize("variable", ["", ROOT, "relative"])
 def test_commands_without_an_index_run_no_document(hostile: Hostile, variable: str) -> None:
     path = {"PYTHONPATH": variable} if variable else {}
@@ -109,6 +110,7 @@ def test_commands_without_an_index_run_no_document(hostile: Hostile, variable: s
     assert hostile.run("status", **path).returncode == 1  # there is none yet
 
 
+@pytest.mark.defends("2a")
 @pytest.mark.faults
 def test_an_index_and_its_ui_run_no_document(hostile: Hostile) -> None:
     done = hostile.run("index", "--source", ".", "--json")

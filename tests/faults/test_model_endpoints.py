@@ -60,6 +60,7 @@ POOR: dict[str, tuple[Callable[[EmbeddingServer, list[str]], Reply], str]] = {
 }
 
 
+@pytest.mark.defends("7g")
 @pytest.mark.case(8, served=True)
 @pytest.mark.parametrize("name", POOR)
 def test_a_vector_that_cannot_be_used_fails_its_document_alone(

@@ -51,6 +51,7 @@ def runs(client: httpx.Client) -> int:
     return len(graphql(client, "{ runsOrError { ... on Runs { results { runId } } } }")["runsOrError"]["results"])
 
 
+@pytest.mark.defends("5b")
 def test_a_stranger_reads_nothing_and_launches_nothing(ui: Served, browser: httpx.Client) -> None:
     launch = LAUNCH % json.dumps("{}")
     for path in ("/", "/graphql", "/server_info", "/dagit_info", "/favicon.ico", "/download_debug/x", "/logs/x"):
@@ -60,6 +61,7 @@ def test_a_stranger_reads_nothing_and_launches_nothing(ui: Served, browser: http
     assert runs(browser) == 0
 
 
+@pytest.mark.defends("5b")
 def test_a_page_of_another_site_launches_nothing_with_the_cookie(browser: httpx.Client) -> None:
     launch = LAUNCH % json.dumps("{}")
     assert browser.get("/graphql", params={"query": launch}).status_code == 405
@@ -69,6 +71,7 @@ def test_a_page_of_another_site_launches_nothing_with_the_cookie(browser: httpx.
     assert runs(browser) == 0
 
 
+@pytest.mark.defends("5a")
 def test_a_launch_cannot_name_settings_or_a_state(browser: httpx.Client) -> None:
     for name in ("config", "state"):
         config = {"resources": {"workspace": {"config": {name: "/tmp/of-their-choice"}}}}
@@ -141,6 +144,7 @@ def reached_by(user: int, path: str) -> str:
         return told.read()
 
 
+@pytest.mark.defends("5b")
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_no_other_user_gets_around_the_guard(ui: Served) -> None:
     ports, paths = listening({ui.process.pid, *processes(ui.project.state)})

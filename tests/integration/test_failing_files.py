@@ -74,6 +74,7 @@ def fail_with(project: Project, code: str) -> None:
     project.rows("UPDATE pincite.failures SET code = %s WHERE uri = 'deep.html'", code)
 
 
+@pytest.mark.defends("7e")
 def test_a_file_that_fails_for_good_has_nothing_started(
     project: Project, started: list[str], endpoint: EmbeddingServer
 ) -> None:
@@ -105,6 +106,7 @@ def test_a_failure_that_may_pass_is_tried_again_alone(project: Project, started:
     assert started == [], "it was over the limit again, which does not pass"
 
 
+@pytest.mark.defends("7e")
 @pytest.mark.faults
 def test_other_limits_or_other_bytes_are_tried_and_no_others(project: Project, started: list[str]) -> None:
     project.configure(parsing={"workers": 1, "memory_mb": 3000})

@@ -113,6 +113,7 @@ OUT_OF_REACH = (
 )
 
 
+@pytest.mark.defends("6a")
 def test_files_and_programs_are_out_of_reach_of_work(state: Path) -> None:
     with psycopg.connect(PostgresServer(state).acquire(), autocommit=True) as connection:
         connection.execute("CREATE TEMPORARY TABLE told (line text)")
@@ -177,6 +178,7 @@ def test_a_state_made_before_is_handed_over(tmp_path: Path, monkeypatch: pytest.
 # ---------------------------------------------------------------- who, and with what rights
 
 
+@pytest.mark.defends("6a")
 @as_root
 def test_no_other_user_gets_in_though_the_folder_be_open(state: Path) -> None:
     server = PostgresServer(state)
@@ -191,6 +193,7 @@ def test_no_other_user_gets_in_though_the_folder_be_open(state: Path) -> None:
         assert refused.returncode != 0 and "Peer authentication failed" in refused.stderr, refused.stderr
 
 
+@pytest.mark.defends("6a")
 @as_root
 @pytest.mark.parametrize("setpriv", [True, False])
 def test_under_a_closed_folder_of_root_it_has_no_capability(

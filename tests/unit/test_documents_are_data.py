@@ -90,6 +90,7 @@ def _bare(node: ast.expr) -> ast.expr:
     return node.value if isinstance(node, ast.Starred) else node
 
 
+@pytest.mark.defends("2b")
 @pytest.mark.parametrize("path", CODE, ids=lambda path: str(path.relative_to(ROOT)))
 def test_nothing_that_is_read_is_run(path: Path) -> None:
     place = path.relative_to(ROOT).as_posix()

@@ -54,6 +54,7 @@ def browser() -> TestClient:
 # ---------------------------------------------------------------- token
 
 
+@pytest.mark.defends("5b")
 @pytest.mark.parametrize(
     "path",
     ["/", "/graphql", "/server_info", "/dagit_info", "/runs/1", "/logs/a/b.out", "/download_debug/1", "/favicon.ico",
@@ -126,6 +127,7 @@ def test_loopback_is_ours_by_all_its_names_and_ports(host: str, stranger: TestCl
     assert stranger.get("/", headers={**BEARER, "host": host}).status_code == 200
 
 
+@pytest.mark.defends("5b")
 @pytest.mark.parametrize(
     "host", ["rebound.example:3000", "127.0.0.1.example", "10.0.0.7:3000", "", "localhost@evil.example", "[::1",
              "a:b:c", "0.0.0.0:3000", "xn--localhost", "evil.example#localhost"]
@@ -151,6 +153,7 @@ def test_where_it_listens_everywhere_any_number_is_ours_but_no_name() -> None:
 # ---------------------------------------------------------------- other sites
 
 
+@pytest.mark.defends("5b")
 @pytest.mark.parametrize(
     "headers",
     [
@@ -179,6 +182,7 @@ def test_a_link_on_another_site_may_be_followed_but_nothing_embedded(browser: Te
 # ---------------------------------------------------------------- what may be asked
 
 
+@pytest.mark.defends("5b")
 @pytest.mark.parametrize("path", ["/graphql", "/graphql/", "//graphql", "/x/graphql", "/%67raphql"])
 @pytest.mark.parametrize("query", ["query=mutation{launchRun}", "query={version}&operationName=A", "", "extensions={}"])
 @pytest.mark.parametrize("accept", ["*/*", "text/html"])

@@ -41,6 +41,7 @@ def run(*command: str, **environment: str) -> subprocess.CompletedProcess[bytes]
     return subprocess.run(command, env=child_environment(**environment), capture_output=True, timeout=120)
 
 
+@pytest.mark.defends("2c")
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="no /proc")
 def test_a_child_is_told_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in SECRETS.items():
@@ -55,6 +56,7 @@ def test_a_child_is_told_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     assert told[b"MORE"] == b"given" and told[b"LC_TIME"] == b"C" and told[b"PYTHONSAFEPATH"] == b"1"
 
 
+@pytest.mark.defends("2a")
 @pytest.mark.parametrize("safe", [True, False])
 def test_a_child_runs_no_module_of_the_current_folder(
     hostile: Path, monkeypatch: pytest.MonkeyPatch, safe: bool

@@ -42,6 +42,7 @@ def refused(
     return False
 
 
+@pytest.mark.defends("7d")
 @pytest.mark.parametrize(
     ("before", "now", "stops"),
     [
@@ -81,6 +82,7 @@ def test_a_document_may_move_to_another_source_that_is_listed_too() -> None:
     assert refused(before, [], ("docs",)), "the other source was not looked at"
 
 
+@pytest.mark.defends("7d")
 def test_a_source_of_which_nothing_can_be_read_is_not_empty() -> None:
     unread = [Failure(f"docs/{uri}", "docs", uri, "raw_documents", "unreadable", "") for uri in NOTES]
     assert not refused(documents(NOTES), [], failures=unread)

@@ -129,6 +129,7 @@ ENVIRONMENT = {
 }  # fmt: skip
 
 
+@pytest.mark.defends("5c")
 def test_nothing_of_the_environment_goes_to_an_endpoint_that_was_given_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
@@ -165,6 +166,7 @@ def test_a_key_that_is_given_is_sent_and_nothing_beside_it(monkeypatch: pytest.M
         assert b"canary" not in asked.lower()
 
 
+@pytest.mark.defends("5c")
 @pytest.mark.parametrize(
     ("address", "given", "variable"),
     [
@@ -182,6 +184,7 @@ def test_the_provider_gets_its_own_key_and_others_the_one_they_were_given(
     assert key_variable(address, given) == variable
 
 
+@pytest.mark.defends("5c")
 @pytest.mark.parametrize(
     ("values", "named"),
     [
@@ -248,6 +251,7 @@ def test_a_run_of_a_matrix_takes_no_key_to_another_endpoint(over: dict[str, Any]
 # ---------------------------------------------------------------- replies
 
 
+@pytest.mark.defends("5d")
 @pytest.mark.parametrize("status", ["200 OK", "400 Bad Request", "401 Unauthorized", "404 Not Found", "429 Too Many",
                                     "500 Error"])  # fmt: skip
 def test_a_reply_without_end_is_left(status: str) -> None:
@@ -287,6 +291,7 @@ def test_what_is_compressed_is_not_unpacked(encoding: str, status: str) -> None:
     assert b"accept-encoding: identity" in server.asked[0].lower()
 
 
+@pytest.mark.defends("5d")
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_not_followed(status: int) -> None:
     with serving(answer(b"{}")) as elsewhere:
@@ -301,6 +306,7 @@ def test_a_redirect_is_not_followed(status: int) -> None:
     assert (failed.value.code, failed.value.passing, failed.value.hopeless) == ("rejected", False, True)
 
 
+@pytest.mark.defends("5d")
 @pytest.mark.parametrize(
     "text",
     [

@@ -34,6 +34,7 @@ def test_what_was_written_is_read(root: Path) -> None:
     assert (tables.exists(name), tables.damaged) == (True, {})
 
 
+@pytest.mark.defends("7a")
 def test_a_bit_that_flips_anywhere_is_found_by_every_way_to_read(root: Path) -> None:
     name = write(root)
     file = root / name

@@ -225,6 +225,7 @@ def need(held: dict[str, bool], *layers: str) -> None:
             pytest.skip(f"this kernel does not ensure: {LAYERS[layer]}")
 
 
+@pytest.mark.defends("2d")
 def test_a_confined_process_does_its_work_and_nothing_else(tmp_path: Path, held: dict[str, bool]) -> None:
     need(held, *LAYERS)
     found = tried(tmp_path)
@@ -241,6 +242,7 @@ def test_of_programs_those_that_are_named_are_run(tmp_path: Path, held: dict[str
     assert done == ALLOWED | WITH_PROGRAMS, {name: found["said"][name] for name in done ^ (ALLOWED | WITH_PROGRAMS)}
 
 
+@pytest.mark.defends("2d")
 def test_what_is_refused_can_be_done_outside(tmp_path: Path) -> None:
     """So that what the other tests try would succeed but for the layers. Some things need root, or IPv6."""
     found = tried(tmp_path, confined=False)
@@ -318,6 +320,7 @@ def test_what_holds_is_told_without_changing_this_process(tmp_path: Path) -> Non
     socket.socket().close()
 
 
+@pytest.mark.defends("2d")
 def test_what_does_not_hold_is_said() -> None:
     everything = dict.fromkeys(LAYERS, True)
     assert "without network" in shown(everything)

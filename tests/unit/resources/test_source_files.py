@@ -53,6 +53,7 @@ SWAPS: dict[str, Callable[[Path], None]] = {
 }
 
 
+@pytest.mark.defends("3a")
 def test_a_copy_is_private_and_what_was_listed(root: Path, tmp_path: Path) -> None:
     file = root / "sub" / "a.txt"
     copy = private_copy(root, raw("sub/a.txt", content_hash(file)), tmp_path / "copies")
@@ -68,6 +69,7 @@ def test_a_map_is_copied_with_its_file(root: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in copy.parent.iterdir()) == ["a.txt", "a.txt.elements.json"]
 
 
+@pytest.mark.defends("3a")
 @pytest.mark.parametrize("swap", SWAPS)
 def test_what_is_swapped_after_the_listing_is_not_copied(root: Path, tmp_path: Path, swap: str) -> None:
     listed = raw("sub/a.txt", content_hash(root / "sub" / "a.txt"))
@@ -95,6 +97,7 @@ def test_a_link_within_the_source_is_read(root: Path, tmp_path: Path) -> None:
     assert private_copy(root, raw("near.txt"), tmp_path / "copies").read_text() == "text of its own"
 
 
+@pytest.mark.defends("3a")
 def test_a_link_that_leads_elsewhere_once_it_was_resolved_is_not_read(root: Path) -> None:
     (root / "near.txt").symlink_to("sub/a.txt")
     with SourceFolder(root) as folder:
