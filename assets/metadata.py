@@ -1,6 +1,7 @@
 """What a person finds beside an asset in the UI: counts, failures, histograms, samples; and the data
 versions by which Dagster tells what is stale."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,12 +10,15 @@ import dagster as dg
 
 from assets.pictures import bars, lines
 from pipelines.fingerprint import combined
+from pipelines.inert import inert
 from pipelines.stages import STAGES, WHOLE
 from resources.catalog import ManifestRow
 from resources.stage_runner import StageReport
 from resources.workspace import Workspace
 
 _SHOWN_FAILURES = 50
+_PLAIN = re.compile(r"(?:[^\W_]|[ ,;()%+\u2013/-]|\.(?!\w)|(?<=\d)\.(?=\d)|:(?!/)|(?<=\w)@(?=\d+$))*+")
+"""Text that Markdown shows as it is, and makes no link of."""
 _CHARTED = ("recall@5", "accuracy_page", "mrr", "ndcg@10")
 _LOGGED_HERE = "__source_asset_observation__"
 """Of an output with this in its metadata Dagster logs no materialisations by itself: it would give
@@ -91,11 +95,8 @@ def _provenance(context: dg.AssetExecutionContext) -> dict[str, str]:
 
 
 def failures_table(report: StageReport) -> dg.MarkdownMetadataValue:
-    rows = [
-        f"| {failure.source} | {failure.uri} | {failure.code} | {failure.message} |"
-        for failure in report.failures[:_SHOWN_FAILURES]
-    ]
-    return dg.MetadataValue.md("\n".join(["| source | document | code | message |", "|---|---|---|---|", *rows]))
+    shown = report.failures[:_SHOWN_FAILURES]
+    return table([{"source": it.source, "document": it.uri, "code": it.code, "message": it.message} for it in shown])
 
 
 def histogram(values: Sequence[int], width: int) -> dg.MarkdownMetadataValue:
@@ -131,5 +132,14 @@ def table(rows: Sequence[Mapping[str, Any]]) -> dg.MarkdownMetadataValue:
     if not rows:
         return dg.MetadataValue.md("none")
     names = list(rows[0])
-    shown = ["| " + " | ".join(str(row[name]) for name in names) + " |" for row in rows]
+    shown = ["| " + " | ".join(_cell(row[name]) for name in names) + " |" for row in rows]
     return dg.MetadataValue.md("\n".join(["| " + " | ".join(names) + " |", "|---" * len(names) + "|", *shown]))
+
+
+def _cell(value: Any) -> str:
+    """A value as words of a table. What may mean something to Markdown is shown as code, in which nothing does: names
+    and messages come from documents, and the UI makes links of addresses too."""
+    text = " ".join(inert(str(value)).split())
+    if _PLAIN.fullmatch(text):
+        return text
+    return "`" + text.replace("`", "ˋ").replace("\\", "⧵").replace("|", "¦") + "`"

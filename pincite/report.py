@@ -15,6 +15,7 @@ MOST_LINES = 10
 MOST_CHARACTERS = 420
 """Of a hit's text that are shown."""
 BY_MODEL = "Written by a language model"
+ORDERS = "Gives orders to a language model, so it is quoted and no evidence"
 SHORT_ID = 10
 """Characters of a chunk id that `pincite show` will hardly find twice."""
 
@@ -136,6 +137,9 @@ def answer_shown(result: dict[str, Any]) -> str:
         lines += ["", f"{number}. {place}  [{item['source']}]  chunk {item['chunk_id'][:SHORT_ID]}"]
         lines += [f"   {BY_MODEL}:"] if item["generated"] else []
         lines += _wrapped(item["quote"])
+    for item in result.get("marked", ()):
+        place = pin({"uri": item["uri"], "page_start": item["page"], "page_end": item["page"]})
+        lines += ["", f"{ORDERS}: {place}  [{item['source']}]", *_wrapped(f"“{item['quote']}”")]
     if result["declined"] and result["hits"]:
         lines += ["", "Nearest passages:", *(f"   {pin(hit)}  [{hit['source']}]" for hit in result["hits"][:3])]
     lines += ["", *(f"note: {note}" for note in result["notes"])]

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import UsageError
-from pipelines.query.answer import Answer, answer_json, chosen, extracted
+from pipelines.query.answer import Answer, answer_json, chosen, extracted, marked_of
 from pipelines.query.assemble import ContextPassage, Sentence, assemble
 from pipelines.query.claims import picked, written
 from pipelines.query.results import Hit
@@ -108,7 +108,7 @@ class Answerer:
         context, notes = assemble(best, sentences, most=settings.context_passages, tokens=settings.context_tokens)
         weigher = _Weigher(self._searcher, index.generation, asker.groups)
         answer = self._answer(text, given, context, weigher) if context else Answer(notes=("no passage was found",))
-        answer = replace(answer, notes=(*found.notes, *notes, *answer.notes))
+        answer = replace(answer, notes=(*found.notes, *notes, *answer.notes), marked=marked_of(text, context))
         return {
             **answer_json(text, answer, found.hits[:k], bool(given)),
             "generation": index.generation.number,

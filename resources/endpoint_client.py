@@ -108,14 +108,16 @@ def _connection() -> Any:
             watch = _Watch(self._seconds, self._opened)
             request.extensions = {**request.extensions, "trace": watch.trace}
             try:
-                response = super().send(request, stream=True, follow_redirects=False)
-            except http.TransportError:
+                return self._sent(request, stream, watch)
+            except BaseException as error:
                 watch.end()
-                watch.require_time()
+                if watch.over and isinstance(error, (NotRead, http.TransportError)):
+                    # The client takes this for what it is, and tries again.
+                    raise http.ReadTimeout("the reply did not end in its time", request=request) from None
                 raise
-            except BaseException:
-                watch.end()
-                raise
+
+        def _sent(self, request: Any, stream: bool, watch: _Watch) -> Any:
+            response = super().send(request, stream=True, follow_redirects=False)
             try:
                 _require_plain(response)
                 watch.only(response.extensions.get("network_stream"))
@@ -124,7 +126,6 @@ def _connection() -> Any:
                     response.read()
             except BaseException:
                 response.close()
-                watch.end()
                 raise
             return response
 
@@ -155,8 +156,12 @@ class _Watch:
     def end(self) -> None:
         self._timer.cancel()
 
+    @property
+    def over(self) -> bool:
+        return time.monotonic() > self._end
+
     def require_time(self) -> None:
-        if time.monotonic() > self._end:
+        if self.over:
             raise NotRead("slow", f"it did not end its reply within {self._seconds:g} s")
 
     def _hang_up(self) -> None:

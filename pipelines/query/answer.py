@@ -11,13 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pipelines.inert import inert
 from pipelines.query.assemble import ContextPassage, place
 from pipelines.query.results import Hit, hit_json
-from pipelines.query.support import Evidence, Weigh, Weights, coverage, evidence_of, share
+from pipelines.query.support import Evidence, Weigh, Weights, content_terms, coverage, evidence_of, orders_in, share
 from pipelines.records import DESCRIPTION
 from pipelines.terms import terms_of
 
 MOST_SENTENCES = 3
+MOST_MARKED = 3
 NEAR_BEST = 0.75
 """Support that a further sentence must have, as a part of the best one's."""
 
@@ -25,7 +27,8 @@ NEAR_BEST = 0.75
 @dataclass(frozen=True, slots=True)
 class Citation:
     """A place in the context: the sentence word for word, with its page. `name` is the document's;
-    `generated` where a language model wrote the sentence, as it does the description of a figure."""
+    `generated` where a language model wrote the sentence, as it does the description of a figure; `stripped` where
+    links, tags or other active text were taken out of the quote."""
 
     name: str
     source: str
@@ -34,6 +37,7 @@ class Citation:
     quote: str
     chunk_id: str
     generated: bool = False
+    stripped: bool = False
 
     @property
     def pin(self) -> str:
@@ -57,12 +61,13 @@ class Claim:
 @dataclass(frozen=True, slots=True)
 class Answer:
     """`claims` is empty where the question is declined. `model` wrote them, if anything did; `notes` say
-    what was left out, and why."""
+    what was left out, and why. `marked` are sentences that give orders to a model: quotations, and no evidence."""
 
     claims: tuple[Claim, ...] = ()
     option: str | None = None
     model: str | None = None
     notes: tuple[str, ...] = ()
+    marked: tuple[Citation, ...] = ()
 
     @property
     def declined(self) -> bool:
@@ -82,7 +87,8 @@ def citation_of(evidence: Evidence) -> Citation:
     passage: ContextPassage = evidence.passage
     first, sentence = passage.chunks[0], evidence.sentence
     written = any(DESCRIPTION in item.block_types for item in passage.chunks if item.chunk_id == sentence.chunk_id)
-    return Citation(passage.name, first.source, first.uri, sentence.page, sentence.text, sentence.chunk_id, written)
+    return Citation(passage.name, first.source, first.uri, sentence.page, sentence.text, sentence.chunk_id, written,
+                    sentence.stripped)  # fmt: skip
 
 
 def best_of(evidence: Sequence[Evidence], wanted: Weights) -> Evidence:
@@ -134,22 +140,33 @@ def chosen(
 
 
 def option_claim(letter: str, text: str, evidence: Evidence) -> Claim:
-    return Claim(f"{letter}: {text}", (citation_of(evidence),), end="")
+    return Claim(f"{letter}: {inert(text)}", (citation_of(evidence),), end="")
 
 
 def answer_json(question: str, answer: Answer, hits: Sequence[Hit], with_options: bool) -> dict[str, Any]:
-    """The JSON of `ask`; `option` only where there were options, null where none was chosen."""
+    """The JSON of `ask`; `option` only where there were options, null where none was chosen; `marked` only where there
+    is something, and `active_text_removed` only where it is true."""
     return {
         "query": question,
         "answer": answer.text,
         "declined": answer.declined,
         **({"option": answer.option} if with_options else {}),
-        "citations": [
-            {name: getattr(item, name) for name in ("source", "uri", "page", "quote", "chunk_id", "generated")}
-            for item in answer.citations
-        ],
+        "citations": [_citation_json(item) for item in answer.citations],
+        **({"marked": [_citation_json(item) for item in answer.marked]} if answer.marked else {}),
         "hits": [hit_json(hit) for hit in hits],
         "generated": answer.model is not None,
         "model": answer.model,
         "notes": list(answer.notes),
     }
+
+
+def _citation_json(item: Citation) -> dict[str, Any]:
+    names = ("source", "uri", "page", "quote", "chunk_id", "generated")
+    return {name: getattr(item, name) for name in names} | ({"active_text_removed": True} if item.stripped else {})
+
+
+def marked_of(question: str, context: Sequence[ContextPassage]) -> tuple[Citation, ...]:
+    """What gives orders to a model, where it speaks of what was asked; a quotation for people, and no evidence."""
+    asked = content_terms(question)
+    found = [item for item in orders_in(context) if asked & item.terms]
+    return tuple(citation_of(item) for item in found[:MOST_MARKED])

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from pipelines.inert import inert
 from pipelines.ports import Passage
 from pipelines.query.results import Hit
 from pipelines.tokens import count_tokens
@@ -22,11 +23,13 @@ _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|\n+")
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """What can be quoted: a sentence or table row of a chunk, with its own page."""
+    """What can be quoted: a sentence or table row of a chunk, with its own page; `stripped` of links and what else a
+    viewer would act on."""
 
     chunk_id: str
     text: str
     page: int | None
+    stripped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +64,11 @@ def place(name: str, first: int | None, last: int | None = None) -> str:
 
 
 def _names(passages: Sequence[Passage]) -> dict[str, str]:
-    """Names of documents by id: the title, or the path where there is none or two share it."""
-    titles = {item.doc_id: item.title for item in passages}
+    """Names of documents by id, as they are shown: the title, or the path where there is none or two share it."""
+    titles = {item.doc_id: " ".join(inert(item.title).split()) for item in passages}
     shared = Counter(titles.values())
-    return {item.doc_id: item.title if item.title and shared[item.title] == 1 else item.uri for item in passages}
+    uris = {item.doc_id: inert(item.uri) for item in passages}
+    return {doc_id: title if title and shared[title] == 1 else uris[doc_id] for doc_id, title in titles.items()}
 
 
 def _joined(chunks: Sequence[Passage]) -> str:

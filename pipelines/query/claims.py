@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pipelines.generated import cleaned, unusable
+from pipelines.inert import inert
 from pipelines.ports import LanguageModel, NoReply, Prompt, Reply, ReplyCheck
 from pipelines.prompts import PromptTemplate, as_data
 from pipelines.query.answer import Answer, Claim, best_of, citation_of, option_claim
@@ -145,7 +146,7 @@ class Checker:
         places = max((self._places(terms, exact, group) for group in groups), key=lambda found: found[0])
         if not places[1]:
             return shown + ("the passage it cites does not say so" if known else "it cites nothing that says so")
-        return Claim(said.text, tuple(citation_of(item) for item in places[1]), said.end)
+        return Claim(inert(said.text), tuple(citation_of(item) for item in places[1]), said.end)
 
     def _places(self, terms: set[str], exact: set[str], numbers: Sequence[int]) -> tuple[float, list[Evidence]]:
         """How far the numbered passages bear out the terms, and a sentence of each that does; not at all

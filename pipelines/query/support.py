@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from pipelines.inert import folded, inert
 from pipelines.query.assemble import ContextPassage, Sentence
 from pipelines.terms import terms_of
 
@@ -32,11 +33,18 @@ _FUNCTION_WORDS = frozenset(
 )
 _REST = 0.5
 """Of a word's weight where the passage has it, but neither the sentence nor the headings above."""
+_MACHINE = r"(?:ai|llm|gpt|ai assistant|(?:large )?language model|ai model|chat ?bot)"
+_MODEL = rf"(?:assistant|{_MACHINE})"
 _ORDERS = re.compile(
     r"\b(?:ignore|disregard|forget|override)\b.{0,60}\b(?:instructions?|prompts?|rules|above)\b"
-    r"|\b(?:system prompt|you are (?:now )?(?:a|an) (?:ai|assistant|language model))\b"
-    r"|\b(?:про)?ігнору\w*\b.{0,60}\b(?:вказів\w*|інструкц\w*|правил\w*)\b",
-    re.IGNORECASE | re.DOTALL,
+    rf"|\b(?:system prompt|you are(?: now)? an? {_MODEL}|(?:as|if you are) an? {_MACHINE})\b"
+    r"|\b(?:instructions?|message|note|attention|dear|hey|you)\W{1,3}(?:(?:to|for) )?(?:(?:the|any|all) )?"
+    rf"{_MACHINE}s?\b"
+    r"|\b(?:answer|respond|reply)\b.{0,30}\b(?:only|exactly|instead|nothing but)\b.{0,10}[:\"'“«‘]"
+    r"|\b(?:reveal|repeat|print|show|send|leak)\b.{0,40}\byour (?:instructions|prompt|rules)\b"
+    r"|\bdo not (?:tell|inform|warn) the user\b|<\|im_\w|\[/?inst\]|<</?sys>>|</?(?:system|assistant)>"
+    r"|\b(?:про)?[іи]гнор\w*\b.{0,60}\b(?:вказів\w*|инструкц\w*|інструкц\w*|правил\w*|указани\w*)\b",
+    re.DOTALL,
 )
 
 
@@ -59,7 +67,7 @@ def share(wanted: Weights, found: Collection[str]) -> float:
 
 def gives_orders(text: str) -> bool:
     """Whether a sentence speaks to a language model rather than to a reader: it is evidence of nothing."""
-    return _ORDERS.search(text) is not None
+    return _ORDERS.search(folded(text)) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +87,23 @@ class Evidence:
         return near + _REST * (share(wanted, self.terms | self.about | self.around) - near)
 
 
+def orders_in(context: Iterable[ContextPassage]) -> list[Evidence]:
+    """Every sentence of the context that gives orders to a model, as its words alone."""
+    nothing: frozenset[str] = frozenset()
+    return [
+        Evidence(passage, inert_sentence(item), frozenset(terms_of(item.text)), nothing, nothing)
+        for passage in context
+        for item in passage.sentences
+        if gives_orders(item.text)
+    ]
+
+
+def inert_sentence(sentence: Sentence) -> Sentence:
+    """Its words, without what a viewer would act on; a line of nothing else has none."""
+    text = inert(sentence.text)
+    return sentence if text == sentence.text else replace(sentence, text=" ".join(text.split()), stripped=True)
+
+
 def evidence_of(context: Iterable[ContextPassage]) -> list[Evidence]:
     """Every sentence of the context that may be quoted, in reading order."""
     found = []
@@ -87,8 +112,8 @@ def evidence_of(context: Iterable[ContextPassage]) -> list[Evidence]:
         for sentence in passage.sentences:
             if gives_orders(sentence.text):
                 text = text.replace(sentence.text, "\n")
-            else:
-                sentences.append(sentence)
+            elif (shown := inert_sentence(sentence)).text:
+                sentences.append(shown)
         about, around = frozenset(terms_of(passage.about)), frozenset(terms_of(text))
         found += [Evidence(passage, item, frozenset(terms_of(item.text)), about, around) for item in sentences]
     return found

@@ -12,7 +12,7 @@ import dagster as dg
 import pytest
 
 from assets.definitions import build_defs
-from assets.metadata import histogram, score_chart
+from assets.metadata import histogram, score_chart, table
 from assets.partitions import NIGHTLY, whole
 from assets.pictures import lines
 from assets.retries import PATIENCE
@@ -376,3 +376,15 @@ def test_pools_are_of_the_steps_that_call_a_model() -> None:
         "chunk_embeddings": "embedding",
         "sentence_embeddings": "embedding",
     }
+
+
+@pytest.mark.parametrize(
+    ("said", "cell"),
+    [
+        ("0.75", "0.75"), ("recall@5", "recall@5"), ("docs/a.pdf", "`docs/a.pdf`"), ("a|b", "`a¦b`"), ("`x`", "`ˋxˋ`"),
+        ("[x](javascript:a)", "x"), ("![x](https://evil.example/p)", "x"), ("<img src=x>", ""), ("*a*", "`*a*`"),
+        ("https://evil.example", "`https://evil.example`"), ("www.evil.example", "`www.evil.example`"), ("a\nb", "a b"),
+    ],
+)  # fmt: skip
+def test_a_cell_of_the_ui_shows_words_and_no_link(said: str, cell: str) -> None:
+    assert str(table([{"file": said}]).value).splitlines()[-1] == f"| {cell} |"

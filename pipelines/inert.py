@@ -1,0 +1,139 @@
+"""Text of a document as it may be shown: its words, and nothing that a terminal, a browser or a viewer acts on.
+
+Links, images, tags and addresses that run lose what makes them so; their words stay. Ordinary text stays as it is,
+addresses of the web (`https:`) included, which are words that say where they lead. Every step is linear in the text.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+
+_ESCAPES = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*+[ -/]*+[@-~]?"
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x90-\x9f\n]*+(?:\x07|\x1b\\|\x9c)?"
+)
+_HIDDEN = frozenset({"Cc", "Cs", "Cn"})
+_FORMAT = re.compile("[\u00ad\u061c\u180e\u200b\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]")
+"""Not seen, or turning the order of what is: joiners and marks that scripts are written with are not among them."""
+
+_NAMES = (
+    "a|abbr|applet|area|article|aside|audio|b|base|big|blockquote|body|br|button|canvas|center|code|col|dd|del|details"
+    "|div|dl|dt|em|embed|fieldset|font|footer|form|frame|frameset|h[1-6]|head|header|hr|html|i|iframe|img|input|ins|kbd"
+    "|label|li|link|main|map|marquee|math|meta|nav|noscript|object|ol|option|p|param|picture|pre|q|s|script|section"
+    "|select|small|source|span|strike|strong|style|sub|summary|sup|svg|table|tbody|td|template|textarea|tfoot|th|thead"
+    "|title|tr|track|tt|u|ul|var|video|wbr"
+)
+_TAG = re.compile(
+    rf"</?+(?:(?:{_NAMES})(?=[\s/>])[^<>]*+|[a-z][^\s<>:@]*+\s[^<>=]*+=[^<>]*+)>|<[!?][^<>]*+>", re.IGNORECASE
+)
+_OPENS = re.compile(r"<(?=[A-Za-z/!?&\\])")
+_SCHEMES = ("javascript", "vbscript", "livescript", "mocha", "view-source", "ms-appx", "search-ms", "ms-msdt")
+_BROKEN = "|".join(r"\n?".join(map(re.escape, name)) for name in _SCHEMES)  # browsers read over ends of lines
+_RUNS = re.compile(
+    rf"(?<!\w)(?:{_BROKEN})\n?:"
+    r"|(?<!\w)data:(?=[^\s,;/]{0,99}+(?:/[^\s,;]|;\s?base64))|(?<!\w)(?:blob|filesystem|jar|intent|file):(?=\S)"
+)
+"""The beginning of an address that runs, or reads a file of who opens it, in folded text."""
+_JOINTS = re.compile(r"\](?=[(\[:])")
+_ROUNDS = 5
+"""Of entities in entities."""
+
+
+def inert(text: str) -> str:
+    """The words of a text. What is inert stays as it is."""
+    if "&" in text:
+        decoded = text
+        for _ in range(_ROUNDS):
+            decoded = html.unescape(decoded)
+        # Entities are words too, unless they hide what acts.
+        if (plain := _words(decoded)) != _seen(decoded):
+            return plain
+    return _words(text)
+
+
+def folded(text: str) -> str:
+    """What is seen of a text, in small letters of the usual width: for looking whether it says something."""
+    return _folded(_seen(text))
+
+
+def _words(text: str) -> str:
+    text = _TAG.sub("", _without_links(_seen(text)))
+    text = _OPENS.sub("‹", _without_addresses(text))
+    return _JOINTS.sub("] ", text)
+
+
+def _seen(text: str) -> str:
+    if text.isascii() and text.isprintable():
+        return text
+    text = _FORMAT.sub("", _ESCAPES.sub("", text))
+    return "".join(
+        sign if sign in "\n\t" or unicodedata.category(sign) not in _HIDDEN else " " if sign.isspace() else ""
+        for sign in text
+    )
+
+
+def _without_links(text: str) -> str:
+    """Words of `[words](address)` and `![words](address)`, nested ones too."""
+    if "](" not in text:
+        return text
+    closing, opened_by = _pairs(text, "(", ")"), {end: start for start, end in _pairs(text, "[", "]").items()}
+    gone = bytearray(len(text))
+    end_of_gone = 0
+    for at in (match.start() for match in re.finditer(r"\]\(", text)):
+        start, end = opened_by.get(at), closing.get(at + 1)
+        if start is None or end is None:
+            continue
+        gone[at] = gone[start] = 1
+        if start and text[start - 1] == "!":
+            gone[start - 1] = 1
+        # Each sign is marked once, however links are nested.
+        first = max(at + 1, end_of_gone)
+        if end >= first:
+            gone[first : end + 1] = b"\x01" * (end + 1 - first)
+            end_of_gone = end + 1
+    return "".join(sign for sign, is_gone in zip(text, gone, strict=True) if not is_gone)
+
+
+def _pairs(text: str, opening: str, closing: str) -> dict[int, int]:
+    """Where each bracket that is closed ends."""
+    found: dict[int, int] = {}
+    waiting: list[int] = []
+    for match in re.finditer(f"[{re.escape(opening + closing)}]", text):
+        if match[0] == opening:
+            waiting.append(match.start())
+        elif waiting:
+            found[waiting.pop()] = match.start()
+    return found
+
+
+def _without_addresses(text: str) -> str:
+    """Without addresses that run; of a scheme that no address follows, the colon stands apart."""
+    folded = _folded(text)
+    kept: list[str] = []
+    done = 0
+    for match in _RUNS.finditer(folded):
+        if match.start() < done:
+            continue
+        end = match.end()
+        if end < len(text) and not text[end].isspace():
+            kept.append(text[done : match.start()])
+            while end < len(text) and not text[end].isspace():
+                end += 1
+        else:
+            kept.append(text[done : end - 1] + " :")
+        done = end
+    return "".join([*kept, text[done:]])
+
+
+def _folded(text: str) -> str:
+    """Small letters of the usual width, sign by sign."""
+    if text.isascii():
+        return text.lower()
+    return "".join(_plain(sign) for sign in text)
+
+
+def _plain(sign: str) -> str:
+    plain = unicodedata.normalize("NFKC", sign).lower()
+    return plain if len(plain) == 1 else sign
