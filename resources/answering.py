@@ -13,11 +13,11 @@ from pipelines.query.answer import Answer, answer_json, chosen, extracted, marke
 from pipelines.query.assemble import ContextPassage, Sentence, assemble
 from pipelines.query.claims import picked, written
 from pipelines.query.results import Hit
-from pipelines.query.retrieve import Question
+from pipelines.query.retrieve import Question, require_question
 from pipelines.query.support import Weights, weights_of
 from pipelines.query.tools import language_of
 from resources.catalog import schema_name
-from resources.searching import Searcher, filters_from, require_question, rerankers_from
+from resources.searching import Searcher, filters_from, rerankers_from
 from resources.sql_files import query as statement
 
 if TYPE_CHECKING:
@@ -95,11 +95,12 @@ class Answerer:
         """The JSON of `ask`. Options join the words that are searched for, not the vector.
 
         Raises UsageError, SettingsError, IndexStateError, DatabaseError, ModelError."""
-        require_question(text, k)
         given, asker, names = options_from(options), filters_from(filters, groups), rerankers_from(rerank)
+        words = " ".join([text, *given.values()]) if given else None
+        require_question(text, k, words)
         settings = self._workspace.settings.query
         started = time.perf_counter()
-        question = Question(text, " ".join([text, *given.values()]) if given else None)
+        question = Question(text, words)
         with self._searcher.reading(generation) as (connection, index):
             most = max(k, settings.context_passages)
             found = self._searcher.retrieved(question, most, index, strategy, names, asker)

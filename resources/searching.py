@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import IndexStateError, UsageError
 from pipelines.ports import Filters, Passage
 from pipelines.query.results import Hit, query_json
-from pipelines.query.retrieve import Question, Retrieved, retrieve
+from pipelines.query.retrieve import Question, Retrieved, require_question, retrieve
 from pipelines.records import Box
 from resources.catalog import schema_name
 from resources.query_tools import ToolBox
@@ -91,14 +91,6 @@ def _only(rows: Sequence[tuple[Any, ...]], named: str, generation: int) -> tuple
         more = " and more" if len(rows) > SHOWN_ALTERNATIVES else ""
         raise IndexStateError(f"several ids begin with {named}: {found}{more}", "ambiguous_chunk")
     return (whole or rows)[0]
-
-
-def require_question(text: str, k: int) -> None:
-    """Raises UsageError for what cannot be meant, before a database or model is asked for."""
-    if not text.strip():
-        raise UsageError("the question is empty")
-    if k < 1:
-        raise UsageError(f"k must be at least 1, not {k}")
 
 
 class Searcher:

@@ -16,6 +16,7 @@ from typing import Any
 
 from pipelines.errors import UsageError
 from pipelines.query.document_map import DocumentMap, Occurrence
+from pipelines.query.retrieve import LONGEST_QUESTION
 
 Pages = tuple[int, int]
 """First and last."""
@@ -133,9 +134,12 @@ def _question(line: _Line, value: Any) -> GoldenQuestion:
     if "gold" not in value:
         raise line.error("key 'gold' is missing; give an empty list where the documents hold no answer")
     gold = line.typed(value, "gold", list, "gold", required=True)
+    asked = line.typed(value, "question", str, "question", required=True)
+    if (length := len(" ".join([asked, *options.values()]))) > LONGEST_QUESTION:
+        raise line.error(f"key 'question' and its options have {length:,} characters; at most {LONGEST_QUESTION:,}")
     return GoldenQuestion(
         id=line.typed(value, "id", str, "id", required=True),
-        question=line.typed(value, "question", str, "question", required=True),
+        question=asked,
         gold=tuple(_gold(line, number, item) for number, item in enumerate(gold)),
         options=dict(options),
         answer=line.typed(value, "answer", str, "answer"),

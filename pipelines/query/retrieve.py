@@ -23,10 +23,12 @@ from pipelines.query.strategies import STRATEGIES, Strategy, searches_of
 from pipelines.query.tools import Tools
 from pipelines.query_settings import QuerySettings
 
-__all__ = ["FUSED_DEPTH", "Question", "Retrieved", "retrieve"]
+__all__ = ["FUSED_DEPTH", "Question", "Retrieved", "require_question", "retrieve"]
 
 MOST_CANDIDATES = 10_000
 SENTENCE = "sentence"
+LONGEST_QUESTION = 10_000
+"""Characters, the words of options among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,18 @@ class Retrieved:
 
 Find = Callable[[int], Found]
 """The best so many candidates of a strategy."""
+
+
+def require_question(text: str, k: int, words: str | None = None) -> None:
+    """Raises UsageError for what cannot be meant, before a database or model is asked for; `words` are those that
+    are searched for where there are more of them than the question's."""
+    if not text.strip():
+        raise UsageError("the question is empty")
+    if (length := max(len(text), len(words or ""))) > LONGEST_QUESTION:
+        what = "the question" if len(text) == length else "the question with its options"
+        raise UsageError(f"{what} has {length:,} characters; at most {LONGEST_QUESTION:,} are taken: shorten it")
+    if k < 1:
+        raise UsageError(f"k must be at least 1, not {k}")
 
 
 def _named(kind: str, name: str, known: Collection[str]) -> None:
@@ -105,13 +119,10 @@ def retrieve(
 
     `strategy` and `rerank` default to the settings'. The first `settings.candidates` (or k, if
     more) are reranked; when duplicates leave fewer than k, twice as many, until there are enough
-    or the routes run dry. Raises UsageError for an unknown name, an empty question or k of 0;
+    or the routes run dry. Raises UsageError for an unknown name, an empty or too long question or k of 0;
     ModelError where a language model or cross-encoder does not serve; SettingsError where none is set."""
     asked = Asked(Question(question) if isinstance(question, str) else question, index, tools, filters or Filters())
-    if not asked.question.text.strip():
-        raise UsageError("the question is empty")
-    if k < 1:
-        raise UsageError(f"k must be at least 1, not {k}")
+    require_question(asked.question.text, k, asked.question.lexical)
     strategy, rerank = strategy or settings.strategy, settings.rerank if rerank is None else rerank
     _named("strategy", strategy, [*STRATEGIES, SENTENCE, BY_CLASS])
     strategy, kind = resolved(strategy, asked.question.text)

@@ -46,6 +46,12 @@ def test_errors_name_line_and_key(value: Any, message: str) -> None:
         golden_questions([(7, value)], "golden.jsonl")
 
 
+def test_a_question_too_long_is_an_error_that_names_the_line() -> None:
+    for long in ({"question": "a" * 100_000}, {"options": {"A": "a" * 100_000}}):
+        with pytest.raises(UsageError, match=r"golden.jsonl line 7: .*at most 10,000"):
+            golden_questions([(7, question(**long))], "golden.jsonl")
+
+
 def test_a_repeated_id_is_an_error_that_names_both_lines() -> None:
     with pytest.raises(UsageError, match="line 2: key 'id' repeats '1' of line 1"):
         golden_questions([(1, question()), (2, question())])

@@ -16,7 +16,7 @@ from pipelines.query.classes import BY_CLASS
 from pipelines.query.fuse import FUSIONS
 from pipelines.query.rerank import RERANKERS
 from pipelines.query.results import Hit, hit_json, query_json
-from pipelines.query.retrieve import FUSED_DEPTH, SENTENCE, Question, retrieve
+from pipelines.query.retrieve import FUSED_DEPTH, LONGEST_QUESTION, SENTENCE, Question, require_question, retrieve
 from pipelines.query.routes import ROUTES
 from pipelines.query.strategies import STRATEGIES
 from pipelines.query_settings import FusionName, FusionWeights, QuerySettings, RerankerName, StrategyName
@@ -213,3 +213,11 @@ def test_json_of_a_query() -> None:
         *("rank", "score", "scores", "chunk_id", "doc_id", "source", "uri", "title", "page_start", "page_end"),
         *("header_chain", "block_types", "text", "overlap", "context", "boxes", "duplicates"),
     }
+
+
+def test_a_question_has_a_greatest_length() -> None:
+    require_question("a" * LONGEST_QUESTION, 1)
+    with pytest.raises(UsageError, match="the question has 10,001 characters; at most 10,000"):
+        require_question("a" * (LONGEST_QUESTION + 1), 1)
+    with pytest.raises(UsageError, match="the question with its options has 100,000"):
+        require_question("a", 1, "b" * 100_000)
