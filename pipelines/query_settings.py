@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from pipelines.patterns import MOST_STEPS, most_steps
 from pipelines.section import Section
 
 StrategyName = Literal[
@@ -109,4 +110,9 @@ class QuerySettings(Section):
                 re.compile(pattern)
             except re.error as error:
                 raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+            if most_steps(pattern) > MOST_STEPS:
+                raise ValueError(
+                    f"{pattern!r} could take too long on some headings: write fewer of * + ? {{}} and no repeat within "
+                    "a repeat, or possessive ones (*+ ++ ?+)"
+                )
         return patterns

@@ -6,10 +6,12 @@ The models are frozen; reading the file and the environment is done in resources
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from pipelines.endpoint_keys import recorded_variable, require_private
 from pipelines.enrichment_settings import KEY_DESCRIPTION, Address, EnrichmentSettings, LlmSettings, Variable
@@ -24,6 +26,16 @@ class SourceSettings(Section):
     include: tuple[str, ...] = Field(("**/*",), description="Glob patterns of files to take.")
     exclude: tuple[str, ...] = Field((), description="Glob patterns of files to leave out; they win over include.")
     groups: tuple[str, ...] = Field((), description="Who may find these documents; none means everyone.")
+
+    @field_validator("include", "exclude")
+    @classmethod
+    def _folders(cls, globs: tuple[str, ...]) -> tuple[str, ...]:
+        """`**/` is whole folders, so it begins where a name does; a path is matched in time linear in it by that."""
+        for glob in globs:
+            tokens = re.findall(r"\*\*/|\*\*|.", glob, re.DOTALL)
+            if any(token == "**/" and before[-1] != "/" for before, token in pairwise(tokens)):
+                raise ValueError(f"{glob!r}: **/ stands for whole folders; begin the pattern with it, or write /**/")
+        return globs
 
 
 class ParsingSettings(Section):

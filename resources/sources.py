@@ -130,11 +130,26 @@ def _problem(root: Path, uri: str, entry: os.DirEntry[str]) -> tuple[str, str] |
 
 @cache
 def _pattern(glob: str) -> re.Pattern[str]:
-    """A glob over relative paths: ** is any folders, * and ? stay within a name."""
-    pattern = ""
-    for token in re.findall(r"\*\*/|\*\*|\*|\?|[^*?]+", glob):
-        pattern += {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}.get(token, re.escape(token))
-    return re.compile(pattern + r"\Z", re.DOTALL)
+    """A glob over relative paths: ** is any folders, * and ? stay within a name.
+
+    What follows a star is taken where it stands first, for good, since a later star takes all that an earlier one
+    could: only the last of either kind, which the end binds, tries further places."""
+    folders, parts = re.findall(r"\*\*/|\*\*", glob), re.split(r"\*\*/|\*\*", glob)
+    pattern = "" if folders else _names(parts[0], last=True)
+    for at, (star, part) in enumerate(zip(folders, parts[1:], strict=True), start=1):
+        begins = "(?:.*?/)??" if star == "**/" else ".*?"
+        pattern += "" if at > 1 else _names(parts[0])
+        pattern += f"{begins}{_names(part, last=True)}" if at == len(folders) else f"(?>{begins}{_names(part)})"
+    return re.compile(rf"\A{pattern}\Z", re.DOTALL)
+
+
+def _names(part: str, last: bool = False) -> str:
+    """The pattern of a glob without **; `last` where nothing but the end follows."""
+    first, *others = ["".join("[^/]" if sign == "?" else re.escape(sign) for sign in text) for text in part.split("*")]
+    starred = [f"(?>[^/]*?{text})" for text in others]
+    if others and last:
+        starred[-1] = f"[^/]*{others[-1]}"
+    return first + "".join(starred)
 
 
 def taken(uri: str, source: SourceSettings) -> bool:

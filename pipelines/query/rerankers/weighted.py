@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import lru_cache
 
+from pipelines.patterns import LONGEST
 from pipelines.ports import Passage
 from pipelines.query.fuse import stretched
 from pipelines.query.rerankers.context import RerankContext, reordered
@@ -39,8 +40,8 @@ DEPTH_FACTOR = 0.9
 """Importance kept at each level below the first."""
 
 _NUMBERING = re.compile(
-    r"^\s*(?:(?:section|part|chapter|article|розділ|частина|глава|стаття)\s+)?"
-    r"(?:[\divxlc]+[.)]?(?:\d+[.)]?)*[\s.:—–-]+)?",
+    r"^\s*+(?:(?:section|part|chapter|article|розділ|частина|глава|стаття)\s++)?"
+    r"(?:[\divxlc]++(?:[.)]\d++)*[.)]?[\s.:—–-]++)?",
     re.IGNORECASE,
 )
 
@@ -82,10 +83,10 @@ def _section_name(heading: str) -> str:
 
 
 def _is_one(name: str, shipped: tuple[str, ...], own: tuple[str, ...]) -> bool:
-    """The settings' own patterns are searched for anywhere in a heading, the shipped ones must be
+    """The settings' own patterns are searched for anywhere in a heading's beginning, the shipped ones must be
     the whole name, or one of several that it joins ("Purpose and scope")."""
     named = any(_pattern(shipped).fullmatch(part) for part in (name, *_JOINED.split(name)))
-    return named or bool(own and _pattern(own).search(name))
+    return named or bool(own and _pattern(own).search(name[:LONGEST]))
 
 
 def hierarchy_factor(

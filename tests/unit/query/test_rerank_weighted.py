@@ -145,3 +145,14 @@ def test_every_factor_is_reported_and_the_earlier_scores_stay() -> None:
         "weighted.adjacency",
     }
     assert all(0.0 <= value <= 1.0 for value in item.scores.values())
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(?:a|ab)*c", ".*.*.*x", "(a|aa)+", r"(\w+\s*)*:"])
+def test_a_pattern_that_could_take_long_is_refused_by_name(pattern: str) -> None:
+    with pytest.raises(SettingsError, match=r"query.important_sections.*too long"):
+        settings_from({"query": {"important_sections": [pattern]}})
+
+
+@pytest.mark.parametrize("pattern", ["prices?", ".*price.*list", r"\b(?:foo|bar)s?\b", r"(?: \w++){0,3} x", "(?>a+)+b"])
+def test_a_pattern_that_takes_few_steps_is_taken(pattern: str) -> None:
+    settings_from({"query": {"important_sections": [pattern]}})

@@ -12,7 +12,7 @@ from pipelines.errors import SourceError, UsageError
 from pipelines.fingerprint import document_id
 from pipelines.settings import SourceSettings
 from resources.hashes import content_hash
-from resources.sources import Listing, list_source, read_side_car, source_from
+from resources.sources import Listing, _pattern, list_source, read_side_car, source_from
 
 
 def listed(root: Path, **settings: Any) -> Listing:
@@ -187,3 +187,28 @@ def test_a_source_must_be_a_folder(tmp_path: Path) -> None:
         source_from(str(tmp_path / "file.txt"))
     with pytest.raises(UsageError, match="no such folder"):
         source_from(f"name={tmp_path / 'none'}")
+
+
+@pytest.mark.parametrize("glob", ["a**/b", "****/x", "**a**/"])
+def test_folders_begin_where_a_name_does(glob: str) -> None:
+    with pytest.raises(ValueError, match="whole folders"):
+        SourceSettings(name="a", path="b", exclude=(glob,))
+
+
+@pytest.mark.parametrize(
+    ("glob", "path", "taken"),
+    [
+        ("**/*.pdf", "a.pdf", True),
+        ("**/*.pdf", "x/y/a.pdf", True),
+        ("*.pdf", "x/a.pdf", False),
+        ("a*b*c", "abbbcbc", True),
+        ("a*b*c", "ab/c", False),
+        ("**b*c", "ab/xbyc", True),
+        ("x/**/*draft*/**", "x/a/my draft 1/b/c.md", True),
+        ("x/**/*draft*/**", "x/a/draft.md", False),
+        ("?.m?", "a.md", True),
+        ("?.m?", "/.md", False),
+    ],
+)
+def test_globs(glob: str, path: str, taken: bool) -> None:
+    assert bool(_pattern(glob).match(path)) is taken
