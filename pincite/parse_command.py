@@ -25,7 +25,7 @@ def pages_from(argument: str) -> list[range]:
     """`3-7,12` as ranges of pages; `5-` goes on to the last. Raises UsageError."""
     ranges = []
     for part in argument.split(","):
-        found = re.fullmatch(r"\s*(\d{1,7})\s*(-\s*(\d{0,7}))?\s*", part)
+        found = re.fullmatch(r"\s*+(\d{1,7})\s*+(-\s*+(\d{0,7}))?\s*+", part)
         first = int(found[1]) if found else 0
         last = int(found[3] or MOST_PAGE) if found and found[2] else first
         if not 1 <= first <= last:

@@ -17,7 +17,7 @@ _LINE_END = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 
 _THOUGHT = re.compile(r"\A.*</think(?:ing)?>|<think(?:ing)?>.*\Z", re.IGNORECASE | re.DOTALL)
 _MARK = r"(?:<[|｜][^<>\n]{1,60}?[|｜]>|</?(?:start|end)_of_turn>|\[/?INST\]|<</?SYS>>)"
-_FIRST_MARKS = re.compile(rf"\A\s*(?:{_MARK}\s*(?:assistant|model)?\s*)+", re.IGNORECASE)
+_FIRST_MARKS = re.compile(rf"\A\s*+(?:{_MARK}\s*+(?:assistant|model)?\s*+)++", re.IGNORECASE)
 _LATER_MARKS = re.compile(rf"{_MARK}.*\Z", re.IGNORECASE | re.DOTALL)
 
 _ADDRESS = (
@@ -28,7 +28,12 @@ _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()]*(?:\([^()]*\)[^()]*)*\)")
 _REFERENCE = re.compile(rf"\[[^\[\]\n]+\]: ?<?(?={_ADDRESS})", re.IGNORECASE)
 _BARE = re.compile(rf"(?P<open>\s?[(\[<]\s?)?(?P<space>\s?)(?P<address>{_ADDRESS})(?P<close>\s?[)\]>])?", re.IGNORECASE)
 
-_UNSHOWN = re.compile(r"<(script|style)\b[^<>]*>.*?</\1\s*>|<!--.*?-->", re.IGNORECASE | re.DOTALL)
+_UNSHOWN = re.compile(r"<(script|style)\b[^<>]*+>|<!--", re.IGNORECASE)
+_UNSHOWN_ENDS = {
+    "": re.compile("-->"),
+    "script": re.compile(r"</script\s*+>", re.IGNORECASE),
+    "style": re.compile(r"</style\s*+>", re.IGNORECASE),
+}
 _BREAK = re.compile(r"</?(?:br|p|div|li|ul|ol|tr|td|th|h[1-6])(?:\s[^<>]*)?/?>", re.IGNORECASE)
 _TAG = re.compile(r"</?[a-z][\w:-]*(?:\s[^<>=]*=[^<>]*)?\s?/?>", re.IGNORECASE)
 
@@ -43,7 +48,7 @@ _LINE_MARK = re.compile(
 _EMPHASIS = (
     re.compile(r"\*{2,}|~~|`"),
     re.compile(r"(?<![\w*])\*(?=\S)([^*\n]+?)(?<=\S)\*(?![\w*])"),
-    re.compile(r"(?<!\w)(_{1,3})(?=[^\s_])([^\n]+?)(?<=[^\s_])\1(?!\w)"),
+    re.compile(r"(?<!\w)(_{1,3})(?=[^\s_])([^\n]{1,300}?)(?<=[^\s_])\1(?!\w)"),
 )
 
 _LABELS = (
@@ -56,7 +61,7 @@ _LABELS = (
 )
 _LABEL = re.compile(rf"\A\s*(?:{'|'.join(_LABELS)})\s*", re.IGNORECASE)
 _QUOTED = re.compile(r"\"([^\"]*)\"|“([^“”]*)”|«([^«»]*)»|„([^„“”]*)[“”]|['‘]((?:[^'‘’]|(?<=\w)['’](?=\w))*)['’]")
-_SENTENCE_END = re.compile(r"[.!?…]+[\"'”’»)\]]*(?=\s)")
+_SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+(?=\s)")
 
 _REFUSALS = (
     r"(?:i['’]?m|i am) (?:(?:very|so|truly|really|deeply) )?(?:sorry|afraid|unable|not able)\b",
@@ -149,9 +154,9 @@ def clipped(text: str, characters: int) -> str:
 
 def _round(text: str) -> str:
     text = html.unescape(_seen(text))
-    for marks in (_THOUGHT, _FIRST_MARKS, _LATER_MARKS, _UNSHOWN):
+    for marks in (_THOUGHT, _FIRST_MARKS, _LATER_MARKS):
         text = marks.sub("", text)
-    text = _without_links(text)
+    text = _without_links(_without_unshown(text))
     text = _HALF_TAG.sub("", _TAG.sub("", _BREAK.sub("\n", text)))
     text = _LINE_MARK.sub("", _FENCE.sub("", text))
     for marks in _EMPHASIS:
@@ -167,6 +172,21 @@ def _seen(text: str) -> str:
     lines = _FILLERS.sub("", _LINE_END.sub("\n", text)).replace("\t", " ").split("\n")
     seen = ("".join(sign for sign in line if unicodedata.category(sign) not in _UNSEEN) for line in lines)
     return "\n".join(line for line in (" ".join(each.split()) for each in seen) if line)
+
+
+def _without_unshown(text: str) -> str:
+    """Without scripts, styles and comments that end; of a kind whose end is not found, no other is sought."""
+    kept, at, endless = [], 0, set[str]()
+    for opened in _UNSHOWN.finditer(text):
+        kind = (opened[1] or "").lower()
+        if opened.start() < at or kind in endless:
+            continue
+        if ended := _UNSHOWN_ENDS[kind].search(text, opened.end()):
+            kept.append(text[at : opened.start()])
+            at = ended.end()
+        else:
+            endless.add(kind)
+    return "".join([*kept, text[at:]])
 
 
 def _without_links(text: str) -> str:

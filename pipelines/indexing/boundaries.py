@@ -17,23 +17,23 @@ _CLOSERS = "\"'”’“«»‹›)\\]}」』）】"
 _EMOJI = "\U0001f000-\U0001faff\u200d\ufe0f"
 _END = re.compile(
     # A run of marks, closing quotes, references to notes, emoji; a French quote closes after a space.
-    rf"(?<![.!?…])[.!?…।॥؟۔։።။]++[{_CLOSERS}]*+(?:\[[\w ]{{1,24}}\])*+[²³¹⁰⁴-⁹]*+"
+    rf"(?<![.!?…।॥؟۔։።])[.!?…।॥؟۔։።။]++[{_CLOSERS}]*+(?:\[[\w ]{{1,24}}\])*+[²³¹⁰⁴-⁹]*+"
     rf"(?:[ \u00a0\u202f]»(?=\s|$))?(?:\s?[{_EMOJI}]++)*+(?=\s|$)"
     rf"|[。！？｡]++[{_CLOSERS}]*+"
     r"|(?<=\S)\n"
 )
 _SPACED_QUOTE = re.compile(r'\s"(?=\s|$)')
 _WORD_BEFORE = re.compile(r"(?<![^\W_])(?:(?:[^\W\d_]\.[ \u00a0]?)+[^\W\d_]|[\w.]+)$")
-_LONGEST_WORD = 24
+_LONGEST_WORD, _LONGEST_LABEL = 24, 80
 _NUMBER = re.compile(r"(?:\d{1,3}\.)*\d{1,3}[^\W\d_]?|[ivx]{1,5}|[IVXLC]{1,6}|\w")
-_LABEL = re.compile(r"\w+\.? +(?:\d{1,3}[^\W\d_]?(?:[.-]\d{1,3})*|[IVXLC]+)")
+_LABEL = re.compile(r"\w++\.? ++(?:\d{1,3}[^\W\d_]?(?:[.-]\d{1,3})*|[IVXLC]+)")
 _INITIALS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")
 _CONSONANTS = re.compile(r"[b-df-hj-np-tv-xzбвгґджзйклмнпрстфхцчшщ]{2,5}")
 _POSTAL_CODE = re.compile(r"\b\d{5}$")
 _GERMAN_DATE = re.compile(r"\d{1,2}\. (?:Jan|Jän|Feb|März|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)")
 _GERMAN_ORDINAL = re.compile(r"\b(?:der|die|das|dem|den|des|am|im|zum|zur|vom|beim|ab|bis|und) \d{1,2}$", re.IGNORECASE)
 _ENUMERATOR = re.compile(r"\(?(?:\w|[ivx]{1,4}|\d{1,2})\)\s")
-_NUMBERED = re.compile(r"\d{1,2}(?:\.\d{1,2})*\.\s+[^\W\d_]")
+_NUMBERED = re.compile(r"\d{1,2}(?:\.\d{1,2}){0,15}\.\s++[^\W\d_]")
 _OPENERS = re.compile(r"[\"'“”„«»‹›‘’(\[{¿¡*_…]*(?:[–—-]\s+[\"'“„«]?)?")
 _FIRST_WORD = re.compile(r"[\w’'-]+")
 _NEVER_BEGIN = frozenset(",;:.!?)]}%")
@@ -89,7 +89,7 @@ def ends_sentence(text: str, mark: int, after: int, start: int = 0, lowered: boo
     if first in _NEVER_BEGIN or (not lowered and _goes_on(text, after)):
         return False
     if text[mark] == "\n":
-        return not text[start:mark].endswith(_OPEN_LINES)
+        return not text.endswith(_OPEN_LINES, start, mark)
     if text[mark] != "." or text[mark + 1] in ".!?…":
         return True
     found = _WORD_BEFORE.search(text, max(start, mark - _LONGEST_WORD), mark)
@@ -109,7 +109,8 @@ def _word_ends(text: str, at: int, mark: int, after: int, start: int, lowered: b
     word = text[at:mark].replace(" ", "").replace("\u00a0", "")
     low = word.casefold()
     begins = at - start < 3 and not text[start:at].strip(" (\t")
-    if (begins and _NUMBER.fullmatch(word)) or _LABEL.fullmatch(text, start, mark):
+    labelled = mark - start <= _LONGEST_LABEL and _LABEL.fullmatch(text, start, mark)
+    if (begins and _NUMBER.fullmatch(word)) or labelled:
         return False
     if word[-1].isdigit():
         return not _german_ordinal(text, at, mark, after)

@@ -19,21 +19,21 @@ CAPTION = re.compile(
     r"[A-ZА-Я]?\d+([.\-–]\d+)*[a-z]?(\s*[.:)–—|-]|\s*$|\s+(?-i:(?=[^a-zа-яіїєґ])))",
     re.IGNORECASE,
 )
-LEADERS = re.compile(r"\s*((\. ?){4,}|…{2,})\s*")
+LEADERS = re.compile(r"(?<!\s)\s*+((\. ?){4,}|…{2,})\s*")
 _BLANK = re.compile(r"_{4,}|_( _){3,}")
 """Room to write in: what has it is a form."""
 UNITS = re.compile(
-    r"\(?\s*((all |dollars?|dollar amounts|amounts|figures|tabular amounts|expressed|stated|presented|u\.?s\.? dollars|"
-    r"us\$|\$|€|£|and|are) *)*in (thousands|millions|billions)\b.{0,60}|\(?unaudited\)?"
+    r"\(?\s*+((all |dollars?|amounts|figures|tabular amounts|expressed|stated|presented|u\.?s\.? dollars|"
+    r"us\$|\$|€|£|and|are) *+)*+in (thousands|millions|billions)\b.{0,60}|\(?unaudited\)?"
     r"|.{0,50}\b(тис|млн|млрд)\.? ?(грн|гривень)\.?\)?",
     re.IGNORECASE,
 )
 """A line that says in which units the table below counts."""
 _CURRENCY = r"(?:(?:US|CA?|AU?|HK|NT|R|S)?[$€£₴¥])"
 _NUMERIC = re.compile(
-    rf"[-–—−+(]?\s*{_CURRENCY}?\s*[-–—−+(]?\s*{_CURRENCY}?\s*\d[\d\s.,'’]*\)?\s*"
-    r"(%|years?|months?|days?|(?-i:[a-zа-яіїє]{1,4})\.?)?\s*\)?\s*%?(\s*\([\da-z]{1,2}\)|[*†‡]+)?"
-    rf"|{_CURRENCY}?\s*[-–—−]+\s*%?|n/?[am]|nil|[ivxlc]{{1,6}}",
+    rf"[-–—−+(]?\s*+{_CURRENCY}?\s*+[-–—−+(]?\s*+{_CURRENCY}?\s*+\d[\d\s.,'’]*+\)?\s*+"
+    r"(%|years?|months?|days?|(?-i:[a-zа-яіїє]{1,4})\.?)?\s*+\)?\s*+%?(\s*+\([\da-z]{1,2}\)|[*†‡]+)?"
+    rf"|{_CURRENCY}?\s*+[-–—−]++\s*+%?|n/?[am]|nil|[ivxlc]{{1,6}}",
     re.IGNORECASE,
 )
 OPENING = re.compile(rf"[-–—−]?\s?{_CURRENCY}\s?\(?|\(")

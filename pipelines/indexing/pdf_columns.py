@@ -17,7 +17,7 @@ TEXT_GAP = 4.0
 NUMBER_GAP = 0.5
 SAME_LEFT = 6.0
 SAME_EDGE = 12.0
-_LAST_NUMBER = re.compile(r"\s+([$€£₴(]*\d[\d.,]*\)?%?|[–—-])$")
+_LAST_NUMBER = re.compile(r"(?<!\s)\s++([$€£₴(]*+\d[\d.,]*+\)?%?|[–—-])$")
 
 
 @dataclass(frozen=True, slots=True)

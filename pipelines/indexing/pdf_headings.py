@@ -26,12 +26,12 @@ _MONTH = (
 )
 NEVER = re.compile(
     rf"[\W\d_]*|(as of |as at |dated? |станом на |від )?({_MONTH})\.?(\s+\d{{1,2}})?,?(\s+\d{{4}})?"
-    rf"|(станом на |від |на )?\d{{1,2}}(st|nd|rd|th)?\s+({_MONTH})\s*,?(\s*\d{{4}})?(\s*(року|р\.?))?"
+    rf"|(станом на |від |на )?\d{{1,2}}(st|nd|rd|th)?\s+({_MONTH})\s*+,?(\s*+\d{{4}})?(\s*(року|р\.?))?"
     r"|((for the )?(fiscal )?(years?|quarters?|(three|six|nine|twelve) months) ended\b.{0,40})"
     r"|\(?\s*(all (figures|amounts) |amounts |dollars? |u\.?s\.? dollars |\$ |€ |£ )*"
     r"(are |expressed |stated |presented |shown )*in (thousands|millions|billions)\b.{0,60}"
     r"|\(?(у |в )?(тис|млн|млрд)\.? ?грн\.?\)?"
-    r"|.*[\w.+-]+@[\w-]+\.\w+|https?://\S+|page \d+( of \d+)?|стор(інка|\.) \d+",
+    r"|.*[\w.+-]@[\w-]++\.\w++|https?://\S+|page \d+( of \d+)?|стор(інка|\.) \d+",
     re.IGNORECASE,
 )
 """Dates, periods, units, addresses and page numbers stand apart as headings do."""

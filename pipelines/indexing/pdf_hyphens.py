@@ -11,7 +11,7 @@ from pipelines.records import Run
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*(?:-[^\W\d_]+)*")
 _DIVIDED = re.compile(r"([^\W\d_]+(?:-[^\W\d_]+)*)[-‐\xad]\s*$")
-_REST = re.compile(r"\s*([^\W\d_]+(?:-[^\W\d_]+)*)")
+_REST = re.compile(r"(?<!\s)\s*+([^\W\d_]++(?:-[^\W\d_]++)*+)")
 LEAST_PART = 3
 LONGEST_WORD = 100
 

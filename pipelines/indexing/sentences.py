@@ -49,8 +49,8 @@ _INTRODUCING = frozenset({"paragraph", "list-item", "clause"})
 _COMPLETE = re.compile(r"[.!?…][\"'”’»)\]]*$")
 _FORM_LABEL = re.compile(
     # A label and a blank to fill in, once or more; or one to three words and a colon, the first with a capital.
-    r"(?:[^.!?…_]{0,40}(?:_{3,}|\.{6,}|…{3,}|(?<=[:\s])(?:\.{4,}|…{2})))+[\W_]*"
-    r"|(?=.{2,31}$)(?![a-zа-яґєії-])[\w’'/-]+(?: [\w’'/-]+){0,2} ?:"
+    r"(?:[^.!?…_]{0,40}+(?:_{3,}+|\.{6,}+|…{3,}+|(?<=[:\s])(?:\.{4,}+|…{2})))++[\W_]*+"
+    r"|(?=.{2,31}$)(?![a-zа-яґєії-])[\w’'/-]++(?: [\w’'/-]++){0,2} ?:"
 )
 _WORD = re.compile(r"\w+")
 

@@ -33,7 +33,7 @@ _OF_THE_PICTURE = frozenset({ALT, IMAGE, IMAGE_HASH})
 _TYPES = {"list_item": "list-item", "caption": "caption", "code": "code", "formula": "formula"}
 _KEY_VALUE = re.compile(r"^[^:.!?]{2,60}:\s+\S")
 _MEASURE = re.compile(
-    r"\d[\d.,\s]*(?:%|°|[$€£₴]|\b(?:ms|s|sec|seconds?|min|minutes?|h|hours?|days?|weeks?|months?|years?|"
+    r"\d[.,\s]*+(?:%|°|[$€£₴]|\b(?:ms|s|sec|seconds?|min|minutes?|h|hours?|days?|weeks?|months?|years?|"
     r"kb|mb|gb|tb|kg|mg|g|ml|l|mm|cm|m|km|usd|eur|gbp|uah|percent|copies|times|"
     r"секунд\w*|хвилин\w*|годин\w*|дн\w+|день|тижн\w*|місяц\w*|рок\w*|років|рік|грн|мг|мл|кг|г|см|мм|км|відсотк\w*)\b)"
     r"|[$€£₴]\s?\d|\b(?:19|20)\d\d-\d\d-\d\d\b|\b\d{1,2}[./]\d{1,2}[./]\d{2,4}\b"

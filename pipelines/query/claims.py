@@ -27,11 +27,11 @@ LONGEST_ANSWER = 4_000
 CLAIM_SUPPORT = 0.5
 """Share of a claim's content words, by weight, that the passages it cites must hold."""
 
-_CITED = re.compile(r"\s*((?:\[\s*\d+(?:\s*[,;]\s*\d+)*\s*\][\s,;]*)+)")
+_CITED = re.compile(r"(?<!\s)\s*+((?:\[\s*+\d++(?:\s*+[,;]\s*+\d++)*+\s*+\][\s,;]*+)++)")
 _SENTENCES = re.compile(r"(?<=[.!?…])\s+(?=[^\W\d_a-zа-яіїєґ]|[\"“«(])")
-_MARK = re.compile(r"[.!?…]+$")
+_MARK = re.compile(r"(?<![.!?…])[.!?…]++$")
 _NAME = re.compile(r"(?<=\s)[^\W\d_a-zа-яіїєґ]\w+")
-_NUMBERED = re.compile(r"^(\s*)\[(\d+)\]", re.MULTILINE)
+_NUMBERED = re.compile(r"^([^\S\n]*+)\[(\d++)\]", re.MULTILINE)
 _DECLINED = re.compile(rf"[\W\d]*{NOT_ANSWERED}[\W\d]*", re.IGNORECASE)
 _THOUGHT_END = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 _GIVEN = re.compile(

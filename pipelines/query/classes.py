@@ -82,7 +82,7 @@ RULES: Sequence[tuple[QuestionClass, str, Sequence[str]]] = (
         "multi-hop",
         "two questions are asked in one",
         (
-            r"\?.*\w.*\?",
+            r"\A[^?]*+\?\W*+\w[^?]*+\?",
             f"{_ASKING}.*{_LINKING}{_ASKING}",
             f"{_ASKING_UK}.*{_LINKING_UK}{_ASKING_UK}",
         ),

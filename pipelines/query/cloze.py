@@ -15,6 +15,8 @@ from pipelines.query.quantities import AMOUNT, CURRENCY, IN_WORDS, QUANTITY, ask
 
 WORDS = range(6, 33)
 """Of a statement that is asked about."""
+LONGEST = 1_000
+"""Characters of a statement that is asked about."""
 _NAMES_A_PART = re.compile(
     r"(?:section|article|table|figure|page|chapter|version|appendix|annex|item|clause|class|type|tier|phase|step|no\.?|№|"
     r"розділ\w*|статт\w*|ст\.|п\.|пункт\w*|табл\w*|рис\w*|стор\w*|наказ\w*|від)\s*$",
@@ -93,6 +95,8 @@ def cloze(text: str, known: Collection[str]) -> Cloze | None:
     """The question of a statement's first amount, and the amount; None where there is none to ask for.
     `known` are words that also stand in the middle of sentences, in small letters."""
     whole = " ".join(text.split())
+    if len(whole) > LONGEST:
+        return None
     statement = _FILLER.sub("", whole)
     if not whole[:1].isupper() or not _stands_alone(statement := statement[:1].upper() + statement[1:]):
         return None

@@ -32,7 +32,7 @@ LONGEST_TITLE, LONGEST_LABEL, LONGEST_VALUE = 8, 8, 6
 _WORD_INSIDE = re.compile(r"(?<=\s)[^\W\d_A-ZА-ЯІЇЄҐ][\w'’-]*")
 _DIGITS = re.compile(r"\d+")
 _SIGNS = re.compile(r"[®™©*]")
-_NAMES = re.compile(r"(?:[^\W\d_][\w'’-]* ?){1,3}(?<! for)(?<! of)(?<! to)(?<! by)(?<! who)")
+_NAMES = re.compile(r"[^\W\d_][\w'’-]*+(?: [^\W\d_][\w'’-]*+){0,2} ?(?<! for)(?<! of)(?<! to)(?<! by)(?<! who)")
 _CELL_QUESTIONS = {
     ("en", True): "What is the {column} for {row}?",
     ("en", False): "What is “{column}” for {row}?",

@@ -26,7 +26,7 @@ QUESTION_WORDS, LONGEST_ANSWER = range(4, 41), 30
 SHARED = 0.5
 """Of the question's content words that stand in the paragraph or above it."""
 _PARTS = re.compile(r"\bQUESTION\W*:([^\n]+)\n\W*ANSWER\W*:([^\n]+)")
-_LONGEST_LINE = 500
+_LONGEST_LINE, _LONGEST_REPLY = 500, 4_000
 _OF_THE_TEXT = re.compile(
     r"\b(?:this|the|above|following|given|provided) "
     r"(?:document|passage|text|excerpt|section|article|paragraph|author)s?\b"
@@ -87,13 +87,13 @@ def _prompt(paragraph: Paragraph, template: PromptTemplate) -> Prompt:
 def _unusable(reply: Reply) -> str | None:
     if reply.finish != "stop":
         return f"the reply ended with {reply.finish}"
-    named = _PARTS.search(reply.text) or NOTHING in reply.text
+    named = _PARTS.search(reply.text[:_LONGEST_REPLY]) or NOTHING in reply.text
     return None if named else "the reply names no QUESTION and ANSWER"
 
 
 def kept(paragraph: Paragraph, reply: str) -> Suggestion | str:
     """The question of a reply, with the statement that holds its answer as gold; else why it is not kept."""
-    found = _PARTS.findall(reply)
+    found = _PARTS.findall(reply[:_LONGEST_REPLY])
     if not found:
         return "there was nothing to ask"
     question, answer = (cleaned(part, _LONGEST_LINE) for part in found[-1])

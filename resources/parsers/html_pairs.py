@@ -14,7 +14,7 @@ from pipelines.records import Block, Run
 from resources.parsers.key_values import key_value
 from resources.parsers.source_text import Finder
 
-_LABEL, _VALUE = (re.compile(rf"(?P<stem>.*?)(?:\b|_)(?:{word})", re.IGNORECASE) for word in ("label|key", "value"))
+_LABEL, _VALUE = (re.compile(rf"\A(?P<stem>.*?)(?:\b|_)(?:{word})", re.IGNORECASE) for word in ("label|key", "value"))
 
 
 def pairs_of(root: Any, blocks: Collection[str]) -> dict[Any, Any]:

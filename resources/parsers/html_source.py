@@ -8,8 +8,8 @@ from typing import Any
 from pipelines.errors import DocumentError
 from resources.parsers.source_text import decode
 
-_META_CHARSET = re.compile(rb"""<meta[^>]{0,200}charset\s*=\s*["']?\s*([\w-]{2,40})""", re.IGNORECASE)
-_PROLOG = re.compile(r"\s*<\?xml[^>]*\?>")
+_META_CHARSET = re.compile(rb"""<meta[^>]{0,200}charset\s*+=\s*+["']?\s*+([\w-]{2,40})""", re.IGNORECASE)
+_PROLOG = re.compile(r"\A\s*+<\?xml[^>]*+(?<=\?)>")
 _DATE_NAMES = (
     "effective_date effective-date dcterms.issued dc.date dcterms.date date article:modified_time "
     "article:published_time dcterms.modified datepublished last-modified pubdate"

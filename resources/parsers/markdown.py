@@ -19,8 +19,9 @@ from resources.parsers.source_text import Finder, read_text
 ORIGIN = "markdown-it"
 LONGEST_PARAGRAPH = 4000
 DEEPEST = 200
-_TAG = re.compile(r"<[^>]*>")
-_IMAGE = re.compile(r"""<img\b[^>]*?\bsrc\s*=\s*["'](data:[^"']*)""", re.IGNORECASE)
+_TAG = re.compile(r"<[^>]*+(?:>|\Z)")
+_IMAGE = re.compile(r"<img\b[^>]*+", re.IGNORECASE)
+_DATA = re.compile(r"""\bsrc\s*+=\s*+["'](data:[^"']*+)""", re.IGNORECASE)
 _COMMENT = re.compile(r"<!--.*?(-->|\Z)|<(script|style)\b.*?(</\2\s*>|\Z)", re.DOTALL | re.IGNORECASE)
 
 
@@ -73,7 +74,8 @@ class _Reader:
     def _figures(self, holder: Any) -> Iterator[Block]:
         """The pictures that are written into a token."""
         for token in (holder, *(holder.children or [])):
-            urls = _IMAGE.findall(token.content) if token.type.startswith("html") else []
+            tags = _IMAGE.findall(token.content) if token.type.startswith("html") else []
+            urls = [found[1] for tag in tags if (found := _DATA.search(tag))]
             urls += [token.attrs["src"]] if token.type == "image" else []
             for url in urls:
                 found = data_figure(url) if url.startswith("data:") else None
@@ -185,7 +187,9 @@ class _Reader:
         start, end = self._bounds(token)
         self.finder.at = max(self.finder.at, start)
         content = _COMMENT.sub(" ", token.content)
-        runs = [self.finder.run(piece, end) for piece in _TAG.split(content) if piece.strip()]
+        tagged = content.rfind(">") + 1  # what comes after it opens a tag that nothing closes
+        pieces = [*_TAG.split(content[:tagged]), content[tagged:]]
+        runs = [self.finder.run(piece, end) for piece in pieces if piece.strip()]
         if runs:
             yield Block("paragraph", tuple(runs))
         yield from self._figures(token)

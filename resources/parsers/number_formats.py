@@ -6,9 +6,11 @@ import re
 from datetime import date, datetime, time, timedelta
 from typing import Any
 
-_LITERAL = re.compile(r'"([^"]*)"|\\(.)|_.|\*.|\[\$([^\]-]*)[^\]]*\]|\[[^\]]*\]')
+_LITERAL = re.compile(r'"([^"]*)"|\\(.)|_.|\*.|\[(?:\$([^\]-]*+))?[^\]]*+(?:\]|\Z)')
 _DIGITS = re.compile(r"[#0?][#0?,]*(?:\.[#0?]*)?(?:[eE][+-]0+)?")
 _CURRENCY = re.compile(r"[$€£¥₴₽₹]")
+_LONGEST = 255
+"""Characters of a format that Excel takes; decimals that a longer one asks for would be written for every cell."""
 
 
 def shown(value: Any, number_format: str) -> str:
@@ -46,7 +48,7 @@ def _number(value: int | float, number_format: str) -> str:
     sections = number_format.split(";")
     negative_section = value < 0 and len(sections) > 1 and sections[1].strip()
     section = sections[1] if negative_section else sections[0]
-    if section.strip().lower() in ("general", "@", ""):
+    if section.strip().lower() in ("general", "@", "") or len(number_format) > _LONGEST:
         return _plain(value)
     literals: list[str] = []
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import re
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 from pipelines.errors import DocumentError
@@ -87,21 +88,26 @@ def run_at(source: str, start: int, end: int, locator: str | None = None, joined
     return Run(source[start:end], None, start, end, locator, joined)
 
 
+_NO_BREAK = "&(?:nbsp|#160|#xA0);"
+_ENTITY = rf"(?!{_NO_BREAK})&#?\w{{1,31}};"
+
+
 def _as_written(text: str) -> re.Pattern[str]:
     """Matches a text as markup may have it: characters as entities or escaped, any space for a space."""
     parts = []
     for piece in re.findall(r"\s+|[A-Za-z0-9]+|.", text, re.DOTALL):
         if piece.isspace():
-            parts.append(r"(?:\s|&nbsp;|&#160;|&#xA0;)+")
+            parts.append(rf"(?:\s|{_NO_BREAK})++")
         elif piece[0].isascii() and piece[0].isalnum():
             parts.append(piece)
         else:
-            parts.append(rf"(?:\\?{re.escape(piece)}|&#?\w{{1,31}};)")
+            parts.append(rf"(?>{_ENTITY}|\\?{re.escape(piece)})")
     return re.compile("".join(parts))
 
 
 _BEFORE = re.compile(r"(?:>|&(?:nbsp|#160|#xA0);)\s*\Z", re.IGNORECASE)
-_AFTER = re.compile(r"\s*(?:<|&(?:nbsp|#160|#xA0);|\Z)", re.IGNORECASE)
+_BEGINNING, _MOST_BEGINNINGS = 200, 50
+_AFTER = re.compile(r"(?<!\s)\s*+(?:<|&(?:nbsp|#160|#xA0);|\Z)", re.IGNORECASE)
 
 
 class Finder:
@@ -134,8 +140,13 @@ class Finder:
         return None
 
     def _written(self, wanted: str, end: int, node: bool) -> tuple[int, int] | None:
-        for match in _as_written(wanted).finditer(self.source, self.at, end + 8 * len(wanted)):
-            if self._stands(match.start(), match.end(), node):
+        """A long text is looked for by its beginning, of which few places are tried: many may begin alike."""
+        end, long = end + 8 * len(wanted), len(wanted) > _BEGINNING
+        whole = _as_written(wanted)
+        begins = _as_written(wanted[:_BEGINNING].rstrip()) if long else whole
+        for begun in islice(begins.finditer(self.source, self.at, end), _MOST_BEGINNINGS if long else None):
+            match = whole.match(self.source, begun.start(), end) if long else begun
+            if match and self._stands(match.start(), match.end(), node):
                 return match.start(), match.end()
         return None
 

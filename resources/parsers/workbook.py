@@ -15,7 +15,7 @@ from resources.parsers.number_formats import shown
 from resources.parsers.office_package import relations, streamed, xml_part
 
 _REFERENCE = re.compile(r"([A-Z]{1,3})(\d{1,7})")
-_MERGED = re.compile(rb'<(?:\w+:)?mergeCell\s[^>]*?ref="([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})"')
+_MERGED = re.compile(rb'<(?:\w+:)?mergeCell\s[^<>]*?ref="([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})"')
 _TAIL = 1 << 22
 _ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"

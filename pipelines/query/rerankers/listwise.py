@@ -23,8 +23,8 @@ TOKENS_A_NUMBER = 8
 
 _NUMBER = re.compile(r"\d+")
 _BRACKETED = re.compile(r"\[\s*(\d+)\s*\]")
-_RUN = re.compile(r"\[?\d+\]?(?:[\s>,;]+\[?\d+\]?)+")
-_LIST_MARK = re.compile(r"^\s*(?:\d+[.)]|[-*])\s+(?=\[?\d)", re.MULTILINE)
+_RUN = re.compile(r"\[?(?<!\d)\d++\]?(?:[\s>,;]++\[?\d++\]?)++")
+_LIST_MARK = re.compile(r"^[^\S\n]*+(?:\d++[.)]|[-*])\s++(?=\[?\d)", re.MULTILINE)
 
 
 def _valid(numbers: Sequence[str], count: int) -> list[int]:
