@@ -16,10 +16,11 @@ from pipelines.errors import DocumentError
 from pipelines.indexing.body_text import lay, lay_table, pieces_of
 from pipelines.indexing.cleaning import clean_metadata, clean_text
 from pipelines.indexing.dates import iso_date
+from pipelines.indexing.languages import declared_language
 from pipelines.indexing.titles import choose_title
 from pipelines.records import Block, Cell, Element, ParsedDocument, ParsedFile, Place, RawDocument
 
-STAGE_VERSION = 4
+STAGE_VERSION = 5
 KINDS = frozenset(
     (
         "heading",
@@ -131,12 +132,19 @@ def _refuse_empty(doc: RawDocument, parsed: ParsedFile, elements: Sequence[Eleme
     raise DocumentError(f"{doc.uri}: no text was found in the file", "empty_parse")
 
 
-def _language(body: str, declared: str, detect: Detect) -> str:
-    """Detected from the body; a declared language stands in where the text is too short to tell."""
-    if declared and sum(map(str.isalpha, body[:LANGUAGE_SAMPLE])) < LETTERS_TO_DETECT:
-        return declared.replace("_", "-").split("-")[0].lower()
+def _language(body: str, declared: str, detect: Detect) -> tuple[str, tuple[str, ...]]:
+    """As the file declares it, with a warning where the text looks like another; else as the text looks."""
+    code = declared_language(declared)
+    if code and sum(map(str.isalpha, body[:LANGUAGE_SAMPLE])) < LETTERS_TO_DETECT:
+        return code, ()
     middle = max(0, (len(body) - LANGUAGE_SAMPLE) // 2)
-    return detect(body[:LANGUAGE_SAMPLE] + "\n" + body[max(middle, LANGUAGE_SAMPLE) :][:LANGUAGE_SAMPLE])
+    found = detect(body[:LANGUAGE_SAMPLE] + "\n" + body[max(middle, LANGUAGE_SAMPLE) :][:LANGUAGE_SAMPLE])
+    if not code:
+        return found, (
+            f"declared language {declared!r} was not understood; {found!r} was detected",
+        ) if declared else ()
+    told = f"the file declares its language as {declared!r}, which is taken, but its text looks like {found!r}"
+    return code, (told,) if code != found else ()
 
 
 def _effective_date(declared: str) -> tuple[str | None, tuple[str, ...]]:
@@ -171,17 +179,18 @@ def build_elements(doc: RawDocument, parsed: ParsedFile, detect: Detect) -> tupl
     properties = {key: own.pop(key, "") for key in ("title", "effective_date", "version", "groups", "language")}
     title, is_file_name = choose_title(doc, properties["title"], body.elements)
     effective_date, warnings = _effective_date(properties["effective_date"])
+    language, doubts = _language(text, properties["language"], detect)
     document = ParsedDocument(
         doc_id=doc.doc_id,
         title=title,
         title_is_file_name=is_file_name,
-        language=_language(text, properties["language"], detect),
+        language=language,
         body=text,
         pages=parsed.pages,
         effective_date=effective_date,
         version=properties["version"] or None,
         groups=_groups(properties["groups"]),
         metadata=own,
-        warnings=tuple(clean_text(warning) for warning in (*parsed.warnings, *warnings)),
+        warnings=tuple(clean_text(warning) for warning in (*parsed.warnings, *warnings, *doubts)),
     )
     return document, body.elements

@@ -142,7 +142,7 @@ class MapDocument(_Part):
     """What the file says of itself."""
 
     title: Text | None = Field(None, description="Else the first heading, else the file's name.")
-    language: Text | None = Field(None, description="ISO 639-1 code, where the text is too short to tell.")
+    language: Text | None = Field(None, description="ISO 639-1 code; else it is told from the text.")
     effective_date: Text | None = Field(None, description="From when it holds, as YYYY-MM-DD.")
     version: Text | None = Field(None, description="As people name it.")
     groups: list[Text] = Field([], description="Who may find the document; none means everyone.")

@@ -54,7 +54,8 @@ def _header(message: EmailMessage, name: str) -> str:
 
 
 def _properties(message: EmailMessage) -> dict[str, str]:
-    properties = {"title": _header(message, "Subject"), "author": _header(message, "From")}
+    named = {"title": "Subject", "author": "From", "language": "Content-Language"}
+    properties = {name: _header(message, header) for name, header in named.items()}
     with suppress(ValueError, TypeError):
         properties["effective_date"] = parsedate_to_datetime(_header(message, "Date")).date().isoformat()
     return {key: value for key, value in properties.items() if value}

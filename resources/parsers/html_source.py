@@ -55,12 +55,13 @@ def properties_of(root: Any) -> dict[str, str]:
     title = root.find(".//title")
     if title is not None:
         properties["title"] = "".join(title.itertext())
-    if root.get("lang"):
-        properties["language"] = root.get("lang")
+    declared = root.get("lang") or root.get("xml:lang") or root.get("{http://www.w3.org/XML/1998/namespace}lang")
     named: dict[str, str] = {}
     for meta in root.iter("meta"):
         key = meta.get("name") or meta.get("property") or meta.get("itemprop") or meta.get("http-equiv") or ""
         named.setdefault(key.lower(), meta.get("content") or "")
+    if declared or named.get("content-language", "").strip():
+        properties["language"] = declared or named["content-language"]
     for key in _DATES:
         if named.get(key, "").strip():
             properties["effective_date"] = named[key]
