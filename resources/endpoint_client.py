@@ -34,7 +34,8 @@ _GRACE_SECONDS = 1.0
 """A silent server is left by the time out of the socket, before the watch ends it."""
 _CONNECTED = ("connect_tcp.complete", "start_tls.complete")
 
-_most: ContextVar[int] = ContextVar("most", default=MOST_BYTES)
+_allowed: ContextVar[tuple[int, float]] = ContextVar("allowed", default=(MOST_BYTES, 0.0))
+"""Bytes of a reply, and seconds beyond those of the client."""
 
 
 class NotRead(Exception):
@@ -46,13 +47,13 @@ class NotRead(Exception):
 
 
 @contextmanager
-def at_most(size: int) -> Iterator[None]:
-    """Replies to what is asked within have so many bytes at most."""
-    token = _most.set(size)
+def at_most(size: int, more_seconds: float = 0.0) -> Iterator[None]:
+    """Replies to what is asked within have so many bytes at most, and so many seconds more, as a large file needs."""
+    token = _allowed.set((size, more_seconds))
     try:
         yield
     finally:
-        _most.reset(token)
+        _allowed.reset(token)
 
 
 def endpoint_client(address: str, key: Callable[[], str], *, timeout: float, retries: int, setting: str) -> Any:
@@ -105,7 +106,7 @@ def _connection() -> Any:
 
         def send(self, request: Any, *, stream: bool = False, **_: Any) -> Any:
             _only_ours(request, self._key())
-            watch = _Watch(self._seconds, self._opened)
+            watch = _Watch(self._seconds + _allowed.get()[1], self._opened)
             request.extensions = {**request.extensions, "trace": watch.trace}
             try:
                 return self._sent(request, stream, watch)
@@ -121,7 +122,7 @@ def _connection() -> Any:
             try:
                 _require_plain(response)
                 watch.only(response.extensions.get("network_stream"))
-                response.stream = Bounded(response.stream, _most.get(), watch)
+                response.stream = Bounded(response.stream, _allowed.get()[0], watch)
                 if not stream:
                     response.read()
             except BaseException:

@@ -33,6 +33,8 @@ _OF_NO_USE = frozenset({"failed", "cancelling", "cancelled"})
 _KEPT_SECONDS = 30 * 86400
 _ANSWER_BYTES = 1 << 18
 """Of one request, in a file of answers: replies are bounded by tokens, of which none has so many bytes."""
+_REQUEST_SECONDS = 0.1
+"""That a file of a batch may take for each request in it, beyond llm.timeout_seconds."""
 _MOST_BATCHES = 5_000
 """Of an endpoint that are looked through; one that lists without end ends there."""
 _NO_API = frozenset({404, 405, 501})
@@ -141,7 +143,8 @@ class BatchModel(BoughtModel):
 
         def upload(client: Any) -> str:
             part.file.seek(0)
-            file = client.files.create(file=("prompts.jsonl", part.file), purpose="batch")
+            with at_most(MOST_BYTES, len(part.keys) * _REQUEST_SECONDS):
+                file = client.files.create(file=("prompts.jsonl", part.file), purpose="batch")
             return str(file.id)
 
         def create(client: Any) -> str:
@@ -194,7 +197,7 @@ class BatchModel(BoughtModel):
         with ExitStack() as opened:
             ids = [file_id for file_id in (state.output_file_id, state.error_file_id) if file_id]
             most = MOST_BYTES + len(batch.keys) * _ANSWER_BYTES
-            files = [opened.enter_context(self._downloaded(file_id, most)) for file_id in ids]
+            files = [opened.enter_context(self._downloaded(file_id, most, len(batch.keys))) for file_id in ids]
             answered = self._keep(batch, state, chain.from_iterable(map(lines_of, files)))
         found.collected |= answered
         if state.status == "failed":
@@ -214,14 +217,18 @@ class BatchModel(BoughtModel):
                 raise
         return None
 
-    def _downloaded(self, file_id: str, most: int) -> IO[bytes]:
-        """A file of the endpoint of at most so many bytes, as a temporary one. One that is there no more is empty."""
+    def _downloaded(self, file_id: str, most: int, requests: int) -> IO[bytes]:
+        """A file of the endpoint with answers to so many requests, of at most so many bytes, as a temporary one.
+        One that is there no more is empty."""
         file = tempfile.TemporaryFile(prefix="pincite-batch-")  # noqa: SIM115 - the caller closes it
 
         def read(client: Any) -> None:
             file.seek(0)
             file.truncate()
-            with at_most(most), client.files.with_streaming_response.content(file_id) as response:
+            with (
+                at_most(most, requests * _REQUEST_SECONDS),
+                client.files.with_streaming_response.content(file_id) as response,
+            ):
                 for part in response.iter_bytes():
                     file.write(part)
 

@@ -80,6 +80,7 @@ SIGNS = r"""[ ] ( ) ! < > / : & ; \ ' " a b script java data: text/html javascri
 PIECES = st.sampled_from([*SIGNS.split(), "\n", " ", "\x1b[", "\x1b]", "\u202e", "\u200b"])
 
 
+@pytest.mark.defends("5e")
 @settings(max_examples=400, deadline=None)
 @given(st.lists(PIECES, max_size=40).map("".join))
 def test_nothing_that_acts_is_left_in_any_text(text: str) -> None:

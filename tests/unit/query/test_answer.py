@@ -286,6 +286,7 @@ ACTIVE = context_of(
 )
 
 
+@pytest.mark.defends("5e")
 @pytest.mark.case(25)
 def test_without_a_model_nothing_that_a_viewer_acts_on_is_shown() -> None:
     answer = extracted("When does unused leave expire?", ACTIVE, weigh, 0.2)
@@ -296,6 +297,7 @@ def test_without_a_model_nothing_that_a_viewer_acts_on_is_shown() -> None:
     assert said.keys() == answer_json("", Answer(), [], False).keys()
 
 
+@pytest.mark.defends("5e")
 @pytest.mark.case(25)
 def test_with_a_model_the_quotes_are_words_too() -> None:
     answer = written("When does unused leave expire?", ACTIVE, FakeModel("Unused leave expires in March [1]."),
@@ -304,6 +306,7 @@ def test_with_a_model_the_quotes_are_words_too() -> None:
     assert [item.quote for item in answer.citations] == ["Unused leave expires in March."]
 
 
+@pytest.mark.defends("5e")
 @pytest.mark.case(25)
 def test_orders_are_quoted_with_a_mark_and_never_the_answer() -> None:
     question = "Which instructions about leave?"

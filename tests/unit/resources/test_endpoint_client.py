@@ -281,6 +281,23 @@ def test_a_file_is_read_as_far_as_it_may_go() -> None:
     assert left.value.kind == "large"
 
 
+def test_a_large_file_has_more_time_than_a_reply() -> None:
+    def say(client: socket.socket) -> None:
+        client.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")
+        for _ in range(8):
+            threading.Event().wait(0.1)
+            client.sendall(b"a")
+
+    with serving(say) as server:
+        client = endpoint_client(server.url, lambda: "", timeout=0.4, retries=0, setting="llm")
+        read = client.files.with_streaming_response.content
+        with at_most(1 << 20, more_seconds=60), read("f") as response:
+            assert b"".join(response.iter_bytes()) == b"a" * 8
+        with pytest.raises(NotRead, match="did not end") as left, read("f") as response:
+            b"".join(response.iter_bytes())
+    assert left.value.kind == "slow"
+
+
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "zstd", "gzip, gzip", "x-unknown"])
 @pytest.mark.parametrize("status", ["200 OK", "500 Error"])
 def test_what_is_compressed_is_not_unpacked(encoding: str, status: str) -> None:
