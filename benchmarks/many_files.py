@@ -1,13 +1,13 @@
 """Real and made files in a row through one `pincite index`: that it ends, and that each is served or named.
 
-    python benchmarks/many_files.py [--files 1000] [--seed 0] [--timeout 7200] [--folder FOLDER]
+    python benchmarks/many_files.py [--files 1000] [--seed 0] [--timeout 7200] [--seconds 120] [--folder FOLDER]
 
 Takes what ../shared/data has of files that are read, a fifth of --files at most, and makes the rest (tests/ordinary.py:
 forms, contracts, contents lists, listings, logs, tables of digits, lines of 400,000 characters in 14 scripts, chains of
 mails, in every format). Vectors come from an endpoint that costs nothing, so that what is measured is all else. Prints
 documents, failures by stage and code with their names, seconds by stage, peak memory of all processes together, and
 the seconds of a second run with nothing changed. Exits with 1 where a run did not end in time, where a document is
-neither served nor named or is both new and failed without a stage and a code, or where the second run did anything.
+neither served nor named, or is named without stage, code and reason, or where the second run did anything.
 """
 
 from __future__ import annotations
@@ -160,6 +160,7 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--timeout", type=float, default=7200.0, help="seconds for the first run")
+    parser.add_argument("--seconds", type=float, default=120.0, help="parsing.timeout_seconds: a document's, by stage")
     parser.add_argument("--folder", type=Path, help="kept afterwards; a temporary one by default")
     asked = parser.parse_args()
     place = asked.folder or Path(tempfile.mkdtemp(prefix="pincite-many-"))
@@ -171,7 +172,9 @@ def main() -> None:
         with endpoint() as url:
             embedder = {"endpoint": url, "model": "hashed"}
             sources = [{"name": "many", "path": "docs"}]
-            config.write_text(json.dumps({"state": "state", "sources": sources, "embedder": embedder}))
+            limits = {"timeout_seconds": asked.seconds}
+            settings = {"state": "state", "sources": sources, "embedder": embedder, "parsing": limits}
+            config.write_text(json.dumps(settings))
             first, seconds, peak = run(config, place / "first.log", asked.timeout)
             told(first)
             print(
