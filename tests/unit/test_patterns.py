@@ -16,6 +16,7 @@ from tests.patterns import LAYERS, Found, patterns
 WRITTEN = ("a b", "a, b; c -- d", ",,,,,,,,", ". . . . . .")
 GLOBS = ("**/*", "*.pdf", "a*b*c*d", "**/*a*b*/**/*c*.md", "**a**b**", "*/x/**")
 BUILT = {
+    "pipelines/inert.py:_pairs": [r"[\(\)]", r"[\[\]]"],
     "pipelines/query/cloze.py:cloze": [r"(?<!\w)5\ days(?!\w)"],
     "pipelines/query/document_map.py:_in_two": [re.escape("aaaaaaaa")],
     "pipelines/query/document_map.py:starts": [re.escape("aaaa, aaaa")],
