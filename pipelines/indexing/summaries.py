@@ -119,16 +119,13 @@ def _choose(candidates: Sequence[Sentence], characters: int) -> list[str]:
     counts = Counter(word for each in words for word in each)
     total = sum(counts.values()) or 1
     weight = {word: count / total for word, count in counts.items()}
-    left = set(range(len(candidates)))
+    first = {candidates[item].text: item for item in reversed(range(len(candidates)))}
     chosen: dict[int, str] = {}
     room = characters
-    while left:
+    # A text is chosen once, and room only shrinks: what cannot be chosen any more is not weighed again.
+    while left := [item for text, item in first.items() if len(text) <= room and item not in chosen]:
         best = max(left, key=lambda item: (sum(weight[word] for word in words[item]) / (len(words[item]) or 1), -item))
-        left.discard(best)
-        text = candidates[best].text
-        if text in chosen.values() or len(text) > room:
-            continue
-        chosen[best] = text
+        chosen[best] = text = candidates[best].text
         room -= len(text) + 1
         for word in words[best]:
             weight[word] *= weight[word]
