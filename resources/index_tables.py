@@ -222,6 +222,11 @@ class IndexTables:
             deleted = connection.execute(self._query("delete_links")).rowcount
             return connection.execute(self._query("merge_links")).rowcount, deleted
 
+    def delete_dangling_links(self) -> None:
+        """Links lead nowhere when a document was withdrawn from a generation whose links are not made anew."""
+        with self.database.writing() as connection:
+            self._run(connection, "delete_dangling_links")
+
     # ------------------------------------------------------------ vector indexes
 
     def build_vector_indexes(self, live: bool = False) -> VectorIndexes:

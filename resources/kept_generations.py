@@ -129,6 +129,8 @@ def _withdraw(workspace: Workspace, generation: GenerationRow, report: StageRepo
                 commit_row(connection, row)
 
         index.replace(bucket, [], gone.get(bucket, []), regrouped=regrouped.get(bucket), commit=commit)
+    if gone:
+        index.delete_dangling_links()
     report.gone += sum(map(len, gone.values()))
     report.computed += sum(map(len, regrouped.values()))
 

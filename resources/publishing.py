@@ -205,7 +205,9 @@ def publish_by_hand(workspace: Workspace, number: int, force: bool = False) -> d
             raise IndexStateError(
                 f"generation {number} was never completed; run `pincite index` with its settings first", "not_built"
             )
-        problems = audit(IndexTables(workspace.database, generation))
+        index = IndexTables(workspace.database, generation)
+        index.delete_dangling_links()
+        problems = audit(index)
         if problems:
             found = "; ".join(f"{code}: {message}" for code, message in problems[:5])
             raise IndexStateError(f"generation {number} is not published: {found}", "audit")
@@ -233,7 +235,9 @@ def rollback(workspace: Workspace) -> dict[str, Any]:
         if live is None or number is None:
             told = "there is no generation to roll back to; see `pincite generations list`"
             raise IndexStateError(told, "no_previous")
-        problems = audit(IndexTables(workspace.database, _existing(workspace, number)))
+        index = IndexTables(workspace.database, _existing(workspace, number))
+        index.delete_dangling_links()
+        problems = audit(index)
         if problems:
             found = "; ".join(f"{code}: {message}" for code, message in problems[:5])
             raise IndexStateError(f"generation {number} cannot serve again: {found}", "audit")

@@ -14,8 +14,12 @@ SELECT pg_advisory_xact_lock(%(key)s);
 SELECT current_setting('server_encoding');
 
 -- name: may_query
--- Whether this user can be the role that queries run as.
-SELECT coalesce((SELECT pg_has_role(oid, 'MEMBER') FROM pg_roles WHERE rolname = 'pincite_query'), false);
+-- Whether this user can be the role that queries run as. Since version 16 a member may be one without that right, as
+-- who has made the role is.
+SELECT coalesce((
+    SELECT pg_has_role(oid, CASE WHEN current_setting('server_version_num')::integer < 160000 THEN 'MEMBER' ELSE 'SET' END)
+    FROM pg_roles WHERE rolname = 'pincite_query'
+), false);
 
 -- name: create_query_role
 DO $$ BEGIN

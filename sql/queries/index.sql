@@ -181,6 +181,11 @@ WHERE NOT EXISTS (
     WHERE (staged.source_id, staged.target_id) = (stored.source_id, stored.target_id)
 );
 
+-- name: delete_dangling_links
+DELETE FROM {schema}.sentence_links AS stored
+WHERE NOT EXISTS (SELECT FROM {schema}.sentences AS s WHERE s.sentence_id = stored.source_id)
+    OR NOT EXISTS (SELECT FROM {schema}.sentences AS s WHERE s.sentence_id = stored.target_id);
+
 -- name: merge_links
 INSERT INTO {schema}.sentence_links AS stored (source_id, target_id, similarity)
 SELECT source_id, target_id, similarity FROM staged_links

@@ -230,6 +230,39 @@ def test_a_generation_kept_for_a_rollback_shows_nothing_that_was_taken_away(
 # ---------------------------------------------------------------- by hand
 
 
+def linked(project: Project, first: str, second: str) -> None:
+    """A link between sentences of two documents of the first generation."""
+    project.rows(
+        "INSERT INTO g0001.sentence_links SELECT a.sentence_id, b.sentence_id, 0.9 FROM g0001.sentences AS a, "
+        "g0001.sentences AS b WHERE a.ordinal = 0 AND b.ordinal = 0 AND a.doc_id = (SELECT doc_id FROM "
+        "g0001.documents WHERE uri = %s) AND b.doc_id = (SELECT doc_id FROM g0001.documents WHERE uri = %s) "
+        "ON CONFLICT DO NOTHING",
+        f"{first}.md",
+        f"{second}.md",
+    )
+
+
+def test_a_rollback_after_documents_with_links_were_withdrawn(project: Project, endpoint: EmbeddingServer) -> None:
+    """One deleted, one renamed, one for others now: links to what is gone go with it, the others stay."""
+    swap(project, endpoint, SAME)
+    for first, second in (("garden", "ferry"), ("ferry", "museum"), ("ferry", "vault"), ("choir", "printer")):
+        linked(project, first, second)
+    (project.docs / "garden.md").unlink()
+    (project.docs / "museum.md").rename(project.docs / "halls.md")
+    project.write("vault.md.meta.yaml", "groups: [archive]\n")
+    project.index()
+    dangling = (
+        "SELECT count(*) FROM g0001.sentence_links WHERE NOT EXISTS (SELECT FROM g0001.sentences WHERE sentence_id = "
+        "source_id) OR NOT EXISTS (SELECT FROM g0001.sentences WHERE sentence_id = target_id)"
+    )
+    assert project.rows(dangling) == [(0,)]
+    assert project.rows("SELECT count(*) FROM g0001.sentence_links") == [(2,)]
+    project.rows("INSERT INTO g0001.sentence_links VALUES ('gone', 'gone too', 1)")  # as left by a version before
+    ran = project.run("generations rollback")
+    assert ran.json == {"live": 1, "previous": 2}, ran.out
+    assert not {"garden.md", "museum.md", "vault.md"} & set(found(project, TOPICS["garden"]))
+
+
 def test_a_rollback_stays_until_somebody_publishes(project: Project, endpoint: EmbeddingServer) -> None:
     assert project.run("generations rollback").json["error"]["code"] == "no_previous"
     swap(project, endpoint, SAME)
