@@ -16,6 +16,7 @@ from typing import Any
 from pipelines.errors import IndexStateError, PinciteError, Waiting
 from resources import outcome
 from resources.dagster_home import close_dead_runs, dagster_home, usable
+from resources.row_security import secure
 from resources.settings_file import Located
 from resources.sources import source_from
 from resources.workspace import Workspace
@@ -54,6 +55,7 @@ def run_index(
     workspace = Workspace(located, progress=progress)
     try:
         with workspace.database.exclusive("index"):
+            secure(workspace.catalog)
             return _locked(workspace, sources, allow_deletions, retry_failed, started)
     finally:
         workspace.close()

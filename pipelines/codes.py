@@ -117,6 +117,14 @@ ERRORS: Mapping[str, Told] = {
         "install it there; an administrator runs CREATE EXTENSION vector in the database",
     ),
     "no_previous": ("There is no generation to roll back to.", _GENERATION),
+    "row_security": (
+        "Row-level security does not hold in the generation, so nothing is read from it.",
+        "`pincite index`, which puts it back; `pincite verify` tells what is wrong",
+    ),
+    "damaged_schema": (
+        "Tables, columns, functions or types of the index are gone, or are others.",
+        "restore the database; or drop the schema pincite and those of all generations, and run `pincite index`",
+    ),
     "no_query_role": (
         "This user may neither create nor become the role pincite_query.",
         "an administrator runs CREATE ROLE pincite_query NOLOGIN and GRANT pincite_query TO the user",
@@ -269,7 +277,7 @@ FOUND: Mapping[str, Told] = {
     "coverage": ("Less than .98 of a document's text is in its chunks.", _REPORT),
     "disagree": ("Rows in Postgres are not those of Parquet.", _TABLES),
     "empty_document": ("A document has text, but no chunk.", _TABLES),
-    "filter": ("A search within one document does not give all its chunks.", _TABLES),
+    "filter": ("A walk of the vector index with a filter does not find what matches, or is none.", _TABLES),
     "link_budget": ("More links than the budget allows.", _REPORT),
     "link_twice": ("A link is there twice.", _REPORT),
     "link_within_chunk": ("A link lies within one chunk.", _REPORT),

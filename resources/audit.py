@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pipelines.ports import Filters
+from resources.filter_audit import filter_problems
 from resources.index_rows import MOST_VECTOR_DIMENSIONS
 from resources.index_tables import INDEXED_TABLES, index_name
-from resources.search_index import LEAST_EF_SEARCH, MOST_EF_SEARCH, ef_search, search_index
+from resources.row_security import security_problems
+from resources.search_index import LEAST_EF_SEARCH, MOST_EF_SEARCH, ef_search
 from resources.sql_files import query
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ RELATED_BUDGET, EDGE_BUDGET = 2, 5
 LEAST_RECALL = 0.95
 PROBES, NEIGHBOURS = 24, 10
 """Vectors asked of an index, and how many nearest ones of each."""
-FILTERED_DOCUMENTS = 8
 WIDTHS = (LEAST_EF_SEARCH, 400, MOST_EF_SEARCH)
 """Of hnsw.ef_search, which a generation has one of."""
 _TIE = 1e-6
@@ -47,8 +47,13 @@ _PROBLEMS = {
 
 def audit(index: IndexTables) -> Problems:
     """Everything; empty when all holds."""
-    problems = [*row_problems(index), *link_problems(index), *vector_index_problems(index)]
-    return problems or [*recall_problems(index), *filter_problems(index)]
+    problems = [*standing_problems(index), *row_problems(index), *link_problems(index)]
+    return problems or [*recall_problems(index), *filter_problems(index, LEAST_RECALL)]
+
+
+def standing_problems(index: IndexTables) -> Problems:
+    """What must hold after every run, whatever it has changed: row-level security and the vector indexes."""
+    return [*security_problems(index.database, index.schema), *vector_index_problems(index)]
 
 
 def row_problems(index: IndexTables) -> Problems:
@@ -71,10 +76,14 @@ def link_problems(index: IndexTables) -> Problems:
 
 
 def vector_index_problems(index: IndexTables) -> Problems:
-    valid = index.valid_indexes()
-    states = {table: valid.get(index_name(table)) for table in INDEXED_TABLES}
+    found = index.valid_indexes()
+    states = {table: found.get(index_name(table)) for table in INDEXED_TABLES}
     return [
-        ("vector_index", f"the vector index of {index.schema}.{table} is {'missing' if state is None else 'invalid'}")
+        (
+            "vector_index",
+            f"the vector index of {index.schema}.{table} is "
+            f"{'missing' if state is None else 'invalid, or not the one that searches use'}",
+        )
         for table, state in states.items()
         if not state
     ]
@@ -84,7 +93,8 @@ def needed_ef_search(index: IndexTables) -> int:
     """The least width of a walk through the vector indexes with which they find what they should; the
     widest where none does. Crowded vectors, such as those of much boilerplate, need wider ones."""
     for width in WIDTHS:
-        if all((recall(index, table, width) or 1.0) >= LEAST_RECALL for table in INDEXED_TABLES):
+        shares = [recall(index, table, width) for table in INDEXED_TABLES]
+        if all(share is None or share >= LEAST_RECALL for share in shares):
             return width
     return WIDTHS[-1]
 
@@ -113,28 +123,6 @@ def recall_problems(index: IndexTables) -> Problems:
             problems.append(
                 ("recall", f"the vector index of {index.schema}.{table} finds {share:.3f} of the exact neighbours")
             )
-    return problems
-
-
-def filter_problems(index: IndexTables) -> Problems:
-    """Searches restricted to one document, of the largest, the smallest and some between, must give all
-    that there are, up to NEIGHBOURS."""
-    problems = []
-    with index.database.connect() as connection:
-        probe = _rows(connection, index, "sample", "chunks", most=1)
-        groups = tuple(row[0] for row in connection.execute(query("audit", "groups", schema=index.schema)))
-        statement = query("audit", "documents_by_size", schema=index.schema)
-        documents = connection.execute(statement, {"most": FILTERED_DOCUMENTS}).fetchall()
-    with (
-        index.database.connect() as connection,
-        search_index(connection, index.generation.generation) as search,
-    ):
-        for source, uri, chunks in documents:
-            vector = [float(value) for value in probe[0][0].strip("[]").split(",")]
-            filters = Filters({"source": (source,), "uri": (uri,)}, groups=groups)
-            found = len(search.dense(vector, NEIGHBOURS, filters))
-            if found != min(NEIGHBOURS, chunks):
-                problems.append(("filter", f"a search within {source}/{uri} gives {found} of its {chunks} chunks"))
     return problems
 
 

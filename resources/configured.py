@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import dagster as dg
 
 from resources.dagster_home import close_dead_runs
+from resources.row_security import secure
 from resources.settings_file import locate
 from resources.workspace import Workspace
 
@@ -24,6 +25,7 @@ class WorkspaceResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             with workspace.database.exclusive("index", wait_seconds=LONGEST_WAIT):
                 if context.instance:
                     close_dead_runs(context.instance)
+                secure(workspace.catalog)
                 yield workspace
         finally:
             workspace.close()

@@ -24,11 +24,29 @@ APPLICATION = "pincite"
 CONNECT_TRIES = 5
 IDLE_CONNECTIONS = 2
 VECTOR_VERSION = (0, 8)
+REMADE = (
+    "restore the database; or drop the schema pincite and those of all generations, and run `pincite index`, which "
+    "embeds nothing again"
+)
+"""What brings back tables that are gone."""
 
 
 def lock_key(name: str) -> int:
     """The advisory lock of a name: a positive 63-bit number."""
     return int.from_bytes(hashlib.blake2b(f"pincite {name}".encode(), digest_size=8).digest()) >> 1
+
+
+def damaged(error: psycopg.Error) -> bool:
+    """Whether a statement of ours met a table, column, function or type that is gone, or another one."""
+    state = error.sqlstate or ""
+    return (state.startswith("42") and state != "42501") or state == "3F000"
+
+
+def damage(error: psycopg.Error, where: str) -> IndexStateError:
+    text = str(error).splitlines()[0]
+    return IndexStateError(
+        f"the tables of the index{where} are not what they should be: {text}; {REMADE}", "damaged_schema"
+    )
 
 
 class Database:
@@ -70,6 +88,8 @@ class Database:
                 connection.commit()
         except psycopg.Error as error:
             connection.close()
+            if damaged(error):
+                raise damage(error, f" in {self._address.shown}") from error
             reason = self._address.reason(error)
             if isinstance(error, psycopg.errors.DiskFull):
                 where = f"the disk of {self.server.data}" if self.server else "that server's disk"

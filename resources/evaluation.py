@@ -112,7 +112,8 @@ def examine(
         raise UsageError(f"k must be a whole number from 1, not {k}")
     searcher, filters = Searcher(workspace, exact), Filters(groups=tuple(groups))
     settings = workspace.settings.query
-    chosen = rerankers_from(rerank) or settings.rerank
+    named = rerankers_from(rerank)
+    chosen = settings.rerank if named is None else named
     found: list[list[str]] = []
 
     def search(question: Any, most: int) -> Sequence[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from resources.catalog import schema_name
+from resources.database import REMADE
 
 Finding = tuple[str, str]
 """A code, and a message that names one thing."""
@@ -20,16 +21,12 @@ _REWRITE = (
 )
 _RELINK = "delete all links, `DELETE FROM {schema}.sentence_links`, and run `pincite index`"
 _KEPT = "`pincite generations prune --keep 1` drops all but the live one"
-_LOST = (
-    "restore the database; or drop the schema pincite and those of all generations, and run `pincite index`, which "
-    "embeds nothing again"
-)
-
 PROBLEMS: Mapping[str, tuple[str, str]] = {
     "not_published": ("no generation is published", f"{_RUN} or `pincite generations publish ID`"),
-    "missing_tables": ("tables are gone", _LOST),
+    "missing_tables": ("tables are gone", REMADE),
+    "damaged_schema": ("something of the tables is gone or another, and the rest was not looked at", REMADE),
     "leftover_schema": ("schemas of no generation", "drop each with `DROP SCHEMA ... CASCADE`"),
-    "dimension": ("vector columns of another dimension", _LOST),
+    "dimension": ("vector columns of another dimension", REMADE),
     "settings": ("its settings cannot be read", "index with this version and publish the new generation"),
     "missing_bucket": ("not made", _ALL),
     "missing_file": ("committed files that are gone", f"restore them, or {_RUN}"),
@@ -67,8 +64,20 @@ PROBLEMS: Mapping[str, tuple[str, str]] = {
     "unrecorded_failure": ("documents failed without a record of it", _ALL),
     "false_failure": ("failures recorded of documents that did not fail", _ALL),
     "vector_index": ("", _RUN),
+    "row_security": ("tables whose rows groups do not keep apart", _RUN),
+    "policy": ("policies of row-level security that are not pincite's", _RUN),
+    "query_role": (
+        "rights of the role pincite_query that it should not have",
+        "run `pincite index`, which takes rights back; an administrator changes what the role is, `ALTER ROLE "
+        "pincite_query NOLOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE`, its memberships, and what is granted "
+        "or made outside of the index",
+    ),
 }
 """Code to what its findings are, and the remedy; those of audit and checks say it themselves."""
+
+
+_SECURED = frozenset({"row_security", "policy", "query_role"})
+"""What a run mends in every generation."""
 
 
 def told(findings: Iterable[Finding], generation: int | None = None, kept: bool = False) -> Iterator[Finding]:
@@ -85,5 +94,5 @@ def told(findings: Iterable[Finding], generation: int | None = None, kept: bool 
         text = f"{what}: {'; '.join(shown)}{more}" if what else f"{'; '.join(shown)}{more}"
         if generation is not None:
             text = f"generation {generation}: {text}"
-            remedy = _KEPT if kept else remedy.replace("{schema}", schema_name(generation))
+            remedy = _KEPT if kept and code not in _SECURED else remedy.replace("{schema}", schema_name(generation))
         yield code, f"{text}. {remedy[:1].upper()}{remedy[1:]}" if remedy else text

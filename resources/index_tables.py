@@ -269,13 +269,15 @@ class IndexTables:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4096
 
     def valid_indexes(self) -> dict[str, bool]:
-        """The vector indexes that there are, and whether each is valid."""
+        """The vector indexes that there are, and whether each is finished and what searches walk."""
         with self.database.connect() as connection:
             return self._valid_indexes(connection)
 
     def _valid_indexes(self, connection: Connection[Any]) -> dict[str, bool]:
         names = [index_name(table) for table in INDEXED_TABLES]
-        return dict(self._run(connection, "index_states", schema_name=self.schema, names=names))
+        dimension = self.generation.dimension
+        kind = {"half": dimension > MOST_VECTOR_DIMENSIONS, "dimension": dimension}
+        return dict(self._run(connection, "index_states", schema_name=self.schema, names=names, **kind))
 
     # ------------------------------------------------------------ within
 

@@ -16,7 +16,7 @@ from pipelines.fingerprint import bucket_of
 from pipelines.indexing.indexed_documents import document_groups
 from pipelines.stages import STAGES
 from resources import generations
-from resources.audit import Problems, vector_index_problems
+from resources.audit import Problems, standing_problems
 from resources.catalog import ManifestRow, commit_row
 from resources.document_listing import adopt_listing, listing_output
 from resources.index_tables import IndexTables
@@ -101,7 +101,7 @@ def _finish(beside: Workspace, audited: bool) -> Problems:
     build = beside.index_build
     build.load_links()
     build.index.build_vector_indexes(live=True)
-    problems = build.audit() if audited else vector_index_problems(build.index)
+    problems = build.audit() if audited else standing_problems(build.index)
     if not problems:
         beside.catalog.mark_built(build.generation.generation, listing_output(beside.runner))
     return problems

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, ModelError, SettingsError
 from pipelines.fingerprint import text_hash
-from resources.audit import Problems, audit, vector_index_problems
+from resources.audit import Problems, audit, standing_problems
 from resources.checks import before_publishing
 from resources.document_listing import listing_output
 from resources.index_tables import IndexTables
@@ -78,7 +78,7 @@ def _publish(workspace: Workspace) -> Built:
     counts = build.index.counts()
     audited = not serving or _share_changed(workspace, counts["documents"]) > AUDITED_SHARE
     problems = build.missing_buckets() or (
-        [*before_publishing(workspace), *build.audit()] if audited else vector_index_problems(build.index)
+        [*before_publishing(workspace), *build.audit()] if audited else standing_problems(build.index)
     )
     built = Built(number, serving and not problems, problems, counts, audited=audited)
     if not problems:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import DatabaseError, IndexStateError
 from pipelines.ports import Candidate, Filters
 from resources.catalog import schema_name
+from resources.database import damage, damaged
 from resources.search_base import (
     EF_SEARCH_WIDTH,
     LEAST_EF_SEARCH,
@@ -72,14 +73,24 @@ class PostgresSearchIndex(SentenceSearch):
         """The k chunks of highest cosine, ties by chunk id; fewer only where fewer match.
 
         Raises ModelError for a vector of another dimension, or one that has no direction."""
-        parameters = self._parameters(filters, vector=self._checked(vector), k=k)
         everything = self._all_match(filters)
         few = self._size <= max(EXACT_CHUNKS, k) if everything else self._few_match(filters, k)
         if few or self._exact:
-            return _candidates(self._rows(self._named("nearest_exactly"), parameters))
+            return self.compared(vector, k, filters)
         self.tune(least_ef_search=EF_SEARCH_WIDTH * k)
-        found = self._rows(self._named("nearest"), {**parameters, "wide": k if everything else WALK_WIDTH * k})
-        return _candidates(found if len(found) == k else self._rows(self._named("nearest_exactly"), parameters))
+        found = self.walked(vector, k, filters)
+        return found if len(found) == k else self.compared(vector, k, filters)
+
+    def compared(self, vector: Sequence[float], k: int, filters: Filters) -> list[Candidate]:
+        """`dense` by comparing every chunk that matches."""
+        parameters = self._parameters(filters, vector=self._checked(vector), k=k)
+        return _candidates(self._rows(self._named("nearest_exactly"), parameters))
+
+    def walked(self, vector: Sequence[float], k: int, filters: Filters) -> list[Candidate]:
+        """`dense` by a walk through the vector index alone, which may end before it has found k."""
+        wide = k if self._all_match(filters) else WALK_WIDTH * k
+        parameters = self._parameters(filters, vector=self._checked(vector), k=k, wide=wide)
+        return _candidates(self._rows(self._named("nearest"), parameters))
 
     # ------------------------------------------------------------ lexical
 
@@ -143,6 +154,17 @@ def resolve(connection: Connection[Any], generation: int | None = None) -> Gener
     return Generation(*row)
 
 
+def _require_security(connection: Connection[Any], generation: int) -> None:
+    """Raises IndexStateError (`row_security`) where nothing would keep restricted rows from who asks."""
+    statement = query("security", "row_security_active")
+    if connection.execute(statement, {"schema_name": schema_name(generation)}).fetchone() != (True,):
+        raise IndexStateError(
+            f"row-level security does not hold in generation {generation}, so nothing is read from it; see `pincite "
+            "verify`, and run `pincite index`, which puts it back",
+            "row_security",
+        )
+
+
 @contextmanager
 def search_index(
     connection: Connection[Any],
@@ -162,8 +184,11 @@ def search_index(
             statement = query("search", "has_restricted", schema=schema_name(found.number))
             restricted = connection.execute(statement).fetchone() != (False,)
             connection.execute(query("search", "become_asker"))
+            _require_security(connection, found.number)
             index = PostgresSearchIndex(connection, found, metadata_keys, restricted, exact)
             index.tune(ef_search(index.generation.statistics))
             yield index
     except psycopg.Error as error:
+        if damaged(error):
+            raise damage(error, "") from error
         raise DatabaseError(f"the search in the index failed: {error}") from error

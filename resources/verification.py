@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
-from pipelines.errors import SettingsError
+from pipelines.errors import IndexStateError, SettingsError
 from resources.audit import audit
 from resources.catalog import Catalog
 from resources.database import lock_key
@@ -18,6 +18,7 @@ from resources.findings import Finding, told
 from resources.index_tables import EMPTY, IndexTables
 from resources.kept_generations import groups_now as groups_now
 from resources.live_checks import Progress, file_findings, live_findings, term_findings, unsound_files
+from resources.row_security import security_problems
 from resources.sql_files import query
 from resources.workspace import Workspace
 
@@ -35,12 +36,22 @@ def verify(workspace: Workspace, progress: Progress | None = None) -> dict[str, 
     generation.
 
     `progress` is called with ("verify", buckets done, all)."""
-    workspace.catalog  # noqa: B018  (brings the catalog to this version)
-    with workspace.database.connect("pincite verify") as connection:
-        connection.execute(query("search", "begin"))
-        oracle = _Oracle(workspace, connection, progress or workspace.progress)
-        problems = [{"code": code, "message": message} for code, message in oracle.problems()]
-        return {"ok": not problems, "problems": problems, "notes": oracle.notes}
+    problems: list[dict[str, str]] = []
+    notes: list[str] = []
+    try:
+        workspace.catalog  # noqa: B018  (brings the catalog to this version)
+        with workspace.database.connect("pincite verify") as connection:
+            connection.execute(query("search", "begin"))
+            oracle = _Oracle(workspace, connection, progress or workspace.progress)
+            notes = oracle.notes
+            problems.extend({"code": code, "message": message} for code, message in oracle.problems())
+    except IndexStateError as error:
+        if error.code != "damaged_schema":
+            raise
+        problems.extend(
+            {"code": code, "message": text} for code, text in told([("damaged_schema", str(error.__cause__))])
+        )
+    return {"ok": not problems, "problems": problems, "notes": notes}
 
 
 class _Snapshot:
@@ -138,6 +149,7 @@ class _Oracle:
         if generation.built_at is None:
             self.notes.append(f"generation {generation.generation} was never completed; its rows are not verified")
             return
+        yield from security_problems(self._database, generation.schema)
         yield from self._dimensions(generation)
         committed = self._catalog.manifest_of("indexed_documents", generation.schema)
         states = IndexTables(self._database, generation).bucket_states()

@@ -176,6 +176,14 @@ def new_database(server_url: str, template: str = "template1") -> Iterator[str]:
         make = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
         connection.execute(make.format(sql.Identifier(name), sql.Identifier(template)))
         yield server_url.replace("/postgres?", f"/{name}?")
+    drop_database(server_url, name)
+
+
+def drop_database(server_url: str, name: str) -> None:
+    """By the superuser, since a session of the superuser, or vacuum, may still be in it."""
+    from resources.postgres_setup import ADMINISTRATOR
+
+    with psycopg.connect(server_url, autocommit=True, user=ADMINISTRATOR) as connection:
         connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 

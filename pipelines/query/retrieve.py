@@ -123,7 +123,8 @@ def retrieve(
     ModelError where a language model or cross-encoder does not serve; SettingsError where none is set."""
     asked = Asked(Question(question) if isinstance(question, str) else question, index, tools, filters or Filters())
     require_question(asked.question.text, k, asked.question.lexical)
-    strategy, rerank = strategy or settings.strategy, settings.rerank if rerank is None else rerank
+    strategy = settings.strategy if strategy is None else strategy
+    rerank = settings.rerank if rerank is None else rerank
     _named("strategy", strategy, [*STRATEGIES, SENTENCE, BY_CLASS])
     strategy, kind = resolved(strategy, asked.question.text)
     if kind:

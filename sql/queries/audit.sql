@@ -75,14 +75,32 @@ ORDER BY embedding <=> %(vector)s::vector LIMIT %(most)s;
 SELECT embedding::halfvec({dimension}) <=> %(vector)s::halfvec({dimension}) AS distance FROM {schema}.{table}
 ORDER BY embedding::halfvec({dimension}) <=> %(vector)s::halfvec({dimension}) LIMIT %(most)s;
 
--- name: groups
-SELECT DISTINCT unnest(groups) FROM {schema}.documents;
+-- name: probes
+-- Vectors of chunks that stand anywhere, by which filtered searches are asked.
+SELECT embedding::text FROM {schema}.chunks ORDER BY md5(ctid::text || 'filtered') LIMIT %(most)s;
 
--- name: documents_by_size
--- Some documents, evenly from the largest to the smallest.
-SELECT DISTINCT ON (part) source, uri, chunks FROM (
-    SELECT d.source, d.uri, counted.chunks, ntile(%(most)s) OVER (ORDER BY counted.chunks DESC, doc_id) AS part
-    FROM (SELECT doc_id, count(*) AS chunks FROM {schema}.chunks GROUP BY doc_id) AS counted
-    JOIN {schema}.documents AS d USING (doc_id)
-) AS ranked
-ORDER BY part, chunks DESC;
+-- name: sources_by_size
+-- The sources with the most and with the fewest documents.
+SELECT array_agg(source ORDER BY count DESC, source) FROM (
+    SELECT source, count(*) FROM {schema}.documents GROUP BY source
+) AS counted;
+
+-- name: middle_date
+-- Half of the dated documents are of this day or later.
+SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY effective_date)::text FROM {schema}.documents;
+
+-- name: groups
+SELECT array_agg(DISTINCT name ORDER BY name) FROM {schema}.documents, unnest(groups) AS name;
+
+-- name: some_paths
+-- Paths of one document in so many, whatever they are.
+SELECT array_agg(uri ORDER BY uri) FROM (
+    SELECT uri, row_number() OVER (ORDER BY md5(uri)) AS place FROM (SELECT DISTINCT uri FROM {schema}.documents) AS paths
+) AS placed
+WHERE place %% %(share)s = 1 OR %(share)s = 1;
+
+-- name: walks
+-- How often this transaction has walked a vector index; nothing where the server does not count.
+SELECT pg_stat_get_xact_numscans(c.oid)
+FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE n.nspname = %(schema_name)s AND c.relname = %(index_name)s AND current_setting('track_counts')::boolean;

@@ -25,6 +25,7 @@ DO $$ BEGIN
     END IF;
     IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'pincite_query') THEN
         GRANT pincite_query TO pincite WITH ADMIN OPTION;
+        ALTER ROLE pincite_query NOLOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE;
     END IF;
 END $$;
 

@@ -193,8 +193,16 @@ ON CONFLICT (source_id, target_id) DO UPDATE SET similarity = excluded.similarit
 WHERE stored.similarity <> excluded.similarity;
 
 -- name: index_states
-SELECT c.relname, x.indisvalid
+-- Whether each may be walked: finished, over the right column of the right table, whole, and of the distance that
+-- searches ask for.
+SELECT c.relname, x.indisvalid AND x.indisready AND m.amname = 'hnsw' AND x.indpred IS NULL
+    AND t.relname || '_embedding' = c.relname AND t.relnamespace = c.relnamespace AND x.indnatts = 1
+    AND CASE WHEN %(half)s THEN o.opcname = 'halfvec_cosine_ops' AND pg_get_expr(x.indexprs, x.indrelid)
+            = format('(embedding)::halfvec(%%s)', %(dimension)s::integer)
+        ELSE o.opcname = 'vector_cosine_ops' AND a.attname IS NOT DISTINCT FROM 'embedding' END
 FROM pg_index x JOIN pg_class c ON c.oid = x.indexrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_class t ON t.oid = x.indrelid JOIN pg_am m ON m.oid = c.relam JOIN pg_opclass o ON o.oid = x.indclass[0]
+LEFT JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = x.indkey[0] AND x.indkey[0] > 0
 WHERE n.nspname = %(schema_name)s AND c.relname = ANY (%(names)s::text[]);
 
 -- name: more_memory

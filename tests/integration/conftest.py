@@ -21,7 +21,7 @@ from resources.llm.model import BoughtModel
 from resources.llm.replies import ReplyStore
 from tests.embedding_server import EmbeddingServer, embedding_server
 from tests.llm_server import LlmServer, llm_server
-from tests.projects import kept_workers, running_server
+from tests.projects import drop_database, kept_workers, running_server
 
 _numbers = itertools.count(1)
 
@@ -39,7 +39,7 @@ def empty_database(server_url: str) -> Iterator[str]:
     with psycopg.connect(server_url, autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
         yield server_url.replace("/postgres?", f"/{name}?")
-        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+    drop_database(server_url, name)
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from pipelines.terms import terms_of
 from resources.catalog import Catalog, GenerationRow
 from resources.database import Database
 from resources.search_index import PostgresSearchIndex, search_index
+from tests.projects import drop_database
 
 K1, B = 1.2, 0.75
 BUCKETS = 4
@@ -33,7 +34,7 @@ def search_database(server_url: str, folder: Path, name: str) -> Iterator[Databa
         with Database(server_url.replace("/postgres?", f"/{name}?"), folder) as made:
             made.migrate()
             yield made
-        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+    drop_database(server_url, name)
 
 
 @dataclass

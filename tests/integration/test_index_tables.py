@@ -9,6 +9,7 @@ from datetime import date
 from typing import Any
 
 import numpy as np
+import psycopg
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,11 +21,13 @@ from pipelines.errors import IndexStateError, ModelError
 from pipelines.fingerprint import document_id, fingerprint
 from pipelines.indexing.indexed_documents import DocumentFacts
 from pipelines.records import Box, Chunk, ParsedDocument, Sentence, SentenceLink, Span
-from resources.audit import audit
+from resources.audit import WIDTHS, audit, needed_ef_search
 from resources.catalog import Catalog
 from resources.copy_rows import packed_rows
 from resources.database import Database
 from resources.index_tables import IndexedDocument, IndexTables
+from resources.postgres_setup import ADMINISTRATOR
+from resources.sql_files import statements
 from tests.builders import raw
 
 pytestmark = pytest.mark.integration
@@ -125,7 +128,7 @@ def codes(index: IndexTables) -> set[str]:
 
 
 def spoil(index: IndexTables, statement: str) -> None:
-    with index.database.connect() as connection:
+    with psycopg.connect(index.database.url, user=ADMINISTRATOR) as connection:
         connection.execute("SET LOCAL session_replication_role = replica")
         connection.execute(f"SET LOCAL search_path = {index.schema}, public")
         connection.execute(statement)
@@ -411,7 +414,7 @@ def test_vector_indexes_are_built_once_and_again_when_invalid(index: IndexTables
     assert index.build_vector_indexes(live).built == ()
     assert audit(index) == []
     spoil(index, "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'chunks_embedding'::regclass")
-    assert audit(index) == [("vector_index", f"the vector index of {index.schema}.chunks is invalid")]
+    assert audit(index) == [("vector_index", f"the vector index of {index.schema}.chunks is {INVALID}")]
     assert index.build_vector_indexes(live).built == ("chunks",)
     assert audit(index) == []
 
@@ -431,6 +434,72 @@ def test_a_graph_that_does_not_fit_memory_is_reported(index: IndexTables, monkey
     build = index.build_vector_indexes()
     assert not build.fitted
     assert "hnsw graph no longer fits into maintenance_work_mem" in build.notices[0]
+
+
+# ---------------------------------------------------------------- walks with a filter
+
+INVALID = "invalid, or not the one that searches use"
+DROPPED = "DROP INDEX chunks_embedding; "
+
+
+@pytest.fixture(scope="module")
+def crowd(module_database: Database) -> IndexTables:
+    """400 chunks, of which one document in three is for nobody in particular."""
+    made = tables(module_database)
+    documents = [document(f"{name}.txt", *(f"{name} {n}" for n in range(5))) for name in range(80)]
+    made.replace(0, [replace(item, facts=replace(item.facts, groups=("hr",) if at % 3 else ()))
+                     for at, item in enumerate(documents)])  # fmt: skip
+    made.build_vector_indexes()
+    return made
+
+
+def test_the_audit_walks_the_index_by_filters_of_several_selectivities(
+    crowd: IndexTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert audit(crowd) == []
+    walks = []
+    monkeypatch.setattr("resources.filter_audit._shortfall", lambda *given: walks.append(given[3]) or "")
+    found = [message for code, message in audit(crowd) if code == "filter"]
+    assert len(found) == len(walks) == 6 and all("does not walk the vector index" in message for message in found)
+
+
+def test_a_walk_that_does_not_go_on_is_found(crowd: IndexTables, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(statements("search"), "tune", statements("search")["tune"].replace("relaxed_order", "off"))
+    assert [message for code, message in audit(crowd) if code == "filter" and "ends before" in message]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        DROPPED + "CREATE INDEX chunks_embedding ON chunks USING hnsw (embedding vector_l2_ops)",
+        DROPPED + "ALTER INDEX sentences_embedding RENAME TO chunks_embedding; "
+        "CREATE INDEX sentences_embedding ON sentences USING hnsw (embedding vector_cosine_ops)",
+        DROPPED + "CREATE INDEX chunks_embedding ON chunks USING hnsw (embedding vector_cosine_ops) WHERE ordinal = 0",
+        DROPPED + "CREATE INDEX chunks_embedding ON chunks USING hnsw ((embedding::halfvec(4)) halfvec_cosine_ops)",
+        DROPPED + "CREATE INDEX chunks_embedding ON chunks (chunk_id)",
+    ],
+    ids=["distance", "table", "part", "half", "kind"],
+)
+def test_an_index_that_searches_cannot_walk_is_found_and_made_anew(index: IndexTables, statement: str) -> None:
+    index.replace(0, [document("a", "red", "green", "blue")])
+    index.build_vector_indexes()
+    spoil(index, statement)
+    assert audit(index) == [("vector_index", f"the vector index of {index.schema}.chunks is {INVALID}")]
+    assert index.build_vector_indexes().built == ("chunks",)
+    assert audit(index) == []
+
+
+def test_an_index_that_lacks_most_rows_fails_by_its_recall(index: IndexTables) -> None:
+    """The less it finds the surer: also one that finds nothing."""
+    index.replace(0, [document("a", "red")])
+    index.build_vector_indexes()
+    live = "UPDATE pg_index SET indisready = {0}, indisvalid = {0} WHERE indexrelid = '{1}_embedding'::regclass"
+    spoil(index, live.format(False, "chunks"))
+    index.replace(0, [document("b", *(f"{n}" for n in range(40)))], [document_id("s", "a")])
+    spoil(index, live.format(True, "chunks"))
+    assert needed_ef_search(index) == WIDTHS[-1]
+    found = dict(audit(index))
+    assert found["recall"].endswith("finds 0.000 of the exact neighbours") and "ends before" in found["filter"]
 
 
 # ---------------------------------------------------------------- audit

@@ -120,6 +120,12 @@ NOTICED = {
         "there twice",
     ),
     "posting deleted": Tampering("DELETE FROM g0002.postings WHERE term = 'permit'", "postings", "'permit'"),
+    "row-level security off": Tampering(
+        "ALTER TABLE g0002.documents DISABLE ROW LEVEL SECURITY; DROP POLICY asker ON g0001.chunks; "
+        "CREATE POLICY asker ON g0001.chunks FOR SELECT TO pincite_query USING (true)",
+        "row_security policy",
+        "g0002.documents shows every row to everybody",
+    ),
     "links deleted": Tampering("DELETE FROM g0002.sentence_links", "missing_link", " -> "),
 }
 """What the next run mends by itself."""

@@ -14,6 +14,7 @@ from pincite import index_run
 from pipelines import codes, errors
 from pipelines.stages import STAGES
 from resources.findings import PROBLEMS
+from resources.sql_files import statements
 
 ROOT = Path(__file__).resolve().parents[2]
 MANUAL = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
@@ -41,7 +42,9 @@ ERROR_CLASSES = {
     for name, kind in vars(module).items()
     if isinstance(kind, type) and issubclass(kind, errors.PinciteError)
 }
-FINDERS = frozenset({"audit", "checks", "live_checks", "verification", "comparison", "index_build", "skeleton_checks"})
+FINDERS = frozenset(
+    {"audit", "filter_audit", "checks", "live_checks", "verification", "comparison", "index_build", "skeleton_checks"}
+)
 """Modules of resources/ that find problems."""
 PLACES: Mapping[str, tuple[int, str]] = {
     "Failure": (4, "failure"),
@@ -145,6 +148,7 @@ def test_every_code_stands_in_its_table_and_every_row_has_a_use() -> None:
         for path in (ROOT / layer).rglob("*.py"):
             for kind, code in codes_of(path):
                 used[kind].add(code)
+    used["found"] |= set(re.findall("^SELECT '([a-z_]+)',", statements("security")["unsecured"], re.MULTILINE))
     tables = {
         "error": set(codes.ERRORS),
         "failure": set(codes.FAILURES) | INTERNAL,

@@ -1,0 +1,126 @@
+"""Row-level security that somebody has changed: found, queries refused where rows lie open, put back by a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from pipelines.errors import IndexStateError
+from resources.audit import audit
+from resources.catalog import Catalog, GenerationRow
+from resources.database import Database
+from resources.index_tables import IndexTables
+from resources.postgres_setup import ADMINISTRATOR
+from resources.row_security import secure, security_problems
+from resources.search_index import search_index
+
+pytestmark = pytest.mark.integration
+
+TABLES = ("documents", "chunks", "sentences", "sentence_links", "postings", "terms")
+HERE = "SELECT set_config('search_path', %s, true)"
+INVOKED = "WITH (security_invoker = true)"
+
+MENDED = {
+    **{f"off in {table}": ("row_security", f"ALTER TABLE {table} DISABLE ROW LEVEL SECURITY") for table in TABLES},
+    "not forced": ("row_security", "ALTER TABLE chunks NO FORCE ROW LEVEL SECURITY"),
+    "true": ("policy", "DROP POLICY asker ON chunks; CREATE POLICY asker ON chunks FOR SELECT TO pincite_query "
+                       "USING (true)"),
+    "or true": ("policy", "ALTER POLICY asker ON documents USING (groups = '{}' OR groups && (SELECT "
+                          "pincite.asker_groups()) OR true)"),
+    "other table": ("policy", "ALTER POLICY asker ON chunks USING ((SELECT true FROM terms WHERE term = doc_id))"),
+    "one more": ("policy", "CREATE POLICY more ON sentences FOR SELECT USING (true)"),
+    "upkeep for all": ("policy", "ALTER POLICY upkeep ON documents TO PUBLIC"),
+    "upkeep for askers": ("policy", "ALTER POLICY upkeep ON documents TO pincite_query"),
+    "gone": ("policy", "DROP POLICY asker ON terms"),
+    "every group": ("policy", "CREATE OR REPLACE FUNCTION pincite.asker_groups() RETURNS text[] LANGUAGE sql STABLE AS "
+                              "$$ SELECT ARRAY['board'] $$"),
+    "definer": ("policy", "ALTER FUNCTION pincite.asker_groups() SECURITY DEFINER"),
+    "catalog": ("query_role", "GRANT SELECT ON pincite.sources TO pincite_query"),
+    "column": ("query_role", "GRANT SELECT (root) ON pincite.sources TO PUBLIC"),
+    "writes": ("query_role", "GRANT UPDATE ON chunks TO pincite_query"),
+    "makes": ("query_role", "GRANT CREATE ON SCHEMA pincite TO PUBLIC"),
+    "view": ("query_role", "CREATE VIEW seen AS SELECT text FROM chunks; ALTER VIEW seen OWNER TO pincite; "
+                           "GRANT SELECT ON seen TO pincite_query"),
+    "cannot read": ("query_role", "REVOKE SELECT ON chunks FROM pincite_query"),
+}  # fmt: skip
+"""What a run puts back."""
+TOLD = {
+    "bypasses": ("ALTER ROLE pincite_query BYPASSRLS", "ALTER ROLE pincite_query NOBYPASSRLS"),
+    "member": ("GRANT pg_read_all_data TO pincite_query", "REVOKE pg_read_all_data FROM pincite_query"),
+    "defaults": (
+        "ALTER DEFAULT PRIVILEGES FOR ROLE pincite GRANT SELECT ON TABLES TO PUBLIC",
+        "ALTER DEFAULT PRIVILEGES FOR ROLE pincite REVOKE SELECT ON TABLES FROM PUBLIC",
+    ),
+    "function": (
+        "CREATE FUNCTION public.told() RETURNS bigint SECURITY DEFINER LANGUAGE sql AS 'SELECT 1::bigint'",
+        "DROP FUNCTION public.told()",
+    ),
+    "view elsewhere": (
+        "CREATE VIEW public.seen AS SELECT text FROM chunks; ALTER VIEW public.seen OWNER TO pincite; "
+        "GRANT SELECT ON public.seen TO pincite_query",
+        "DROP VIEW public.seen",
+    ),
+}
+"""What an administrator must, and how."""
+
+
+@pytest.fixture
+def generation(module_database: Database) -> Iterator[GenerationRow]:
+    made = Catalog(module_database).create_generation("k", {}, {}, 3, {"average_terms": 1.0, "chunks": 0}, {})
+    assert security_problems(module_database, made.schema) == []
+    yield made
+    secure(Catalog(module_database))
+    assert security_problems(module_database, made.schema) == []
+
+
+def spoil(database: Database, generation: GenerationRow, statement: str) -> None:
+    with psycopg.connect(database.url, user=ADMINISTRATOR) as connection:
+        connection.execute(HERE, [f"{generation.schema}, public"])
+        connection.execute(statement)
+
+
+@pytest.mark.parametrize("name", MENDED)
+def test_what_a_run_puts_back(module_database: Database, generation: GenerationRow, name: str) -> None:
+    code, statement = MENDED[name]
+    spoil(module_database, generation, statement)
+    assert code in {found for found, _ in security_problems(module_database, generation.schema)}
+    assert code in {found for found, _ in audit(IndexTables(module_database, generation))}
+    secure(Catalog(module_database))
+    assert security_problems(module_database, generation.schema) == []
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_what_an_administrator_must(module_database: Database, generation: GenerationRow, name: str) -> None:
+    statement, remedy = TOLD[name]
+    spoil(module_database, generation, statement)
+    assert {found for found, _ in security_problems(module_database, generation.schema)} == {"query_role"}
+    secure(Catalog(module_database))
+    assert {found for found, _ in security_problems(module_database, generation.schema)} == {"query_role"}
+    spoil(module_database, generation, remedy)
+
+
+def test_a_view_that_reads_as_the_asker_is_fine(module_database: Database, generation: GenerationRow) -> None:
+    spoil(module_database, generation, f"CREATE VIEW seen {INVOKED} AS SELECT text FROM chunks; "
+                                       "GRANT SELECT ON seen TO pincite_query")  # fmt: skip
+    assert security_problems(module_database, generation.schema) == []
+
+
+@pytest.mark.parametrize("statement", [
+    "ALTER TABLE documents DISABLE ROW LEVEL SECURITY",
+    "ALTER TABLE terms DISABLE ROW LEVEL SECURITY",
+    "ALTER ROLE pincite_query BYPASSRLS",
+])  # fmt: skip
+def test_nothing_is_read_where_rows_lie_open(
+    module_database: Database, generation: GenerationRow, statement: str
+) -> None:
+    spoil(module_database, generation, statement)
+    with (
+        module_database.connect() as connection,
+        pytest.raises(IndexStateError, match="row-level security does not hold in generation") as raised,
+        search_index(connection, generation.generation),
+    ):
+        raise AssertionError("it was opened")
+    assert raised.value.code == "row_security"
+    spoil(module_database, generation, "ALTER ROLE pincite_query NOBYPASSRLS")
