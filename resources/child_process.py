@@ -63,6 +63,13 @@ def program_environment(**more: str) -> dict[str, str]:
     return {"PATH": os.defpath, **kept, **more}
 
 
+def program_path(name: str) -> str | None:
+    """Of an installed program, by its whole path; never one in the current folder."""
+    import shutil
+
+    return shutil.which(name, path=program_environment()["PATH"])
+
+
 def child_environment(**more: str) -> dict[str, str]:
     """Of a process that works on documents: it finds the modules that this one finds, and no others."""
     path = os.pathsep.join(module_path())

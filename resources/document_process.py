@@ -22,7 +22,7 @@ from pipelines.codes import FAILURES
 from pipelines.indexing.cleaning import clean_text
 from pipelines.schemas import schema_of
 from pipelines.tables import TABLES
-from resources.child_process import child_command, child_environment
+from resources.child_process import child_command, child_environment, program_path
 from resources.document_frames import MOST_JSON, Message, Received, decoded, packed
 from resources.document_tasks import KINDS
 from resources.stage_runner import Made
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pipelines.settings import ParsingSettings
     from resources.document_task import Task
 
-MODULE = "resources.document_worker"
+MODULE = "resources.document_main"
 START_SECONDS = 60.0
 """For the process to start, and for each model that it loads."""
 MOST_LOADED = 8
@@ -72,7 +72,7 @@ class DocumentProcess:
         self._received = Received(MOST_JSON)
         self._unsent = memoryview(b"")
         self._loads, self._left = 0, 0.0
-        programs = [found] if settings.ocr != "off" and (found := shutil.which("tesseract")) else []
+        programs = [found] if settings.ocr != "off" and (found := program_path("tesseract")) else []
         limits = {"memory_mb": settings.memory_mb, "load": load, "folder": str(folder), "programs": programs}
         self._send(packed(limits))
 

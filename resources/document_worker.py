@@ -1,8 +1,8 @@
 """A process that works on one document after another for `document_pool`.
 
 Messages come on standard input: first the limits, then one task each; replies go out where standard output was,
-and what libraries print goes to standard error. Before the first document it gives up all that it does not need
-(resources/sandbox.py). End of input ends the process at once, also in the middle of a
+and what libraries print goes to standard error. Before this module is imported the process has given up all that it
+does not need (resources/document_main.py). End of input ends the process at once, also in the middle of a
 document, so a worker never outlives its parent. It imports only what its tasks need.
 """
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 import gc
 import itertools
 import os
-import signal
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -28,7 +27,6 @@ from pipelines.schemas import from_table, to_table
 from pipelines.tables import TABLES
 from resources.document_frames import Message, decoded, encoded, packed, read_message
 from resources.document_tasks import KINDS, Given, detect_language
-from resources.sandbox import confine
 from resources.text_models import TextModels
 
 MEGABYTE = 1 << 20
@@ -144,23 +142,12 @@ def _serve(limits: Mapping[str, Any], tasks: SimpleQueue[Message], out: BinaryIO
             gc.collect()
 
 
-def main() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    first = read_message(sys.stdin.buffer)
-    if first is None:
-        return
-    folder = [Path(first.value["folder"])]
-    confine(folder, folder, programs=[Path(program) for program in first.value["programs"]])
+def serve(limits: Mapping[str, Any], out: BinaryIO) -> None:
+    """Takes tasks until the end of input."""
     tasks: SimpleQueue[Message] = SimpleQueue()
     threading.stack_size(STACK_BYTES)
-    threading.Thread(target=_serve, args=(first.value, tasks, out), daemon=True).start()
+    threading.Thread(target=_serve, args=(limits, tasks, out), daemon=True).start()
     threading.stack_size(0)
     while (message := read_message(sys.stdin.buffer)) is not None:
         tasks.put(message)
     os._exit(0)
-
-
-if __name__ == "__main__":
-    main()

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from pipelines.errors import DatabaseError
-from resources.child_process import program_environment
+from resources.child_process import program_environment, program_path
 
 REMEDIES = "choose another folder with --state, or set database: postgresql://... to use a server of your own"
 WITHIN = "/proc/self/cwd"
@@ -153,7 +153,7 @@ def account_for(data: Path) -> Account:
     if owner != uid:
         _take_over(data, owner, uid, gid)
     shut = not _passes([data.parent], uid, gid)
-    if setpriv := shutil.which("setpriv", path=program_environment()["PATH"]):
+    if setpriv := program_path("setpriv"):
         # A change of user by subprocess itself forks, which processes with gRPC in them do not survive.
         bare = ("--clear-groups", "--inh-caps=-all", "--ambient-caps=-all", "--no-new-privs")
         return Account(uid, gid, (setpriv, f"--reuid={uid}", f"--regid={gid}", *bare), shut=shut)

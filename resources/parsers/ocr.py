@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipelines.indexing.line_stops import ends_in
 from pipelines.indexing.pdf_page import PdfGap, PdfItem
-from resources.child_process import program_environment
+from resources.child_process import program_path
 
 ORIGIN = "tesseract"
 POINTS = 72
@@ -70,19 +68,10 @@ def program() -> str | None:
     """Tesseract, by its whole path, and never from the current folder; None where it is not installed."""
     import pytesseract
 
-    found = shutil.which(pytesseract.pytesseract.tesseract_cmd, path=program_environment()["PATH"])
+    found = program_path(pytesseract.pytesseract.tesseract_cmd)
     if found is not None:
         pytesseract.pytesseract.tesseract_cmd = found
     return found
-
-
-def programs(settings: OcrSettings) -> tuple[Path, ...]:
-    """What a parser process may run: Tesseract, where scans are read."""
-    try:
-        found = program() if settings.mode != "off" else None
-    except ModuleNotFoundError:
-        found = None
-    return (Path(found),) if found else ()
 
 
 @cache

@@ -58,7 +58,7 @@ def pool() -> Iterator[DocumentPool]:
 def peak_mb(pid: int) -> int:
     """The most memory that a parser has held so far; 0 for other processes and those that are gone."""
     try:
-        if b"resources.document_worker" not in Path(f"/proc/{pid}/cmdline").read_bytes():
+        if b"resources.document_main" not in Path(f"/proc/{pid}/cmdline").read_bytes():
             return 0
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:

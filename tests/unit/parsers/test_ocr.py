@@ -12,6 +12,7 @@ import pytest
 from pipelines.records import Failure
 from pipelines.settings import ParsingSettings, Settings
 from pipelines.stages import Resolved, stage_key
+from resources.child_process import program_path
 from resources.document_pool import DocumentPool
 from resources.parsers import ocr
 from resources.parsers.ocr import (
@@ -21,7 +22,6 @@ from resources.parsers.ocr import (
     has_pictures,
     languages_of,
     page_items,
-    programs,
     remedy,
 )
 from resources.parsers.registry import parse_file
@@ -168,12 +168,11 @@ def test_the_program_is_not_taken_from_the_current_folder(tmp_path: Path, monkey
     monkeypatch.chdir(documents.parent)
     monkeypatch.setattr(library.pytesseract, "tesseract_cmd", "tesseract")
     monkeypatch.setenv("PATH", f":.:{own.parent}")
-    assert programs(OcrSettings()) == (own,)
+    assert ocr.program() == program_path("tesseract") == str(own)
     assert library.pytesseract.tesseract_cmd == str(own)
-    assert programs(OcrSettings("off")) == ()
     monkeypatch.setattr(library.pytesseract, "tesseract_cmd", "tesseract")
     monkeypatch.setenv("PATH", ":.")
-    assert programs(OcrSettings()) == ()
+    assert ocr.program() is None
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,12 @@ from typing import Any
 
 import pytest
 
+from pipelines.settings import ParsingSettings
 from resources.child_process import child_environment
+from resources.document_process import DocumentProcess
 from resources.parsers.ocr import OcrSettings, remedy
 from resources.sandbox import LAYERS, holds, shown
+from resources.system_calls import READ_ANY_FILE
 from tests.unit.parsers.test_ocr import LINES, rendered
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the layers are Linux's")
@@ -273,11 +276,12 @@ from pathlib import Path
 
 import pypdfium2
 
-from resources.parsers.ocr import OcrSettings, page_items, programs
+from resources.child_process import program_path
+from resources.parsers.ocr import OcrSettings, page_items
 from resources.sandbox import confine
 
 settings = OcrSettings(languages=("eng",))
-held = confine([Path(sys.argv[1])], [Path(sys.argv[2])], programs=programs(settings))
+held = confine([Path(sys.argv[1])], [Path(sys.argv[2])], programs=[Path(program_path("tesseract"))])
 with pypdfium2.PdfDocument(sys.argv[1]) as document:
     found = page_items(document[0], 1, settings)
     late = page_items(document[0], 1, OcrSettings(languages=("eng",), seconds=0.01))
@@ -311,6 +315,29 @@ def worked(folder: Path, confined: bool) -> Any:
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+def test_what_a_worker_is_confined_by_holds_for_all_its_threads(tmp_path: Path, held: dict[str, bool]) -> None:
+    """pyarrow starts a thread when it is imported, which is not confined by what others ask for later."""
+    need(held, *LAYERS)
+    counted = "import resources.document_main, os; print(len(os.listdir('/proc/self/task')))"
+    before = subprocess.run([sys.executable, "-P", "-c", counted], env=child_environment(), capture_output=True)
+    assert before.stdout.strip() == b"1", before.stderr
+
+    process = DocumentProcess(ParsingSettings(), tmp_path / "worker", load=False)
+    try:
+        while not process.ready:
+            for message in process.read():
+                process.said(message)
+        tasks = list(Path(f"/proc/{process.process.pid}/task").iterdir())
+        assert len(tasks) > 1
+        for task in tasks:
+            lines = (line.split(":\t", 1) for line in (task / "status").read_text().splitlines() if ":\t" in line)
+            status = dict(lines)
+            assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
+            assert int(status["CapEff"], 16) & ~READ_ANY_FILE == 0
+    finally:
+        process.stop(kill=True)
 
 
 def test_what_holds_is_told_without_changing_this_process(tmp_path: Path) -> None:
