@@ -16,7 +16,10 @@ Sleep = Callable[[float], object]
 """Waits for so many seconds, or less: what waits looks again at the clock, and whether it shall stop."""
 
 FAILURES_IN_A_ROW = 3
-"""Calls that failed for good one after another, after which a model is not asked again in a run."""
+"""Calls that failed for good one after another, after which a model that answers no other either is not asked again in
+a run."""
+MOST_IN_A_ROW = 30
+"""The same, whatever else it answers."""
 _WINDOW_SECONDS = 60.0
 _FIRST_WAIT_SECONDS = 1.0
 
@@ -79,7 +82,9 @@ class Patience:
         longest_wait_seconds: float,
         sleep: Sleep | None = None,
         jitter: Callable[[], float] = random.random,
+        answers: Callable[[], bool] = lambda: False,
     ) -> None:
+        self._answers = answers
         self.gave_up: str | None = None
         self._code = "unreachable"
         self._limits, self._retries, self._longest = limits, retries, longest_wait_seconds
@@ -118,9 +123,13 @@ class Patience:
             return
         with self._lock:
             # A prompt that is refused by itself (400) says that the endpoint is there.
-            self._failures = self._failures + 1 if failed.code == "unreachable" else 0
-            if self.gave_up is None and (failed.hopeless or self._failures >= FAILURES_IN_A_ROW):
-                self._code, self.gave_up = failed.code, failed.message
+            self._failures = failures = self._failures + 1 if failed.code == "unreachable" else 0
+        # A document for which it fails has many prompts: it may answer those of others.
+        asks = failures >= FAILURES_IN_A_ROW and failures % FAILURES_IN_A_ROW == 0 and failures < MOST_IN_A_ROW
+        if failed.hopeless or failures >= MOST_IN_A_ROW or (asks and not self._answers()):
+            with self._lock:
+                if self.gave_up is None and (failed.hopeless or self._failures >= FAILURES_IN_A_ROW):
+                    self._code, self.gave_up = failed.code, failed.message
 
     def _answered(self) -> None:
         with self._lock:

@@ -28,6 +28,8 @@ OTHER_TEMPERATURE = 0.3
 """Of a second attempt where the first had none: the same request would get the same reply."""
 IN_FILES = frozenset({"summary", "context", "figure"})
 """Roles whose replies an index carries."""
+PROBE = Prompt("", "Say yes.", 1)
+"""Asked where several calls failed in a row."""
 _LONGEST_FAREWELL_SECONDS = 10.0
 
 Said = Reply | NoReply
@@ -100,7 +102,15 @@ class BoughtModel:
         """An endpoint that answered nobody is asked again, where there is no run that it ended for."""
         if anew or not self.account.run_id:
             wait, retries = self.settings.longest_wait_seconds, self.settings.retries
-            self.patience = Patience(self._limits, retries, wait, self._sleep)
+            self.patience = Patience(self._limits, retries, wait, self._sleep, answers=self._answers)
+
+    def _answers(self) -> bool:
+        """Whether the endpoint answers a prompt that is no document's."""
+        try:
+            self.endpoint.complete(PROBE, self.role.temperature)
+        except CallFailed as failed:
+            return failed.code != "unreachable"
+        return True
 
     def close(self) -> None:
         """Lets go of the endpoint's connections."""

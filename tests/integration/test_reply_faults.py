@@ -13,8 +13,8 @@ from pipelines.ports import NoReply, Reply
 from resources.database import Database
 from resources.llm import model as module
 from resources.llm.endpoint import Completion
-from resources.llm.limits import Limits
-from resources.llm.model import BoughtModel
+from resources.llm.limits import MOST_IN_A_ROW, Limits
+from resources.llm.model import PROBE, BoughtModel
 from resources.llm.replies import ReplyStore
 from tests.llm_server import (
     LlmServer,
@@ -72,6 +72,29 @@ def test_a_call_that_hangs_is_made_again(server: LlmServer, model: Callable[...,
 
 
 @pytest.mark.case(6)
+def test_an_endpoint_that_fails_for_one_document_answers_the_others(
+    server: LlmServer, model: Callable[..., BoughtModel]
+) -> None:
+    """All prompts of a document stand together, and more of them fail in a row than an endpoint that is gone has."""
+    server.reply = lambda prompt: status(500) if "poison" in prompt else words_about(prompt)
+    prompts_of = [*(f"poison {number}" for number in range(10)), *(f"good {number}" for number in range(5))]
+    replies = said(model(concurrency=1, retries=1), *prompts_of)
+    assert [isinstance(reply, NoReply) for reply in replies] == [True] * 10 + [False] * 5
+    assert {reply.code for reply in replies if isinstance(reply, NoReply)} == {"unreachable"}
+    assert len(server.calls) == 2 * 10 + 3 + 5
+
+
+@pytest.mark.case(6)
+def test_an_endpoint_that_answers_no_document_is_left_alone_after_a_while(
+    server: LlmServer, model: Callable[..., BoughtModel]
+) -> None:
+    server.reply = lambda prompt: words_about(prompt) if prompt == PROBE.user else status(500)
+    replies = said(model(concurrency=1, retries=1), *(str(number) for number in range(100)))
+    assert all(isinstance(reply, NoReply) for reply in replies)
+    assert len(server.calls) == 2 * MOST_IN_A_ROW + 9
+
+
+@pytest.mark.case(6)
 def test_an_endpoint_that_answers_nobody_is_left_alone(
     server: LlmServer, model: Callable[..., BoughtModel], database: Database
 ) -> None:
@@ -81,7 +104,7 @@ def test_an_endpoint_that_answers_nobody_is_left_alone(
     replies = said(made, *numbers)
     assert {reply.code for reply in replies if isinstance(reply, NoReply)} == {"unreachable"}
     assert len(replies) == 100
-    assert len(server.calls) == 6
+    assert len(server.calls) == 6 + 1, "three prompts twice each, and whether it answers anything"
     assert "the next run asks again" in replies[-1].message  # type: ignore[union-attr]
     assert made.gave_up
     assert said(made, "more")[0] == NoReply("unreachable", replies[-1].message, made.key_of(*prompts("more")))  # type: ignore[union-attr]
