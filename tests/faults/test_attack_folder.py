@@ -1,0 +1,105 @@
+"""A folder with one document of each known attack among ordinary ones, through the command itself."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.embedding_server import EmbeddingServer
+from tests.faults.attacks import ATTACKS
+from tests.faults.running import assert_verified, library_project, row_versions
+from tests.projects import Project, new_database
+
+pytestmark = [pytest.mark.integration, pytest.mark.faults]
+
+ROOT = Path(__file__).parents[2]
+NO_END = 1200
+"""Seconds after which a command that has not ended is taken for one that never will."""
+
+
+def index(project: Project) -> dict[str, Any]:
+    """`pincite index` as a process of its own, with the workers that a user's has."""
+    command = [sys.executable, "-m", "pincite.cli", "index", "--config", str(project.config), "--json"]
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=NO_END)
+    assert ran.returncode == 3, ran.stdout + ran.stderr
+    told: dict[str, Any] = json.loads(ran.stdout)
+    return told
+
+
+def runs(project: Project) -> list[Any]:
+    """What Dagster has recorded, the last first."""
+    import dagster as dg
+
+    from resources.dagster_home import dagster_home
+    from resources.run_history import run_history
+
+    with run_history(dagster_home(project.state)) as instance:
+        assert isinstance(instance, dg.DagsterInstance)
+        return [run.run_id for run in instance.get_runs()]
+
+
+def computed(project: Project, stage: str) -> int:
+    """Documents that the last run of a stage worked on, failed ones included."""
+    import dagster as dg
+
+    from resources.dagster_home import dagster_home
+    from resources.run_history import run_history
+
+    with run_history(dagster_home(project.state)) as instance:
+        event = instance.get_latest_materialization_event(dg.AssetKey(stage))
+        assert event is not None and event.asset_materialization is not None
+        return int(event.asset_materialization.metadata["documents computed"].value)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def project(server_url: str, endpoint: EmbeddingServer, tmp_path: Path) -> Iterator[Project]:
+    limits = {"workers": 2, "memory_mb": 512, "timeout_seconds": 30, "page_timeout_seconds": 5, "ocr": "off"}
+    with new_database(server_url) as url:
+        project = library_project(tmp_path / "project", endpoint, database=url, parsing=limits)
+        for name, attack in ATTACKS.items():
+            attack.write(project.write(f"attacks/{name}", b""))
+        yield project
+
+
+def told(result: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    return {item["uri"]: (item["stage"], item["code"]) for item in result["documents"]["failed"]}
+
+
+@pytest.mark.case(19, served=True)
+@pytest.mark.case(20, served=True)
+@pytest.mark.defends("1a", "1b", "1d")
+def test_a_folder_of_attacks_is_indexed_but_for_those_that_are_named(
+    project: Project, endpoint: EmbeddingServer, record_property: Callable[[str, object], None]
+) -> None:
+    record_property("injected", len(ATTACKS))
+    first = index(project)
+    bad = {f"attacks/{name}": attack.ends for name, attack in ATTACKS.items() if attack.ends}
+    failed = told(first)
+    assert failed.keys() == bad.keys(), {uri: failed.get(uri) for uri in failed.keys() ^ bad.keys()}
+    assert {uri: end for uri, end in failed.items() if end not in bad[uri]} == {}
+    assert all(item["message"] for item in first["documents"]["failed"])
+    files = {str(path.relative_to(project.docs)) for path in project.docs.rglob("*") if path.suffix != ".yaml"}
+    there = {uri for uri in files if (project.docs / uri).is_file()}
+    assert {uri for (uri,) in project.rows("SELECT uri FROM g0001.documents")} == there - bad.keys()
+    assert project.hits("who repairs the boiler")[0]["uri"] == "boilers.txt"
+    assert_verified(project)
+
+    # Nothing changed: nothing is started, asked for or written.
+    before, calls, stood = runs(project), len(endpoint.texts), row_versions(project)
+    second = index(project)
+    assert told(second) == failed
+    assert (runs(project), len(endpoint.texts), row_versions(project)) == (before, calls, stood)
+    assert list(second["seconds"]) == ["total"], "a stage was run"
+    print(f"first run {first['seconds']}\nnothing changed {second['seconds']['total']} s")
+
+    # Another document changes: of the failed ones none is tried again.
+    project.write("stamps.txt", "Stamps\n\nThe office keeps stamps for forty letters.\n")
+    third = index(project)
+    assert (told(third), third["documents"]["added"]) == (failed, 1)
+    assert computed(project, "parsed_elements") == 1
