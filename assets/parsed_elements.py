@@ -4,6 +4,7 @@ import dagster as dg
 
 from assets.metadata import attach, table
 from assets.partitions import bucketed, buckets_of
+from resources.kept_generations import restrict
 from resources.status import document_warnings
 from resources.workspace import Workspace
 
@@ -15,5 +16,6 @@ def parsed_elements(context: dg.AssetExecutionContext, workspace: dg.ResourcePar
     """Blocks in reading order (headings, paragraphs, lists, tables, ...), parsed in worker processes
     under time and memory limits. A document that fails is named; the others go on."""
     report = workspace.make("parsed_elements", buckets_of(context))
+    restrict(workspace)
     said = [warning for warnings in document_warnings(workspace).values() for warning in warnings]
     attach(context, report, warnings=table(said[:MOST_WARNINGS]))

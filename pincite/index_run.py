@@ -16,6 +16,7 @@ from typing import Any
 from pipelines.errors import IndexStateError, PinciteError, Waiting
 from resources import outcome
 from resources.dagster_home import close_dead_runs, dagster_home, usable
+from resources.kept_generations import restricted_whatever
 from resources.row_security import secure
 from resources.settings_file import Located
 from resources.sources import source_from
@@ -68,11 +69,12 @@ def _locked(
     for argument in sources:
         book.select(source_from(argument, book.known()))
     served = outcome.served(workspace)
-    due = outcome.due(workspace)
-    if due.standing and not retry_failed:
-        workspace.built = due.standing
-        return outcome.result(workspace, served, time.perf_counter() - started)
-    workspace.guard(allow_deletions)
+    with restricted_whatever(workspace):
+        due = outcome.due(workspace)
+        if due.standing and not retry_failed:
+            workspace.built = due.standing
+            return outcome.result(workspace, served, time.perf_counter() - started)
+        workspace.guard(allow_deletions)
     workspace.runner.retry_failed = retry_failed
     if fresh := outcome.new_documents(workspace, served):
         workspace.warm(fresh)

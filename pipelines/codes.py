@@ -199,7 +199,7 @@ _VECTORS = "chunk_embeddings, sentence_embeddings"
 
 FAILURES: Mapping[str, tuple[str, str, str]] = {
     "budget": (_BOUGHT, "`llm.max_cost` is spent.", "raise it; the next run goes on where this one ended"),
-    "changed": (_PARSING, "The file changed while it was read.", "the next run reads it again"),
+    "changed": (f"{_LISTING}, {_PARSING}", "The file changed while it was read.", "the next run reads it again"),
     "corrupt": (
         f"{_PARSING}, {_TEXTS}",
         "Damaged, or not what its name says; at a later stage an error of pincite.",
@@ -213,7 +213,16 @@ FAILURES: Mapping[str, tuple[str, str, str]] = {
     "empty": (_PARSING, "The file has 0 bytes.", "bring back its content, or remove it"),
     "empty_parse": (_PARSING, "The file has content, but no text was found.", "open it; save it as another format"),
     "encrypted": (_PARSING, "The file has a password.", "save a copy without one"),
-    "front_matter": (_PARSING, "The front matter of a Markdown file is not valid YAML.", "mend it"),
+    "element_map": (
+        _PARSING,
+        "A structural map cannot be understood, and may restrict its document, which is withheld.",
+        "mend it, or remove it",
+    ),
+    "front_matter": (
+        f"{_LISTING}, {_PARSING}",
+        "The front matter of a Markdown file cannot be understood, and may restrict the document, which is withheld.",
+        "mend it",
+    ),
     "limit_exceeded": (
         f"{_LISTING}, {_PARSING}, {_TEXTS}",
         "Over a limit of memory, size, length or depth, as a bomb would be.",
@@ -225,6 +234,12 @@ FAILURES: Mapping[str, tuple[str, str, str]] = {
         "nothing, or save the file again",
     ),
     "no_text": (_PARSING, "Pages without text, most likely scanned.", "install OCR (README), or run it on the file"),
+    "orphan": (
+        _LISTING,
+        "A side-car or map whose file is not there; or a file without a side-car that may be the one meant, which is "
+        "withheld.",
+        "give both the same name again, or remove what is left over",
+    ),
     "pending": (_BOUGHT, "Its prompts are in a batch of the language model.", "run `pincite index` later"),
     "rejected": (_BOUGHT, *_REJECTED),
     "refused_text": (
@@ -234,7 +249,11 @@ FAILURES: Mapping[str, tuple[str, str, str]] = {
         "divide them in the file; `pincite index --retry-failed` when the endpoint takes them; or another model, or a "
         "smaller `embedder.max_tokens`, either of which embeds everything anew",
     ),
-    "side_car": (_LISTING, "NAME.meta.yaml cannot be understood, and may restrict its document.", "mend it"),
+    "side_car": (
+        _LISTING,
+        "NAME.meta.yaml cannot be read or understood, and may restrict its document, which is withheld.",
+        "mend it",
+    ),
     "timeout": (
         f"{_PARSING}, {_TEXTS}",
         "Not parsed, or not made at that stage, in time.",

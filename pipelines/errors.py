@@ -60,6 +60,9 @@ PASSING = frozenset({"changed", "unreadable", "unreachable", "rejected", "pendin
 LIMITED = frozenset({"timeout", "crashed", "limit_exceeded"})
 """Codes of failures that other limits may not meet: they are tried again under others, or for other bytes."""
 
+WITHHELD = frozenset({"side_car", "front_matter", "element_map", "orphan"})
+"""Codes of failures after which it is not known who may find a document: it is served to nobody, in no version."""
+
 
 class DatabaseError(PinciteError):
     default_code = "database"

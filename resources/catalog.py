@@ -122,6 +122,16 @@ class Catalog:
     def sources(self) -> list[SourceRow]:
         return [SourceRow(*row) for row in self._rows("sources")]
 
+    def lost_files(self) -> dict[str, dict[str, str]]:
+        """By source, contents of files that are gone and whose side-cars are left, by uri."""
+        return dict(self._rows("lost_files"))
+
+    def remember_lost(self, name: str, lost: Mapping[str, str]) -> None:
+        from psycopg.types.json import Jsonb
+
+        with self._connect() as connection:
+            connection.execute(query("catalog", "remember_lost"), {"name": name, "lost": Jsonb(dict(lost))})
+
     def remove_source(self, name: str) -> None:
         """Forget a source. Raises SourceError where there is none of that name."""
         with self._connect() as connection:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from pipelines.fingerprint import bucket_of, combined, fingerprint
 from pipelines.increments import DocumentState
 from pipelines.records import Failure, RawDocument
 from pipelines.schemas import from_table, to_table
-from resources.stage_runner import StageReport, time_shown
+from resources.stage_runner import StageReport, time_shown, withheld
 
 if TYPE_CHECKING:
     from resources.catalog import ManifestRow
@@ -19,18 +20,36 @@ if TYPE_CHECKING:
 D = TypeVar("D", RawDocument, Failure)
 
 
+@dataclass(frozen=True, slots=True)
+class Restrictions:
+    """Who may find documents, as far as is known whether they could be listed or not: groups of sources by their
+    settings, and of documents by their side-cars."""
+
+    sources: Mapping[str, tuple[str, ...]]
+    documents: Mapping[str, tuple[str, ...] | None]
+
+    def applied(self, raw: RawDocument) -> RawDocument:
+        """A listing made before. Groups that a side-car does not name any more stay: the file may name them."""
+        groups = self.documents.get(raw.doc_id) or raw.groups
+        of_source = self.sources.get(raw.source, raw.source_groups)
+        same = (groups, of_source) == (raw.groups, raw.source_groups)
+        return raw if same else replace(raw, groups=groups, source_groups=of_source)
+
+
 def commit_listing(
     runner: StageRunner,
     documents: Sequence[RawDocument],
     sources: Sequence[str],
     failures: Sequence[Failure] = (),
     buckets: Sequence[int] | None = None,
+    known: Restrictions | None = None,
 ) -> StageReport:
-    """Replaces the listing of some sources; documents of other sources stay as they are, and so
-    does the last listing of a document that could not be read this time."""
+    """Replaces the listing of some sources; documents of other sources stay as they are, and so does the last listing
+    of a document that could not be read this time, under what is known now of who may find it. One that is withheld
+    is listed no more."""
     report, started = StageReport("raw_documents", failures=list(failures)), time.perf_counter()
     previous, failed = runner.manifest("raw_documents"), by_bucket(failures, runner.settings.buckets)
-    merged = merged_listing(runner, documents, sources, {failure.doc_id for failure in failures})
+    merged = merged_listing(runner, documents, sources, failures, known)
     listed = runner.catalog.failures([runner.key("raw_documents")])
     others = {item.doc_id for item in listed if item.source not in sources}
     for bucket in merged if buckets is None else buckets:
@@ -49,21 +68,29 @@ def commit_listing(
 def adopt_listing(runner: StageRunner, documents: Sequence[RawDocument], failures: Sequence[Failure]) -> None:
     """Commits a whole listing made under other settings; does nothing under the same."""
     sources = {document.source for document in documents} | {failure.source for failure in failures}
-    old = {raw.source for bucket, _ in merged_listing(runner, [], [], ()).values() for raw in bucket}
+    old = {raw.source for bucket, _ in merged_listing(runner, [], []).values() for raw in bucket}
     failed = [failure for failure in failures if failure.stage == "raw_documents"]
     commit_listing(runner, documents, sorted(sources | old), failed)
 
 
 def merged_listing(
-    runner: StageRunner, documents: Sequence[RawDocument], sources: Sequence[str], unread: Collection[str]
+    runner: StageRunner,
+    documents: Sequence[RawDocument],
+    sources: Sequence[str],
+    failures: Sequence[Failure] = (),
+    known: Restrictions | None = None,
 ) -> dict[int, tuple[list[RawDocument], list[RawDocument]]]:
     """By bucket: the committed listing, and what it becomes with that of these sources."""
     previous, listed = runner.manifest("raw_documents"), by_bucket(documents, runner.settings.buckets)
+    unread = {failure.doc_id for failure in failures}
+    hidden = {failure.doc_id for failure in failures if withheld(failure)}
     merged = {}
     for bucket in range(runner.settings.buckets):
         before = previous.get(bucket)
         old = from_table(RawDocument, runner.tables.read(before.file)) if before else []
         stay = [row for row in old if row.source not in sources or row.doc_id in unread]
+        stay = [row for row in stay if row.doc_id not in hidden]
+        stay = [known.applied(row) for row in stay] if known else stay
         merged[bucket] = (old, sorted([*listed.get(bucket, []), *stay], key=lambda row: row.doc_id))
     return merged
 

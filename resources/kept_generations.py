@@ -8,10 +8,12 @@ shows what must no longer be seen.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pipelines.errors import ModelError, SettingsError
+from pipelines.errors import ModelError, SettingsError, SourceError
 from pipelines.fingerprint import bucket_of
 from pipelines.indexing.indexed_documents import document_groups
 from pipelines.stages import STAGES
@@ -22,7 +24,7 @@ from resources.document_listing import adopt_listing, listing_output
 from resources.index_tables import IndexTables
 from resources.mending import mended
 from resources.publishing import AUDITED_SHARE
-from resources.stage_runner import StageReport
+from resources.stage_runner import StageReport, withheld
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -107,16 +109,35 @@ def _finish(beside: Workspace, audited: bool) -> Problems:
     return problems
 
 
-def _withdraw(workspace: Workspace, generation: GenerationRow, report: StageReport) -> None:
-    """Removes the documents that are listed no more, and gives the others the groups they have now."""
+def restrict(workspace: Workspace) -> None:
+    """What restricts reaches every generation before anything else is made, so that what fails later leaves nothing
+    open: documents that are withheld go, and groups that shut somebody out hold."""
+    report, hidden = StageReport("kept_generations"), _hidden(workspace)
+
+    def restricts(doc_id: str, before: tuple[str, ...], now: tuple[str, ...] | None) -> bool:
+        return doc_id in hidden if now is None else bool(now) and not (before and set(before) <= set(now))
+
+    for generation in workspace.catalog.generations():
+        mended(workspace, partial(_withdraw, workspace, generation, report, restricts), before="parsed_elements")
+
+
+def _withdraw(
+    workspace: Workspace,
+    generation: GenerationRow,
+    report: StageReport,
+    wanted: Callable[[str, tuple[str, ...], tuple[str, ...] | None], bool] = lambda doc_id, before, now: True,
+) -> None:
+    """Removes the documents that are listed no more, and gives the others the groups they have now; of both those
+    that are `wanted`, by id, groups before and groups now."""
     index = IndexTables(workspace.database, generation)
     groups = groups_now(workspace, generation)
     gone: dict[int, list[str]] = {}
     regrouped: dict[int, dict[str, tuple[str, ...]]] = {}
     for doc_id, (bucket, before) in index.document_groups().items():
         if doc_id not in groups:
-            gone.setdefault(bucket, []).append(doc_id)
-        elif (now := groups[doc_id]) is not None and now != before:
+            if wanted(doc_id, before, None):
+                gone.setdefault(bucket, []).append(doc_id)
+        elif (now := groups[doc_id]) is not None and now != before and wanted(doc_id, before, now):
             regrouped.setdefault(bucket, {})[doc_id] = now
     committed = workspace.catalog.manifest_of("indexed_documents", generation.schema)
     for bucket in sorted(gone.keys() | regrouped.keys()):
@@ -136,20 +157,40 @@ def _withdraw(workspace: Workspace, generation: GenerationRow, report: StageRepo
 
 
 def groups_now(workspace: Workspace, generation: GenerationRow) -> Mapping[str, tuple[str, ...] | None]:
-    """doc_id to groups of all listed documents; those that a file gives itself are of its last parse. None where that
-    is lost: it may have restricted the document."""
+    """doc_id to groups of all listed documents that are not withheld; those that a file gives itself are of its last
+    parse, by the settings of the generation or, newer, by the present ones. None where that is lost: it may have
+    restricted the document."""
     parsed: dict[str, tuple[str, ...] | None] = {}
     lost, buckets = set[int](), generation.settings.get("buckets", workspace.settings.buckets)
-    for row in workspace.catalog.manifest_of("parsed_documents", generation.keys.get("parsed_elements", "")).values():
-        if not workspace.tables.exists(row.file):
-            lost.add(row.bucket)
-            continue
-        read = workspace.tables.read(row.file, ["doc_id", "groups"])
-        for doc_id, groups in zip(read["doc_id"].to_pylist(), read["groups"].to_pylist(), strict=True):
-            parsed[doc_id] = tuple(groups) if groups is not None else None
+    for key in (generation.keys.get("parsed_elements", ""), workspace.runner.key("parsed_elements")):
+        for row in workspace.catalog.manifest_of("parsed_documents", key).values():
+            if not workspace.tables.exists(row.file):
+                lost.update([row.bucket] if key == generation.keys.get("parsed_elements") else [])
+                continue
+            read = workspace.tables.read(row.file, ["doc_id", "groups"])
+            for doc_id, groups in zip(read["doc_id"].to_pylist(), read["groups"].to_pylist(), strict=True):
+                parsed[doc_id] = tuple(groups) if groups is not None else None
+    hidden = _hidden(workspace)
     return {
         raw.doc_id: None
         if raw.groups is None and bucket_of(raw.doc_id, buckets) in lost
         else document_groups(raw, parsed.get(raw.doc_id))
         for raw in workspace.raw_documents()
+        if raw.doc_id not in hidden
     }
+
+
+def _hidden(workspace: Workspace) -> set[str]:
+    """Documents that are withheld."""
+    return {failure.doc_id for failure in workspace.runner.failures() if withheld(failure)}
+
+
+@contextmanager
+def restricted_whatever(workspace: Workspace) -> Iterator[None]:
+    """Where a listing is refused, what is known to restrict documents holds nevertheless."""
+    try:
+        yield
+    except SourceError:
+        workspace.restrict_listing()
+        restrict(workspace)
+        raise

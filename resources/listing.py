@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipelines.errors import SourceError, UsageError
+from pipelines.errors import SettingsError, SourceError, UsageError
 from pipelines.records import Failure, RawDocument
 from pipelines.settings import SourceSettings
+from resources.document_listing import Restrictions
+from resources.orphans import Before
 from resources.settings_file import Located
-from resources.sources import Skipped, list_source
+from resources.source_walk import Skipped
+from resources.sources import NOTHING, list_source
 
 if TYPE_CHECKING:
     from resources.catalog import Catalog
 
 GUARD_SHARE = 0.2
 GUARD_DOCUMENTS = 10
+
+
+NOTHING_KNOWN = Restrictions({}, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +35,7 @@ class Listed:
     documents: list[RawDocument]
     skipped: list[Skipped]
     failures: list[Failure]
+    known: Restrictions = NOTHING_KNOWN
 
 
 class SourceBook:
@@ -52,14 +59,15 @@ class SourceBook:
     def known(self) -> list[SourceSettings]:
         """Remembered sources, then those of the settings that were never indexed; by name.
 
-        The settings' filters and groups win over remembered ones."""
+        The settings' filters and groups win over remembered ones; groups that they do not speak of stay."""
         declared = {item.name: item for item in self._located.settings.sources}
         found: dict[str, SourceSettings] = {}
         for row in self._catalog.sources():
             remembered = SourceSettings.model_validate({**row.settings, "name": row.name, "path": row.root})
             found[row.name] = remembered
         for name, item in declared.items():
-            found[name] = item.model_copy(update={"path": str(self._located.resolve(item.path))})
+            kept = {"groups": found[name].groups} if name in found and "groups" not in item.model_fields_set else {}
+            found[name] = item.model_copy(update={"path": str(self._located.resolve(item.path)), **kept})
         found.update(self._selected)
         return [found[name] for name in sorted(found)]
 
@@ -75,13 +83,30 @@ class SourceBook:
             raise SourceError(f"no source named {name!r}; known: {', '.join(self._roots) or 'none'}")
         return self._roots[name]
 
-    def list_all(self, names: Sequence[str] = (), everything: bool = False) -> Listed:
+    def _require_groups(self, known: Sequence[SourceSettings]) -> None:
+        """A source that was restricted is not opened by leaving a line out. Raises SettingsError."""
+        silent = {item.name for item in self._located.settings.sources if "groups" not in item.model_fields_set}
+        for source in known:
+            if source.groups and source.name in silent:
+                told = ", ".join(source.groups)
+                raise SettingsError(
+                    f"source {source.name!r} was restricted to {told}, and the settings do not say groups for it any "
+                    f"more: write `groups: [{told}]`, or `groups: []` to let everyone find its documents"
+                )
+
+    def list_all(
+        self,
+        names: Sequence[str] = (),
+        everything: bool = False,
+        before: Callable[[str], Before] = lambda name: NOTHING,
+    ) -> Listed:
         """Every file of the named sources, else of the selected ones, else of all; of all known ones
-        where `everything` is asked for.
+        where `everything` is asked for. `before` is what is known of a source.
 
         Where the last source was removed from an index the listing is empty; where there never was
         one, UsageError. Raises SourceError where one cannot be listed."""
         known = self.known()
+        self._require_groups(known)
         if set(names) - {source.name for source in known}:
             # What a launched run names may be the value of a variable: it is not repeated.
             told = ", ".join(source.name for source in known) or "none"
@@ -93,14 +118,19 @@ class SourceBook:
                 "no source to index; give a folder with --source [NAME=]PATH, or list sources in the settings"
             )
         largest = self._located.settings.parsing.max_megabytes
-        listings = [list_source(source, Path(source.path), largest) for source in sources]
-        for source in sources:
+        listings = [list_source(source, Path(source.path), largest, before(source.name)) for source in sources]
+        for source, listing in zip(sources, listings, strict=True):
             self.remember(source)
+            self._catalog.remember_lost(source.name, listing.lost)
         return Listed(
             tuple(source.name for source in sources),
             [document for listing in listings for document in listing.documents],
             [item for listing in listings for item in listing.skipped],
             [failure for listing in listings for failure in listing.failures],
+            Restrictions(
+                {source.name: source.groups for source in known},
+                {doc_id: groups for listing in listings for doc_id, groups in listing.groups.items()},
+            ),
         )
 
     def guard(self, listed: Listed, before: Sequence[RawDocument], allow_deletions: bool) -> None:

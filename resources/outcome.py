@@ -90,7 +90,7 @@ def _changed_buckets(workspace: Workspace, failures: Sequence[Failure]) -> set[i
     unread = {failure.doc_id for failure in listed.failures}
     before = {item.doc_id for item in failures if item.stage == "raw_documents" and item.source in listed.sources}
     committed = workspace.runner.manifest("raw_documents")
-    merged = merged_listing(workspace.runner, listed.documents, listed.sources, unread)
+    merged = merged_listing(workspace.runner, listed.documents, listed.sources, listed.failures, listed.known)
     changed = {bucket for bucket, (_, rows) in merged.items() if fingerprint(rows) != committed[bucket].output}
     return changed | {bucket_of(doc_id, buckets) for doc_id in unread ^ before}
 

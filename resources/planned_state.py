@@ -56,6 +56,12 @@ class PlannedCatalog:
             raise source_moved(name, known.root, root)
         self._sources[name] = SourceRow(name, root, settings, datetime.now(UTC), None)
 
+    def lost_files(self) -> dict[str, dict[str, str]]:
+        return self._catalog.lost_files() if self._catalog else {}
+
+    def remember_lost(self, name: str, lost: Mapping[str, str]) -> None:
+        """Keeps nothing."""
+
     def manifest_of(self, table: str, key: str) -> dict[int, ManifestRow]:
         found = self._catalog.manifest_of(table, key) if self._catalog else {}
         own = {bucket: row for (name, under, bucket), row in self._commits.items() if (name, under) == (table, key)}

@@ -19,6 +19,7 @@ from pipelines.errors import DocumentError
 from pipelines.records import RawDocument
 from resources.hashes import combined_hash, piecewise
 
+_PIECE = 1 << 20
 _PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
 _SWAPPED = (errno.ELOOP, errno.ENOTDIR, errno.EMLINK, errno.ENXIO)
@@ -94,24 +95,34 @@ def private_copy(root: Path, raw: RawDocument, into: Path, max_megabytes: int | 
 
     Raises DocumentError: `changed` where it is not what `raw.content_hash` is of (empty: anything), `limit_exceeded`,
     `unreadable`."""
-    from resources.parsers.registry import files_of, require_size
+    from resources.parsers.registry import files_of
 
     os.makedirs(into, mode=0o700, exist_ok=True)
     hashes, total = [], 0
     with read_as(raw.uri), SourceFolder(root) as folder:
         for file in files_of(Path(raw.uri), raw.media_type):
+            whole = piecewise()
             with folder.opened(folder.resolved(str(file))) as stream, _written(raw.uri, into / file.name) as copy:
-                require_size(raw.uri, total + os.fstat(stream.fileno()).st_size, max_megabytes)
-                whole = piecewise()
-                while piece := stream.read(1 << 20):
+                for piece in pieces(stream, raw.uri, total, max_megabytes):
                     total += len(piece)
-                    require_size(raw.uri, total, max_megabytes)
                     whole.update(piece)
                     copy(piece)
-                hashes.append(whole.hexdigest())
+            hashes.append(whole.hexdigest())
     if raw.content_hash and combined_hash(hashes) != raw.content_hash:
         raise _changed(raw.uri)
     return into / PurePosixPath(raw.uri).name
+
+
+def pieces(stream: BinaryIO, uri: str, before: int, max_megabytes: int | None) -> Iterator[bytes]:
+    """What a stream of a document has, of whose files `before` bytes were read. Raises DocumentError `limit_exceeded`
+    before more is read than the limit, however large the file has become."""
+    from resources.parsers.registry import require_size
+
+    require_size(uri, before + os.fstat(stream.fileno()).st_size, max_megabytes)
+    while piece := stream.read(_PIECE):
+        before += len(piece)
+        require_size(uri, before, max_megabytes)
+        yield piece
 
 
 @contextmanager

@@ -12,7 +12,8 @@ from pipelines.errors import SourceError
 from pipelines.fingerprint import fingerprint
 from pipelines.settings import SourceSettings
 from resources.settings_file import Located
-from resources.sources import SIDE_CAR, Listing, taken, walk
+from resources.side_cars import SIDE_CAR
+from resources.source_walk import opened_source, taken, walk
 from resources.workspace import Workspace
 
 EVERYTHING: tuple[str, ...] = ()
@@ -84,13 +85,13 @@ def _states(source: SourceSettings) -> list[tuple[str, int, int]]:
     """(uri, bytes, nanoseconds of the last change) of every file that a listing would look at."""
     from resources.parsers.registry import ELEMENTS_SUFFIX
 
-    root = Path(source.path)
     states = []
-    for uri in sorted(walk(root, root, source, Listing())):
-        if taken(uri.removesuffix(SIDE_CAR).removesuffix(ELEMENTS_SUFFIX), source):
-            try:
-                state = (root / uri).stat()
-                states.append((uri, state.st_size, state.st_mtime_ns))
-            except OSError:
-                states.append((uri, -1, 0))
+    with opened_source(source, Path(source.path)) as folder:
+        for uri in sorted(uri for uri in walk(folder, source) if isinstance(uri, str)):
+            if taken(uri.removesuffix(SIDE_CAR).removesuffix(ELEMENTS_SUFFIX), source):
+                try:
+                    state = folder.state(folder.resolved(uri))
+                    states.append((uri, state.st_size, state.st_mtime_ns))
+                except OSError:
+                    states.append((uri, -1, 0))
     return states

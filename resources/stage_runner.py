@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from pipelines.errors import LIMITED, PASSING, IndexStateError
+from pipelines.errors import LIMITED, PASSING, WITHHELD, IndexStateError
 from pipelines.fingerprint import bucket_of, combined, fingerprint
 from pipelines.increments import DocumentState, Plan, bucket_output, output_hash, plan
 from pipelines.records import FALLBACK, Failure
@@ -351,12 +351,14 @@ class StageRunner:
         return ManifestRow(table, key, work.bucket, file, input_, output, rows, len(states), self.run_id)
 
     def _kept(self, work: Work, before: ManifestRow | None, outcome: Outcome) -> pa.Table | None:
-        """Rows carried over: of unchanged documents, and of those that KEEPING could not make."""
+        """Rows carried over: of unchanged documents, and of those that KEEPING could not make, unless they
+        are withheld."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         keeps = work.stage.name == KEEPING
-        failed = {doc_id for doc_id, result in outcome.items() if keeps and isinstance(result, Failure)}
+        failures = {doc_id: result for doc_id, result in outcome.items() if keeps and isinstance(result, Failure)}
+        failed = {doc_id for doc_id, failure in failures.items() if not withheld(failure)}
         stay = sorted(failed | set(work.todo.keep))
         if before is None or not stay:
             return None
@@ -370,7 +372,7 @@ class StageRunner:
         for doc_id, result in outcome.items():
             wanted, reason = work.todo.compute[doc_id], work.todo.reasons[doc_id]
             if isinstance(result, Failure):
-                last = known.get(doc_id) if work.stage.name == KEEPING else None
+                last = known.get(doc_id) if work.stage.name == KEEPING and not withheld(result) else None
                 limits = self._limits if result.code in LIMITED else ""
                 states[doc_id] = replace(last or DocumentState("", ""), failed=wanted, limits=limits)
             else:
@@ -391,6 +393,11 @@ def _merged(record: type, kept: pa.Table | None, made: Sequence[pa.Table]) -> pa
     arrow = pa.concat_tables(parts) if parts else to_table(record, ())
     order = [(name, "ascending") for name in ("doc_id", "index") if name in arrow.column_names]
     return arrow.sort_by(order)
+
+
+def withheld(failure: Failure) -> bool:
+    """Whether no version of a failed document is served, since it may be restricted in a way that nobody knows."""
+    return failure.code in WITHHELD
 
 
 def time_shown() -> str:

@@ -20,13 +20,14 @@ from pipelines.settings import SourceSettings, shaped_as
 from pipelines.stages import MAKER, WHOLE
 from resources import computes, embedding, generations
 from resources.child_process import protect_children
-from resources.document_listing import commit_listing
+from resources.document_listing import Restrictions, commit_listing
 from resources.document_work import static_vectors
 from resources.listing import Listed, SourceBook
 from resources.mending import lost_buckets, mended
+from resources.orphans import Before
 from resources.settings_file import Located
-from resources.sources import Skipped
-from resources.stage_runner import Compute, StageReport, StageRunner
+from resources.source_walk import Skipped
+from resources.stage_runner import Compute, StageReport, StageRunner, withheld
 
 if TYPE_CHECKING:
     from pipelines.ports import CountingEmbedder
@@ -212,7 +213,21 @@ class Workspace:
     def _list(self, names: Sequence[str] = ()) -> Listed:
         """Where no listing stands under the present settings (another number of buckets, say), all
         sources are listed whatever was asked: the others' documents would else be missing."""
-        return self.sources.list_all(names, everything=not self.runner.manifest("raw_documents"))
+        everything = not self.runner.manifest("raw_documents")
+        return self.sources.list_all(names, everything, self._known_before())
+
+    def _known_before(self) -> Callable[[str], Before]:
+        """What is known of a source when it is listed again."""
+        raws, lost = self.raw_documents(), self.catalog.lost_files()
+        failures = self.catalog.failures([self.runner.key("raw_documents")])
+
+        def before(name: str) -> Before:
+            contents = {raw.uri: raw.content_hash for raw in raws if raw.source == name}
+            restricted = {raw.uri for raw in raws if raw.source == name and raw.groups}
+            withheld = {item.uri for item in failures if item.source == name and item.code == "orphan"}
+            return Before({**lost.get(name, {}), **contents}, restricted, withheld)
+
+        return before
 
     @property
     def skipped(self) -> list[Skipped]:
@@ -229,16 +244,26 @@ class Workspace:
     def _list_documents(self, buckets: Sequence[int], sources: Sequence[str], allow_deletions: bool) -> StageReport:
         lost = lost_buckets(self, "raw_documents")
         if lost:  # with the files of all sources, also of those that this run was not asked for
-            self._listed = self.sources.list_all(everything=True)
+            self._listed = self.sources.list_all(everything=True, before=self._known_before())
         elif self._listed is None:
             self._listed = self._list(sources)
         listed = self._listed
         self.sources.guard(listed, self.raw_documents(), allow_deletions)
         wanted = sorted({*buckets, *lost})
-        report = commit_listing(self.runner, listed.documents, listed.sources, listed.failures, wanted)
+        report = commit_listing(self.runner, listed.documents, listed.sources, listed.failures, wanted, listed.known)
         self.remade.update(lost)
         self.reports[report.stage] = report
         return report
+
+    def restrict_listing(self) -> None:
+        """Commits what restricts the documents that were listed before, whether they can be listed now or not."""
+        if not self.runner.manifest("raw_documents"):
+            return
+        if self._listed:
+            failures, known = [item for item in self._listed.failures if withheld(item)], self._listed.known
+        else:
+            failures, known = [], Restrictions({source.name: source.groups for source in self.sources.known()}, {})
+        commit_listing(self.runner, [], [], failures, known=known)
 
     def raw_documents(self) -> list[RawDocument]:
         """All documents of the last committed listing."""

@@ -1,26 +1,92 @@
-"""YAML as people write it: `off` and `on` are names, as in `summary: off`; only true and false are not. A key that
-is given twice is an error, since one of the two would be lost."""
+"""YAML as people write it, and no more of it than that: a key that is given twice is an error, since one of the two
+would be lost; so are texts that are nested deeply or that grow when their aliases are written out.
+
+In settings `off` and `on` are names, as in `summary: off`; only true and false are not. In what stands beside
+documents, or in them, all is text, lists and mappings."""
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
+
+DEEPEST = 20
+MOST_ALIASED = 10_000
+"""Values and characters that aliases may add, all together."""
 
 
 def load(text: str) -> Any:
-    """Raises yaml.YAMLError."""
+    """Settings. Raises yaml.YAMLError."""
+    return _load(text, plain=False)
+
+
+def load_plain(text: str) -> Any:
+    """Of a document: nothing but text, lists and mappings. Raises yaml.YAMLError."""
+    return _load(text, plain=True)
+
+
+def _load(text: str, plain: bool) -> Any:
     import yaml
 
-    class Loader(yaml.SafeLoader):
-        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+    try:
+        return yaml.load(text, _loader(plain))
+    except (RecursionError, ValueError) as error:
+        raise yaml.YAMLError(str(error)) from None
+
+
+@cache
+def _loader(plain: bool) -> Any:
+    import yaml
+
+    base: Any = yaml.BaseLoader if plain else yaml.SafeLoader
+
+    class Loader(base):  # type: ignore[misc]
+        def __init__(self, stream: str) -> None:
+            super().__init__(stream)
+            self._depth, self._aliased = 0, 0
+            self._weights: dict[int, int] = {}
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            mark = self.peek_event().start_mark
+            if self.check_event(yaml.AliasEvent):
+                return self._counted(super().compose_node(parent, index), mark)
+            self._depth += 1
+            if self._depth > DEEPEST:
+                raise yaml.composer.ComposerError(None, None, f"nested more than {DEEPEST} deep", mark)
+            node = super().compose_node(parent, index)
+            self._depth -= 1
+            self._weights[id(node)] = _weight(node, self._weights)
+            return node
+
+        def _counted(self, node: Any, mark: Any) -> Any:
+            if id(node) not in self._weights:
+                raise yaml.composer.ComposerError(None, None, "an alias stands within what it repeats", mark)
+            self._aliased += self._weights[id(node)]
+            if self._aliased > MOST_ALIASED:
+                raise yaml.composer.ComposerError(None, None, "aliases repeat too much; write it out", mark)
+            return node
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
             seen = set()
-            for key, _ in node.value:
+            for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
                 if key.value in seen and key.tag != "tag:yaml.org,2002:merge":
                     raise yaml.constructor.ConstructorError(None, None, f"{key.value!r} is given twice", key.start_mark)
                 seen.add(key.value)
-            return super().construct_mapping(node, deep)
+            made: dict[Any, Any] = super().construct_mapping(node, deep)
+            return made
 
-    Loader.yaml_implicit_resolvers = {
-        letter: [(tag, pattern) for tag, pattern in known if letter in "tTfF" or tag != "tag:yaml.org,2002:bool"]
-        for letter, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-    return yaml.load(text, Loader)
+    if not plain:
+        Loader.yaml_implicit_resolvers = {
+            letter: [(tag, pattern) for tag, pattern in known if letter in "tTfF" or tag != "tag:yaml.org,2002:bool"]
+            for letter, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+        }
+    return Loader
+
+
+def _weight(node: Any, weights: dict[int, int]) -> int:
+    """Values and characters of a node with its aliases written out."""
+    import yaml
+
+    if isinstance(node, yaml.ScalarNode):
+        return 1 + len(node.value)
+    parts = node.value if isinstance(node, yaml.SequenceNode) else [part for pair in node.value for part in pair]
+    return 1 + sum(weights[id(part)] for part in parts)

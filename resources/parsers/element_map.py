@@ -44,18 +44,29 @@ _ELEMENT = TypeAdapter(MapElement)
 
 
 def parse(path: Path) -> ParsedFile:
-    """Raises DocumentError: `corrupt` naming what is wrong by JSON path, `limit_exceeded`."""
+    """Raises DocumentError `element_map` naming what is wrong, by JSON path where it can: what the map meant to say of
+    groups is unknown then."""
     size = path.stat().st_size
     if size > MOST_BYTES:
         message = f"{path.name}: {size >> 20} MB, over the {MOST_BYTES >> 20} MB that a map may have: divide it"
-        raise DocumentError(message, "limit_exceeded")
+        raise DocumentError(message, "element_map")
     try:
-        values = json.loads(path.read_bytes())
+        values = json.loads(path.read_bytes(), object_pairs_hook=_each_once)
     except (ValueError, UnicodeDecodeError) as error:
-        raise DocumentError(f"{path.name}: not valid JSON ({error}): write it again", "corrupt") from None
+        raise DocumentError(f"{path.name}: not valid JSON ({error}): write it again", "element_map") from None
     except RecursionError:
-        raise DocumentError(f"{path.name}: its JSON is nested too deeply to be a map", "corrupt") from None
+        raise DocumentError(f"{path.name}: its JSON is nested too deeply to be a map", "element_map") from None
     return _with_pictures_named(parse_map(values, path.name), path.with_name(path.name.removesuffix(f".{ORIGIN}")))
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object. Raises ValueError where a key is given twice, since one of the two would be lost."""
+    made: dict[str, Any] = {}
+    for key, value in pairs if len(dict(pairs)) != len(pairs) else ():
+        if key in made:
+            raise ValueError(f"{key!r} is given twice")
+        made[key] = value
+    return dict(pairs)
 
 
 def _with_pictures_named(parsed: ParsedFile, pages: Path) -> ParsedFile:
@@ -77,7 +88,7 @@ def _with_pictures_named(parsed: ParsedFile, pages: Path) -> ParsedFile:
 
 
 def parse_map(values: Any, name: str) -> ParsedFile:
-    """A map from plain values. Raises DocumentError `corrupt`."""
+    """A map from plain values. Raises DocumentError `element_map`."""
     problems = _Problems(name)
     elements = values.get("elements") if isinstance(values, dict) else None
     listed = elements if isinstance(elements, list) else []
@@ -119,7 +130,7 @@ class _Problems:
         if self.count:
             more = f"; and {self.count - len(self.shown)} more" if self.count > len(self.shown) else ""
             message = f"{self.name}: {'; '.join(self.shown)}{more} (the schema: docs/elements.md)"
-            raise DocumentError(message, "corrupt")
+            raise DocumentError(message, "element_map")
 
 
 def _misplaced(element: MapElement, index: int, pages: int | list[MapPage] | None) -> Iterator[str]:

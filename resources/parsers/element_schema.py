@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, field_validator, model_validator
 
+from pipelines.groups import group_names, misnamed
 from pipelines.indexing.elements import KINDS
 
 VERSION = 1
@@ -145,15 +146,13 @@ class MapDocument(_Part):
     language: Text | None = Field(None, description="ISO 639-1 code; else it is told from the text.")
     effective_date: Text | None = Field(None, description="From when it holds, as YYYY-MM-DD.")
     version: Text | None = Field(None, description="As people name it.")
-    groups: list[Text] = Field([], description="Who may find the document; none means everyone.")
+    groups: list[Text] = Field([], description="Who may find the document; leave it out for everyone.")
     metadata: Metadata = Field({}, description="Anything else, one text a key.")
 
     @field_validator("groups")
     @classmethod
     def _names(cls, groups: list[str]) -> list[str]:
-        if any("," in group for group in groups):
-            raise ValueError("a group's name has no comma")
-        return groups
+        return list(group_names(groups))
 
     @field_validator("metadata")
     @classmethod
@@ -161,6 +160,8 @@ class MapDocument(_Part):
         for key in PROPERTIES:
             if key in metadata:
                 raise ValueError(f"{key!r} has a place of its own: document.{key}")
+        if wrong := next(misnamed({"metadata": metadata}), None):
+            raise ValueError(f"{wrong!r} may be meant as document.groups")
         return metadata
 
 

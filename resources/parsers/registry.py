@@ -23,6 +23,7 @@ _OFFICE = "application/vnd.openxmlformats-officedocument"
 DOCX = f"{_OFFICE}.wordprocessingml.document"
 XLSX = f"{_OFFICE}.spreadsheetml.sheet"
 PPTX = f"{_OFFICE}.presentationml.presentation"
+MARKDOWN = "text/markdown"
 ELEMENTS = "application/vnd.pincite.elements+json"
 ELEMENTS_SUFFIX = ".elements.json"
 MEDIA_TYPES = {
@@ -33,8 +34,8 @@ MEDIA_TYPES = {
     ".html": "text/html",
     ".htm": "text/html",
     ".xhtml": "text/html",
-    ".md": "text/markdown",
-    ".markdown": "text/markdown",
+    ".md": MARKDOWN,
+    ".markdown": MARKDOWN,
     ".txt": "text/plain",
     ".text": "text/plain",
     ".log": "text/plain",
@@ -49,7 +50,7 @@ _PARSERS = {
     XLSX: "spreadsheet",
     PPTX: "presentation",
     "text/html": "html",
-    "text/markdown": "markdown",
+    MARKDOWN: "markdown",
     "text/plain": "text",
     "text/csv": "delimited",
     "text/tab-separated-values": "delimited",

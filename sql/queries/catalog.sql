@@ -11,6 +11,12 @@ SELECT root FROM pincite.sources WHERE name = %(name)s;
 -- name: sources
 SELECT name, root, settings, added_at, indexed_at FROM pincite.sources ORDER BY name;
 
+-- name: lost_files
+SELECT name, lost FROM pincite.sources;
+
+-- name: remember_lost
+UPDATE pincite.sources SET lost = %(lost)s WHERE name = %(name)s AND lost <> %(lost)s;
+
 -- name: remove_source
 DELETE FROM pincite.sources WHERE name = %(name)s;
 

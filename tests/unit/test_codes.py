@@ -53,6 +53,7 @@ PLACES: Mapping[str, tuple[int, str]] = {
     "CallFailed": (1, "any"),
     "_NoVector": (1, "failure"),
     "Skipped": (2, "skipped"),
+    "fail": (1, "failure"),
     "_told": (0, "found"),
     "problem": (0, "explained"),
 }
@@ -85,7 +86,7 @@ def codes_of(path: Path) -> Iterator[tuple[str, str]]:
         yield from (("found", code) for code in audit_statements(tree))
 
 
-MESSAGES = {"sources": "any"}
+MESSAGES = {"source_walk": "any"}
 """Modules beside the finders that hand on (code, message)."""
 
 

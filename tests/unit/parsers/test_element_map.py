@@ -33,7 +33,7 @@ def mapped(*elements: Any, **head: Any) -> ParsedFile:
 def refusal(*elements: Any, **head: Any) -> str:
     with pytest.raises(DocumentError) as caught:
         mapped(*elements, **head)
-    assert caught.value.code == "corrupt"
+    assert caught.value.code == "element_map"
     return str(caught.value)
 
 
@@ -217,7 +217,10 @@ def test_a_wrong_element_is_named_by_its_path(element: Any, told: str) -> None:
         ({"titel": "x"}, "titel: unknown key; valid: version, origin"),
         ({"document": {"titel": "x"}}, "document.titel: unknown key; did you mean 'title'?"),
         ({"document": {"metadata": {"title": "x"}}}, "document.metadata: 'title' has a place of its own"),
-        ({"document": {"groups": ["a,b"]}}, "document.groups: a group's name has no comma"),
+        ({"document": {"metadata": {"Group": "x"}}}, "document.metadata: 'Group' may be meant as document.groups"),
+        ({"document": {"groups": ["a,b"]}}, "document.groups: group 'a,b' has a comma"),
+        ({"document": {"groups": []}}, "document.groups: groups is blank"),
+        ({"document": {"groups": [" "]}}, "document.groups: groups has a blank name"),
         ({"elements": {}}, "elements: must be a list"),
     ],
 )
@@ -227,14 +230,19 @@ def test_a_wrong_head_is_named_by_its_path(head: dict[str, Any], told: str) -> N
 
 @pytest.mark.parametrize(
     ("content", "told"),
-    [(b'{"version": 1,', "not valid JSON"), (b"[]", "the file: must be an object"), (b"\xff{", "JSON")],
+    [
+        (b'{"version": 1,', "not valid JSON"),
+        (b"[]", "the file: must be an object"),
+        (b'{"version": 1, "version": 1}', "'version' is given twice"),
+        (b"\xff{", "JSON"),
+    ],
 )
-def test_what_is_no_map_is_corrupt(tmp_path: Path, content: bytes, told: str) -> None:
+def test_what_is_no_map_is_named_and_withheld(tmp_path: Path, content: bytes, told: str) -> None:
     path = tmp_path / "a.elements.json"
     path.write_bytes(content)
     with pytest.raises(DocumentError, match=told) as caught:
         element_map.parse(path)
-    assert caught.value.code == "corrupt"
+    assert caught.value.code == "element_map"
 
 
 def test_five_of_many_problems_are_shown_and_the_rest_counted() -> None:
@@ -264,14 +272,14 @@ def test_whatever_stands_in_a_map_it_is_read_or_refused(value: Any, key: str) ->
     try:
         assert isinstance(parse_map(values, "a"), ParsedFile)
     except DocumentError as error:
-        assert error.code == "corrupt"
+        assert error.code == "element_map"
 
 
 def test_a_map_over_the_limit_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(element_map, "MOST_BYTES", 10)
     with pytest.raises(DocumentError, match="divide it") as caught:
         element_map.parse(write(tmp_path / "a.elements.json"))
-    assert caught.value.code == "limit_exceeded"
+    assert caught.value.code == "element_map"
 
 
 def test_every_part_of_the_schema_can_suggest_its_keys() -> None:

@@ -12,7 +12,8 @@ from pipelines.errors import SourceError, UsageError
 from pipelines.fingerprint import document_id
 from pipelines.settings import SourceSettings
 from resources.hashes import content_hash
-from resources.sources import Listing, _pattern, list_source, read_side_car, source_from
+from resources.source_walk import _pattern
+from resources.sources import Listing, list_source, source_from
 
 
 def listed(root: Path, **settings: Any) -> Listing:
@@ -105,7 +106,7 @@ def test_a_side_car_describes_its_document_and_is_none_itself(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("side_car", "groups"), [(None, None), ("", None), ("groups: []", ()), ("groups: a,b", ("a", "b"))]
+    ("side_car", "groups"), [(None, None), ("title: A", None), ("groups: [a]", ("a",)), ("groups: a,b", ("a", "b"))]
 )
 def test_groups_of_a_side_car_stand_beside_the_source_s(
     tmp_path: Path, side_car: str | None, groups: tuple[str, ...] | None
@@ -135,10 +136,38 @@ ALIASES = "[&a0 [x, x], " + ", ".join(f"&a{n} [{', '.join([f'*a{n - 1}'] * 10)}]
         ("effective_date: [[2026-03-01]]", "effective_date must be one value"),
         ("groups: [[board]]", "groups must be a list of names"),
         ("groups: {board: yes}", "groups must be a list of names"),
-        (f"groups: {ALIASES}", "groups must be a list of names"),
-        (f"title: {ALIASES}", "title must be one value"),
-        (f"effective_date: {ALIASES}", "effective_date must be one value"),
-        (f"metadata: {{team: {ALIASES}}}", "metadata 'team' must be one value"),
+        (f"groups: {ALIASES}", "aliases repeat too much"),
+        (f"metadata: {{team: {ALIASES}}}", "aliases repeat too much"),
+        ("title: " + "[" * 30 + "]" * 30, "nested more than 20 deep"),
+        ("title: [&a [*a]]", "stands within what it repeats"),
+        ("title: a\ntitle: b", "'title' is given twice"),
+        ("", "is empty"),
+        ("# groups: [board]\n", "is empty"),
+        ("groups:", "groups has a blank name"),
+        ("groups: ''", "groups has a blank name"),
+        ("groups: ','", "groups has a blank name"),
+        ("groups: []", "groups is blank"),
+        ("groups: ['']", "groups has a blank name"),
+        ("groups: [board, ' ']", "groups has a blank name"),
+        ("groups: null", "groups has a blank name"),
+        ("groups: ~", "groups has a blank name"),
+        ("groups: [~]", "groups has a blank name"),
+        ("groups: [board]\ngroups: []", "'groups' is given twice"),
+        ("groups: [board]\n'groups': []", "'groups' is given twice"),
+        ("group: board", "'group' may be meant as groups"),
+        ("Groups: board", "'Groups' may be meant as groups"),
+        ("GROUPS: [board]", "'GROUPS' may be meant as groups"),
+        ("gropus: [board]", "'gropus' may be meant as groups"),
+        ("\u200bgroups: [board]", "may be meant as groups"),
+        ("groups\u00a0: [board]", "may be meant as groups"),
+        ('"gr\u043eups": [board]', "may be meant as groups"),
+        ("metadata: {groups: [board]}", "groups stands within another key"),
+        ("metadata: {Group: board}", "'Group' may be meant as groups"),
+        ("<<: {groups: [board]}", "groups stands within another key"),
+        ("groups: ['\u00a0']", "groups has a blank name"),
+        ("groups: ['\u200b']", "cannot be seen"),
+        ('groups: ["bo\\u200bard"]', "cannot be seen"),
+        ("groups: ['a,b']", "has a comma"),
     ],
 )
 def test_a_wrong_side_car_fails_its_document_alone(tmp_path: Path, text: str, told: str) -> None:
@@ -148,7 +177,7 @@ def test_a_wrong_side_car_fails_its_document_alone(tmp_path: Path, text: str, to
     assert uris(listing) == ["b.md"]
     (failure,) = listing.failures
     assert (failure.uri, failure.code, failure.stage) == ("a.md", "side_car", "raw_documents")
-    assert told in failure.message
+    assert told in failure.message, failure.message
     assert "a.md.meta.yaml" in failure.message
 
 
@@ -162,10 +191,6 @@ def test_a_file_over_the_limit_is_named_and_not_read(tmp_path: Path) -> None:
     (failure,) = listing.failures
     assert (failure.uri, failure.code, failure.stage) == ("a.pdf", "limit_exceeded", "raw_documents")
     assert "8,388,608 MB" in failure.message and "parsing.max_megabytes (512)" in failure.message
-
-
-def test_no_side_car_says_nothing(tmp_path: Path) -> None:
-    assert read_side_car(tmp_path / "none.meta.yaml", tmp_path) == {}
 
 
 # ---------------------------------------------------------------- --source
