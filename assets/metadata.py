@@ -12,6 +12,7 @@ from assets.pictures import bars, lines
 from pipelines.fingerprint import combined
 from pipelines.inert import inert
 from pipelines.stages import STAGES, WHOLE
+from pipelines.visible import visible
 from resources.catalog import ManifestRow
 from resources.stage_runner import StageReport
 from resources.workspace import Workspace
@@ -57,7 +58,7 @@ def attach(context: dg.AssetExecutionContext, report: StageReport, **more: Any) 
         context.add_output_metadata({_LOGGED_HERE: True})
     context.log.info("%s: %d computed, %d kept, %d rows", report.stage, report.computed, report.kept, report.total)
     for failure in report.failures:
-        context.log.warning("%s/%s: %s: %s", failure.source, failure.uri, failure.code, failure.message)
+        context.log.warning(visible(f"{failure.source}/{failure.uri}: {failure.code}: {failure.message}"))
 
 
 def total_rows(workspace: Workspace, report: StageReport) -> int:
@@ -139,7 +140,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> dg.MarkdownMetadataValue:
 def _cell(value: Any) -> str:
     """A value as words of a table. What may mean something to Markdown is shown as code, in which nothing does: names
     and messages come from documents, and the UI makes links of addresses too."""
-    text = " ".join(inert(str(value)).split())
+    text = visible(" ".join(inert(str(value)).split()))
     if _PLAIN.fullmatch(text):
         return text
     return "`" + text.replace("`", "ˋ").replace("\\", "⧵").replace("|", "¦") + "`"

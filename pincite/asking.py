@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import click
 
-from pincite.console import emit
+from pincite.console import emit, tell
 from pincite.placed import Place, placed
 from pipelines.query_settings import RerankerName, StrategyName
 
@@ -41,7 +41,7 @@ def query(place: Place, text: str, explain: bool, **options: Any) -> int:
 
     with open_index(place.located()) as opened:
         result = opened.query(text, **options)
-    emit(result) if place.as_json else click.echo(hits_shown(result, explain))
+    emit(result) if place.as_json else tell(hits_shown(result, explain))
     return 0
 
 
@@ -61,5 +61,5 @@ def ask(place: Place, text: str, **options: Any) -> int:
 
     with open_index(place.located()) as opened:
         result = opened.ask(text, **options)
-    emit(result) if place.as_json else click.echo(answer_shown(result))
+    emit(result) if place.as_json else tell(answer_shown(result))
     return 0

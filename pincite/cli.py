@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 from resources.child_process import module_path, protect_children
@@ -17,7 +18,7 @@ import click
 
 from pincite import __version__
 from pincite.asking import ask, query
-from pincite.console import Progress, emit
+from pincite.console import Progress, emit, say, tell
 from pincite.evaluating import evaluate
 from pincite.links_command import links
 from pincite.operating import db, explain, generations, sources, ui, verify
@@ -59,7 +60,7 @@ def index(place: Place, sources: tuple[str, ...], allow_deletions: bool, retry_f
         result = run_index(place.located(), sources, allow_deletions, retry_failed, progress)
     finally:
         progress.close()
-    emit(result) if place.as_json else click.echo(index_summary(result))
+    emit(result) if place.as_json else tell(index_summary(result))
     if not (result["published"] or result["held"] or result["llm"]["pending"]):
         return 1
     return 3 if result["documents"]["failed"] else 0
@@ -80,7 +81,7 @@ def show(place: Place, named: str, **options: Any) -> int:
 
     with open_index(place.located()) as opened:
         result = opened.show(named, **options)
-    emit(result) if place.as_json else click.echo(passage_shown(result))
+    emit(result) if place.as_json else tell(passage_shown(result))
     return 0
 
 
@@ -100,7 +101,7 @@ def parse(place: Place, file: Path, **options: Any) -> int:
     from pincite.parse_command import parse_command
 
     found = parse_command(file, place.as_json, parsing=place.located().settings.parsing, **options)
-    emit(found) if place.as_json else click.echo(found)
+    emit(found) if place.as_json else tell(found)
     return 0
 
 
@@ -113,7 +114,7 @@ def status(place: Place) -> int:
 
     with open_index(place.located()) as opened:
         result = opened.status()
-    emit(result) if place.as_json else click.echo(status_shown(result))
+    emit(result) if place.as_json else tell(status_shown(result))
     return 0
 
 
@@ -137,7 +138,9 @@ def main() -> None:
 def _usage(error: click.ClickException) -> None:
     if "--json" in sys.argv:
         emit({"error": {"code": "usage", "message": error.format_message()}})
-    error.show()
+    shown = io.StringIO()
+    error.show(file=shown)
+    say(shown.getvalue().rstrip())
     sys.exit(2)
 
 

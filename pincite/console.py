@@ -1,4 +1,4 @@
-"""How the command speaks: progress, tables, errors, JSON."""
+"""How the command speaks: progress, tables, errors, JSON. What would steer a terminal is written as its number."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from pipelines.errors import PinciteError
+from pipelines.visible import visible, visible_json
 
 _LOG_EVERY_SECONDS = 10.0
 
@@ -31,7 +32,7 @@ class Progress:
             self._draw(stage, done, total)
         elif stage != self._stage or done == total or time.monotonic() - self._logged > _LOG_EVERY_SECONDS:
             self._stage, self._logged = stage, time.monotonic()
-            click.echo(f"{stage}: {done} of {total}", err=True)
+            say(f"{stage}: {done} of {total}")
 
     def _draw(self, stage: str, done: int, total: int) -> None:
         from tqdm import tqdm
@@ -39,7 +40,7 @@ class Progress:
         if stage != self._stage:
             self.close()
             self._stage = stage
-            self._bar = tqdm(total=total, desc=stage, file=sys.stderr, leave=False, mininterval=0.1)
+            self._bar = tqdm(total=total, desc=visible(stage), file=sys.stderr, leave=False, mininterval=0.1)
         self._bar.total = total
         self._bar.update(done - self._bar.n)
 
@@ -50,24 +51,35 @@ class Progress:
 
 
 def say(text: str) -> None:
-    click.echo(text, err=True)
+    """On standard error."""
+    click.echo(visible(text), err=True)
+
+
+def tell(text: str) -> None:
+    """On standard output. All that is printed goes through here, `say` or `emit`: names and texts of documents, and
+    messages of others, may hold what steers a terminal."""
+    click.echo(visible(text))
+
+
+def as_json(value: Any, indent: int | None = None) -> str:
+    return visible_json(json.dumps(value, ensure_ascii=False, indent=indent, default=str))
 
 
 def emit(value: Any) -> None:
     """One JSON document on standard output."""
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+    click.echo(as_json(value, indent=2))
 
 
 def rows(table: Sequence[Sequence[Any]], header: Sequence[str]) -> str:
     """A plain table with aligned columns."""
-    texts = [[str(cell) for cell in line] for line in [header, *table]]
+    texts = [[visible(str(cell)) for cell in line] for line in [header, *table]]
     widths = [max(len(line[column]) for line in texts) for column in range(len(header))]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in texts
     )
 
 
-def guarded(as_json: bool, work: Callable[[], int | None]) -> None:
+def guarded(in_json: bool, work: Callable[[], int | None]) -> None:
     """Runs a command and exits with its code; an error is one clear line, or one JSON document."""
     logging.captureWarnings(True)
     logging.getLogger("py.warnings").setLevel(logging.ERROR)
@@ -76,19 +88,19 @@ def guarded(as_json: bool, work: Callable[[], int | None]) -> None:
     except BrokenPipeError:
         raise
     except PinciteError as error:
-        if as_json:
+        if in_json:
             emit({"error": {"code": error.code, "message": str(error)}})
         say(f"pincite: {error}")
         code = error.exit_code
     except KeyboardInterrupt:
-        if as_json:
+        if in_json:
             emit({"error": {"code": "interrupted", "message": "interrupted"}})
         say("pincite: interrupted")
         code = 1
     except Exception as error:
-        if as_json:
+        if in_json:
             emit({"error": {"code": "internal", "message": f"{type(error).__name__}: {error}"}})
-        traceback.print_exc()
+        say(traceback.format_exc())
         say(f"pincite: an error that was not foreseen ({type(error).__name__}); what was committed is kept")
         code = 1
     sys.exit(code)

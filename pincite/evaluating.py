@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
 
 from pincite.asking import RERANK_HELP, STRATEGIES
-from pincite.console import Progress, emit
+from pincite.console import Progress, as_json, emit, say, tell
 from pincite.placed import Place, placed
 from pipelines.errors import PinciteError, UsageError
 
@@ -73,7 +72,7 @@ def evaluate(
     with open_index(place.located(), progress) as opened:
         result = opened.evaluate(questions, **options)
     progress.close()
-    emit(result) if place.as_json else click.echo(scores_shown(result))
+    emit(result) if place.as_json else tell(scores_shown(result))
     return 0
 
 
@@ -89,12 +88,12 @@ def _suggest(place: Place, count: int, output: Path | None, groups: tuple[str, .
         emit(result)
     else:
         for line in [] if output else result["questions"]:
-            click.echo(json.dumps(line, ensure_ascii=False))
+            tell(as_json(line))
         for note in [
             *result["notes"],
             *([f"correct them in {output}, then run `pincite eval {output}`"] if output else []),
         ]:
-            click.echo(note, err=True)
+            say(note)
     return 0
 
 
@@ -111,7 +110,7 @@ def _matrix(place: Place, questions: Path, matrix: Path, experiments: Path | Non
         raise PinciteError(told, "interrupted") from None
     finally:
         progress.close()
-    emit(result) if place.as_json else click.echo(matrix_shown(result))
+    emit(result) if place.as_json else tell(matrix_shown(result))
     return 3 if result["failed"] else 0
 
 

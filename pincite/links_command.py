@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pincite.console import Progress, emit, rows, say
+from pincite.console import Progress, emit, rows, say, tell
 from pincite.placed import Place, placed
 from pipelines.errors import UsageError
 
@@ -48,7 +48,7 @@ def links(place: Place, sweeping: bool, strongest: int, **options: Any) -> int:
     from resources.link_state import links as present
 
     result = present(place.located(), options["generation"], options["groups"], strongest)
-    emit(result) if place.as_json else click.echo(links_shown(result))
+    emit(result) if place.as_json else tell(links_shown(result))
     return 0
 
 
@@ -66,7 +66,7 @@ def _sweep(
         progress.close()
     if plot:
         _draw(result, plot)
-    emit(result) if place.as_json else click.echo(sweep_shown(result))
+    emit(result) if place.as_json else tell(sweep_shown(result))
     return 0
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from pincite.console import Progress, emit, rows
+from pincite.console import Progress, emit, rows, tell
 from pincite.placed import Place, placed
 
 
@@ -26,7 +26,7 @@ def sources_list(place: Place) -> int:
     if place.as_json:
         emit({"sources": known})
     else:
-        click.echo(
+        tell(
             rows([(item["name"], item["root"], item["documents"]) for item in known], ("source", "folder", "documents"))
         )
     return 0
@@ -44,7 +44,7 @@ def sources_remove(place: Place, name: str) -> int:
     if place.as_json:
         emit({"removed": name, "documents": count})
     else:
-        click.echo(f"source {name!r} is forgotten; its {count} documents leave the index with the next `pincite index`")
+        tell(f"source {name!r} is forgotten; its {count} documents leave the index with the next `pincite index`")
     return 0
 
 
@@ -62,7 +62,7 @@ def generations_list(place: Place) -> int:
 
     with open_index(place.located()) as opened:
         found = opened.generations()
-    emit({"generations": found}) if place.as_json else click.echo(generations_shown(found))
+    emit({"generations": found}) if place.as_json else tell(generations_shown(found))
     return 0
 
 
@@ -117,7 +117,7 @@ def generations_prune(place: Place, keep: int, dry_run: bool) -> int:
 
 
 def _say(place: Place, result: dict[str, Any], text: str) -> None:
-    emit(result) if place.as_json else click.echo(text)
+    emit(result) if place.as_json else tell(text)
 
 
 @click.command()
@@ -161,7 +161,7 @@ def db(place: Place, action: str, force: bool) -> int:
     from pincite.database_command import database_command
 
     result = database_command(place.located(), action, force)
-    emit(result) if place.as_json else click.echo(result["shown"])
+    emit(result) if place.as_json else tell(result["shown"])
     return 0
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from pincite.console import Progress, emit, rows
+from pincite.console import Progress, emit, rows, tell
 from pincite.placed import Place, placed
 
 
@@ -26,7 +26,7 @@ def plan(place: Place, sources: tuple[str, ...]) -> int:
         result = planned(place.located(), sources, progress)
     finally:
         progress.close()
-    emit(result) if place.as_json else click.echo(plan_shown(result))
+    emit(result) if place.as_json else tell(plan_shown(result))
     return 0
 
 

@@ -16,6 +16,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from pipelines.endpoint_keys import recorded_variable, require_private
 from pipelines.enrichment_settings import KEY_DESCRIPTION, Address, EnrichmentSettings, LlmSettings, Variable
 from pipelines.errors import SettingsError
+from pipelines.groups import group_names
 from pipelines.query_settings import QuerySettings
 from pipelines.section import Section
 
@@ -25,7 +26,14 @@ class SourceSettings(Section):
     path: str = Field(min_length=1, description="Folder, relative to the settings file.")
     include: tuple[str, ...] = Field(("**/*",), description="Glob patterns of files to take.")
     exclude: tuple[str, ...] = Field((), description="Glob patterns of files to leave out; they win over include.")
-    groups: tuple[str, ...] = Field((), description="Who may find these documents; none means everyone.")
+    groups: tuple[str, ...] = Field(
+        (), description="Who may find these documents; left out, or `[]`, means everyone, unless they were restricted."
+    )
+
+    @field_validator("groups")
+    @classmethod
+    def _names(cls, groups: tuple[str, ...]) -> tuple[str, ...]:
+        return group_names(groups) if groups else ()
 
     @field_validator("include", "exclude")
     @classmethod

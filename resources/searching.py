@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, UsageError
+from pipelines.groups import group_names
 from pipelines.ports import Filters, Passage
 from pipelines.query.results import Hit, query_json
 from pipelines.query.retrieve import Question, Retrieved, require_question, retrieve
@@ -66,7 +67,15 @@ def filters_from(filters: Sequence[str], groups: Sequence[str]) -> Filters:
             dates[key] = value
         else:
             equal[key] = (*equal.get(key, ()), value)
-    return Filters(equal, dates["from"], dates["to"], tuple(groups))
+    return Filters(equal, dates["from"], dates["to"], asked_groups(groups))
+
+
+def asked_groups(groups: Sequence[str]) -> tuple[str, ...]:
+    """Groups of an asker. Raises UsageError for what is no name of a group, such as several in one."""
+    try:
+        return group_names(list(groups)) if groups else ()
+    except ValueError as error:
+        raise UsageError(f"--group: {error}; give the option once for each group") from None
 
 
 def rerankers_from(names: str | Sequence[str] | None) -> tuple[str, ...] | None:
@@ -161,7 +170,8 @@ class Searcher:
                 f"{named!r} is no id of a chunk or sentence; give it whole, or at least its first {LEAST_PREFIX} "
                 "characters"
             )
-        filters = Filters(groups=tuple(groups))
+        groups = asked_groups(groups)
+        filters = Filters(groups=groups)
         with self.reading(generation) as (connection, index):
             number = index.generation.number
             index.ask_for(groups)

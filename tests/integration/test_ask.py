@@ -268,9 +268,10 @@ def test_a_model_named_by_half_is_an_error(project: Project, llm: LlmServer) -> 
 def test_who_asks_first_brings_the_tables_to_this_version_or_is_told_that_they_are_newer(
     plain: Project, command: str
 ) -> None:
-    ((name,),) = plain.rows("DELETE FROM pincite.migrations WHERE number = 7 RETURNING name")
+    newest = "number = (SELECT max(number) FROM pincite.migrations)"
+    ((name,),) = plain.rows(f"DELETE FROM pincite.migrations WHERE {newest} RETURNING name")
     assert plain.run("query", "vault key", "--strategy", "lexical").code == 0
-    assert plain.rows("SELECT name FROM pincite.migrations WHERE number = 7") == [(name,)]
+    assert plain.rows(f"SELECT name FROM pincite.migrations WHERE {newest}") == [(name,)]
     plain.rows("INSERT INTO pincite.migrations (number, name) VALUES (99, 'later')")
     try:
         ran = plain.run(command, "vault key" if command != "show" else "abcdef0")

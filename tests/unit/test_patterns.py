@@ -9,7 +9,7 @@ import pytest
 from pipelines.query.rerankers.weighted import IMPORTANT_SECTIONS, UNIMPORTANT_SECTIONS
 from pipelines.terms import _any_script
 from resources.parsers.source_text import _as_written
-from resources.sources import _pattern
+from resources.source_walk import _pattern
 from tests.pattern_attacks import slow
 from tests.patterns import LAYERS, Found, patterns
 
@@ -28,7 +28,7 @@ BUILT = {
     "pipelines/terms.py:_any_script": [_any_script().pattern],
     "resources/parsers/delimited.py:plain": [r"[^;\r\n]*", r"[^\|\r\n]*"],
     "resources/parsers/source_text.py:_as_written": [_as_written(text).pattern for text in WRITTEN],
-    "resources/sources.py:_pattern": [_pattern(glob).pattern for glob in GLOBS],
+    "resources/source_walk.py:_pattern": [_pattern(glob).pattern for glob in GLOBS],
 }
 """What the patterns are that functions put together of what they are given."""
 
@@ -38,7 +38,7 @@ BOUNDED = {
     "pipelines/query/classes.py:_COMPILED": 1_000,
     "pipelines/query/quantities.py:_GOVERNS": 1_000,
     "pipelines/query/suggested.py:_PARTS": 4_000,
-    "resources/sources.py:_pattern": 255,  # of a name; a path is linear in its names
+    "resources/source_walk.py:_pattern": 255,  # of a name; a path is linear in its names
 }
 """The longest text that the code gives to a pattern that takes more than linear time."""
 

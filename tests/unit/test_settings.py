@@ -125,3 +125,15 @@ def test_off_may_be_written_as_it_is(written: str, mode: str, tmp_path: Path) ->
     located = locate(config=str(file))
     assert located.settings.enrichment.summary == mode
     assert located.settings.sentences.form_labels is False
+
+
+@pytest.mark.parametrize("groups", [None, "", "board", [""], [" "], [None], ["a,b"], ["\u200b"], {"board": True}])
+def test_groups_of_a_source_that_cannot_be_meant_are_refused(groups: object) -> None:
+    with pytest.raises(SettingsError, match="groups"):
+        settings_from({"sources": [{"name": "a", "path": "a", "groups": groups}]}, "pincite.yaml")
+
+
+def test_groups_of_a_source_may_be_none_by_name() -> None:
+    settings = settings_from({"sources": [{"name": "a", "path": "a", "groups": []}]}, "pincite.yaml")
+    assert settings.sources[0].groups == ()
+    assert "groups" in settings.sources[0].model_fields_set

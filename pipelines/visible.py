@@ -1,0 +1,28 @@
+"""Text of documents and of others as a terminal or a page may show it: what moves a cursor, turns the direction of
+writing or cannot be seen stands there as its number."""
+
+from __future__ import annotations
+
+import re
+
+_UNSEEN = (
+    "\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e0fff"
+)
+_IN_TEXT = re.compile(f"[\x00-\x08\x0b-\x1f{_UNSEEN}]")
+_IN_JSON = re.compile(f"[{_UNSEEN}]")
+
+
+def visible(text: str) -> str:
+    """Lines and tabs stay; other control characters, and characters without width, are written as escapes."""
+    return _IN_TEXT.sub(lambda match: match[0].encode("unicode_escape", "surrogatepass").decode(), text)
+
+
+def visible_json(text: str) -> str:
+    """The same of JSON, which says the same then."""
+    return _IN_JSON.sub(lambda match: _as_json(match[0]), text)
+
+
+def _as_json(char: str) -> str:
+    units = char.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2))

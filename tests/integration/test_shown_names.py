@@ -1,0 +1,71 @@
+"""Names, titles, texts and groups that would steer a terminal, through every command."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.embedding_server import EmbeddingServer
+from tests.projects import Project, Ran, kept_workers, make_project, new_database, run_command
+
+pytestmark = [pytest.mark.integration]
+
+STEERING = "\x7f\x9b2J\u202egnp.exe\u2066\u200b\U000e0041"
+RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
+
+
+@pytest.fixture(scope="module")
+def project(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    with kept_workers(), new_database(server_url) as url:
+        made = make_project(
+            tmp_path_factory.mktemp("shown") / "project",
+            {},
+            database=url,
+            embedder={"endpoint": endpoint.url, "model": "fake"},
+        )
+        made.write(f"a{STEERING}.txt", f"Title{STEERING}\n\nThe harbour{STEERING} is open on weekdays.\n")
+        made.write(f"b{STEERING}.md", f"---\ngroup: x{STEERING}\n---\nThe harbour.")
+        made.write(f"c{STEERING}.txt", "The harbour.")
+        made.write(f"c{STEERING}.txt.meta.yaml", f'"k{ascii(STEERING)[1:-1]}": 1\n')
+        made.write(f"d{STEERING}.bin", b"\x00")
+        made.index(code=3)
+        yield made
+
+
+def plain(project: Project, command: str, *arguments: str) -> Ran:
+    return run_command(*command.split(), *arguments, "--config", project.config)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("index", "index --retry-failed", "plan", "status", "verify", "sources list", "generations list"),
+        *("query harbour --explain", "query harbour --group a\x9bb", "links", f"sources remove x{STEERING.strip()}"),
+        *(f"show abcdef\x9b{STEERING}", f"parse x{STEERING}"),
+    ],
+    ids=ascii,
+)
+def test_nothing_that_steers_is_printed(project: Project, command: str) -> None:
+    for ran in (plain(project, command), project.run(command)):
+        assert not RAW.findall(ran.out + ran.err), ascii(ran.out + ran.err)
+
+
+def test_a_passage_and_its_parse_are_shown_with_their_names(project: Project) -> None:
+    (hit, *_) = project.hits("open on weekdays", "--strategy", "lexical")
+    assert hit["uri"] == f"a{STEERING}.txt"
+    for command in (f"show {hit['chunk_id']}", f"explain {hit['chunk_id']}"):
+        ran = plain(project, command)
+        assert ran.code == 0 and not RAW.findall(ran.out + ran.err)
+    for more in ([], ["--markdown"], ["--json"]):
+        ran = run_command("parse", project.docs / hit["uri"], *more)
+        assert ran.code == 0 and not RAW.findall(ran.out + ran.err)
+    assert json.loads(run_command("parse", project.docs / hit["uri"], "--json").out)
+
+
+@pytest.mark.parametrize("group", ["", " ", "board,staff", "bo\u200bard"])
+def test_what_is_no_name_of_a_group_is_refused(project: Project, group: str) -> None:
+    ran = project.run("query", "harbour", "--group", group)
+    assert (ran.code, ran.json["error"]["code"]) == (2, "usage")
