@@ -25,6 +25,7 @@ from resources.parsers.pdf_raw import (
     gaps_among,
     gaps_of,
     has_unmapped,
+    page_text,
     patches,
     plain_lines,
 )
@@ -149,7 +150,7 @@ def _laid_out(page: Any, textpage: Any, number: int, native: Any, fields_at: Seq
     if buggy and has_unmapped(textpage):
         sorted_out = _sorted_out(items, buggy, characters(page, textpage))
         items, guessed, every, unreadable = sorted_out
-    raw = textpage.get_text_range() if every is None else "".join(c.text for c in every)
+    raw = page_text(textpage) if every is None else "".join(c.text for c in every)
     if is_right_to_left(raw):
         lines = _dressed(plain_lines(every if every is not None else characters(page, textpage)), items)
         return Read(PdfPage(number, native.width, native.height, (*lines, *guessed), rules), (), unreadable)

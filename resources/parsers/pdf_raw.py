@@ -45,6 +45,20 @@ class Area:
         return any(i.x0 - 1 <= x <= i.x1 + 1 and i.y0 - 1 <= y <= i.y1 + 1 for i in near)
 
 
+def page_text(textpage: Any) -> str:
+    """The text of a page from the first character that has any to the last: pypdfium2 looks for them by recursion,
+    and fails where a thousand have none."""
+    from pypdfium2 import raw
+
+    first, last = 0, textpage.count_chars() - 1
+    while first <= last and raw.FPDFText_GetTextIndexFromCharIndex(textpage, first) == -1:
+        first += 1
+    while first < last and raw.FPDFText_GetTextIndexFromCharIndex(textpage, last) == -1:
+        last -= 1
+    text: str = textpage.get_text_range(first, last - first + 1) if first <= last else ""
+    return text
+
+
 def characters(page: Any, textpage: Any) -> list[Character]:
     """Every character of a page in PDFium's order."""
     return list(map(_reader(page, textpage), range(textpage.count_chars())))

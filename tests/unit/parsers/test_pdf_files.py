@@ -223,6 +223,16 @@ def test_a_page_of_one_long_word(tmp_path: Path) -> None:
     assert [len(element.text) for element in elements] == [100_000]
 
 
+@pytest.mark.case(20)
+@pytest.mark.parametrize("text", [b"%bword of the hall", b"word of the hall%b", b"word of %bthe hall"])
+def test_a_page_with_thousands_of_letters_that_stand_for_nothing(tmp_path: Path, text: bytes) -> None:
+    """As where a font has no sign for a script."""
+    content = b"BT /F 6 Tf 20 700 Td (" + text % (b"\\000" * 3_000) + b") Tj ET"
+    (tmp_path / "a.pdf").write_bytes(pdf([content]))
+    _, elements, _ = elements_of(tmp_path / "a.pdf")
+    assert "hall" in " ".join(element.text for element in elements)
+
+
 # ---------------------------------------------------------------- real documents
 
 
