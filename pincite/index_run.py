@@ -106,7 +106,7 @@ def _materialise(workspace: Workspace, due: range, allow_deletions: bool) -> Non
     tags = {"dagster/asset_partition_range_start": keys[0], "dagster/asset_partition_range_end": keys[-1]}
     workspace.begin(str(uuid.uuid4()))
     with run_history(dagster_home(workspace.located.state)) as instance:
-        close_dead_runs(instance)
+        close_dead_runs(instance, workspace.database)
         try:
             job.execute_in_process(instance=instance, run_config=config, tags=tags, run_id=workspace.run_id)
         except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):

@@ -1,11 +1,11 @@
 """Thin Dagster shells over the plain resources. Keep all logic out of this module."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import dagster as dg
 
-from resources.dagster_home import close_dead_runs
+from resources.dagster_home import close_dead_runs, present
 from resources.row_security import secure
 from resources.settings_file import locate
 from resources.workspace import Workspace
@@ -22,10 +22,16 @@ class WorkspaceResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[Workspace]:
         workspace = Workspace(locate(), run_id=context.run_id or "")
         try:
-            with workspace.database.exclusive("index", wait_seconds=LONGEST_WAIT):
+            with _present(context, workspace), workspace.database.exclusive("index", wait_seconds=LONGEST_WAIT):
                 if context.instance:
-                    close_dead_runs(context.instance)
+                    close_dead_runs(context.instance, workspace.database, workspace.run_id)
                 secure(workspace.catalog)
                 yield workspace
         finally:
             workspace.close()
+
+
+def _present(context: dg.InitResourceContext, workspace: Workspace) -> AbstractContextManager[None]:
+    if context.instance is None or not context.run_id:
+        return nullcontext()
+    return present(context.instance, context.run_id, workspace.database)

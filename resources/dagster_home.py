@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError
+from resources.sql_files import query
 
 if TYPE_CHECKING:
-    from dagster import DagsterInstance
+    from dagster import DagsterInstance, DagsterRun
+
+    from resources.database import Database
+
+_SESSION = "pincite run "
+_PROCESS = "pincite/process"
+"""Tag of a run: its database, machine, process and when that began."""
 
 _SETTINGS = """\
 # Written by pincite, and replaced by its next version for as long as nobody edits it.
@@ -76,17 +86,61 @@ def dagster_home(state: Path) -> Path:
     return home
 
 
-def close_dead_runs(instance: DagsterInstance) -> list[str]:
-    """Marks runs of the command that were killed as failed, so that they hold no place in the queue;
-    returns their ids. Only for who holds the state's run lock: the command takes it before it
-    records a run, so none of them can be alive."""
+@contextmanager
+def present(instance: DagsterInstance, run_id: str, database: Database) -> Iterator[None]:
+    """While it lasts, others can tell that the process of a run lives: by a session that has the run's name, from
+    any machine, and by the process, from this one."""
+    with database.connect(f"{_SESSION}{run_id}", autocommit=True):
+        instance.add_run_tags(run_id, {_PROCESS: json.dumps([database.identity, *_process(os.getpid())])})
+        yield
+
+
+def close_dead_runs(instance: DagsterInstance, database: Database, own: str = "") -> list[str]:
+    """Marks runs that were killed as failed, so that they hold no place in the queue; returns their ids.
+
+    Only for who holds the state's run lock. The command takes it before it records a run, so none of its runs can be
+    alive but the `own`. One that was launched may wait for the lock: it is dead where it was `present` in this
+    database, and neither its session nor its process is there."""
     import dagster as dg
 
-    started = instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED]))
-    dead = [run for run in started if run.remote_job_origin is None]
+    started = instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]))
+    others = [run for run in started if run.run_id != own]
+    if not others:
+        return []
+    with database.connect() as connection:
+        rows = connection.execute(query("database", "sessions"), {"like": f"{_SESSION}%"}).fetchall()
+    sessions = {name.removeprefix(_SESSION) for (name,) in rows}
+    dead = [run for run in others if run.run_id not in sessions and _is_gone(run, database)]
     for run in dead:
         instance.report_run_failed(run, "The process of this run was killed; the next run reuses what it committed.")
     return [run.run_id for run in dead]
+
+
+def _is_gone(run: DagsterRun, database: Database) -> bool:
+    """Of a run without a session: whether its process is none of this machine's any more."""
+    if _PROCESS not in run.tags:
+        return run.remote_job_origin is None
+    identity, *process = json.loads(run.tags[_PROCESS])
+    return bool(identity == database.identity and process != _process(process[1]))
+
+
+def _process(pid: int) -> list[Any]:
+    """The machine, a process of this one, and when it began, so that another of that number is told from it."""
+    try:
+        began = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        began = "gone" if Path("/proc/self/stat").exists() or not _answers(pid) else "unknown"
+    return [socket.gethostname(), pid, began]
+
+
+def _answers(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _digest(text: bytes) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import DatabaseError, IndexStateError
+from pipelines.fingerprint import fingerprint
 from resources.connection_address import Address, address_of, is_transient
 from resources.postgres_server import Log, PostgresServer
 from resources.sql_files import fill, migrations, query
@@ -153,6 +154,11 @@ class Database:
                 "begun since; nothing more was written, run it again",
                 "lock_lost",
             )
+
+    @property
+    def identity(self) -> str:
+        """The same for all who reach one database by the same address; it tells no password."""
+        return fingerprint(self._address.shown, str(self.server.data) if self.server else "")
 
     @contextmanager
     def exclusive(self, name: str, wait_seconds: float = 0.0) -> Iterator[None]:

@@ -69,6 +69,10 @@ WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
     AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
     AND (l.classid::bigint << 32 | l.objid::bigint) = %(key)s;
 
+-- name: sessions
+SELECT application_name FROM pg_stat_activity
+WHERE datname = current_database() AND application_name LIKE %(like)s;
+
 -- name: lock_build
 -- For as long as the connection lasts; an orphan's ends when its client is seen to be gone.
 SELECT set_config('client_connection_check_interval', '2s', false), pg_advisory_lock(%(key)s);

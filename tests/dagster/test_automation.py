@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -18,7 +19,8 @@ from assets.pictures import lines
 from assets.retries import PATIENCE
 from pipelines.errors import ModelError
 from resources import dagster_home as homes
-from resources.dagster_home import close_dead_runs, dagster_home
+from resources.dagster_home import close_dead_runs, dagster_home, present
+from resources.database import Database
 from tests.dagster.test_definitions import BUCKETED, WHOLE, nodes
 from tests.embedding_server import EmbeddingServer
 from tests.projects import Project, content, make_project, new_database, project_copy
@@ -323,14 +325,50 @@ def test_settings_that_nobody_edited_are_replaced(tmp_path: Path, monkeypatch: p
     assert file.read_text() == now
 
 
-def test_runs_of_a_killed_command_are_closed(tmp_path: Path) -> None:
+@pytest.fixture
+def database(project: Project) -> Iterator[Database]:
+    with Database(project.settings["database"], project.state) as opened:
+        opened.migrate()
+        yield opened
+
+
+def status_of(instance: dg.DagsterInstance, run_id: str) -> dg.DagsterRunStatus:
+    run = instance.get_run_by_id(run_id)
+    assert run is not None
+    return run.status
+
+
+def test_runs_of_a_killed_command_are_closed(tmp_path: Path, database: Database) -> None:
     with dg.DagsterInstance.from_config(str(dagster_home(tmp_path))) as instance:
         job = build_defs(buckets=4).resolve_job_def("index")
         run = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
-        assert close_dead_runs(instance) == [run.run_id]
-        closed = instance.get_run_by_id(run.run_id)
-        assert closed is not None and closed.status == dg.DagsterRunStatus.FAILURE
-        assert close_dead_runs(instance) == []
+        assert close_dead_runs(instance, database, own=run.run_id) == []
+        assert close_dead_runs(instance, database) == [run.run_id]
+        assert status_of(instance, run.run_id) == dg.DagsterRunStatus.FAILURE
+        assert close_dead_runs(instance, database) == []
+
+
+def test_a_run_that_is_present_is_closed_by_nobody_until_its_session_and_process_are_gone(
+    tmp_path: Path, database: Database, server_url: str
+) -> None:
+    with dg.DagsterInstance.from_config(str(dagster_home(tmp_path))) as instance:
+        job = build_defs(buckets=4).resolve_job_def("index")
+        run_id = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED).run_id
+        with present(instance, run_id, database):
+            assert close_dead_runs(instance, database) == []
+            run = instance.get_run_by_id(run_id)
+            assert run is not None
+            identity, host, pid, began = json.loads(run.tags["pincite/process"])
+            elsewhere = json.dumps([identity, "another-machine", pid, began])
+            instance.add_run_tags(run_id, {"pincite/process": elsewhere})
+            assert close_dead_runs(instance, database) == [], "its session tells, from another machine too"
+        instance.add_run_tags(run_id, {"pincite/process": json.dumps([identity, host, pid, began])})
+        assert close_dead_runs(instance, database) == [], "its process tells, where the server was restarted"
+        other = json.dumps(["another database", host, pid, "0"])
+        instance.add_run_tags(run_id, {"pincite/process": other})
+        assert close_dead_runs(instance, database) == [], "it is a run of another index"
+        instance.add_run_tags(run_id, {"pincite/process": json.dumps([identity, host, pid, "0"])})
+        assert close_dead_runs(instance, database) == [run_id], "another process has its number"
 
 
 # ---------------------------------------------------------------- pictures and policies
