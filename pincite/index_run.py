@@ -52,7 +52,7 @@ def run_index(
         # A first run starts a database, which is waiting; the imports that come next need no waiting.
         threading.Thread(target=importlib.import_module, args=("assets.definitions",), daemon=True).start()
     with usable(located.state):
-        located.state.mkdir(parents=True, exist_ok=True)
+        located.state.mkdir(mode=0o700, parents=True, exist_ok=True)
     workspace = Workspace(located, progress=progress)
     try:
         with workspace.database.exclusive("index"):

@@ -80,7 +80,8 @@ def dagster_home(state: Path) -> Path:
     home = state / "dagster"
     file = home / "dagster.yaml"
     with usable(state):
-        home.mkdir(parents=True, exist_ok=True)
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        home.mkdir(mode=0o700, exist_ok=True)
         if not file.exists() or _digest(file.read_bytes()) in _EARLIER:
             file.write_text(_SETTINGS, encoding="utf-8")
     return home

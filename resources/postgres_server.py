@@ -86,7 +86,7 @@ class PostgresServer:
 
         Raises DatabaseError when it cannot be made or started."""
         try:
-            self.state.mkdir(parents=True, exist_ok=True)
+            self.state.mkdir(mode=0o700, parents=True, exist_ok=True)
             with self._locked(), self._among_users():
                 self._ensure_running()
         except OSError as error:

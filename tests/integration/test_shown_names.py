@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import stat
 from collections.abc import Iterator
 
 import pytest
@@ -69,3 +70,8 @@ def test_a_passage_and_its_parse_are_shown_with_their_names(project: Project) ->
 def test_what_is_no_name_of_a_group_is_refused(project: Project, group: str) -> None:
     ran = project.run("query", "harbour", "--group", group)
     assert (ran.code, ran.json["error"]["code"]) == (2, "usage")
+
+
+def test_a_state_is_its_owners_alone(project: Project) -> None:
+    """What lies in it is shut to others by the folder, whatever the mode of a file."""
+    assert [stat.S_IMODE(folder.stat().st_mode) for folder in (project.state, project.state / "dagster")] == [0o700] * 2

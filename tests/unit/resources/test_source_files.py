@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pipelines.errors import DocumentError
 from pipelines.records import RawDocument
+from pipelines.settings import SourceSettings
+from resources import sources
 from resources.hashes import content_hash
 from resources.parsers.registry import ELEMENTS
 from resources.source_files import SourceFolder, private_copy
@@ -105,3 +110,51 @@ def test_a_link_that_leads_elsewhere_once_it_was_resolved_is_not_read(root: Path
         replaced(root / "sub", root.parent / "outside")
         with pytest.raises(DocumentError, match="changed"), folder.opened(named):
             pass
+
+
+@pytest.mark.parametrize("swap", ["file", "folder", "pipe"])
+def test_what_is_swapped_between_the_walk_and_opening_is_not_listed(
+    root: Path, monkeypatch: pytest.MonkeyPatch, swap: str
+) -> None:
+    walked = sources.walk
+
+    def swapped(*arguments: Any) -> list[Any]:
+        found = list(walked(*arguments))
+        SWAPS[swap](root)
+        return found
+
+    monkeypatch.setattr(sources, "walk", swapped)
+    listing = sources.list_source(SourceSettings(name="s", path=str(root)), root)
+    assert listing.documents == []
+    (failure,) = listing.failures
+    assert failure.uri == "sub/a.txt" and failure.code in ("changed", "side_car")
+
+
+def test_whatever_is_swapped_at_whatever_moment_nothing_outside_is_listed_or_copied(root: Path, tmp_path: Path) -> None:
+    own, secret = content_hash(root / "sub" / "a.txt"), content_hash(tmp_path / "outside" / "a.txt")
+    ended, file, folder = threading.Event(), root / "sub" / "a.txt", root / "sub"
+
+    def swap() -> None:
+        while not ended.is_set():
+            (root / ".link").symlink_to(tmp_path / "outside" / "a.txt")
+            (root / ".link").replace(file)
+            (root / ".file").write_text("text of its own")
+            (root / ".file").replace(file)
+            folder.rename(root / ".sub")
+            folder.symlink_to(tmp_path / "outside")
+            folder.unlink()
+            (root / ".sub").rename(folder)
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    try:
+        for number in range(150):
+            listing = sources.list_source(SourceSettings(name="s", path=str(root)), root)
+            assert {document.content_hash for document in listing.documents} <= {own}
+            assert all(document.title is None for document in listing.documents)
+            with suppress(DocumentError):
+                private_copy(root, raw("sub/a.txt", secret), tmp_path / f"copy-{number}")
+                pytest.fail("a file outside was copied")
+    finally:
+        ended.set()
+        thread.join()
