@@ -244,12 +244,17 @@ def _soak(tests: Mapping[str, Told]) -> str:
     if not lives:
         return "## The soak\n\nNot run.\n"
     seeds = [told.values["life"] for told in lives.values()]
-    steps, kills = (sum(told.values.get(name, 0) for told in lives.values()) for name in ("steps", "kills"))
+    steps, kills, polled = (
+        sum(told.values.get(name, 0) for told in lives.values()) for name in ("steps", "kills", "polled")
+    )
     return (
         f"## The soak\n\n{len(lives):,} random lives of a folder (seeds {min(seeds)} to {max(seeds)}), {steps:,} steps "
-        f"of documents that come, change, move, break, are mended and go, and of embedders that are swapped; {kills:,} "
-        "runs killed at a random point. After every step what is served is compared with the folder, and the oracle "
-        f"asked. {_verdict(lives)}\n"
+        "of one to three acts: documents, PDF and DOCX among them, come, change, move, break, are mended and go; "
+        "documents and sources are restricted and opened; embedders and chunks are set otherwise; generations are "
+        f"rolled back and pruned; {kills:,} runs killed at a random point. After every step what is served is compared "
+        "with the folder, and the oracle asked; at the end of each life every row and column with those of a clean "
+        f"run. A reader of no group, who never stopped, was answered {polled:,} times and saw whole documents that are "
+        f"for all. {_verdict(lives)}\n"
     )
 
 

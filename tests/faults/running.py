@@ -212,11 +212,11 @@ class Reader:
                 assert seen.get(key) in (self.first.get(key), last.get(key)), key
 
 
-def answer(opened: Index) -> Answer:
+def answer(opened: Index, k: int = 100) -> Answer:
     """With text, pages, boxes, headings, overlap, context and metadata of each passage."""
     found: dict[tuple[str, str], set[tuple[str, str]]] = {}
     for route, question in QUESTIONS.items():
-        for hit in opened.query(question, k=100, strategy=route)["hits"]:
+        for hit in opened.query(question, k=k, strategy=route)["hits"]:
             told = {key: value for key, value in hit.items() if key not in OF_THE_QUESTION}
             passage = (hit["chunk_id"], json.dumps(told, sort_keys=True, default=str))
             found.setdefault((route, hit["uri"]), set()).add(passage)

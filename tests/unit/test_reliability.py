@@ -92,13 +92,14 @@ def test_a_defence_is_told_with_the_tests_that_show_it_and_is_none_without() -> 
 
 def test_lives_and_damaged_files_are_told_and_what_failed_of_no_case() -> None:
     lives = {
-        f"test_life[{seed}]": told(outcome="failed" if seed == 8 else "passed", life=seed, steps=4, kills=1)
+        f"test_life[{seed}]": told(outcome="failed" if seed == 8 else "passed", life=seed, steps=4, kills=1, polled=50)
         for seed in (7, 8, 9)
     }
     assert "Not run." in page(EVERY)
     text = page({**lives, "test_fuzz": told(17, injected=50, inputs=(1, 50))})
     soak, fuzz = text.partition("## The soak")[2].split("## The damaged files")
     assert "3 random lives of a folder (seeds 7 to 9), 12 steps" in soak
+    assert "3 runs killed" in soak and "answered 150 times" in soak
     assert "**Failed**: `test_life[8]`" in soak
     assert "50 real files damaged at random (seeds 1 to 50)" in fuzz and "All held." in fuzz
     assert text.endswith("## Failed beside these\n\n- `test_life[8]`\n")
