@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import DocumentError, UsageError
 from pipelines.fingerprint import document_id
 from pipelines.query.results import Hit, hit_json
+from pipelines.records import RawDocument
+from resources.document_task import PDF
+from resources.drawn_pages import DrawnPages
 from resources.hashes import content_hash
 from resources.index_tables import IndexTables
-from resources.page_pictures import highlighted, opened_pages, pages_beside, write
+from resources.page_pictures import highlighted, pages_beside, write
 from resources.parsers.registry import map_beside
 
 if TYPE_CHECKING:
@@ -57,13 +60,23 @@ def _drawn(workspace: Workspace, found: FoundChunk, image: Path) -> list[str]:
         _check_groups(workspace, found, str(PurePosixPath(passage.uri).with_name(source.name)))
     around = passage.boxes if found.sentence else ()
     written = []
-    with opened_pages(source) as pages:
-        for count, number in enumerate(sorted({box.page for box in marked}), start=1):
-            boxes, tinted = ([box for box in of if box.page == number] for of in (marked, around))
-            target = image if count == 1 else image.with_stem(f"{image.stem}-{count}")
-            write(highlighted(pages.picture(number), boxes, tinted), target)
-            written.append(str(target))
+    pages = DrawnPages(workspace.pool, *_file_of_pages(workspace, found, source, alone=source == path))
+    for count, number in enumerate(sorted({box.page for box in marked}), start=1):
+        boxes, tinted = ([box for box in of if box.page == number] for of in (marked, around))
+        target = image if count == 1 else image.with_stem(f"{image.stem}-{count}")
+        write(highlighted(pages.picture(number), boxes, tinted), target)
+        written.append(str(target))
     return written
+
+
+def _file_of_pages(workspace: Workspace, found: FoundChunk, source: Path, alone: bool) -> tuple[RawDocument, Path]:
+    """The file that has the pages, and the folder of its source. Where it is the document itself, and `alone`, it is
+    drawn only as it was indexed, whatever is put in its place meanwhile."""
+    root = workspace.sources.root(found.passage.source)
+    uri = source.relative_to(root).as_posix()
+    content = found.content_hash if alone and not map_beside(source).is_file() else ""
+    raw = RawDocument(found.passage.doc_id, found.passage.source, uri, content, 0, PDF, None, None, None, None, (), {})
+    return raw, root
 
 
 def _check_groups(workspace: Workspace, found: FoundChunk, beside: str) -> None:
