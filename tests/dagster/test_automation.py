@@ -338,6 +338,7 @@ def status_of(instance: dg.DagsterInstance, run_id: str) -> dg.DagsterRunStatus:
     return run.status
 
 
+@pytest.mark.defends("7i")
 def test_runs_of_a_killed_command_are_closed(tmp_path: Path, database: Database) -> None:
     with dg.DagsterInstance.from_config(str(dagster_home(tmp_path))) as instance:
         job = build_defs(buckets=4).resolve_job_def("index")

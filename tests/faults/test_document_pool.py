@@ -49,6 +49,7 @@ def when_given(monkeypatch: pytest.MonkeyPatch, doc_id: str, act: Callable[[int]
         yield
 
 
+@pytest.mark.defends("1b")
 def test_a_worker_that_hangs_is_killed_and_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     before = children()
     settings = ParsingSettings(workers=1, timeout_seconds=4)
@@ -148,6 +149,7 @@ def test_a_pdf_that_only_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> N
     assert isinstance(found, Failure) and found.code == "timeout"
 
 
+@pytest.mark.defends("1b")
 def test_a_worker_that_dies_costs_one_document(monkeypatch: pytest.MonkeyPatch) -> None:
     with (
         DocumentPool(ParsingSettings(workers=1, timeout_seconds=60)) as pool,
@@ -253,6 +255,7 @@ LIES = {
 }
 
 
+@pytest.mark.defends("2b")
 @pytest.mark.parametrize("lie", LIES)
 def test_a_worker_that_lies_is_not_believed(
     lie: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]

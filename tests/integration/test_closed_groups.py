@@ -134,6 +134,8 @@ def test_what_is_restricted_is_found_by_its_group_alone(project: Project) -> Non
     assert found(project, "board") >= {*RESTRICTED, "renamed.txt", "moved.txt", "parted.txt", "linked.txt"}
 
 
+@pytest.mark.defends("4d")
+@pytest.mark.defends("4a")
 def test_every_mistake_withholds_its_document_from_everyone_in_every_generation(project: Project) -> None:
     for name, text in SIDE_CARS.items():
         project.write(f"side/{name}.txt.meta.yaml", text)
@@ -152,6 +154,8 @@ def test_every_mistake_withholds_its_document_from_everyone_in_every_generation(
     assert found(project) == found(project, "board") == {"open.txt", "large.txt", "bad.txt"}
 
 
+@pytest.mark.defends("4c")
+@pytest.mark.defends("4a")
 def test_a_run_with_nothing_changed_names_them_again_and_still_withholds_them(project: Project) -> None:
     before = failed(project.index(code=3))
     assert before["new name.txt"] == "orphan" and before["renamed.txt.meta.yaml"] == "orphan"
@@ -183,6 +187,7 @@ def test_what_is_put_right_is_served_to_whom_it_is_for(project: Project) -> None
     assert found(project, "board") == documents | {"parted.txt.elements.json"}
 
 
+@pytest.mark.defends("4b")
 def test_a_source_is_restricted_whatever_its_documents_fail_at(project: Project) -> None:
     """Also where nothing can be listed, or nothing is left to list."""
     project.configure(parsing={"workers": 1, "max_megabytes": 1})
@@ -196,6 +201,7 @@ def test_a_source_is_restricted_whatever_its_documents_fail_at(project: Project)
     assert found(project, "staff") >= {"large.txt", "bad.txt", "open.txt"}
 
 
+@pytest.mark.defends("4b")
 def test_a_source_is_restricted_even_where_it_cannot_be_listed(project: Project) -> None:
     project.configure(sources=[{"name": "docs", "path": str(project.docs), "groups": ["chiefs"]}])
     project.docs.rename(project.folder / "unmounted")

@@ -47,6 +47,7 @@ def indexed(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest
         yield project
 
 
+@pytest.mark.defends("7c")
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.faults) for name in ALTERATIONS]
 )

@@ -64,6 +64,7 @@ def top(project: Project, question: str) -> tuple[str, str]:
     return hit["uri"], hit["text"]
 
 
+@pytest.mark.defends("1b")
 @pytest.mark.parametrize(
     "stage", [pytest.param(name, marks=() if name == "sentences" else pytest.mark.faults) for name in TEXTS]
 )
@@ -95,6 +96,7 @@ def test_a_document_that_fails_at_a_stage_is_served_as_it_was_until_it_does_not(
     assert project.run("verify").code == 0
 
 
+@pytest.mark.defends("4b")
 def test_who_may_find_a_document_changes_also_while_a_stage_fails(project: Project, dying: dict[str, str]) -> None:
     project.write("well.md", "# The well\n\nThe well is twelve metres deep.\n")
     project.write("well.md.meta.yaml", "groups: [wardens]\n")

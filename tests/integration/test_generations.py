@@ -242,6 +242,7 @@ def linked(project: Project, first: str, second: str) -> None:
     )
 
 
+@pytest.mark.defends("7b")
 def test_a_rollback_after_documents_with_links_were_withdrawn(project: Project, endpoint: EmbeddingServer) -> None:
     """One deleted, one renamed, one for others now: links to what is gone go with it, the others stay."""
     swap(project, endpoint, SAME)

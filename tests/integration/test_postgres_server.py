@@ -290,6 +290,7 @@ def test_data_of_another_version(state: Path) -> None:
     assert raised.value.code == "server_version"
 
 
+@pytest.mark.defends("6b")
 def test_a_folder_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "postgres").mkdir()
     (tmp_path / "postgres" / "thesis.txt").write_text("mine")

@@ -81,6 +81,7 @@ def spoil(database: Database, generation: GenerationRow, statement: str) -> None
         connection.execute(statement)
 
 
+@pytest.mark.defends("4e")
 @pytest.mark.parametrize("name", MENDED)
 def test_what_a_run_puts_back(module_database: Database, generation: GenerationRow, name: str) -> None:
     code, statement = MENDED[name]
@@ -91,6 +92,7 @@ def test_what_a_run_puts_back(module_database: Database, generation: GenerationR
     assert security_problems(module_database, generation.schema) == []
 
 
+@pytest.mark.defends("4e")
 @pytest.mark.parametrize("name", TOLD)
 def test_what_an_administrator_must(module_database: Database, generation: GenerationRow, name: str) -> None:
     statement, remedy = TOLD[name]

@@ -40,6 +40,7 @@ def plain(project: Project, command: str, *arguments: str) -> Ran:
     return run_command(*command.split(), *arguments, "--config", project.config)
 
 
+@pytest.mark.defends("3b")
 @pytest.mark.parametrize(
     "command",
     [
@@ -72,6 +73,7 @@ def test_what_is_no_name_of_a_group_is_refused(project: Project, group: str) -> 
     assert (ran.code, ran.json["error"]["code"]) == (2, "usage")
 
 
+@pytest.mark.defends("3c")
 def test_a_state_is_its_owners_alone(project: Project) -> None:
     """What lies in it is shut to others by the folder, whatever the mode of a file."""
     assert [stat.S_IMODE(folder.stat().st_mode) for folder in (project.state, project.state / "dagster")] == [0o700] * 2

@@ -27,6 +27,7 @@ def test_ordinary_text_stays_as_it_is(text: str) -> None:
     assert inert(text) == text
 
 
+@pytest.mark.defends("5e")
 @pytest.mark.parametrize(
     ("text", "shown"),
     [

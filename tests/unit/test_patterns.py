@@ -74,6 +74,7 @@ def found() -> list[Found]:
     return patterns(BUILT)
 
 
+@pytest.mark.defends("1a")
 @pytest.mark.parametrize("layer", LAYERS)
 def test_every_pattern_takes_linear_time(found: list[Found], layer: str, most: int = 50) -> None:
     slower = {}
@@ -112,6 +113,7 @@ def test_every_module_is_looked_at(found: list[Found]) -> None:
     assert {layer for layer in LAYERS if any(each.startswith(layer) for each in where)} >= {"pipelines", "resources"}
 
 
+@pytest.mark.defends("1a")
 @pytest.mark.parametrize("name", BAD)
 def test_slow_patterns_are_caught(name: str) -> None:
     assert slow(BAD[name], methods=("fullmatch", "finditer"))

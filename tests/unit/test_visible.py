@@ -16,6 +16,7 @@ RAW = [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not
 RAW += list("\xad\u061c\u180e\u200b\u200e\u202a\u202e\u2028\u2029\u2060\u2066\u2069\ufeff\ufffa\U000e0041\ud800")
 
 
+@pytest.mark.defends("3b")
 @pytest.mark.parametrize("char", RAW, ids=ascii)
 def test_what_cannot_be_seen_is_written_as_its_number(char: str) -> None:
     assert visible(f"a{char}b").isprintable() and visible(f"a{char}b").isascii()

@@ -29,6 +29,7 @@ def test_a_code_is_taken_whatever_its_region_and_case(declared: str, code: str |
     assert declared_language(declared) == code
 
 
+@pytest.mark.defends("7h")
 @pytest.mark.parametrize(
     ("declared", "language", "warned"),
     [
