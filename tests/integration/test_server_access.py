@@ -201,7 +201,7 @@ def test_under_a_closed_folder_of_root_it_has_no_capability(
 ) -> None:
     """Nor after it was killed, nor where the program that takes them away is missing; the folder stays closed."""
     if not setpriv:
-        monkeypatch.setattr(postgres_account.shutil, "which", lambda name: None)
+        monkeypatch.setattr(postgres_account, "program_path", lambda name: None)
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
     (closed / "secret").write_text("root's")
