@@ -128,7 +128,8 @@ def _is_gone(run: DagsterRun, database: Database) -> bool:
 def _process(pid: int) -> list[Any]:
     """The machine, a process of this one, and when it began, so that another of that number is told from it."""
     try:
-        began = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        found = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        began = "gone" if found[0] in "ZX" else found[19]  # killed, and asked for by nobody
     except (OSError, IndexError):
         began = "gone" if Path("/proc/self/stat").exists() or not _answers(pid) else "unknown"
     return [socket.gethostname(), pid, began]

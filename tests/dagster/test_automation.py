@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import socket
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -27,6 +32,7 @@ from tests.projects import Project, content, make_project, new_database, project
 
 pytestmark = [pytest.mark.integration, pytest.mark.dagster]
 
+ROOT = Path(__file__).parents[2]
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 SPAN = {"dagster/asset_partition_range_start": "00", "dagster/asset_partition_range_end": "03"}
 
@@ -370,6 +376,46 @@ def test_a_run_that_is_present_is_closed_by_nobody_until_its_session_and_process
         assert close_dead_runs(instance, database) == [], "it is a run of another index"
         instance.add_run_tags(run_id, {"pincite/process": json.dumps([identity, host, pid, "0"])})
         assert close_dead_runs(instance, database) == [run_id], "another process has its number"
+
+
+@pytest.mark.faults
+def test_a_launched_run_that_is_killed_is_closed_by_the_next(
+    here: Project, endpoint: EmbeddingServer, database: Database
+) -> None:
+    home, dagster = dagster_home(here.state), [sys.executable, "-m", "dagster"]
+    at_once = "{module: dagster._core.run_coordinator, class: DefaultRunCoordinator}"  # the daemon would take it up
+    (home / "dagster.yaml").write_text(f"telemetry: {{enabled: false}}\nrun_coordinator: {at_once}\n")
+    environment = {**os.environ, "DAGSTER_HOME": str(home), "PINCITE_CONFIG": str(here.config)}
+    with dg.DagsterInstance.from_config(str(home)):
+        """Its tables are made before two processes want to make them."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        place = ["--host", "127.0.0.1", "--port", str(free.getsockname()[1])]
+    endpoint.hold(lambda texts: True)
+    serve = [*dagster, "code-server", "start", "-m", "assets.definitions", *place]
+    launched = subprocess.Popen(serve, cwd=ROOT, env=environment, start_new_session=True)
+    launch = [*dagster, "job", "launch", "--grpc-host", place[1], "--grpc-port", place[3], "-j", "index"]
+    launch += ["--tags", json.dumps(SPAN)]
+    while subprocess.run(launch, cwd=ROOT, env=environment, capture_output=True).returncode:
+        assert launched.poll() is None
+    try:
+        assert endpoint.arrived.wait(240)
+        with dg.DagsterInstance.from_config(str(home)) as instance:
+            (run,) = instance.get_runs()
+            assert (run.status, run.remote_job_origin is None) == (dg.DagsterRunStatus.STARTED, False)
+            assert close_dead_runs(instance, database) == []
+            _, _, pid, _ = json.loads(run.tags["pincite/process"])
+            os.killpg(launched.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            launched.wait()
+            endpoint.released.set()
+            assert here.index()["published"] is True
+            assert status_of(instance, run.run_id) == dg.DagsterRunStatus.FAILURE
+    finally:
+        endpoint.released.set()
+        with suppress(ProcessLookupError):
+            os.killpg(launched.pid, signal.SIGKILL)
 
 
 # ---------------------------------------------------------------- pictures and policies
