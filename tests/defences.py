@@ -52,7 +52,7 @@ DEFENCES: Mapping[str, tuple[str, str]] = {
         "Another user of the machine, and the embedded server",
         "Nobody else gets in; it has no more rights than he",
     ),
-    "6b": ("Another process in the place of the server", "Nothing is sent to it, after a lost connection either"),
+    "6b": ("Another process in the place of the server", "Nothing is sent to it"),
     "7a": ("A damaged Parquet file", "Never carried over; made again from what came before it"),
     "7b": ("A rollback after documents were deleted", "It goes back"),
     "7c": ("Tables of the index, or of `verify` itself, are gone", "`verify` says so, and the remedy"),

@@ -355,6 +355,7 @@ def test_runs_of_a_killed_command_are_closed(tmp_path: Path, database: Database)
         assert close_dead_runs(instance, database) == []
 
 
+@pytest.mark.defends("7i")
 def test_a_run_that_is_present_is_closed_by_nobody_until_its_session_and_process_are_gone(
     tmp_path: Path, database: Database, server_url: str
 ) -> None:

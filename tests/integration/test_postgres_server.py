@@ -290,7 +290,6 @@ def test_data_of_another_version(state: Path) -> None:
     assert raised.value.code == "server_version"
 
 
-@pytest.mark.defends("6b")
 def test_a_folder_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "postgres").mkdir()
     (tmp_path / "postgres" / "thesis.txt").write_text("mine")
@@ -301,6 +300,7 @@ def test_a_folder_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root hands Postgres to another user")
 class TestAsRoot:
+    @pytest.mark.defends("6b")
     def test_a_server_of_another_user_in_the_place_of_ours_is_given_nothing(self, state: Path) -> None:
         """Who knows the path of the state can make that folder while no server runs."""
         server, sockets = PostgresServer(state), postgres_setup.socket_folder(state)
