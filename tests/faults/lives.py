@@ -232,7 +232,7 @@ class Folder:
     def act(self) -> None:
         acts: tuple[Callable[[], Any], ...] = (
             self.add, self.add, self.twin, self.change, self.change, self.rename, self.delete, self.corrupt, self.mend,
-            self.forget, self.restrict, self.restrict_source, self.swap, self.resize, self.roll_back,
+            self.forget, self.restrict, self.blank, self.restrict_source, self.swap, self.resize, self.roll_back,
             self.prune,
         )  # fmt: skip
         chosen = self.chance.choice(acts)

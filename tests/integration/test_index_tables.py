@@ -463,11 +463,13 @@ def test_the_audit_walks_the_index_by_filters_of_several_selectivities(
     assert len(found) == len(walks) == 6 and all("does not walk the vector index" in message for message in found)
 
 
+@pytest.mark.defends("7f")
 def test_a_walk_that_does_not_go_on_is_found(crowd: IndexTables, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(statements("search"), "tune", statements("search")["tune"].replace("relaxed_order", "off"))
     assert [message for code, message in audit(crowd) if code == "filter" and "ends before" in message]
 
 
+@pytest.mark.defends("7f")
 @pytest.mark.parametrize(
     "statement",
     [
@@ -489,6 +491,7 @@ def test_an_index_that_searches_cannot_walk_is_found_and_made_anew(index: IndexT
     assert audit(index) == []
 
 
+@pytest.mark.defends("7f")
 def test_an_index_that_lacks_most_rows_fails_by_its_recall(index: IndexTables) -> None:
     """The less it finds the surer: also one that finds nothing."""
     index.replace(0, [document("a", "red")])
