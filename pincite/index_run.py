@@ -17,6 +17,7 @@ from pipelines.errors import IndexStateError, PinciteError, Waiting
 from resources import outcome
 from resources.dagster_home import close_dead_runs, dagster_home, usable
 from resources.kept_generations import restricted_whatever
+from resources.private_state import private
 from resources.row_security import secure
 from resources.settings_file import Located
 from resources.sources import source_from
@@ -53,6 +54,18 @@ def run_index(
         threading.Thread(target=importlib.import_module, args=("assets.definitions",), daemon=True).start()
     with usable(located.state):
         located.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with private(located.state):
+        return _run(located, sources, allow_deletions, retry_failed, progress, started)
+
+
+def _run(
+    located: Located,
+    sources: Sequence[str],
+    allow_deletions: bool,
+    retry_failed: bool,
+    progress: Callable[[str, int, int], None],
+    started: float,
+) -> dict[str, Any]:
     workspace = Workspace(located, progress=progress)
     try:
         with workspace.database.exclusive("index"):

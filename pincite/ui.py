@@ -24,6 +24,7 @@ from pincite.console import say
 from pipelines.errors import IndexStateError, PinciteError, UsageError
 from resources.child_process import ROOT, child_command, module_path
 from resources.dagster_home import dagster_home
+from resources.private_state import private
 from resources.settings_file import CONFIG_VARIABLE, STATE_VARIABLE, Located
 
 TOKEN_VARIABLE = "PINCITE_UI_TOKEN"
@@ -73,7 +74,7 @@ def run_ui(located: Located, host: str, port: int, read_only: bool = False, name
     home = dagster_home(located.state)
     guard = {"fd": listener.fileno(), "token": token, "port": port, "names": [host, *names],
              "any_address": host in _ANY_ADDRESS}  # fmt: skip
-    with listener, _only_ui(home, url) as lock, _interruptible(), _private_folder() as folder:
+    with listener, private(located.state), _only_ui(home, url) as lock, _interruptible(), _private_folder() as folder:
         workspace = home / "workspace.yaml"
         workspace.write_text(_WORKSPACE.format(socket=json.dumps(str(folder / "code"))), encoding="utf-8")
         services = _Services(workspace, environment(located), lock)

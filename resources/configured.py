@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 import dagster as dg
 
 from resources.dagster_home import close_dead_runs, present
+from resources.private_state import private
 from resources.row_security import secure
 from resources.settings_file import locate
 from resources.workspace import Workspace
@@ -20,9 +21,14 @@ class WorkspaceResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @contextmanager
     def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[Workspace]:
-        workspace = Workspace(locate(), run_id=context.run_id or "")
+        located = locate()
+        workspace = Workspace(located, run_id=context.run_id or "")
         try:
-            with _present(context, workspace), workspace.database.exclusive("index", wait_seconds=LONGEST_WAIT):
+            with (
+                private(located.state),
+                _present(context, workspace),
+                workspace.database.exclusive("index", wait_seconds=LONGEST_WAIT),
+            ):
                 if context.instance:
                     close_dead_runs(context.instance, workspace.database, workspace.run_id)
                 secure(workspace.catalog)

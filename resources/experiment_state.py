@@ -157,7 +157,7 @@ def _claim(state: ExperimentState) -> None:
             f"the database of the experiments ({shown}) holds an index already, and experiments must not touch it; "
             "give `database` in the matrix file an empty one, or leave it out"
         )
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     marker.write_text(shown, encoding="utf-8")
 
 

@@ -137,7 +137,7 @@ class PostgresServer:
     # ------------------------------------------------------------ locks
 
     def _open(self, name: str) -> int:
-        return os.open(self.state / name, os.O_RDWR | os.O_CREAT, 0o644)
+        return os.open(self.state / name, os.O_RDWR | os.O_CREAT, 0o600)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

@@ -104,7 +104,7 @@ def launch(data: Path, sockets: Path, log_file: Path) -> tuple[subprocess.Popen[
     (sockets / f"{SOCKET}.lock").unlink(missing_ok=True)
     if log_file.exists() and log_file.stat().st_size > LOG_BYTES:
         log_file.replace(log_file.with_suffix(".log.1"))
-    with log_file.open("ab") as log:
+    with os.fdopen(os.open(log_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "ab") as log:
         log_start = log.tell()
         place = account.place(data)
         process = account.start([postgres, "-D", place, *_options(place, sockets)], log, data)

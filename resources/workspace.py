@@ -25,6 +25,7 @@ from resources.document_work import static_vectors
 from resources.listing import Listed, SourceBook
 from resources.mending import lost_buckets, mended
 from resources.orphans import Before
+from resources.private_state import shut
 from resources.settings_file import Located
 from resources.source_walk import Skipped
 from resources.stage_runner import Compute, StageReport, StageRunner, withheld
@@ -59,6 +60,7 @@ class Workspace:
     def __init__(self, located: Located, run_id: str = "", progress: StageProgress = silent) -> None:
         protect_children()
         self.located, self.settings, self.run_id = located, located.settings, run_id
+        shut(located.state)
         self.progress = progress
         self.reports: dict[str, StageReport] = {}
         self._generation: GenerationRow | None = None

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import stat
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -73,7 +75,28 @@ def test_what_is_no_name_of_a_group_is_refused(project: Project, group: str) -> 
     assert (ran.code, ran.json["error"]["code"]) == (2, "usage")
 
 
+def open_to_others(state: Path) -> list[Path]:
+    return [path for path in (state, *state.rglob("*")) if path.lstat().st_mode & 0o077 and not path.is_symlink()]
+
+
 @pytest.mark.defends("3c")
 def test_a_state_is_its_owners_alone(project: Project) -> None:
-    """What lies in it is shut to others by the folder, whatever the mode of a file."""
-    assert [stat.S_IMODE(folder.stat().st_mode) for folder in (project.state, project.state / "dagster")] == [0o700] * 2
+    assert len(list(project.state.rglob("*.parquet"))) > 10 and (project.state / "dagster").is_dir()
+    assert open_to_others(project.state) == []
+
+
+def test_a_state_that_was_open_is_shut_when_it_is_opened(project: Project, tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    os.umask(before)
+    loose = [project.state, *list(project.state.rglob("*.parquet"))[:2]]
+    outside = tmp_path / "outside.txt"
+    outside.write_text("not of the state")
+    outside.chmod(0o644)
+    (project.state / "link").symlink_to(outside)
+    for path in loose:
+        path.chmod(0o755)
+    assert project.run("status").code == 0
+    assert open_to_others(project.state) == [] and stat.S_IMODE(outside.stat().st_mode) == 0o644
+    (project.state / "link").unlink()
+    now = os.umask(before)
+    assert now == before, "what is made outside of a state is made as the user wants it"
