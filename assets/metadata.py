@@ -14,7 +14,7 @@ from pipelines.inert import inert
 from pipelines.stages import STAGES, WHOLE
 from pipelines.visible import visible
 from resources.catalog import ManifestRow
-from resources.stage_runner import StageReport
+from resources.stage_work import StageReport
 from resources.workspace import Workspace
 
 _SHOWN_FAILURES = 50

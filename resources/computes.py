@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pipelines.settings import Settings
     from pipelines.stages import Resolved
     from resources.document_pool import DocumentPool
-    from resources.stage_runner import Compute, Outcome, Work
+    from resources.stage_work import Compute, Outcome, Work
     from resources.workspace import Workspace
 
 

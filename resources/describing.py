@@ -24,7 +24,7 @@ from resources.figures import figure_images
 
 if TYPE_CHECKING:
     from resources.document_pool import DocumentPool
-    from resources.stage_runner import Compute, Outcome, Work
+    from resources.stage_work import Compute, Outcome, Work
     from resources.workspace import Workspace
 
 STAGE, ROLE = "figure_descriptions", "figure"

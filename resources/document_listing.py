@@ -11,7 +11,8 @@ from pipelines.fingerprint import bucket_of, combined, fingerprint
 from pipelines.increments import DocumentState
 from pipelines.records import Failure, RawDocument
 from pipelines.schemas import from_table, to_table
-from resources.stage_runner import StageReport, time_shown, withheld
+from resources.stage_runner import time_shown, withheld
+from resources.stage_work import StageReport
 
 if TYPE_CHECKING:
     from resources.catalog import ManifestRow

@@ -31,7 +31,7 @@ from resources.document_frames import encoded, packed
 from resources.document_process import MODULE, START_SECONDS, DocumentProcess, Refused
 from resources.document_task import PARSING, Task
 from resources.source_files import private_copy
-from resources.stage_runner import Made
+from resources.stage_work import Made
 
 MOST_WORKERS = 8
 LEAST_CHARACTERS = 1_000_000

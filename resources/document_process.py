@@ -25,7 +25,7 @@ from pipelines.tables import TABLES
 from resources.child_process import child_command, child_environment, program_path
 from resources.document_frames import MOST_JSON, Message, Received, decoded, packed
 from resources.document_tasks import KINDS
-from resources.stage_runner import Made
+from resources.stage_work import Made
 
 if TYPE_CHECKING:
     from pipelines.settings import ParsingSettings

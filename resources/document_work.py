@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pipelines.ports import Progress, Vectors
     from resources.document_pool import DocumentPool, Result
-    from resources.stage_runner import Compute, Outcome, Work
+    from resources.stage_work import Compute, Outcome, Work
     from resources.workspace import Workspace
 
 Options = Mapping[str, Any]

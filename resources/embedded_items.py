@@ -12,7 +12,7 @@ from resources.vectors import matrix
 
 if TYPE_CHECKING:
     from pipelines.ports import Vectors
-    from resources.stage_runner import Work
+    from resources.stage_work import Work
 
 Rows = Mapping[str, Sequence[Embedding]]
 """doc_id to its rows of one table."""

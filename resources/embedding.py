@@ -16,12 +16,12 @@ from pipelines.indexing.embeddings import uneven, vector_key
 from pipelines.records import Embedding, Failure
 from pipelines.schemas import to_table
 from resources.embedded_items import SEARCHED, STAGES, FromModel, FromVectors, Item, Rows, headings, stacked
-from resources.stage_runner import Makeshift
+from resources.stage_work import Makeshift
 from resources.vectors import KnownVectors
 
 if TYPE_CHECKING:
     from pipelines.ports import CountingEmbedder, Progress, Vectors
-    from resources.stage_runner import Outcome, StageReport, Work
+    from resources.stage_work import Outcome, StageReport, Work
     from resources.workspace import Workspace
 
 

@@ -22,11 +22,11 @@ from pipelines.records import FALLBACK, LLM, OFF, WAITING, ChunkContext, Documen
 from pipelines.schemas import from_table
 from pipelines.stages import STAGES
 from resources.document_work import Options, by_worker, made_by_workers
-from resources.stage_runner import Makeshift
+from resources.stage_work import Makeshift
 
 if TYPE_CHECKING:
     from pipelines.enrichment_settings import EnrichmentSettings
-    from resources.stage_runner import Compute, Outcome, Work
+    from resources.stage_work import Compute, Outcome, Work
     from resources.workspace import Workspace
 
 Generated = DocumentSummary | ChunkContext

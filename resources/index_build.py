@@ -19,7 +19,7 @@ from resources.audit import audit, needed_ef_search
 from resources.catalog import ManifestRow, add_statistics, commit_row
 from resources.index_tables import EMPTY, INDEXED_TABLES, IndexedDocument, IndexTables, index_name
 from resources.search_index import ef_search
-from resources.stage_runner import StageReport, rows_by_document
+from resources.stage_work import StageReport, rows_by_document
 from resources.vectors import vectors_of
 
 if TYPE_CHECKING:

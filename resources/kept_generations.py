@@ -24,7 +24,8 @@ from resources.document_listing import adopt_listing, listing_output
 from resources.index_tables import IndexTables
 from resources.mending import mended
 from resources.publishing import AUDITED_SHARE
-from resources.stage_runner import StageReport, withheld
+from resources.stage_runner import withheld
+from resources.stage_work import StageReport
 
 if TYPE_CHECKING:
     from psycopg import Connection

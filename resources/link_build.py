@@ -17,7 +17,7 @@ from pipelines.records import SentenceLink
 from pipelines.schemas import from_table, to_table
 from pipelines.stages import STAGES, WHOLE
 from resources.catalog import ManifestRow
-from resources.stage_runner import StageReport, with_rows
+from resources.stage_work import StageReport, with_rows
 from resources.vectors import matrix
 
 if TYPE_CHECKING:

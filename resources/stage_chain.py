@@ -14,7 +14,7 @@ from resources.index_build import INPUTS
 from resources.llm.replies import BOUGHT_TABLES
 from resources.searching import Searcher
 from resources.sql_files import query
-from resources.stage_runner import rows_by_document
+from resources.stage_work import rows_by_document
 
 if TYPE_CHECKING:
     from pipelines.records import Chunk

@@ -28,7 +28,8 @@ from resources.orphans import Before
 from resources.private_state import shut
 from resources.settings_file import Located
 from resources.source_walk import Skipped
-from resources.stage_runner import Compute, StageReport, StageRunner, withheld
+from resources.stage_runner import StageRunner, withheld
+from resources.stage_work import Compute, StageReport
 
 if TYPE_CHECKING:
     from pipelines.ports import CountingEmbedder

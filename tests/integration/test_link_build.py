@@ -22,7 +22,7 @@ from resources.catalog import ManifestRow
 from resources.generations import frozen, installed
 from resources.link_build import floor_used, link_sentences
 from resources.settings_file import Located
-from resources.stage_runner import StageReport
+from resources.stage_work import StageReport
 from resources.workspace import Workspace
 
 pytestmark = pytest.mark.integration
