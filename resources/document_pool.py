@@ -37,7 +37,7 @@ MOST_WORKERS = 8
 LEAST_CHARACTERS = 1_000_000
 """Of text that any file may give, however small it is."""
 BYTES_A_CHARACTER = 64
-LEAST_BYTES = 1 << 25
+LEAST_BYTES = 1 << 28
 """Of what a stage may make of a document, beside so many for each character or byte that it is made from."""
 
 Result = Made | Failure
