@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import takewhile
 
 from pipelines.indexing.pdf_lines import Cellet, Line
 from pipelines.records import BlockCell, Box, Run
@@ -41,6 +42,8 @@ CLOSING = re.compile(r"\)\s?%?|%\s?\)?")
 _NEXT_SIGN = re.compile(rf"(?<=[\d)%—–])\s+(?={_CURRENCY}(?:\s*[(\d—–-]|\s*$))")
 _AMOUNT = re.compile(r"[\d\-–—−(+$€£₴¥.]")
 
+MOST_COLUMNS = 200
+"""Of one table. A line of more cells is no row: a page may hold every letter apart."""
 
 Cells = list[tuple[int, int, list[Cellet]]]
 """A row: column, columns covered, and the pieces of text of each cell."""
@@ -135,7 +138,7 @@ def _is_near(atom: Atom, cell: Cellet, size: float) -> bool:
 def is_cells(line: Line) -> bool:
     """Whether the line reads as cells of a row, not as a marker with its text or a caption. Of
     monospaced text only rows of numbers do: code has gaps too."""
-    if len(line.cells) < 2 or line.rotated or CAPTION.match(line.text) or _BLANK.search(line.text):
+    if not 2 <= len(line.cells) <= MOST_COLUMNS or line.rotated or CAPTION.match(line.text) or _BLANK.search(line.text):
         return False
     atoms = atoms_of(line)
     if line.mono and not any(atom.numeric or _is_figures(atom.text) for atom in atoms[1:]):
@@ -179,13 +182,13 @@ def header_rows(rows: Sequence[Cells], columns: int, ruled: bool) -> int:
     return 0
 
 
-def cells_of(table: Table, page: int) -> tuple[BlockCell, ...]:
+def cells_of(table: Table, page: int) -> list[BlockCell]:
     cells = []
     for row, found in enumerate(table.rows):
         for column, span, cellets in found:
             tall = table.row_spans.get((row, column), 1)
             cells.append(BlockCell(row, column, _runs(cellets, page), tall, span, row < table.headers))
-    return tuple(cells)
+    return cells
 
 
 def _runs(cellets: Sequence[Cellet], page: int) -> tuple[Run, ...]:
@@ -199,4 +202,6 @@ def _runs(cellets: Sequence[Cellet], page: int) -> tuple[Run, ...]:
 
 
 def row_texts(cells: Sequence[BlockCell], row: int) -> tuple[str, ...]:
-    return tuple(" ".join(" ".join(r.text for r in c.runs).split()) for c in cells if c.row == row)
+    """Of cells in the order of rows."""
+    upto = takewhile(lambda cell: cell.row <= row, cells)
+    return tuple(" ".join(" ".join(r.text for r in c.runs).split()) for c in upto if c.row == row)

@@ -7,10 +7,13 @@ aligned. Text makes columns of what is left.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
-from pipelines.indexing.pdf_cells import Atom, atom_of
+from pipelines.indexing.pdf_cells import MOST_COLUMNS, Atom, atom_of
 
 Span = tuple[float, float]
 TEXT_GAP = 4.0
@@ -51,32 +54,52 @@ def _numbers(rows: Sequence[Sequence[Atom]]) -> list[Span]:
     """Stretches of x that columns of numbers take. Where cells of one row share a stretch, it is
     parted where the fewest rows cover it."""
     found = []
-    for span in covered(((a.x0, a.x1) for row in rows for a in row if a.numeric), 1, NUMBER_GAP):
-        inside = [[a for a in row if a.numeric and span[0] <= a.x0 and a.x1 <= span[1]] for row in rows]
-        most = max(map(len, inside))
+    numbers = [(at, a) for at, row in enumerate(rows) for a in row if a.numeric]
+    spans = covered(((a.x0, a.x1) for _, a in numbers), 1, NUMBER_GAP)
+    within: dict[Span, list[tuple[int, Atom]]] = {}
+    for at, a in numbers:
+        before = bisect_right(spans, a.x0, key=lambda span: span[0]) - 1
+        if before >= 0 and a.x1 <= spans[before][1]:
+            within.setdefault(spans[before], []).append((at, a))
+    for span in spans:
+        inside = within.get(span, [])
+        most = max(Counter(row for row, _ in inside).values(), default=0)
         parts, least = [span], 1
         while len(parts) < most and least < len(rows):
             least += 1
-            deeper = covered(((a.x0, a.x1) for row in inside for a in row), least, 0.0)
+            deeper = covered(((a.x0, a.x1) for _, a in inside), least, 0.0)
             parts = deeper if len(deeper) > len(parts) else parts
         found += parts
     return found
 
 
 def columns_of(rows: Sequence[Sequence[Atom]]) -> list[Column]:
-    """Columns from left to right."""
-    texts = [(atom.x0, atom.x1) for row in rows for atom in row if not atom.numeric]
-    found = [(atom.x0, atom.x1) for row in rows for atom in row if atom.numeric]
-    numbers = [Column(*span, True) for span in _numbers(rows) if _touching(span, found) >= _touching(span, texts)]
+    """Columns from left to right; none where they are more than a table has."""
+    texts = _Spans((atom.x0, atom.x1) for row in rows for atom in row if not atom.numeric)
+    found = _Spans((atom.x0, atom.x1) for row in rows for atom in row if atom.numeric)
+    numbers = [Column(*span, True) for span in _numbers(rows) if found.touching(span) >= texts.touching(span)]
+    if len(numbers) > MOST_COLUMNS:
+        return []
     free = [span for row in rows for atom in row if (span := _free(atom, numbers)) is not None]
     least = max(1, round(0.2 * len(rows)))
     words = [Column(x0, x1, False) for x0, x1 in covered(free, least, TEXT_GAP) if x1 - x0 > 1]
-    return sorted([*numbers, *words], key=lambda column: column.x0)
+    columns = sorted([*numbers, *words], key=lambda column: column.x0)
+    return columns if len(columns) <= MOST_COLUMNS else []
 
 
-def _touching(span: Span, others: Iterable[Span]) -> int:
-    left, right = span[0] + NUMBER_GAP, span[1] - NUMBER_GAP
-    return sum(x0 < right and x1 > left for x0, x1 in others)
+class _Spans:
+    """Stretches, to ask how many of them touch another: their ends are sorted once."""
+
+    def __init__(self, spans: Iterable[Span]) -> None:
+        self.spans = sorted(spans)
+        self.ends = sorted(x1 for _, x1 in self.spans)
+
+    def touching(self, span: Span) -> int:
+        """How many share more than a hair with the span."""
+        left, right = span[0] + NUMBER_GAP, span[1] - NUMBER_GAP
+        begun = bisect_left(self.spans, (right,))
+        within = self.spans[begun : bisect_right(self.spans, (left, inf))] if right <= left else ()
+        return begun - bisect_right(self.ends, left) + sum(x1 <= left for _, x1 in within)
 
 
 def _free(atom: Atom, numbers: Sequence[Column]) -> Span | None:

@@ -14,6 +14,7 @@ from pipelines.indexing.pdf_table_rows import TIGHT, goes_on, pitch
 LEAST_LED = 3
 LEAST_BARE = 6
 MOST_BETWEEN = 2
+MOST_LINES = 120
 SAME_EDGE = 6.0
 _PAGE = re.compile(r"(?:[A-Z]{1,2}-?)?(\d{1,4})|[ivxlc]{1,7}", re.IGNORECASE)
 _PART = re.compile(
@@ -39,7 +40,8 @@ def contents_entries(lines: Sequence[Line], start: int, blocked: set[int], floor
     is no contents page. Names of parts above it, down to line `floor`, are entries too."""
     found = [(start, number)] if (number := _number(lines[start])) is not None else []
     at, between = start + 1, 0
-    while found and at < len(lines) and at not in blocked and between <= MOST_BETWEEN:
+    end = min(len(lines), start + MOST_LINES)
+    while found and at < end and at not in blocked and between <= MOST_BETWEEN:
         line, last = lines[at], lines[at - 1]
         if line.column != last.column or not -2 <= pitch(last, line) < 5 * line.size:
             break
@@ -79,6 +81,7 @@ def contents_draft(lines: Sequence[Line]) -> Draft:
 
 def _entries(lines: Sequence[Line], ends: Sequence[int]) -> list[list[int]]:
     """Lines before a numbered one belong to it where its title goes on from them."""
+    last = set(ends)
     entries: list[list[int]] = []
     begun: list[int] = []
     for at in range(ends[0], ends[-1] + 1):
@@ -88,7 +91,7 @@ def _entries(lines: Sequence[Line], ends: Sequence[int]) -> list[list[int]]:
             entries.append(begun)
             begun = []
         begun.append(at)
-        if at in ends:
+        if at in last:
             entries.append(begun)
             begun = []
     return entries

@@ -8,6 +8,7 @@ page boundary parts put together again. No letter is lost on the way: `blocks_of
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -29,6 +30,7 @@ from pipelines.indexing.pictures import figures_of, with_figures, without_repeat
 from pipelines.records import Block, BlockCell, Run
 
 JOINABLE = ("paragraph", "list_item")
+DEEPEST_ITEM = 6
 
 
 def blocks_of(
@@ -189,12 +191,12 @@ def _table_goes_on(last: Draft, first: Draft) -> int | None:
 
 def _append_table(last: Draft, first: Draft, repeated: int) -> None:
     columns = same_columns(last.edges, first.edges) or list(range(len(first.edges)))
-    offset = max(cell.row for cell in last.cells) + 1 - repeated
+    offset = last.cells[-1].row + 1 - repeated
     for cell in first.cells:
         if cell.row >= repeated:
             start, end = columns[cell.column], columns[cell.column + cell.column_span - 1]
             moved = replace(cell, row=cell.row + offset, column=start, column_span=end - start + 1, header=False)
-            last.cells += (moved,)
+            last.cells.append(moved)
     last.edges = tuple(joined_edges(last.edges, first.edges, columns))
 
 
@@ -222,7 +224,7 @@ def _blocks(
     hyphens: Hyphens,
 ) -> Iterable[Block]:
     for page, found, edge in zip(pages, drafts, edges, strict=True):
-        indents = sorted({round(d.marker_x / 6) for d in found if d.kind == "list_item"})
+        indents = sorted({round(d.marker_x / 6) for d in found if d.kind == "list_item"})[:DEEPEST_ITEM]
         blocks = [Block(kind, (Run(li.text, li.box),)) for kind, li in edge if kind == "page_header"]
         content = [_block(draft, hyphens, indents) for draft in found]
         blocks += with_figures(content, figures_of(page), page.number) if page.pictures else content
@@ -234,20 +236,20 @@ def _blocks(
 
 def _block(draft: Draft, hyphens: Hyphens, indents: Sequence[int]) -> Block:
     if draft.kind == "table":
-        return Block("table", cells=draft.cells)
+        return Block("table", cells=tuple(draft.cells))
     if draft.kind == "code":
-        return Block("code", tuple(Run(_indented(line, draft), line.box) for line in draft.lines))
+        left = min(line.x0 for line in draft.lines)
+        return Block("code", tuple(Run(_indented(line, left), line.box) for line in draft.lines))
     runs = hyphens.runs(draft.lines)
     level, marker = draft.level, draft.marker if draft.kind == "list_item" else None
     if draft.kind == "list_item":
-        level = min(indents.index(round(draft.marker_x / 6)) + 1, 6) if round(draft.marker_x / 6) in indents else 1
+        level = min(bisect_left(indents, round(draft.marker_x / 6)) + 1, DEEPEST_ITEM)
         if marker and is_bullet(marker):
             runs[0] = replace(runs[0], text=BULLET.sub("", runs[0].text.lstrip(), count=1))
     return Block(draft.kind, tuple(runs), level, marker, (), draft.confidence, draft.metadata)
 
 
-def _indented(line: Line, draft: Draft) -> str:
-    left = min(other.x0 for other in draft.lines)
+def _indented(line: Line, left: float) -> str:
     width = (line.x1 - line.x0) / max(len(line.text), 1)
     return " " * round((line.x0 - left) / max(width, 1.0)) + line.text
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import frexp, ldexp
 from statistics import median
 
 from pipelines.indexing.pdf_page import PdfGap, PdfItem, PdfPage
@@ -72,27 +73,46 @@ def rows_of(items: Sequence[PdfItem]) -> list[Row]:
     piece belongs to a row when half of the smaller height overlaps the row's tallest piece."""
     rows: list[Row] = []
     spans: list[tuple[float, float]] = []
+    taken: list[_Taken] = []
     for item in sorted(items, key=lambda item: (item.y0 + item.y1, item.x0)):
         for at in range(len(rows) - 1, max(-1, len(rows) - 4), -1):
             top, bottom = spans[at]
             shared = min(bottom, item.y1) - max(top, item.y0)
-            if shared > 0.5 * min(bottom - top, item.y1 - item.y0) and not _collides(rows[at], item):
+            if shared > 0.5 * min(bottom - top, item.y1 - item.y0) and not taken[at].collides(item):
                 rows[at].append(item)
+                taken[at].add(item)
                 if item.y1 - item.y0 > bottom - top:
                     spans[at] = (item.y0, item.y1)
                 break
         else:
             rows.append([item])
             spans.append((item.y0, item.y1))
+            taken.append(_Taken())
+            taken[-1].add(item)
     for row in rows:
         row.sort(key=lambda item: item.x0)
     return rows
 
 
-def _collides(row: Row, item: PdfItem) -> bool:
-    """Whether the piece stands over another of the row for most of its width."""
-    width = max(item.x1 - item.x0, 0.1)
-    return any(min(other.x1, item.x1) - max(other.x0, item.x0) > 0.6 * width for other in row)
+class _Taken:
+    """Where pieces of a row stand, by width: a row may have as many as a page has letters."""
+
+    def __init__(self) -> None:
+        self.spans: dict[int, list[tuple[float, float]]] = {}
+
+    def add(self, item: PdfItem) -> None:
+        insort(self.spans.setdefault(frexp(item.x1 - item.x0)[1], []), (item.x0, item.x1))
+
+    def collides(self, item: PdfItem) -> bool:
+        """Whether the piece stands over another of the row for most of its width."""
+        least = 0.6 * max(item.x1 - item.x0, 0.1)
+        for power, spans in self.spans.items():
+            widest = ldexp(1.0, power)
+            if widest > least:
+                first, last = bisect_left(spans, (item.x0 - widest,)), bisect_left(spans, (item.x1,))
+                if any(min(x1, item.x1) - max(x0, item.x0) > least for x0, x1 in spans[first:last]):
+                    return True
+        return False
 
 
 # ---------------------------------------------------------------- columns

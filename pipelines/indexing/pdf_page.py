@@ -17,6 +17,9 @@ from pipelines.indexing.cleaning import expand_ligatures
 from pipelines.records import Block, Box
 
 LEAST_COVERAGE = 0.99
+LEAST_WORK, MOST_WORK = 20_000, 4
+"""Steps of looking for the pieces of a page, and so many more for each of its characters."""
+CHARACTERS_A_STEP = 256
 TIERS = (40, 20, 12, 6, 1)
 """Longer pieces are matched first: a short one occurs in several places, also inside longer ones."""
 _HYPHENS = dict.fromkeys(map(ord, "\x02\xad\ufffe"), "-")
@@ -134,6 +137,7 @@ class _Matcher:
         self.own = "".join(self.words)
         self.plain = self.own.translate(_STRAIGHT)
         self.taken: list[tuple[int, int]] = []
+        self.left = LEAST_WORK + MOST_WORK * len(self.own)
         self.bounds: set[int] = set()
 
     def _bounded(self, start: int, end: int) -> bool:
@@ -149,28 +153,36 @@ class _Matcher:
 
     def find(self, wanted: str, near: int, whole: bool = False) -> int | None:
         """Take the first free occurrence from `near` on, else the first free one; with `whole`, only
-        between spaces."""
+        between spaces. None too once the page has been gone through so often that it holds its words
+        in no order: what is not found is taken from the raw text."""
         for begin in (near, 0):
-            at = self.plain.find(wanted, begin)
-            while at >= 0:
+            last, at = begin, self.plain.find(wanted, begin)
+            self._count(last, at)
+            while at >= 0 and self.left > 0:
                 if (not whole or self._bounded(at, at + len(wanted))) and self._free(at, at + len(wanted)):
                     self.taken.insert(bisect_left(self.taken, (at, at)), (at, at + len(wanted)))
                     return at
-                at = self.plain.find(wanted, at + 1)
+                last, at = at, self.plain.find(wanted, at + 1)
+                self._count(last, at)
+            if self.left <= 0:
+                break
         return None
+
+    def _count(self, begin: int, end: int) -> None:
+        self.left -= 1 + max((end if end >= 0 else len(self.plain)) - begin, 0) // CHARACTERS_A_STEP
 
     def find_words(self, words: Sequence[str], near: int) -> str | None:
         """The words' own characters where every one of them is free somewhere, in any order: the
         raw text may go through a line in another order."""
-        before = list(self.taken)
-        own = []
+        found: list[tuple[int, int]] = []
         for word in words:
             at = self.find(word, near, whole=True)
             if at is None:
-                self.taken = before
+                for place in found:
+                    del self.taken[bisect_left(self.taken, place)]
                 return None
-            own.append(self.own[at : at + len(word)])
-        return "".join(own)
+            found.append((at, at + len(word)))
+        return "".join(self.own[start:end] for start, end in found)
 
     def gaps(self) -> list[tuple[int, str]]:
         found, last = [], 0

@@ -43,7 +43,8 @@ class Style:
 @dataclass(slots=True)
 class Draft:
     """A block in the making. `gap` is the distance to the line above, in usual line distances;
-    infinite at the top of a column. `edges` are the left and right ends of a table's columns, in turn."""
+    infinite at the top of a column. `cells` are in the order of rows; `edges` are the left and right
+    ends of a table's columns, in turn."""
 
     kind: str
     lines: list[Line]
@@ -51,7 +52,7 @@ class Draft:
     level: int | None = None
     marker: str | None = None
     marker_x: float = 0.0
-    cells: tuple[BlockCell, ...] = ()
+    cells: list[BlockCell] = field(default_factory=list)
     edges: tuple[float, ...] = ()
     headers: int = 0
     confidence: float = 1.0

@@ -26,6 +26,7 @@ LEAST_ROWS = 3
 MOST_SINGLES = 4
 MOST_ABOVE = 4
 MOST_LINES = 300
+MOST_CELLS = 10_000
 NEAR = 6.0
 DEEPEST = 48.0
 _INTRODUCES = re.compile(r":\s*(\(\w{1,2}\)\s*)*$")
@@ -44,7 +45,7 @@ def aligned_table(lines: Sequence[Line], start: int, blocked: set[int], floor: i
         return None
     if _is_numeric(rows, columns):
         labels = [atoms_of(line) for line in lines[start:end] if not is_cells(line) and line.x1 < columns[0].x0]
-        columns = columns_of([*body, *labels]) if labels else columns
+        columns = (columns_of([*body, *labels]) if labels else columns) or columns
         first = (
             0 if _begins_with_sections(lines[:start], floor, columns) else _first_header(lines, start, floor, columns)
         )
@@ -91,9 +92,14 @@ class _Run:
 
     def __init__(self) -> None:
         self.rows: list[Sequence[Atom]] = []
+        self.cells = 0
         self._columns: list[Column] = []
         self._lefts: list[Column] = []
         self._counts = (0, 0)
+
+    def add(self, row: Sequence[Atom]) -> None:
+        self.rows.append(row)
+        self.cells += len(row)
 
     @property
     def columns(self) -> list[Column]:
@@ -111,9 +117,9 @@ class _Run:
 def _run_end(lines: Sequence[Line], start: int, blocked: set[int]) -> int:
     """End of the run of rows that begins at `start`: rows of cells, and single cells among them."""
     run = _Run()
-    run.rows.append(atoms_of(lines[start]))
+    run.add(atoms_of(lines[start]))
     end, at, singles = start + 1, start + 1, 0
-    while at < min(len(lines), start + MOST_LINES):
+    while at < min(len(lines), start + MOST_LINES) and run.cells < MOST_CELLS:
         line, last = lines[at], lines[at - 1]
         if at in blocked or line.column != lines[start].column or CAPTION.match(line.text):
             break
@@ -123,7 +129,7 @@ def _run_end(lines: Sequence[Line], start: int, blocked: set[int]) -> int:
             row = atoms_of(line)
             if at > end and _begins_another(row, run):
                 break
-            run.rows.append(row)
+            run.add(row)
             end = at + 1
         elif singles >= MOST_SINGLES or not (
             _continues(line, last, run) or _is_section(line, last, lines[at + 1 : at + 4], run)

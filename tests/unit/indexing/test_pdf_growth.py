@@ -1,0 +1,95 @@
+"""What a page of a PDF costs grows with what stands on it, however that is set: counted in calls, not in seconds."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from pipelines.indexing.pdf_layout import blocks_of
+from pipelines.indexing.pdf_page import PdfItem, PdfPage, restored
+
+pytestmark = pytest.mark.defends("1b")
+TIMES = 2.7
+"""By which the calls may grow where a page holds twice as much."""
+
+
+def item(text: str, x: float, y: float, width: float | None = None, **more: Any) -> PdfItem:
+    return PdfItem(text, x, y, x + (5.0 * len(text) if width is None else width), y + 10, 10.0, **more)
+
+
+def calls(work: Callable[[], object]) -> int:
+    """Functions called, steps of generators and calls of built-in functions among them."""
+    count = 0
+
+    def counted(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(counted)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def code_and_text(count: int) -> list[PdfItem]:
+    code = [item("  code(x)", 50, 12.0 * at, mono=True) for at in range(count)]
+    return code + [item("some text of it", 50, 12.0 * (count + at)) for at in range(count)]
+
+
+PAGES: dict[str, Callable[[int], list[PdfItem]]] = {
+    "letters in one row": lambda count: [item("a", 6.0 * at, 100, 5) for at in range(count)],
+    "cells in one row": lambda count: [item("7", 20.0 * at, 100) for at in range(count)],
+    "cells in three rows": lambda count: [item("7", at // 3 * 20.0, 100.0 + at % 3 * 12) for at in range(count)],
+    "words in three rows": lambda count: [item("ab", at // 3 * 40.0, 100.0 + at % 3 * 12) for at in range(count)],
+    "numbers in no column": lambda count: [
+        item("7", at // 10 * 20.0 + at % 10, 100.0 + at % 10 * 12, 8) for at in range(count)
+    ],
+    "lines of contents": lambda count: [item(f"Title {'.' * 20} {at * 7 % 999}", 50, 12.0 * at) for at in range(count)],
+    "lines of code": code_and_text,
+    "items ever deeper": lambda count: [item("- step", 50 + 6.0 * at, 12.0 * at) for at in range(count)],
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_costs_what_stands_on_it(name: str) -> None:
+    def work(count: int) -> object:
+        return blocks_of([PdfPage(1, 612, 792, tuple(PAGES[name](count)))])
+
+    assert calls(lambda: work(1200)) < TIMES * calls(lambda: work(600))
+
+
+def test_a_table_over_many_pages_costs_what_it_holds() -> None:
+    def work(count: int) -> object:
+        rows = [
+            item("12" if column else "Label", 50 + 100.0 * column, 60 + 12.0 * row)
+            for row in range(5)
+            for column in range(3)
+        ]
+        return blocks_of([PdfPage(number, 612, 792, tuple(rows)) for number in range(1, count + 1)])
+
+    assert calls(lambda: work(160)) < 2.2 * calls(lambda: work(80))
+
+
+RAW: dict[str, Callable[[int], tuple[list[PdfItem], str]]] = {
+    "words that are not there": lambda count: ([item("absent", 50, at) for at in range(count)], "a " * count),
+    "more pieces than words": lambda count: ([item("same", 50, at) for at in range(2 * count)], "same " * count),
+    "pieces of words": lambda count: (
+        [item(text, 50, at) for text in ("sames", "me") for at in range(count)],
+        "sames " * count,
+    ),
+    "a line in another order": lambda count: ([item("b a " * count, 50, 12)], "a b " * count),
+}
+
+
+@pytest.mark.parametrize("name", RAW)
+def test_pieces_are_looked_for_only_so_often(name: str) -> None:
+    made = [RAW[name](count) for count in (3000, 6000)]
+    once, twice = (calls(lambda given=given: restored(*given)) for given in made)
+    assert twice < TIMES * once
