@@ -13,6 +13,8 @@ from pipelines.indexing.pictures import ALT, FIGURE
 from pipelines.records import Cell, Element
 
 DEEPEST_HEADING = 6
+MOST_COLUMNS = 1000
+"""Of a wider table those columns are left out in which no cell begins."""
 _SPECIAL = re.compile(r"[\\`*\[\]<~|]|&(?=#?\w+;)|(?<![^\W_])_|_(?![^\W_])")
 _OPENS_BLOCK = re.compile(r"(?:#{1,6}(?=\s|$)|[>+=]|-(?=[\s-]|$))")
 _NUMBERED = re.compile(r"(\d{1,9})([.)])(?=\s|$)")
@@ -87,7 +89,8 @@ def _table(element: Element) -> str:
     """Markdown has one header row: the header rows of a column stand in it, one under the other."""
     headers = _header_rows(element.cells)
     grid = _grid(element.cells, headers)
-    columns = range(max((cell.column + cell.column_span for cell in element.cells), default=0))
+    width = max((cell.column + cell.column_span for cell in element.cells), default=0)
+    columns = range(width) if width <= MOST_COLUMNS else sorted({cell.column for cell in element.cells})
     top = [
         "<br>".join(text for row in sorted(grid) if row < headers and (text := grid[row].get(column)))
         for column in columns

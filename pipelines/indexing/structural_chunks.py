@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import accumulate, takewhile
 
 from pipelines.fingerprint import fingerprint
 from pipelines.indexing.pictures import ALT, FIGURE, IMAGE, IMAGE_HASH
@@ -21,11 +23,17 @@ from pipelines.indexing.places import boxes_of, locator_of, pages_of
 from pipelines.records import DESCRIPTION, Cell, Element, FigureDescription, ParsedDocument, Span, StructuralChunk
 from pipelines.tokens import TokenIndex, count_tokens
 
-VERSION = 2
+VERSION = 3
 HEADING_TOKENS = 128
 """A heading longer than this is a paragraph: it would stand in the chain of every unit below it."""
+REACHING_TOKENS = 512
+"""So much of a merged cell is repeated in each row that it reaches down into."""
+MOST_REACHING = 100
+"""Merged cells that are repeated in one row."""
 CHAIN_ENDS = 8
-"""Of a deeper chain the first and the last so many headings are kept."""
+"""Of a deeper chain the first and the last so many headings are kept,"""
+CHAIN_CHARACTERS = 2000
+"""of each end as many as have so many characters together."""
 GENERATED_BY = "generated_by"
 """Metadata of a unit whose text a model wrote: the model's name."""
 _OUTSIDE = frozenset({"page_header", "page_footer"})
@@ -50,6 +58,13 @@ def is_clause(text: str, limit: int) -> bool:
     return bool(_MEASURE.search(text) or _KEY_VALUE.match(text))
 
 
+def _fitting(headings: Sequence[tuple[int, str]]) -> list[str]:
+    """The texts of the first headings that have CHAIN_CHARACTERS together, or of the first alone."""
+    lengths = accumulate(len(text) for _, text in headings)
+    kept = takewhile(lambda total: total <= CHAIN_CHARACTERS, lengths)
+    return [text for _, text in headings[: max(1, sum(1 for _ in kept))]]
+
+
 @dataclass
 class _Section:
     """Where the walk stands: the stack of headings and the section under it."""
@@ -65,11 +80,11 @@ class _Section:
 
     @property
     def chain(self) -> tuple[str, ...]:
-        if len(self.stack) > 2 * CHAIN_ENDS:
-            ends = (*self.stack[:CHAIN_ENDS], (0, "…"), *self.stack[-CHAIN_ENDS:])
-            return tuple(text for _, text in ends)
         if self.stack:
-            return tuple(text for _, text in self.stack)
+            last = _fitting(self.stack[: -CHAIN_ENDS - 1 : -1])[::-1]
+            first = _fitting(self.stack[: min(CHAIN_ENDS, len(self.stack) - len(last))])
+            middle = ("…",) if len(first) + len(last) < len(self.stack) else ()
+            return (*first, *middle, *last)
         return (self.title,) if self.title else ()
 
     def enter(self, level: int, text: str) -> None:
@@ -154,12 +169,15 @@ def _with_caption(chain: tuple[str, ...], body: Sequence[Element], position: int
     return chain
 
 
-def _begun(text: str) -> str:
-    """The first words of a text, at most HEADING_TOKENS."""
-    starts = TokenIndex(text[: HEADING_TOKENS * 20]).starts
-    if len(starts) <= HEADING_TOKENS and len(text) <= HEADING_TOKENS * 20:
+@lru_cache(maxsize=2 * MOST_REACHING)
+def _begun(text: str, tokens: int = HEADING_TOKENS) -> str:
+    """The first words of a text, at most so many tokens."""
+    if len(text) <= tokens:
         return text
-    cut = starts[min(HEADING_TOKENS, len(starts) - 1)]
+    starts = TokenIndex(text[: tokens * 20]).starts
+    if len(starts) <= tokens and len(text) <= tokens * 20:
+        return text
+    cut = starts[min(tokens, len(starts) - 1)] if starts else tokens
     return (text[:cut].rsplit(" ", 1)[0] if " " in text[:cut] else text[:cut]) + " …"
 
 
@@ -200,7 +218,8 @@ def table_rows(element: Element) -> Iterable[tuple[str, Span, list[Cell]]]:
     """(text, span, cells) of every data row. Header rows belong to the span of the first row after
     them; a table of headers alone has them as rows. Header rows further down hold for the rows below
     them: a label across the table joins the column headers, others take their place. A data row of
-    one spanning cell is a heading within the table and takes no column header."""
+    one spanning cell is a heading within the table and takes no column header. Of long headers and
+    merged cells the first row has all, those below the beginning: rows times headers have no bound."""
     rows = _grid(element.cells)
     heads = {row for row in rows if all(cell.header for cell in rows[row])}
     if len(heads) == len(rows):
@@ -220,11 +239,18 @@ def table_rows(element: Element) -> Iterable[tuple[str, Span, list[Cell]]]:
                 headers, names = _under(headers, above)
                 above = []
             spanning = len(cells) == 1 and cells[0].column_span > 1
-            text = cells[0].text if spanning else _row_text(cells, names)
+            text = cells[0].text if spanning else _row_text(cells, names, row)
             yield text, Span(start, max(cell.end for cell in own)), cells
+            if not spanning:  # a header stands in full in the first row that has it
+                said = {cell.column for cell in cells if len(names.get(cell.column, "")) > HEADING_TOKENS}
+                headers, names = _cut(headers, said), _cut(names, said)
             start = None
     if above and start is not None:
         yield _row_text(above, {}), Span(start, max(cell.end for cell in above)), above
+
+
+def _cut(headers: dict[int, str], columns: Collection[int]) -> dict[int, str]:
+    return {**headers, **{at: _begun(headers[at]) for at in columns if at in headers}} if columns else headers
 
 
 def _under(headers: dict[int, str], above: Sequence[Cell]) -> tuple[dict[int, str], dict[int, str]]:
@@ -240,32 +266,37 @@ def _under(headers: dict[int, str], above: Sequence[Cell]) -> tuple[dict[int, st
 
 def _grid(cells: Sequence[Cell]) -> dict[int, list[Cell]]:
     """The cells of every row from left to right, those that reach down into it from above included."""
-    rows: dict[int, list[Cell]] = {row: [] for row in sorted({cell.row for cell in cells})}
-    last = max(rows)
-    for cell in sorted(cells, key=lambda cell: cell.column):
-        for row in range(cell.row, min(last, cell.row + max(1, cell.row_span) - 1) + 1):
-            if row in rows:
-                rows[row].append(cell)
-    return rows
+    rows: dict[int, list[tuple[int, int, Cell]]] = {}
+    for at, cell in enumerate(cells):
+        rows.setdefault(cell.row, []).append((cell.column, at, cell))
+    found: dict[int, list[Cell]] = {}
+    reaching: list[tuple[int, int, Cell]] = []
+    for row in sorted(rows):
+        reaching = [entry for entry in reaching if row < entry[2].row + entry[2].row_span][:MOST_REACHING]
+        entries = sorted([*rows[row], *reaching], key=lambda entry: entry[:2])
+        found[row] = [cell for _, _, cell in entries]
+        reaching = [entry for entry in entries if entry[2].row_span > 1]
+    return found
 
 
 def _column_headers(cells: Sequence[Cell]) -> dict[int, str]:
     """For every column its header texts from the top down, joined; spanning headers count for all."""
-    columns: dict[int, list[str]] = {}
+    columns: dict[int, dict[str, None]] = {}
     last = max((cell.column for cell in cells), default=0)
     for cell in sorted(cells, key=lambda cell: (cell.row, cell.column)):
         for column in range(cell.column, min(last + 256, cell.column + max(1, cell.column_span))):
-            texts = columns.setdefault(column, [])
-            if cell.text.strip() and cell.text not in texts:
-                texts.append(cell.text)
+            texts = columns.setdefault(column, {})
+            if cell.text.strip():
+                texts[cell.text] = None
     return {column: " / ".join(texts) for column, texts in columns.items()}
 
 
-def _row_text(cells: Sequence[Cell], headers: dict[int, str]) -> str:
+def _row_text(cells: Sequence[Cell], headers: dict[int, str], row: int | None = None) -> str:
     parts = []
     for cell in cells:
         if not cell.text.strip():
             continue
         header = headers.get(cell.column, "")
-        parts.append(f"{header}: {cell.text}" if header and header != cell.text else cell.text)
+        text = cell.text if row in (None, cell.row) else _begun(cell.text, REACHING_TOKENS)
+        parts.append(f"{header}: {text}" if header and header != cell.text else text)
     return " | ".join(parts)

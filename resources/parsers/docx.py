@@ -29,6 +29,7 @@ from resources.parsers.office_pictures import picture_block
 
 ORIGIN = "docx"
 TITLES = ("title", "назва")
+MOST_SPAN = 1000
 MAIN = "word/document.xml"
 _LIST_STYLE = re.compile(r"list (bullet|number)\s*(\d)?\Z")
 _CODE_STYLE = re.compile(r"code|preformatted|source|listing", re.IGNORECASE)
@@ -178,7 +179,7 @@ class _Reader:
             column = _skipped_columns(elements[at])
             for cell in row:
                 runs = self._cell_runs(cell, pairs, figures)
-                wide = max(1, int(value_of(cell, "w:tcPr/w:gridSpan") or 1))
+                wide = _count(value_of(cell, "w:tcPr/w:gridSpan"), 1)
                 merge = cell.find(f"{W}tcPr/{W}vMerge")
                 goes_on = merge is not None and merge.get(f"{W}val") != "restart"
                 if goes_on and column in open_cells:
@@ -249,7 +250,12 @@ def _cells(row: Any) -> Iterator[Any]:
 
 
 def _skipped_columns(row: Any) -> int:
-    return int(value_of(row, "w:trPr/w:gridBefore") or 0)
+    return _count(value_of(row, "w:trPr/w:gridBefore"), 0)
+
+
+def _count(text: str | None, least: int) -> int:
+    """Columns of a table's grid; Word has at most 63."""
+    return max(least, min(int(text), MOST_SPAN)) if text and text.isdecimal() else least
 
 
 def _words(cell: Any) -> str:
@@ -290,7 +296,7 @@ def _edges(package: zipfile.ZipFile, reader: _Reader, path: Path) -> tuple[list[
     """Running headers and footers, each text once."""
     found: dict[str, list[Block]] = {"header": [], "footer": []}
     seen: set[tuple[str, str]] = set()
-    for kind, name in relations(package, MAIN, path).values():
+    for kind, name in dict.fromkeys(relations(package, MAIN, path).values()):
         root = xml_part(package, name, path) if kind in found else None
         for block in reader.blocks(root) if root is not None else ():
             runs = block.runs or tuple(run for cell in block.cells for run in (Run(" ", joined=True), *cell.runs))

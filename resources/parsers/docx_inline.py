@@ -19,6 +19,8 @@ _LEFT_OUT_NAMES = "del moveFrom instrText delText pPr rPr tblPr tcPr sectPr sdtP
 _LEFT_OUT = frozenset(f"{W}{name}" for name in _LEFT_OUT_NAMES.split())
 _TEXTS = {f"{W}tab": "\t", f"{W}ptab": "\t", f"{W}br": "\n", f"{W}cr": "\n", f"{W}noBreakHyphen": "-"}
 _MACHINE_MADE = re.compile(r"goog_rdk_\d+|[\d-]+|\{?[0-9A-Fa-f-]{32,}\}?|(?:Text|Check|Dropdown|Kontrollkästchen)\d*")
+LONGEST, MOST_PIECES = 2000, 10_000
+"""Characters and pieces of a paragraph that are looked at for the label and the value of a field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +53,29 @@ class Inline:
         """`kv.LABEL` -> value of the fields that are filled and have a label: a name of their own, else the
         words after a check mark, before another field."""
         found: dict[str, str] = {}
+        count, last = len(self.controls), len(self.pieces)
         for at, control in enumerate(self.controls):
-            value = "".join(self.pieces[control.start : control.end]).strip()
-            later = (other.start for other in self.controls[at + 1 :] if other.start >= control.end)
-            after = "".join(self.pieces[control.end : next(later, None)])
-            before = "".join(self.pieces[: control.start])
+            value = self._words(range(control.start, control.end)).strip()
+            starts = (self.controls[later].start for later in range(at + 1, count))
+            after = self._words(range(control.end, next((start for start in starts if start >= control.end), last)))
+            before = self._words(range(control.start - 1, -1, -1))
             if control.checked is not None:
                 value, label = "yes" if control.checked else "no", control.name or after
             else:
                 label = control.name or (before if before.rstrip().endswith(":") else "")
             found.update(key_value(label, "" if control.empty else value))
         return found
+
+    def _words(self, places: range) -> str:
+        """The pieces at some places, as far as a label or a value may reach: what is longer is neither."""
+        found: list[str] = []
+        length = 0
+        for at in places[:MOST_PIECES]:
+            found.append(self.pieces[at][-LONGEST:] if places.step < 0 else self.pieces[at][:LONGEST])
+            length += len(found[-1])
+            if length > LONGEST:
+                break
+        return "".join(reversed(found) if places.step < 0 else found)
 
 
 def control_name(properties: Any) -> str:

@@ -8,6 +8,8 @@ from typing import Any
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 LEVELS = 9
+LONGEST_MARKER = 64
+"""Of how a marker is written, and of letters that stand for a number: the file says both."""
 
 
 def value_of(element: Any, path: str) -> str | None:
@@ -102,7 +104,7 @@ def _levels(element: Any) -> dict[int, _Level]:
         levels[_number(level.get(f"{W}ilvl"), 0)] = _Level(
             _number(value_of(level, "w:start"), 1),
             value_of(level, "w:numFmt") or "decimal",
-            value_of(level, "w:lvlText") or "",
+            (value_of(level, "w:lvlText") or "")[:LONGEST_MARKER],
         )
     return levels
 
@@ -114,7 +116,7 @@ _CYRILLIC = "абвгдежзиклмнопрстуфхцшщюя"
 
 def numeral(number: int, kind: str) -> str:
     """A number in a format of WordprocessingML; in digits where the format is not known."""
-    if kind in ("lowerLetter", "upperLetter") and number > 0:
+    if kind in ("lowerLetter", "upperLetter") and 0 < number <= 26 * LONGEST_MARKER:
         letters = chr(ord("a") + (number - 1) % 26) * ((number - 1) // 26 + 1)
         return letters.upper() if kind == "upperLetter" else letters
     if kind in ("lowerRoman", "upperRoman") and 0 < number < 4000:

@@ -11,6 +11,10 @@ from resources.parsers.docx_numbering import W, is_on, value_of
 _HEADING_STYLE = re.compile(r"(?:heading|заголовок|überschrift|titre|título)\s*([1-9])\Z", re.IGNORECASE)
 
 
+DEEPEST = 50
+"""Styles that one may inherit from, one after the other: Word allows about ten."""
+
+
 @dataclass(frozen=True, slots=True)
 class Style:
     """What a paragraph style gives, inherited values included."""
@@ -49,7 +53,7 @@ def _style(key: str, elements: dict[str, Any]) -> Style:
     name, outline, number, level, size, bold = "", None, None, None, None, None
     seen: set[str] = set()
     at: str | None = key
-    while at in elements and at not in seen:
+    while at in elements and at not in seen and len(seen) < DEEPEST:
         seen.add(at)
         element = elements[at]
         name = name or value_of(element, "w:name") or ""

@@ -49,7 +49,7 @@ def parse(path: Path) -> ParsedFile:
 def _header(message: EmailMessage, name: str) -> str:
     try:
         return " ".join(str(message.get(name, "")).split())
-    except (ValueError, IndexError, AttributeError):  # headers that the standard library cannot fold
+    except (ValueError, IndexError, AttributeError, RecursionError):  # headers that the standard library cannot fold
         return ""
 
 

@@ -123,11 +123,12 @@ def _has_bullet(paragraph: Any) -> bool:
 
 def _table(table: Any, place: str) -> Block:
     cells = []
-    for row_index, row in enumerate(table.rows):
-        for column, cell in enumerate(row.cells):
+    rows = table._tbl.tr_lst  # rows and cells of python-pptx are found anew at every step
+    for row_index, row in enumerate(rows):
+        for column, cell in enumerate(row.tc_lst):
             if cell.is_spanned:
                 continue
-            tall, wide = (cell.span_height, cell.span_width) if cell.is_merge_origin else (1, 1)
-            header = bool(table.first_row) and row_index == 0 and len(table.rows) > 1
+            tall, wide = (cell.rowSpan, cell.gridSpan) if cell.is_merge_origin else (1, 1)
+            header = bool(table.first_row) and row_index == 0 and len(rows) > 1
             cells.append(BlockCell(row_index, column, (Run(cell.text, locator=place),), tall, wide, header))
     return Block("table", cells=tuple(cells))

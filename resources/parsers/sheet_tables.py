@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from pipelines.records import Block, BlockCell, Run
 from resources.parsers.key_values import key_value
@@ -12,6 +12,8 @@ from resources.parsers.workbook import Cell, Merges, Row, letters
 
 EMPTY_COLUMNS_BETWEEN = 1
 MOST_PAIRS = 50
+MOST_GAPS = 200
+"""Empty columns at which one sheet is parted."""
 LONGEST_LABEL = 60
 _ONE = (1, 1)
 
@@ -30,7 +32,8 @@ def region_blocks(rows: list[Row], sheet: str, merges: Merges) -> Iterator[Block
     """Blocks of rows without an empty row between them: title lines, then what stands apart in columns of its
     own. One column is lines; labels with values are pairs; the rest is a table. `rows` is emptied."""
     titles = 0
-    while titles < len(rows) and len(rows[titles].cells) == 1 and _is_title(rows, titles):
+    wide = max((at for at, row in enumerate(rows) if len(row.cells) > 1), default=-1)
+    while titles < len(rows) and len(rows[titles].cells) == 1 and _is_title(rows, titles, wide):
         yield _line(rows[titles], sheet)
         titles += 1
     del rows[:titles]
@@ -48,10 +51,9 @@ def _line(row: Row, sheet: str) -> Block:
     return Block("paragraph", (Run(row.cells[0].text, locator=located(sheet, row.number, row.cells)),))
 
 
-def _is_title(rows: list[Row], at: int) -> bool:
-    """Whether a row of one cell stands above the table and not in it."""
-    wider = any(len(row.cells) > 1 for row in rows[at + 1 :])
-    return at + 1 == len(rows) or (wider and not rows[at].cells[0].is_number)
+def _is_title(rows: list[Row], at: int, wide: int) -> bool:
+    """Whether a row of one cell stands above the table, whose last row of several is `wide`, and not in it."""
+    return at + 1 == len(rows) or (at < wide and not rows[at].cells[0].is_number)
 
 
 # ---------------------------------------------------------------- columns that stand apart
@@ -65,9 +67,9 @@ def _side_by_side(rows: list[Row], merges: Merges) -> list[list[Row]]:
         if row_number in numbers:
             used.update(range(column, column + min(wide, 1000)))
     parts = [rows] if rows else []
-    for before, column in pairwise(sorted(used)):
-        gap = column - before - 1
-        if gap:
+    gaps = ((column, column - before - 1) for before, column in pairwise(sorted(used)) if column > before + 1)
+    for column, gap in islice(gaps, MOST_GAPS):
+        if parts:
             left, right = _within(parts[-1], 0, column), _within(parts[-1], column, 1 << 15)
             if gap > EMPTY_COLUMNS_BETWEEN or _are_two_tables(left, right):
                 parts[-1:] = [part for part in (left, right) if part]

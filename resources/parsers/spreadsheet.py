@@ -59,7 +59,7 @@ def _cells(book: Workbook, sheet: Sheet, left: int) -> tuple[list[Block], int]:
 
 def _beside(package: zipfile.ZipFile, sheet: Sheet, path: Path) -> Iterator[Block]:
     """What a sheet has besides its cells."""
-    related = list(relations(package, sheet.part, path).values())
+    related = list(dict.fromkeys(relations(package, sheet.part, path).values()))
     for kind, name in related:
         root = xml_part(package, name, path) if kind == "comments" else None
         for comment in root.iter(f"{MAIN}comment") if root is not None else ():
