@@ -41,6 +41,19 @@ def run_index(
 
     Raises PinciteError; Interrupted says what the next run will reuse."""
     started = time.perf_counter()
+    if not located.state.exists():  # nothing is served that it would have to restrict first
+        _require_given(located, sources)
+    if not (located.state / "dagster").exists():
+        # A first run starts a database, which is waiting; the imports that come next need no waiting.
+        threading.Thread(target=importlib.import_module, args=("assets.definitions",), daemon=True).start()
+    with usable(located.state):
+        located.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with private(located.state):
+        return _run(located, sources, allow_deletions, retry_failed, progress, started)
+
+
+def _require_given(located: Located, sources: Sequence[str]) -> None:
+    """Raises PinciteError where a folder or the golden questions, as given, cannot be meant."""
     for argument in sources:
         source_from(argument)
     if located.settings.publish.golden:
@@ -49,13 +62,6 @@ def run_index(
 
         golden = located.resolve(located.settings.publish.golden)
         golden_questions(read_questions(golden), str(golden))
-    if not (located.state / "dagster").exists():
-        # A first run starts a database, which is waiting; the imports that come next need no waiting.
-        threading.Thread(target=importlib.import_module, args=("assets.definitions",), daemon=True).start()
-    with usable(located.state):
-        located.state.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with private(located.state):
-        return _run(located, sources, allow_deletions, retry_failed, progress, started)
 
 
 def _run(
@@ -79,10 +85,11 @@ def _locked(
     workspace: Workspace, sources: Sequence[str], allow_deletions: bool, retry_failed: bool, started: float
 ) -> dict[str, Any]:
     book = workspace.sources
-    for argument in sources:
-        book.select(source_from(argument, book.known()))
-    served = outcome.served(workspace)
     with restricted_whatever(workspace):
+        _require_given(workspace.located, sources)
+        for argument in sources:
+            book.select(source_from(argument, book.known()))
+        served = outcome.served(workspace)
         due = outcome.due(workspace)
         if due.standing and not retry_failed:
             workspace.built = due.standing

@@ -218,6 +218,12 @@ FAILURES: Mapping[str, tuple[str, str, str]] = {
         "A structural map cannot be understood, and may restrict its document, which is withheld.",
         "mend it, or remove it",
     ),
+    "element_map_limit": (
+        f"{_LISTING}, {_PARSING}",
+        "A structural map takes too long, too much memory or room, or its reader died; it may restrict its document, "
+        "which is withheld.",
+        "raise the limit that the message names, or divide the map; `pincite index --retry-failed` tries it as it is",
+    ),
     "front_matter": (
         f"{_LISTING}, {_PARSING}",
         "The front matter of a Markdown file cannot be understood, and may restrict the document, which is withheld.",

@@ -57,11 +57,19 @@ class DocumentError(PinciteError):
 
 PASSING = frozenset({"changed", "unreadable", "unreachable", "rejected", "pending", "budget"})
 """Codes of failures that another run may not meet: they are tried again by each."""
-LIMITED = frozenset({"timeout", "crashed", "limit_exceeded"})
+LIMITED = frozenset({"timeout", "crashed", "limit_exceeded", "element_map_limit"})
 """Codes of failures that other limits may not meet: they are tried again under others, or for other bytes."""
 
-WITHHELD = frozenset({"side_car", "front_matter", "element_map", "orphan"})
+WITHHELD = frozenset({"side_car", "front_matter", "element_map", "element_map_limit", "orphan"})
 """Codes of failures after which it is not known who may find a document: it is served to nobody, in no version."""
+
+
+def code_of_map(code: str) -> str:
+    """The code of a failure to read a structural map, whose groups are known after a good parse only: it withholds. One
+    that the next attempt may not meet keeps its own."""
+    if code not in PASSING | WITHHELD:
+        code = "element_map_limit" if code in LIMITED else "element_map"
+    return code
 
 
 class DatabaseError(PinciteError):

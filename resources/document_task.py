@@ -7,9 +7,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipelines.errors import code_of_map
 from pipelines.records import Failure, RawDocument
 from pipelines.schemas import to_table
-from resources.parsers.registry import MEDIA_TYPES
+from resources.parsers.registry import ELEMENTS, MEDIA_TYPES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,6 +65,8 @@ class Task:
         return self.stage or self.kind
 
     def failure(self, code: str, message: str) -> Failure:
+        if self.raw is not None and self.raw.media_type == ELEMENTS and self.failing_stage == PARSING:
+            code = code_of_map(code)
         return Failure(self.doc_id, self.source, self.uri, self.failing_stage, code, message)
 
     def after_failure(self, page: int | None) -> Task | None:

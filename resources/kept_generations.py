@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pipelines.errors import ModelError, SettingsError, SourceError
+from pipelines.errors import ModelError, PinciteError, SettingsError
 from pipelines.fingerprint import bucket_of
 from pipelines.indexing.indexed_documents import document_groups
 from pipelines.stages import STAGES
@@ -188,10 +188,15 @@ def _hidden(workspace: Workspace) -> set[str]:
 
 @contextmanager
 def restricted_whatever(workspace: Workspace) -> Iterator[None]:
-    """Where a listing is refused, what is known to restrict documents holds nevertheless."""
+    """Where a run is refused, or its listing, what is known to restrict documents holds nevertheless.
+
+    Raises that PinciteError, also where what restricts cannot be written."""
     try:
         yield
-    except SourceError:
-        workspace.restrict_listing()
-        restrict(workspace)
+    except PinciteError as error:
+        try:
+            workspace.restrict_listing()
+            restrict(workspace)
+        except PinciteError as failed:
+            raise error from failed
         raise

@@ -15,7 +15,7 @@ from resources.document_listing import Restrictions
 from resources.orphans import Before
 from resources.settings_file import Located
 from resources.source_walk import Skipped
-from resources.sources import NOTHING, list_source
+from resources.sources import NOTHING, Listing, list_source
 
 if TYPE_CHECKING:
     from resources.catalog import Catalog
@@ -38,6 +38,19 @@ class Listed:
     known: Restrictions = NOTHING_KNOWN
 
 
+def _listed(names: tuple[str, ...], listings: Sequence[Listing], known: Sequence[SourceSettings]) -> Listed:
+    return Listed(
+        names,
+        [document for listing in listings for document in listing.documents],
+        [item for listing in listings for item in listing.skipped],
+        [failure for listing in listings for failure in listing.failures],
+        Restrictions(
+            {source.name: source.groups for source in known},
+            {doc_id: groups for listing in listings for doc_id, groups in listing.groups.items()},
+        ),
+    )
+
+
 class SourceBook:
     """Sources of the settings file and those remembered from earlier commands."""
 
@@ -45,6 +58,7 @@ class SourceBook:
         self._located, self._catalog = located, catalog
         self._selected: dict[str, SourceSettings] = {}
         self._roots: dict[str, Path] = {}
+        self._listings: dict[tuple[str, str], Listing | SourceError] = {}
 
     def select(self, source: SourceSettings) -> None:
         """Restricts the listing to the sources selected; a new one becomes known when it is listed."""
@@ -117,21 +131,34 @@ class SourceBook:
             raise UsageError(
                 "no source to index; give a folder with --source [NAME=]PATH, or list sources in the settings"
             )
-        largest = self._located.settings.parsing.max_megabytes
-        listings = [list_source(source, Path(source.path), largest, before(source.name)) for source in sources]
+        self._listings = {}
+        found = [self._listing(source, before) for source in sources]
+        if error := next((item for item in found if isinstance(item, SourceError)), None):
+            raise error
+        listings = [item for item in found if isinstance(item, Listing)]
         for source, listing in zip(sources, listings, strict=True):
             self.remember(source)
             self._catalog.remember_lost(source.name, listing.lost)
-        return Listed(
-            tuple(source.name for source in sources),
-            [document for listing in listings for document in listing.documents],
-            [item for listing in listings for item in listing.skipped],
-            [failure for listing in listings for failure in listing.failures],
-            Restrictions(
-                {source.name: source.groups for source in known},
-                {doc_id: groups for listing in listings for doc_id, groups in listing.groups.items()},
-            ),
-        )
+        return _listed(tuple(source.name for source in sources), listings, known)
+
+    def list_remembered(self, before: Callable[[str], Before] = lambda name: NOTHING) -> Listed:
+        """What can be listed of the remembered sources, where each was last; what was just listed is not read again. It
+        restricts, and may miss sources: what is not in it is not gone."""
+        roots = {row.name: row.root for row in self._catalog.sources()}
+        known = [source.model_copy(update={"path": roots.get(source.name, source.path)}) for source in self.known()]
+        found = {source.name: self._listing(source, before) for source in known if source.name in roots}
+        listings = {name: item for name, item in found.items() if isinstance(item, Listing)}
+        return _listed(tuple(listings), list(listings.values()), known)
+
+    def _listing(self, source: SourceSettings, before: Callable[[str], Before]) -> Listing | SourceError:
+        key = source.name, source.path
+        if key not in self._listings:
+            largest = self._located.settings.parsing.max_megabytes
+            try:
+                self._listings[key] = list_source(source, Path(source.path), largest, before(source.name))
+            except SourceError as error:
+                self._listings[key] = error
+        return self._listings[key]
 
     def guard(self, listed: Listed, before: Sequence[RawDocument], allow_deletions: bool) -> None:
         """Refuses a listing that would delete most of a source: it may be unmounted, not emptied. A document whose

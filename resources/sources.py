@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pipelines.errors import DocumentError, UsageError
+from pipelines.errors import DocumentError, UsageError, code_of_map
 from pipelines.fingerprint import document_id
 from pipelines.records import Failure, RawDocument
 from pipelines.settings import SourceSettings
@@ -147,16 +147,14 @@ class _Lister:
             self._require_known(uri, side_car)
             self._listing.groups[doc_id] = side_car.get("groups")
             with read_as(uri):
-                size, content, head = self._content(uri, media_type)
+                size, content = self._content(uri, media_type, doc_id)
             self._require_known(uri, side_car, content)
-            at_head = groups_at_head(head, uri) if media_type_of(Path(uri)) == MARKDOWN else None
         except DocumentError as error:
-            self.fail(uri, error.code, str(error))
+            self.fail(uri, code_of_map(error.code) if media_type == ELEMENTS else error.code, str(error))
             return
         except ValueError as error:
             self.fail(uri, "side_car", str(error))
             return
-        groups = self._listing.groups[doc_id] = side_car.get("groups") or at_head
         self._listing.documents.append(
             RawDocument(
                 doc_id=doc_id,
@@ -168,7 +166,7 @@ class _Lister:
                 title=side_car.get("title"),
                 effective_date=side_car.get("effective_date"),
                 version=side_car.get("version"),
-                groups=groups,
+                groups=self._listing.groups[doc_id],
                 source_groups=self._source.groups,
                 metadata=side_car.get("metadata", {}),
             )
@@ -208,18 +206,21 @@ class _Lister:
             raise ValueError(f"{name} is no plain file within the source") from None
         return read_side_car(name, content)
 
-    def _content(self, uri: str, media_type: str) -> tuple[int, str, bytes]:
-        """Size and hash of a document's files, and the first bytes of its own."""
+    def _content(self, uri: str, media_type: str, doc_id: str) -> tuple[int, str]:
+        """Size and hash of a document's files; the groups at its head are kept, be it too large to be read or not."""
         from resources.parsers.front_matter import HEAD_BYTES
-        from resources.parsers.registry import files_of
+        from resources.parsers.registry import files_of, media_type_of
 
-        hashes, total, head = [], 0, b""
+        hashes, total = [], 0
         for file in files_of(Path(uri), media_type):
-            whole, head = piecewise(), b""
+            whole = piecewise()
             with self._folder.opened(self._folder.resolved(str(file))) as stream:
+                if media_type_of(file) == MARKDOWN:
+                    at_head = groups_at_head(stream.read(HEAD_BYTES), uri)
+                    self._listing.groups[doc_id] = self._listing.groups[doc_id] or at_head
+                    stream.seek(0)
                 for piece in pieces(stream, uri, total, self._max_megabytes):
                     total += len(piece)
                     whole.update(piece)
-                    head = head or piece[:HEAD_BYTES]
             hashes.append(whole.hexdigest())
-        return total, combined_hash(hashes), head
+        return total, combined_hash(hashes)

@@ -20,7 +20,7 @@ from pipelines.settings import SourceSettings, shaped_as
 from pipelines.stages import MAKER, WHOLE
 from resources import computes, embedding, generations
 from resources.child_process import protect_children
-from resources.document_listing import Restrictions, commit_listing
+from resources.document_listing import commit_listing
 from resources.document_work import static_vectors
 from resources.listing import Listed, SourceBook
 from resources.mending import lost_buckets, mended
@@ -259,14 +259,12 @@ class Workspace:
         return report
 
     def restrict_listing(self) -> None:
-        """Commits what restricts the documents that were listed before, whether they can be listed now or not."""
+        """Commits what restricts the documents that were listed before, as far as their sources can be listed now."""
         if not self.runner.manifest("raw_documents"):
             return
-        if self._listed:
-            failures, known = [item for item in self._listed.failures if withheld(item)], self._listed.known
-        else:
-            failures, known = [], Restrictions({source.name: source.groups for source in self.sources.known()}, {})
-        commit_listing(self.runner, [], [], failures, known=known)
+        listed = self._listed or self.sources.list_remembered(self._known_before())
+        failures = [item for item in listed.failures if withheld(item)]
+        commit_listing(self.runner, [], [], failures, known=listed.known)
 
     def raw_documents(self) -> list[RawDocument]:
         """All documents of the last committed listing."""

@@ -110,6 +110,7 @@ _SHARED = f"<si><t>{'lamp ' * 6_000}</t></si>"
 _CELLS = "".join(f'<row r="{n}"><c r="A{n}" t="s"><v>0</v></c></row>' for n in range(1, 5_001))
 
 LIMIT = frozenset({("parsed_elements", "limit_exceeded")})
+MAP = frozenset({("parsed_elements", "element_map"), ("parsed_elements", "element_map_limit")})
 KILLED = LIMIT | {("parsed_elements", "timeout"), ("parsed_elements", "crashed")}
 
 ATTACKS: Mapping[str, Attack] = {
@@ -140,7 +141,7 @@ ATTACKS: Mapping[str, Attack] = {
     "deep.html": Attack(
         _text("".join(f"<div><h{at % 6 + 1}>Heading {at}</h{at % 6 + 1}>" for at in range(10_000))), LIMIT
     ),
-    "deep.elements.json": Attack(_text("[" * 100_000), LIMIT | {("parsed_elements", "corrupt")}),
+    "deep.elements.json": Attack(_text("[" * 100_000), MAP),
     # Broken.
     "empty.pdf": Attack(_text(""), frozenset({("parsed_elements", "empty")})),
     "half.pdf": Attack(_text("%PDF-1.7\n1 0 obj\n<< /Type /Catalog"), frozenset({("parsed_elements", "corrupt")})),

@@ -212,6 +212,16 @@ def test_a_source_is_restricted_even_where_it_cannot_be_listed(project: Project)
     assert "open.txt" in found(project, "chiefs")
 
 
+@pytest.mark.defends("4b")
+def test_a_side_car_restricts_whatever_the_run_is_refused_for(project: Project) -> None:
+    assert "open.txt" in found(project, "chiefs")
+    project.write("open.txt.meta.yaml", BOARD)
+    ran = project.run("index", "--source", f"more={project.folder / 'gone'}")
+    assert (ran.code, ran.json["error"]["code"]) == (2, "usage")
+    assert "open.txt" not in found(project, "chiefs") and "open.txt" in found(project, "board")
+    (project.docs / "open.txt.meta.yaml").unlink()
+
+
 def test_a_source_is_not_opened_by_a_line_that_is_left_out(project: Project) -> None:
     project.configure(sources=[{"name": "docs", "path": str(project.docs)}])
     ran = project.run("index")

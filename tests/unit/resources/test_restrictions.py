@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from pipelines.errors import DocumentError, SourceError
-from pipelines.settings import SourceSettings
+from pipelines.errors import LIMITED, DocumentError, PinciteError, SourceError, UsageError
+from pipelines.fingerprint import document_id
+from pipelines.settings import Settings, SourceSettings
+from resources import kept_generations
+from resources.document_task import Task
 from resources.listing import SourceBook
 from resources.parsers.front_matter import front_matter
+from resources.parsers.registry import ELEMENTS
+from resources.settings_file import Located
 from resources.sources import list_source
+from resources.stage_runner import withheld
 
 
 def listed(root: Path) -> dict[str, object]:
@@ -54,3 +62,83 @@ def test_two_folders_of_one_name_are_refused() -> None:
     book.select(SourceSettings(name="docs", path="/a/docs"))
     with pytest.raises(SourceError, match="NAME=PATH"):
         book.select(SourceSettings(name="docs", path="/b/docs"))
+
+
+@pytest.mark.parametrize(
+    ("code", "told", "hidden"),
+    [
+        *((code, "element_map_limit", True) for code in ("timeout", "crashed", "limit_exceeded")),
+        *((code, "element_map", True) for code in ("empty", "corrupt", "empty_parse", "no_text")),
+        ("changed", "changed", False),
+    ],
+)
+def test_a_map_that_fails_withholds_its_document(code: str, told: str, hidden: bool) -> None:
+    raw = cast(Any, SimpleNamespace(media_type=ELEMENTS))
+    failure = Task("parsed_elements", "id", "s", "a.pdf", raw=raw).failure(code, "why")
+    assert (failure.code, withheld(failure)) == (told, hidden)
+    assert (told in LIMITED) == (code in LIMITED), "a limit that is raised tries it again"
+    assert Task("figure_pictures", "id", "s", "a.pdf", raw=raw, stage="figures").failure(code, "").code == code
+    other = cast(Any, SimpleNamespace(media_type="application/pdf"))
+    assert Task("parsed_elements", "id", "s", "a.pdf", raw=other).failure(code, "").code == code
+
+
+def test_what_is_too_large_to_be_listed_restricts_nevertheless(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("---\ngroups: [hr]\n---\n" + "x" * (2 << 20))
+    (tmp_path / "a.txt").write_text("text")
+    (tmp_path / "a.txt.elements.json").write_text("{}" + " " * (2 << 20))
+    listing = list_source(SourceSettings(name="s", path=str(tmp_path)), tmp_path, max_megabytes=1)
+    assert {item.uri: item.code for item in listing.failures} == {
+        "a.md": "limit_exceeded",
+        "a.txt": "element_map_limit",
+    }
+    assert listing.groups[document_id("s", "a.md")] == ("hr",)
+
+
+# ---------------------------------------------------------------- what cannot all be listed
+
+
+def book_of(folder: Path, remembered: dict[str, str], **sources: str) -> SourceBook:
+    """A book of these sources by the settings, and as they were remembered."""
+    rows = [SimpleNamespace(name=name, root=str(folder / root), settings={}) for name, root in remembered.items()]
+    catalog = SimpleNamespace(
+        sources=lambda: rows, remember_source=lambda *told: None, remember_lost=lambda *told: None, live=lambda: None
+    )
+    settings = Settings(sources=[SourceSettings(name=name, path=root) for name, root in sources.items()])
+    return SourceBook(Located(settings, None, folder, folder / "state"), cast(Any, catalog))
+
+
+def test_what_one_source_restricts_is_known_while_another_cannot_be_listed(tmp_path: Path) -> None:
+    for name, said in (("shut.txt", "groups: [hr]"), ("broken.txt", "groups: [hr")):
+        (tmp_path / "b").mkdir(exist_ok=True)
+        (tmp_path / "b" / name).write_text("text")
+        (tmp_path / "b" / f"{name}.meta.yaml").write_text(said)
+    book = book_of(tmp_path, {"a": "a", "b": "b"}, a="a", b="b")
+    with pytest.raises(SourceError):
+        book.list_all()
+    (tmp_path / "b" / "shut.txt.meta.yaml").unlink()  # what was listed is not read again
+    found = book.list_remembered()
+    assert found.sources == ("b",) and found.known.sources == {"a": (), "b": ()}
+    assert found.known.documents[document_id("b", "shut.txt")] == ("hr",)
+    assert {item.uri: item.code for item in found.failures} == {"broken.txt": "side_car"}
+
+
+def test_what_restricts_is_read_where_a_source_was_last(tmp_path: Path) -> None:
+    for folder in ("old", "new"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.txt").write_text("text")
+        (tmp_path / folder / "a.txt.meta.yaml").write_text(f"groups: [{folder}]")
+    book = book_of(tmp_path, {"docs": "old"}, docs="new", never="gone")
+    found = book.list_remembered()
+    assert (found.sources, found.known.documents) == (("docs",), {document_id("docs", "a.txt"): ("old",)})
+
+
+@pytest.mark.parametrize("error", [UsageError, SourceError, DocumentError])
+def test_whatever_refuses_a_run_what_restricts_holds(
+    error: type[PinciteError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    workspace = cast(Any, SimpleNamespace(restrict_listing=lambda: done.append("listing")))
+    monkeypatch.setattr(kept_generations, "restrict", lambda workspace: done.append("generations"))
+    with pytest.raises(error, match="refused"), kept_generations.restricted_whatever(workspace):
+        raise error("refused")
+    assert done == ["listing", "generations"]
