@@ -1,0 +1,97 @@
+"""What every stage of text makes of one document costs in proportion to its length, however the text is made."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipelines.errors import DocumentError
+from pipelines.indexing.boundaries import doubtful, sentence_spans
+from pipelines.indexing.contexts import chunk_contexts
+from pipelines.indexing.elements import build_elements
+from pipelines.indexing.markdown_view import markdown_of
+from pipelines.indexing.overlap import with_overlap
+from pipelines.indexing.packed_chunks import packed_chunks
+from pipelines.indexing.sentences import NoiseRules, sentences
+from pipelines.indexing.structural_chunks import structural_chunks
+from pipelines.indexing.summaries import document_summary
+from pipelines.terms import terms_of
+from resources.parsers.registry import media_type_of, parse_file
+from tests.builders import raw
+from tests.hostile_texts import TEXTS
+
+pytestmark = [pytest.mark.faults, pytest.mark.defends("1b")]
+SHORTEST, DOUBLINGS = 8_000, 1
+"""Characters of the text that a longer one is compared with, and how often it is doubled."""
+MUCH = 0.1
+"""Seconds of the processor from which the growth of a stage is looked at."""
+TIMES, REPETITIONS = 2.0**1.6, 3
+"""By which the time of a stage may grow where the text doubles: n log n, what memory costs, and a machine that
+does other work; and how often that is measured before it is believed."""
+
+
+def stages(path: Path) -> Iterator[tuple[str, float]]:
+    """The stages of text of one file, and the seconds of the processor that each takes in this thread."""
+    taken: list[tuple[str, float]] = []
+
+    def timed(stage: str, work: Callable[[], Any]) -> Any:
+        begun = time.thread_time()
+        made = work()
+        taken.append((stage, time.thread_time() - begun))
+        return made
+
+    kind = media_type_of(path)
+    assert kind
+    try:
+        parsed = timed("parse", lambda: parse_file(path, kind))
+        document, elements = timed(
+            "elements", lambda: build_elements(raw(path.name, media_type=kind), parsed, lambda text: "en")
+        )
+    except DocumentError:  # too deep or without text: told by name, at a cost that counts too
+        return iter(taken)
+    units = timed("structural_chunks", lambda: structural_chunks(document, elements, 60))
+    packed = timed("packed_chunks", lambda: packed_chunks(units, elements, 320, 512))
+    for strategy in ("recursive", "sentences", "page"):
+        timed(strategy, lambda strategy=strategy: packed_chunks(units, elements, 320, 512, strategy))
+    alike = np.ones((len(packed), 1), dtype=np.float32)
+    chunks = timed("overlap", lambda: with_overlap(packed, alike, {document.doc_id: document.body}, 0.5, 64))
+
+    def split(texts: Any, language: str) -> Any:
+        return [sentence_spans(text) for text in texts]
+
+    found, _ = timed("sentences", lambda: sentences(document, elements, units, chunks, split, NoiseRules()))
+    timed("doubtful", lambda: [doubtful(unit.text) for unit in units])
+    timed("terms", lambda: [terms_of(chunk.text) for chunk in chunks])
+    timed("summaries", lambda: document_summary("d", found, [chunk.chunk_id for chunk in chunks]))
+    timed("contexts", lambda: chunk_contexts(document, chunks, found))
+    timed("markdown_view", lambda: markdown_of(elements))
+    return iter(taken)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_stages_grow_with_the_text(tmp_path: Path, name: str) -> None:
+    suffix, make = TEXTS[name]
+
+    def measured(length: int) -> dict[str, float]:
+        path = tmp_path / f"{length}{suffix}"
+        path.write_text(make(length), encoding="utf-8")
+        return dict(stages(path))
+
+    longest = SHORTEST << DOUBLINGS
+    before, now = measured(SHORTEST), measured(longest)
+
+    def grown() -> list[str]:
+        most = TIMES**DOUBLINGS
+        return [stage for stage, seconds in now.items() if seconds > max(MUCH, most * before.get(stage, seconds))]
+
+    for _ in range(REPETITIONS):
+        if not grown():
+            break
+        before = {stage: max(seconds, before.get(stage, 0.0)) for stage, seconds in measured(SHORTEST).items()}
+        now = {stage: min(seconds, now.get(stage, seconds)) for stage, seconds in measured(longest).items()}
+    assert not grown(), [(stage, before[stage], now[stage]) for stage in grown()]
