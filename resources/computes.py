@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from resources.workspace import Workspace
 
 
+WINDOW = 64
+
+
 def compute_of(workspace: Workspace, stage: str) -> Compute:
     """The compute of a stage of text."""
     settings, progress = workspace.settings, workspace.progress_of(stage)
@@ -40,15 +43,15 @@ def compute_of(workspace: Workspace, stage: str) -> Compute:
 def parse(
     pool: DocumentPool, settings: Settings, root_of: Callable[[str], Path], progress: Progress
 ) -> Callable[[Iterator[Work]], Iterator[Outcome]]:
-    """All works' documents are given out at once, the largest first, so that few documents in many buckets keep every
-    worker busy; results are handed back bucket by bucket."""
+    """Documents are given out by WINDOW, however many buckets they are in, the largest first, so that all workers are
+    busy; results are handed back bucket by bucket, and committed."""
 
     def run(works: Iterator[Work]) -> Iterator[Outcome]:
         pending = list(works)
         raws: list[RawDocument] = [work.one("raw_documents", doc_id) for work in pending for doc_id in work.doc_ids]
-        tasks = (
-            parse_task(raw, root_of(raw.source), settings.parsing) for raw in sorted(raws, key=lambda raw: -raw.size)
-        )
+        windows = (raws[at : at + WINDOW] for at in range(0, len(raws), WINDOW))
+        ordered = (raw for window in windows for raw in sorted(window, key=lambda raw: -raw.size))
+        tasks = (parse_task(raw, root_of(raw.source), settings.parsing) for raw in ordered)
         yield from by_bucket(pending, pool.run(tasks, len(raws), progress))
 
     return run

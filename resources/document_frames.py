@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 HEADER = struct.Struct("!QI")
 """Bytes of the whole frame behind the header, and of its JSON part."""
+_PIECE = 1 << 20
 MOST_JSON = 1 << 20
 """Bytes of the JSON part of a message: names, codes and options, never text of a document."""
 
@@ -110,18 +111,52 @@ def decoded(blob: memoryview, schema: pa.Schema | None = None, doc_id: str | Non
     import pyarrow as pa
 
     try:
+        _require_plain(blob)
         with pa.ipc.open_stream(pa.py_buffer(blob)) as reader:
+            if schema is not None and not reader.schema.remove_metadata().equals(schema):
+                raise ValueError("a table of another schema")
             table = reader.read_all()
-        if schema is not None and not table.schema.remove_metadata().equals(schema):
-            raise ValueError("a table of another schema")
         table.validate(full=True)
-    except (pa.ArrowException, MemoryError, OSError) as error:
+    except (pa.ArrowException, MemoryError, OSError, struct.error) as error:
         raise ValueError(f"bytes that are no table ({error})") from None
     if schema is not None and any(map(_has_nul, table.columns)):
         raise ValueError("a table with NUL in its text")
     if doc_id is not None and set(table["doc_id"].unique().to_pylist()) - {doc_id}:
         raise ValueError("rows of another document")
     return table
+
+
+def _require_plain(blob: memoryview) -> None:
+    """Raises ValueError for what is larger than its bytes when it is read: bodies that are compressed, dictionaries."""
+    import pyarrow as pa
+
+    reader = pa.ipc.MessageReader.open_stream(pa.py_buffer(blob))
+    try:
+        for at, message in enumerate(reader):
+            if message.type != ("record batch" if at else "schema"):
+                raise ValueError(f"a table with a {message.type}")
+            if at and _compressed(memoryview(message.metadata)):
+                raise ValueError("a table that is compressed")
+    except EOFError:
+        raise ValueError("bytes that are no table") from None
+
+
+def _compressed(metadata: memoryview) -> bool:
+    """Whether the header of a record batch has the field `compression`, its fourth (Arrow's Message.fbs: the header is
+    the third field of a message), in the layout of FlatBuffers."""
+    (message,) = struct.unpack_from("<I", metadata, 0)
+    header = _field(metadata, message, 2)
+    (offset,) = struct.unpack_from("<I", metadata, header)
+    return bool(_field(metadata, header + offset, 3))
+
+
+def _field(metadata: memoryview, table: int, number: int) -> int:
+    """Where a field of a table stands; 0 where it has none."""
+    (back,) = struct.unpack_from("<i", metadata, table)
+    (size,) = struct.unpack_from("<H", metadata, table - back)
+    slot = 4 + 2 * number
+    (offset,) = struct.unpack_from("<H", metadata, table - back + slot) if slot < size else (0,)
+    return table + offset if offset else 0
 
 
 def _has_nul(column: pa.ChunkedArray) -> bool:
@@ -134,7 +169,9 @@ def _array_has_nul(array: pa.Array) -> bool:
     kind = array.type
     if pa.types.is_string(kind):
         data = array.buffers()[2]
-        return data is not None and memoryview(data).tobytes().find(0) >= 0
+        return data is not None and any(
+            bytes(memoryview(data)[at : at + _PIECE]).find(0) >= 0 for at in range(0, data.size, _PIECE)
+        )
     if pa.types.is_map(kind):
         return _array_has_nul(array.keys) or _array_has_nul(array.items)
     if pa.types.is_list(kind):

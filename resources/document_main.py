@@ -13,10 +13,12 @@ from pathlib import Path
 
 from resources.document_frames import read_message
 from resources.sandbox import confine
+from resources.system_calls import end_with_parent
 
 
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     first = read_message(sys.stdin.buffer)

@@ -10,15 +10,13 @@ documents.
 from __future__ import annotations
 
 import os
+import secrets
 import selectors
-import shutil
 import signal
 import sys
-import tempfile
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from types import TracebackType
@@ -29,9 +27,10 @@ from pipelines.records import Failure
 from pipelines.settings import ParsingSettings
 from resources.document_frames import encoded, packed
 from resources.document_process import MODULE, START_SECONDS, DocumentProcess, Refused
-from resources.document_task import PARSING, Task
+from resources.document_task import PARSING, Framed, Task
 from resources.source_files import private_copy
 from resources.stage_work import Made
+from resources.work_folder import WorkFolder
 
 MOST_WORKERS = 8
 LEAST_CHARACTERS = 1_000_000
@@ -39,6 +38,8 @@ LEAST_CHARACTERS = 1_000_000
 BYTES_A_CHARACTER = 64
 LEAST_BYTES = 1 << 28
 """Of what a stage may make of a document, beside so many for each character or byte that it is made from."""
+MOST_BYTES = 1 << 29
+"""Of that in any case: it is held here, once for each worker."""
 
 Result = Made | Failure
 
@@ -65,7 +66,7 @@ class DocumentPool:
         self.settings, self._wanted_folder = settings, folder
         self._workers: list[DocumentProcess] = []
         self._selector = selectors.DefaultSelector()
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder: WorkFolder | None = None
         self._numbers = count()
 
     def __enter__(self) -> DocumentPool:
@@ -79,7 +80,7 @@ class DocumentPool:
         while self._workers:
             self._drop(self._workers[-1], kill=self._workers[-1].task is not None)
         if self._folder is not None:
-            self._folder.cleanup()
+            self._folder.close()
             self._folder = None
 
     def warm(self, documents: int) -> None:
@@ -114,11 +115,8 @@ class DocumentPool:
 
     def _start(self, load: bool = False) -> None:
         if self._folder is None:
-            if self._wanted_folder is not None:
-                self._wanted_folder.mkdir(mode=0o700, exist_ok=True)
-                _sweep(self._wanted_folder)
-            self._folder = tempfile.TemporaryDirectory(prefix=f"{os.getpid()}-", dir=self._wanted_folder)
-        worker = DocumentProcess(self.settings, Path(self._folder.name) / str(next(self._numbers)), load)
+            self._folder = WorkFolder(self._wanted_folder)
+        worker = DocumentProcess(self.settings, self._folder.path / str(next(self._numbers)), load)
         self._workers.append(worker)
         self._selector.register(worker.output, selectors.EVENT_READ, worker)
         self._watch_input(worker)
@@ -141,6 +139,9 @@ class DocumentPool:
     def _assign(self, waiting: deque[Task], coming: Iterator[Task], left: int) -> list[tuple[Task, Result]]:
         """Gives every free worker a task; the tasks that failed before a worker saw them."""
         failed: list[tuple[Task, Result]] = []
+        for worker in [worker for worker in self._workers if worker.task is None and worker.process.poll() is not None]:
+            if worker.ready:  # it ended while it had nothing to do, which is no document's fault
+                self._drop(worker)
         while len(self._workers) < self._wanted(left):
             self._start()
         for worker in self._workers:
@@ -153,11 +154,16 @@ class DocumentPool:
                 except DocumentError as error:
                     worker.free()
                     failed.append((task, task.failure(error.code, str(error))))
+                except OSError as error:
+                    worker.free()
+                    reason = f"{task.uri}: no copy of it can be made in {worker.folder} ({error.strerror})"
+                    failed.append((task, task.failure("unreadable", f"{reason}; free space there")))
         return failed
 
     def _give(self, worker: DocumentProcess, task: Task) -> None:
-        frame, most_bytes = framed(task, self.settings, worker.folder / "file")
-        worker.give(task, frame, most_bytes, self.settings.timeout_seconds)
+        # A name that a worker which the document before has taken over cannot have made something of.
+        whole = framed(task, self.settings, worker.folder / secrets.token_hex(8))
+        worker.give(task, whole, self.settings.timeout_seconds)
         self._watch_input(worker)
 
     def _finished(self, waiting: deque[Task]) -> list[tuple[Task, Result]]:
@@ -191,7 +197,7 @@ class DocumentPool:
                     worker.deadline = self._page_deadline(worker)
         except EOFError:
             return self._mourn(worker, waiting)
-        except (ValueError, OverflowError) as error:
+        except Exception as error:  # whatever its words did to what reads them
             return self._disbelieve(worker, error)
         return None
 
@@ -202,7 +208,7 @@ class DocumentPool:
         more = settings.page_timeout_seconds + (settings.ocr_seconds if settings.ocr == "auto" else 0.0)
         until = time.monotonic() + (settings.timeout_seconds if worker.page is None else more)
         careful = worker.task is not None and worker.task.without is not None
-        return until if careful else max(worker.deadline, until)
+        return min(until if careful else max(worker.deadline, until), worker.last_deadline)
 
     def _done(self, worker: DocumentProcess, said: Made | Refused, waiting: deque[Task]) -> Finished:
         task, page = worker.task, worker.page
@@ -267,27 +273,18 @@ class DocumentPool:
         return task, task.failure("timeout", message)
 
 
-def _sweep(folder: Path) -> None:
-    """Deletes what processes that were killed have left: copies of documents."""
-    for entry in folder.iterdir():
-        with suppress(ValueError, PermissionError):
-            try:
-                os.kill(int(entry.name.partition("-")[0]), 0)
-            except ProcessLookupError:
-                shutil.rmtree(entry, ignore_errors=True)
-
-
-def framed(task: Task, settings: ParsingSettings, folder: Path) -> tuple[bytes, int]:
-    """A task as its worker is told it, its file copied into a folder; and how many bytes its tables may have.
+def framed(task: Task, settings: ParsingSettings, folder: Path) -> Framed:
+    """A task as its worker is told it, its file copied into a folder.
 
     Raises DocumentError where the file cannot be read."""
     path = None
     if task.raw is not None and task.root is not None:
         path = private_copy(task.root, task.raw, folder, settings.max_megabytes)
-    inputs = {name: encoded(table) for name, table in task.inputs().items()}
+    given = task.inputs()
+    inputs = {name: encoded(table) for name, table in given.items()}
     size = task.raw.size if task.raw else sum(len(blob) for blob in inputs.values())
     characters = min(settings.max_characters, max(LEAST_CHARACTERS, size * settings.max_expansion))
-    most_bytes = LEAST_BYTES + BYTES_A_CHARACTER * (characters if task.raw else size)
+    most_bytes = min(LEAST_BYTES + BYTES_A_CHARACTER * (characters if task.raw else size), MOST_BYTES)
     value = {
         "task": task.kind,
         "stage": task.failing_stage,
@@ -301,4 +298,4 @@ def framed(task: Task, settings: ParsingSettings, folder: Path) -> tuple[bytes, 
         "most_bytes": most_bytes,
         "without": sorted(task.without) if task.without is not None else None,
     }
-    return packed(value, inputs), most_bytes
+    return Framed(packed(value, inputs), given, most_bytes)

@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,21 +22,30 @@ from pipelines.indexing.cleaning import clean_text
 from pipelines.schemas import schema_of
 from pipelines.tables import TABLES
 from resources.child_process import child_command, child_environment, program_path
+from resources.document_checks import LARGEST, require_sound
 from resources.document_frames import MOST_JSON, Message, Received, decoded, packed
+from resources.document_task import PARSING
 from resources.document_tasks import KINDS
 from resources.stage_work import Made
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from pipelines.settings import ParsingSettings
-    from resources.document_task import Task
+    from resources.document_task import Framed, Task
 
 MODULE = "resources.document_main"
 START_SECONDS = 60.0
 """For the process to start, and for each model that it loads."""
 MOST_LOADED = 8
+MOST_OVER = 30
+"""Times `parsing.timeout_seconds` that a document may take with all its pages, each within its own time."""
 MOST_MESSAGE = 2000
 """Characters of what is said of a failure."""
 _PIECE = 1 << 20
+OF_TEXTS = frozenset({"limit_exceeded", "corrupt"})
+OF_FILES = OF_TEXTS | {code for code, (stages, *_) in FAILURES.items() if PARSING in stages.split(", ")} - {"changed"}
+OF_FILES |= {"no_picture", "no_page"}
 _HASH = re.compile(r"[0-9a-f]{32}")
 
 
@@ -71,7 +79,9 @@ class DocumentProcess:
         self.done = 0
         self._received = Received(MOST_JSON)
         self._unsent = memoryview(b"")
-        self._loads, self._left = 0, 0.0
+        self._given: Mapping[str, pa.Table] = {}
+        self._at: tuple[int | None, bool] = None, False
+        self._loads, self._left, self.last_deadline = 0, 0.0, 0.0
         programs = [found] if settings.ocr != "off" and (found := program_path("tesseract")) else []
         limits = {"memory_mb": settings.memory_mb, "load": load, "folder": str(folder), "programs": programs}
         self._send(packed(limits))
@@ -105,11 +115,14 @@ class DocumentProcess:
         self._unsent = memoryview(frame)
         self.flush()
 
-    def give(self, task: Task, frame: bytes, most_bytes: int, seconds: float) -> None:
-        self.task, self.page = task, None
+    def give(self, task: Task, framed: Framed, seconds: float) -> None:
+        """The task may take so many seconds, with all its pages MOST_OVER times as many."""
+        self.task, self.page, self._given = task, None, framed.inputs
+        self._at = None, False
         self.deadline = time.monotonic() + seconds
-        self._received.most = most_bytes + MOST_JSON
-        self._send(frame)
+        self.last_deadline = time.monotonic() + MOST_OVER * seconds
+        self._received.most = framed.most_bytes + MOST_JSON
+        self._send(framed.frame)
 
     # ------------------------------------------------------------ what it says
 
@@ -131,21 +144,32 @@ class DocumentProcess:
             self.deadline = time.monotonic() + START_SECONDS
         elif kind == "loaded":
             self.deadline = min(self.deadline, time.monotonic() + self._left)
-        elif kind == "page" and self.task and type(value.get("number")) is int and value["number"] >= 0:
-            return int(value["number"])
+        elif kind == "page" and self.task and type(value.get("number")) is int:
+            return self._begun(value["number"])
         elif kind == "failed" and self.task:
-            return _refused(value)
+            return _refused(value, self.task)
         elif kind == "done" and self.task:
-            return _made(message, self.task)
+            return _made(message, self.task, self._given)
         else:
             raise ValueError(f"a message of kind {str(kind)[:20]!r}")
         return None
 
+    def _begun(self, number: int) -> int:
+        """The number of a page, or picture, in order, each at most twice; 0 when all are read."""
+        at, again = self._at
+        forward = number == 0 or at is None or at < number or (at == number and not again)
+        if at == 0 or not forward or not 0 <= number <= LARGEST:
+            raise ValueError(f"page {number} out of order")
+        self._at = number, at == number
+        return number
+
     def free(self) -> None:
         """Ends its task: what lies in its folder is deleted."""
-        self.task, self.done = None, self.done + 1
-        for entry in self.folder.iterdir():
-            shutil.rmtree(entry, ignore_errors=True) if entry.is_dir() else entry.unlink(missing_ok=True)
+        self.task, self.done, self._given = None, self.done + 1, {}
+        with suppress(OSError):
+            for entry in list(self.folder.iterdir()):
+                with suppress(OSError):
+                    shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
 
     def stop(self, kill: bool = False) -> int:
         """Ends the process; its exit status."""
@@ -164,30 +188,31 @@ class DocumentProcess:
         return status
 
 
-def _refused(value: Mapping[str, Any]) -> Refused:
+def _refused(value: Mapping[str, Any], task: Task) -> Refused:
     code, message = value.get("code"), value.get("message")
-    if not isinstance(code, str) or code not in FAILURES or not isinstance(message, str):
+    if not isinstance(code, str) or code not in _codes(task) or not isinstance(message, str):
         raise ValueError("a failure without code or message")
     return Refused(code, clean_text(message[:MOST_MESSAGE]))
 
 
-def _made(message: Message, task: Task) -> Made:
+def _codes(task: Task) -> frozenset[str]:
+    """What may be wrong with a document at a task: of its file all that parsers say, of its text two things only."""
+    return OF_FILES if task.raw else OF_TEXTS
+
+
+def _made(message: Message, task: Task, given: Mapping[str, pa.Table]) -> Made:
     wanted, outputs = KINDS[task.kind].tables, message.value.get("outputs")
     kept = wanted.keys() & TABLES.keys()
     if not isinstance(outputs, dict) or outputs.keys() != kept or message.blobs.keys() != wanted.keys():
         raise ValueError("other tables than were asked for")
     if not all(isinstance(value, str) and _HASH.fullmatch(value) for value in outputs.values()):
         raise ValueError("a hash that is none")
-    tables = dict(_checked(message.blobs, wanted, task.doc_id))
+    tables = dict(_decoded(message.blobs, wanted, task.doc_id))
+    require_sound(task.kind, wanted, tables, given, task.doc_id)
     return Made(tables, outputs)
 
 
-def _checked(blobs: Mapping[str, memoryview], wanted: Mapping[str, type], doc_id: str) -> Iterator[tuple[str, Any]]:
-    """Each table, when it is of this document and its rows are numbered in order."""
+def _decoded(blobs: Mapping[str, memoryview], wanted: Mapping[str, type], doc_id: str) -> Iterator[tuple[str, Any]]:
     for name, record in wanted.items():
         schema = schema_of(record)
-        table = decoded(blobs[name], schema, doc_id if "doc_id" in schema.names else None)
-        order = table["index"].to_pylist() if "index" in schema.names else []
-        if any(after <= before for before, after in pairwise(order)):
-            raise ValueError(f"rows of {name} out of order")
-        yield name, table
+        yield name, decoded(blobs[name], schema, doc_id if "doc_id" in schema.names else None)

@@ -36,6 +36,15 @@ class Rows:
         return {self.table: to_table(self.record, self.records)}
 
 
+@dataclass(frozen=True, slots=True)
+class Framed:
+    """A task as it is sent: one frame, the rows that it was made of, and how many bytes its tables may have."""
+
+    frame: bytes
+    inputs: Mapping[str, pa.Table]
+    most_bytes: int
+
+
 def _none() -> Mapping[str, pa.Table]:
     return {}
 

@@ -90,7 +90,10 @@ class DrawnPages:
         if row is None or not row.picture:
             reason = row.reason if row else f"{name}: page {number} crashes what draws it, or takes too long"
             return DocumentError(reason, "corrupt")
-        image = Image.open(io.BytesIO(row.picture), formats=["PNG"])
-        if max(image.size) > LONGEST_SIDE + PAD:
-            return DocumentError(f"{name}: page {number} is drawn larger than it was asked for", "corrupt")
-        return Picture(image.convert("RGB"), row.scale)
+        try:
+            image = Image.open(io.BytesIO(row.picture), formats=["PNG"])
+            if max(image.size) > LONGEST_SIDE + PAD:
+                return DocumentError(f"{name}: page {number} is drawn larger than it was asked for", "corrupt")
+            return Picture(image.convert("RGB"), row.scale)
+        except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError):
+            return DocumentError(f"{name}: what draws page {number} gives no picture", "corrupt")

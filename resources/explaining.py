@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipelines.errors import IndexStateError, SourceError
+from pipelines.errors import DocumentError, IndexStateError, SourceError
 from pipelines.fingerprint import text_hash
 from pipelines.indexing import indexed_documents
 from pipelines.indexing.embeddings import embedded_text
@@ -20,14 +21,12 @@ from pipelines.records import DESCRIPTION
 from pipelines.stages import MAKER, STAGES
 from pipelines.tokens import count_tokens
 from resources.generations import floor_for
-from resources.hashes import content_hash
 from resources.index_build import INPUTS
 from resources.parsers.registry import files_of
+from resources.source_files import hash_now
 from resources.stage_chain import WAY, Chain, committed_at
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pipelines.records import Chunk, Element, Span
     from resources.searching import FoundChunk
     from resources.workspace import Workspace
@@ -217,7 +216,7 @@ def _document(chain: Chain) -> dict[str, Any]:
         "uri": found.passage.uri,
         "title": found.passage.title,
         "path": str(path) if path else None,
-        "file": _file_now(path, media_type, found.content_hash),
+        "file": _file_now(chain.workspace, found, media_type),
         "content_hash": found.content_hash,
         "size": raw.size if raw else None,
         "media_type": media_type or None,
@@ -239,14 +238,16 @@ def _path(workspace: Workspace, found: FoundChunk) -> Path | None:
         return None
 
 
-def _file_now(path: Path | None, media_type: str, indexed: str) -> str:
+def _file_now(workspace: Workspace, found: FoundChunk, media_type: str) -> str:
     """`current`, `changed` since it was indexed, `missing`, or `unreadable`."""
-    if path is None:
-        return "missing"
+    uris = [str(file) for file in files_of(Path(found.passage.uri), media_type)]
     try:
-        return "current" if content_hash(*files_of(path, media_type)) == indexed else "changed"
-    except FileNotFoundError:
+        same = hash_now(workspace.sources.root(found.passage.source), uris) == found.content_hash
+        return "current" if same else "changed"
+    except (FileNotFoundError, SourceError):
         return "missing"
+    except DocumentError:
+        return "changed"
     except OSError:
         return "unreadable"
 

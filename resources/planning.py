@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -21,6 +22,7 @@ from pipelines.prompts import prompt_key
 from pipelines.stages import STAGES
 from resources import generations, outcome
 from resources.document_listing import adopt_listing
+from resources.document_pool import DocumentPool
 from resources.planned_state import PlannedCatalog, PlannedTables
 from resources.sources import source_from
 from resources.sql_files import query
@@ -139,6 +141,7 @@ def _planned(workspace: PlannedWorkspace, own: str, sources: Sequence[str]) -> d
     if not known:
         workspace.__dict__["replies"] = None
     workspace.__dict__["catalog"] = PlannedCatalog(catalog, workspace.settings.buckets)
+    workspace.__dict__["pool"] = DocumentPool(workspace.settings.parsing, Path(own))
     workspace.__dict__["tables"] = PlannedTables(str(workspace.located.state / "parquet"), own)
     for argument in sources:
         workspace.sources.select(source_from(argument, workspace.sources.known()))

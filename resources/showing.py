@@ -12,10 +12,10 @@ from pipelines.query.results import Hit, hit_json
 from pipelines.records import RawDocument
 from resources.document_task import PDF
 from resources.drawn_pages import DrawnPages
-from resources.hashes import content_hash
 from resources.index_tables import IndexTables
 from resources.page_pictures import highlighted, pages_beside, write
-from resources.parsers.registry import map_beside
+from resources.parsers.registry import ELEMENTS_SUFFIX, map_beside
+from resources.source_files import hash_now
 
 if TYPE_CHECKING:
     from resources.searching import FoundChunk
@@ -51,8 +51,9 @@ def _drawn(workspace: Workspace, found: FoundChunk, image: Path) -> list[str]:
             f"{passage.uri}: the passage has no place on a page, so there is nothing to draw; leave out --image",
             "no_pages",
         )
-    path = workspace.sources.root(passage.source) / passage.uri
-    _check_unchanged(found, path)
+    root = workspace.sources.root(passage.source)
+    path = root / passage.uri
+    _check_unchanged(found, root)
     source = pages_beside(path)
     if source is None:
         raise DocumentError(f"{passage.uri}: only pages of a PDF can be drawn; leave out --image", "no_pages")
@@ -92,11 +93,13 @@ def _check_groups(workspace: Workspace, found: FoundChunk, beside: str) -> None:
         )
 
 
-def _check_unchanged(found: FoundChunk, path: Path) -> None:
+def _check_unchanged(found: FoundChunk, root: Path) -> None:
     """Boxes hold only for the file that was indexed. Raises DocumentError `gone` or `changed`."""
-    beside = map_beside(path)
+    uri = found.passage.uri
+    path = root / uri
+    beside = [f"{uri}{ELEMENTS_SUFFIX}"] if map_beside(path).is_file() else []
     try:
-        now = content_hash(beside, path) if beside.is_file() else content_hash(path)
+        now = hash_now(root, [*beside, uri])
     except FileNotFoundError:
         raise DocumentError(
             f"{found.passage.uri}: the file is gone from {path}; bring it back, or run `pincite index`", "gone"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
@@ -123,6 +123,21 @@ def pieces(stream: BinaryIO, uri: str, before: int, max_megabytes: int | None) -
         before += len(piece)
         require_size(uri, before, max_megabytes)
         yield piece
+
+
+def hash_now(root: Path, uris: Sequence[str]) -> str:
+    """The hash of a document of these files as they are, by the descriptors that are read.
+
+    Raises OSError; DocumentError `changed` where no plain file of the source stands there."""
+    hashes = []
+    with SourceFolder(root) as folder:
+        for uri in uris:
+            with folder.opened(folder.resolved(uri)) as stream:
+                whole = piecewise()
+                while piece := stream.read(1 << 20):
+                    whole.update(piece)
+                hashes.append(whole.hexdigest())
+    return combined_hash(hashes)
 
 
 @contextmanager

@@ -10,13 +10,14 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import signal
 import struct
 import sys
 from collections.abc import Iterator
 
 from resources.landlock import libc
 
-_NO_NEW_PRIVILEGES, _DUMPABLE = 38, 4
+_NO_NEW_PRIVILEGES, _DUMPABLE, _PARENT_DEATH_SIGNAL = 38, 4, 1
 _CAPABILITIES_3 = 0x20080522
 READ_ANY_FILE = 1 << 2
 """CAP_DAC_READ_SEARCH: who indexes as root indexes files of others."""
@@ -64,6 +65,12 @@ _X32 = 0x40000000
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
+
+
+def end_with_parent() -> None:
+    """The kernel kills this process when the thread that started it ends, also where no Python of it runs any more."""
+    if sys.platform == "linux":
+        libc().prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
 
 
 def give_up_privileges() -> bool:

@@ -6,6 +6,7 @@ known to need, while it does other things.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -127,7 +128,8 @@ class Workspace:
         from resources.document_pool import DocumentPool
 
         state = self.located.state
-        return DocumentPool(self.settings.parsing, state / "work" if state.is_dir() else None)
+        usable = state.is_dir() and os.access(state, os.W_OK)
+        return DocumentPool(self.settings.parsing, state / "work" if usable else None)
 
     def embedder(self, spec: EmbedderSpec) -> CountingEmbedder:
         """The embedder of a spec, loaded once whoever asks."""

@@ -42,6 +42,8 @@ KINDS = frozenset(
 OUTSIDE_BODY = frozenset(("page_header", "page_footer"))
 LANGUAGE_SAMPLE = 6000
 LETTERS_TO_DETECT = 40
+MOST_PAGES = 10_000_000
+"""A larger number in a locator is that of no page."""
 _NUMBERED_PLACE = re.compile(r"(?:page|slide) (\d+)")
 
 Detect = Callable[[str], str]
@@ -53,7 +55,7 @@ def page_of(place: Place) -> int | None:
     if place.box is not None:
         return place.box.page
     match = _NUMBERED_PLACE.match(place.locator or "")
-    return int(match[1]) if match else None
+    return int(match[1]) if match and int(match[1]) <= MOST_PAGES else None
 
 
 class _Body:

@@ -252,6 +252,8 @@ LIES = {
     "a failure of no known code": b'{"kind":"failed","code":"../x","message":"m","blobs":{}}',
     "a result of no table": b'{"kind":"done","outputs":{},"blobs":{}}',
     "another kind": b'{"kind":"exec","blobs":{}}',
+    "a failure that is not a parser's": b'{"kind":"failed","code":"pending","message":"m","blobs":{}}',
+    "pages without end": b'{"kind":"page","number":0,"blobs":{}}',
 }
 
 
@@ -271,6 +273,7 @@ def test_a_worker_that_lies_is_not_believed(
         "read_message(sys.stdin.buffer)\n"
         "os.write(1, packed({'kind': 'ready'}))\n"
         "while (task := read_message(sys.stdin.buffer)) is not None:\n"
+        f"    os.write(1, {said!r})\n"
         f"    os.write(1, {said!r})\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))

@@ -35,13 +35,13 @@ def _done(pool: DocumentPool, task: Task) -> Result:
     out = io.BytesIO()
     with tempfile.TemporaryDirectory() as folder:
         try:
-            frame, most = framed(task, pool.settings, Path(folder) / "file")
+            whole = framed(task, pool.settings, Path(folder) / "file")
         except DocumentError as error:
             return task.failure(error.code, str(error))
-        _, json_length = HEADER.unpack_from(frame)
-        Worker(out, 0, MODELS).answer(unpacked(memoryview(frame)[HEADER.size :], json_length))
+        _, json_length = HEADER.unpack_from(whole.frame)
+        Worker(out, 0, MODELS).answer(unpacked(memoryview(whole.frame)[HEADER.size :], json_length))
     process = cast(Any, object.__new__(DocumentProcess))
-    process.task, process.ready = task, True
-    said = [process.said(message) for message in Received(most + (1 << 20)).add(out.getvalue())]
+    process.task, process.ready, process._given, process._at = task, True, whole.inputs, (None, False)
+    said = [process.said(message) for message in Received(whole.most_bytes + (1 << 20)).add(out.getvalue())]
     result = said[-1]
     return task.failure(result.code, result.message) if isinstance(result, Refused) else cast(Result, result)
