@@ -12,7 +12,7 @@ from resources.workspace import Workspace
 def search_index(context: dg.AssetExecutionContext, workspace: dg.ResourceParam[Workspace]) -> None:
     """HNSW indexes built after the load, the audit, the golden questions on the live and the new
     generation, and the pointer to the live one. A generation whose audit finds a problem, or that answers
-    the golden questions worse, is not published."""
+    the golden questions worse, or lacks most of what is served, is not published."""
     built = publish(workspace)
     context.add_output_metadata(
         {
@@ -21,7 +21,7 @@ def search_index(context: dg.AssetExecutionContext, workspace: dg.ResourceParam[
             "audited": built.audited,
             "problems": table([{"code": code, "message": message} for code, message in built.problems]),
             "golden questions": table(built.comparison),
-            **({"why not published": "; ".join(built.notes)} if built.notes else {}),
+            **({"notes" if built.published else "why not published": "; ".join(built.notes)} if built.notes else {}),
             **{f"{name} rows": count for name, count in built.counts.items()},
             "seconds": round(built.seconds, 3),
         }

@@ -35,7 +35,7 @@ EXITS: Mapping[int, Told] = {
     2: ("Wrong usage or settings; nothing was begun.", "The message names the option, or the file and key."),
     3: (
         "Done, but some documents failed (`index`), or some runs of a matrix (`eval`); the rest is in.",
-        "By the code of each; a document's last good version stays served.",
+        "By the code of each; a document's last good version stays served, in the same generation.",
     ),
 }
 """Exit codes; a process ended by a signal has 128 and its number, as the shell says it."""

@@ -409,7 +409,7 @@ class FigureDescription:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A document that failed at a stage; its last good version stays served."""
+    """A document that failed at a stage; its last good version stays served, in the same generation."""
 
     doc_id: str
     source: str

@@ -177,7 +177,8 @@ STAGES: Mapping[str, Stage] = {stage.name: stage for stage in _stages()}
 """By name, each after those that make its inputs."""
 KEEPING = "parsed_elements"
 """The stage whose tables keep the last good version of a document that fails at it. One that fails later is in no table
-from there on, until it does not; readers are served its last version from Postgres."""
+from there on, until it does not; readers are served its last version from Postgres, as long as the same
+generation is live."""
 MAKER: Mapping[str, Stage] = {table: stage for stage in STAGES.values() for table in stage.tables}
 """The stage that makes a table."""
 

@@ -218,6 +218,8 @@ class IndexBuild:
         """Document frequencies and mean length of the lexical index, once for a generation; the frequencies
         again where somebody has taken them away."""
         statistics = self.generation.statistics
+        if not statistics.get("chunks"):  # of documents that all failed: no row was weighed by them
+            statistics = {name: value for name, value in statistics.items() if name != "average_terms"}
         if "average_terms" in statistics and self.index.counts()["terms"] == statistics.get("terms"):
             return
         generations.require_whole(self._workspace.runner, "chunks")

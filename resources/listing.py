@@ -24,6 +24,11 @@ GUARD_SHARE = 0.2
 GUARD_DOCUMENTS = 10
 
 
+def many_gone(count: int, known: int) -> bool:
+    """Whether so many of the documents of a source do not go by chance."""
+    return count > GUARD_DOCUMENTS and count > GUARD_SHARE * known
+
+
 NOTHING_KNOWN = Restrictions({}, {})
 
 
@@ -181,7 +186,7 @@ class SourceBook:
             else:
                 gone[item.source] += 1
         for source, count in gone.items():
-            if source not in sources or (count > GUARD_DOCUMENTS and count > GUARD_SHARE * known[source]):
+            if source not in sources or many_gone(count, known[source]):
                 raise SourceError(
                     f"source {source!r}: {count} of {known[source]} documents are gone from {self.root(source)}; "
                     "nothing was changed. If they were meant to go, run again with --allow-deletions",

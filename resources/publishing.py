@@ -14,6 +14,7 @@ from resources.checks import before_publishing
 from resources.document_listing import listing_output
 from resources.index_tables import IndexTables
 from resources.mending import mended
+from resources.missing_documents import Missing, missing
 
 if TYPE_CHECKING:
     from resources.catalog import GenerationRow
@@ -27,8 +28,8 @@ COMPARED = ("recall@5", "accuracy_page")
 
 @dataclass
 class Built:
-    """What publishing did. Problems of the audit, or `refused` by the golden questions, keep a generation
-    from being published; so does a rollback that `held`."""
+    """What publishing did. Problems of the audit, `refused` by the golden questions, or `missing` most of what is
+    served keep a generation from being published; so does a rollback that `held`."""
 
     generation: int
     published: bool
@@ -38,12 +39,13 @@ class Built:
     audited: bool = False
     held: bool = False
     refused: bool = False
+    missing: Missing = field(default_factory=Missing)
     comparison: list[dict[str, Any]] = field(default_factory=list)
     scored: dict[int, dict[str, Any]] = field(default_factory=dict)
 
     @property
     def notes(self) -> list[str]:
-        """Why it is not published, for people."""
+        """Why it is not published, or what it lacks, for people."""
         notes = [f"audit: {code}: {message}" for code, message in self.problems]
         if self.held:
             notes.append(
@@ -56,6 +58,8 @@ class Built:
                 f"({'; '.join(map(_compared, self.comparison))}). To publish it all the same: "
                 f"`pincite generations publish {self.generation} --force`"
             )
+        if self.missing.most or (self.missing.names and self.published):
+            notes.append(self.missing.note(self.generation))
         return notes
 
 
@@ -84,12 +88,13 @@ def _publish(workspace: Workspace) -> Built:
     if not problems:
         catalog.mark_built(number, listing_output(workspace.runner))
     if not problems and not serving:
+        built.missing = missing(workspace, live, build.index)
         if live is not None:
             built.held = catalog.held()
-            built.scored = {} if built.held else score_both(workspace, live, build.generation)
+            built.scored = {} if built.held or built.missing.most else score_both(workspace, live, build.generation)
             built.comparison = comparison(workspace, built.scored, live.generation, number)
             built.refused = any(row["worse"] for row in built.comparison)
-        if not (built.held or built.refused):
+        if not (built.held or built.refused or built.missing.most):
             catalog.publish(number)
             built.published = True
     catalog.set_verdict(number, None if built.published else verdict(workspace, built))
@@ -171,6 +176,7 @@ def verdict(workspace: Workspace, built: Built) -> dict[str, Any]:
         "golden": golden_output(workspace),
         "held": built.held,
         "refused": built.refused,
+        "missing": built.missing.record(),
         "problems": [list(problem) for problem in built.problems],
         "comparison": built.comparison,
     }
@@ -183,10 +189,17 @@ def judged(workspace: Workspace, generation: GenerationRow) -> Built | None:
         return None
     if found["golden"] != golden_output(workspace) or found["held"] != workspace.catalog.held():
         return None
-    counts = IndexTables(workspace.database, generation).counts()
+    return recorded(generation, IndexTables(workspace.database, generation).counts())
+
+
+def recorded(generation: GenerationRow, counts: dict[str, int]) -> Built:
+    """The verdict as it was kept with a generation."""
+    found = generation.verdict or {}
+    problems = [(code, message) for code, message in found.get("problems", ())]
     return Built(
-        generation.generation, False, [], counts, held=found["held"], refused=found["refused"],
-        comparison=found["comparison"],
+        generation.generation, False, problems, counts, held=found.get("held", False),
+        refused=found.get("refused", False), missing=Missing(**found.get("missing", {})),
+        comparison=found.get("comparison", []),
     )  # fmt: skip
 
 

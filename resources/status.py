@@ -104,7 +104,7 @@ def generations(workspace: Workspace) -> list[dict[str, Any]]:
     """Every generation, the oldest first."""
     from resources.index_tables import IndexTables
     from resources.link_build import floor_used
-    from resources.publishing import COMPARED, Built
+    from resources.publishing import COMPARED, recorded
 
     catalog = workspace.catalog
     live, held = catalog.live(), catalog.held()
@@ -116,11 +116,6 @@ def generations(workspace: Workspace) -> list[dict[str, Any]]:
     for row in catalog.generations():
         index = IndexTables(workspace.database, row)
         serving, counts = live is not None and live.generation == row.generation, index.counts()
-        told = row.verdict or {}
-        verdict = Built(
-            row.generation, False, [(code, message) for code, message in told.get("problems", ())], counts,
-            held=told.get("held", False), refused=told.get("refused", False), comparison=told.get("comparison", []),
-        )  # fmt: skip
         shown.append(
             {
                 "generation": row.generation,
@@ -133,7 +128,7 @@ def generations(workspace: Workspace) -> list[dict[str, Any]]:
                 "published_at": str(row.published_at) if row.published_at else None,
                 "megabytes": round(index.bytes() / 1e6, 1),
                 "scores": scores.get(row.generation, {}),
-                "notes": verdict.notes,
+                "notes": recorded(row, counts).notes,
                 "related_floor": floor_used(catalog, workspace.tables, row),
                 "languages": row.statistics.get("languages", {}),
                 "overlap": overlap_rows(row.statistics),

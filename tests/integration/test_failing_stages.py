@@ -115,3 +115,66 @@ def test_deleting_a_document_that_failed_takes_it_out(project: Project, dying: d
     assert failed(project.index("--allow-deletions")) == []
     assert all(hit["uri"] != "well.md" for hit in project.hits("how deep is the well"))
     assert project.run("verify").code == 0
+
+
+@pytest.mark.defends("1b")
+def test_a_new_generation_does_not_take_documents_from_readers_because_they_fail_in_it(
+    project: Project, dying: dict[str, str]
+) -> None:
+    dying.update({"well.md": "chunks", "choir.md": "chunks"})
+    project.configure(chunking={"target_tokens": 200})
+    for judged in (False, True):
+        refused = project.index(code=1)
+        assert (refused["seconds"].keys() == {"total"}) == judged, "what was judged is not made again"
+        assert (refused["generation"], refused["published"]) == (2, False)
+        (note,) = refused["notes"]
+        assert "2 of 2 documents" in note and "choir.md (chunks: crashed)" in note, note
+        assert "--retry-failed" in note and "`pincite generations publish 2`" in note, note
+    assert project.run("generations list").json["generations"][1]["notes"] == [note]
+    assert top(project, "how deep is the well") == ("well.md", "The well\nThe well is nine metres deep.")
+
+    del dying["choir.md"]
+    published = project.index("--retry-failed", code=3)
+    assert (published["generation"], published["published"]) == (2, True)
+    (note,) = published["notes"]
+    assert "1 of 2 documents" in note and "well.md (chunks: crashed)" in note, note
+    assert top(project, "when does the choir sing")[0] == "choir.md"
+
+
+@pytest.mark.faults
+@pytest.mark.defends("1b")
+def test_more_documents_than_fail_by_chance_hold_a_new_generation(
+    project: Project, dying: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(18):
+        project.write(f"{number:02d}.md", f"# Field {number}\n\nField {number} is sown in April.\n")
+    project.index()
+    lost = [f"{number:02d}.md" for number in range(11)]
+    dying.update(dict.fromkeys(lost, "sentences"))
+    project.configure(chunking={"target_tokens": 200})
+    (note,) = project.index(code=1)["notes"]
+    assert "11 of 20 documents" in note and "and 1 more" in note, note
+    assert project.hits("when is field 3 sown")[0]["uri"] == "03.md"
+    assert project.run("generations publish 2").code == 0
+    assert all(hit["uri"] not in lost for hit in project.hits("when is field 3 sown"))
+    assert failed(project.index(code=3)) == [(uri, "sentences", "crashed") for uri in lost]
+
+
+@pytest.mark.faults
+@pytest.mark.defends("1b")
+def test_a_first_generation_in_which_all_documents_fail_is_none(
+    server_url: str, endpoint: EmbeddingServer, tmp_path: Any, dying: dict[str, str]
+) -> None:
+    well = {"well.md": "# The well\n\nThe well is nine metres deep.\n"}
+    dying["well.md"] = "chunks"
+    with new_database(server_url) as url:
+        model = {"endpoint": endpoint.url, "model": "fake"}
+        project = make_project(tmp_path / "first", well, database=url, buckets=1, embedder=model)
+        first = project.index(code=1)
+        assert not first["published"] and "well.md (chunks: crashed)" in first["notes"][0], first["notes"]
+        assert project.index(code=1)["notes"] == first["notes"]
+        dying.clear()
+        assert project.index("--retry-failed")["published"]
+        assert top(project, "how deep is the well")[0] == "well.md"
+        assert project.rows("SELECT count(*) > 3 FROM g0001.terms") == [(True,)]
+        assert project.run("verify").code == 0
