@@ -77,7 +77,7 @@ class ExperimentState(Workspace):
         published. Raises PinciteError."""
         started, found = time.perf_counter(), find_generation(self.catalog, self.settings)
         stood = found is not None and self._standing(found)
-        generation = self.ensure_generation() if stood else self._make()
+        generation = self.ensure_generation() if stood else self._made_anew()
         failed = sorted({f"{item.source}/{item.uri}" for item in self.runner.failures()})
         chunks = self.index_build.index.counts()["chunks"]
         seconds = None if stood else time.perf_counter() - started
@@ -88,7 +88,7 @@ class ExperimentState(Workspace):
         listed = found.built_at is not None and found.built_from == listing_output(self.runner)
         return listed and self.index_build.standing()
 
-    def _make(self) -> GenerationRow:
+    def _made_anew(self) -> GenerationRow:
         buckets = range(self.settings.buckets)
         for stage in _BY_DOCUMENTS:
             self.make(stage, buckets)

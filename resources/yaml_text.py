@@ -28,7 +28,8 @@ def _load(text: str, plain: bool) -> Any:
     import yaml
 
     try:
-        return yaml.load(text, _loader(plain))
+        Loader = _loader(plain)
+        return yaml.load(text, Loader)
     except (RecursionError, ValueError) as error:
         raise yaml.YAMLError(str(error)) from None
 

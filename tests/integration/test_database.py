@@ -155,7 +155,7 @@ def test_two_processes_migrate_at_once(fresh_url: str, tmp_path: Path) -> None:
 def test_a_failing_migration_leaves_nothing(fresh_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = [*sql_files.migrations(), (len(KNOWN) + 1, "broken", "CREATE TABLE half (id int); SELECT nothing_there;")]
     monkeypatch.setattr(module, "migrations", lambda: broken)
-    with Database(fresh_url, tmp_path) as database, pytest.raises(DatabaseError, match="nothing_there"):
+    with Database(fresh_url, tmp_path) as database, pytest.raises(IndexStateError, match="nothing_there"):
         database.migrate()
     assert tables(fresh_url) == set()
 
@@ -215,7 +215,7 @@ def test_an_error_rolls_back_and_the_next_transaction_is_clean(database: Databas
         connection.execute("CREATE TABLE pincite.half (id int)")
         raise RuntimeError
     assert connection.closed
-    with pytest.raises(DatabaseError, match="nowhere"), database.connect() as connection:
+    with pytest.raises(IndexStateError, match="nowhere"), database.connect() as connection:
         connection.execute("SELECT FROM nowhere")
     assert "half" not in tables(database.url)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.errors import DatabaseError
+from pipelines.errors import IndexStateError
 from pipelines.ports import NoReply, Prompt, Reply
 from pipelines.settings import Settings
 from resources.database import Database
@@ -364,7 +364,7 @@ def test_a_database_that_is_gone_is_no_fault_of_the_endpoint(
 ) -> None:
     with database.connect() as connection:
         connection.execute("DROP TABLE pincite.llm_batches")
-    with pytest.raises(DatabaseError, match="llm_batches"):
+    with pytest.raises(IndexStateError, match="llm_batches"):
         said(model("first"), "one")
 
 

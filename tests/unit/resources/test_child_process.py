@@ -66,7 +66,8 @@ def test_a_child_runs_no_module_of_the_current_folder(
         done = run(*child_command("resources.child_process"))
         assert done.returncode == 0, done.stderr
     else:  # the folder is hostile indeed
-        subprocess.run([sys.executable, "-c", "import pickle"], capture_output=True, timeout=60)
+        unsafe = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
+        subprocess.run([sys.executable, "-c", "import pickle"], capture_output=True, timeout=60, env=unsafe)
     assert (hostile / "witness").exists() is not safe
 
 

@@ -41,15 +41,15 @@ class RawServer:
     def close(self) -> None:
         """Returns when nobody is spoken to any more."""
         self._listener.close()
-        for thread in self._speaking:
+        for thread in [thread for thread in self._speaking if thread.ident]:
             thread.join()
 
     def _serve(self) -> None:
         with suppress(OSError):
             while True:
                 thread = threading.Thread(target=self._one, args=(self._listener.accept()[0],), daemon=True)
-                thread.start()
                 self._speaking.append(thread)
+                thread.start()
 
     def _one(self, client: socket.socket) -> None:
         with client, suppress(OSError):
