@@ -43,7 +43,7 @@ def empty_documents(workspace: Workspace, everywhere: bool = False) -> Problems:
     problems, held = [], workspace.runner.held()
     for bucket in _buckets(workspace, "chunks", everywhere):
         parsed = _column(workspace, "parsed_documents", bucket, "doc_id")
-        bare = sorted(set(parsed) - set(_column(workspace, "chunks", bucket, "doc_id")) - held)
+        bare = sorted(set(parsed) - set(_column(workspace, "chunks", bucket, "doc_id")) - held.keys())
         problems += [("empty_document", f"{doc_id} has text but no chunk") for doc_id in bare]
     return problems
 

@@ -59,7 +59,7 @@ def bucket_findings(
 ) -> Iterator[Finding]:
     """One bucket's documents, chunks, sentences and postings. Postings are compared where no chunk is missing or
     extra, since their numbers are those of the chunks in Postgres. Documents that are `held` in a version which Parquet
-    does not have any more are not compared."""
+    does not have any more are not compared, nor their postings."""
     places = {document.raw.doc_id: f"{document.raw.source}/{document.raw.uri}" for document in documents}
     stored = _stored(connection, schema, bucket, _DOCUMENTS)
     places = {doc_id: f"{row[2]}/{row[3]}" for doc_id, row in stored.rows.items()} | places
@@ -67,13 +67,15 @@ def bucket_findings(
     chunks = _stored(connection, schema, bucket, _CHUNKS)
     yield from _compared(_CHUNKS, documents, bucket, chunks, places, held)
     yield from _compared(_SENTENCES, documents, bucket, _stored(connection, schema, bucket, _SENTENCES), places, held)
-    if chunks.numbers.keys() == {chunk.chunk_id for document in documents for chunk in document.chunks}:
+    apart = {chunk_id for chunk_id, row in chunks.rows.items() if row[_CHUNKS.document] in held}
+    made = {chunk.chunk_id for document in documents for chunk in document.chunks}
+    if chunks.numbers.keys() - apart == made:
         wanted = {
             (term, groups): posted
             for groups, own in index_rows.by_groups(documents).items()
             for term, posted in index_rows.postings_of(own, chunks.numbers, average_terms).items()
         }
-        yield from _postings(connection, schema, bucket, wanted)
+        yield from _postings(connection, schema, bucket, wanted, {chunks.numbers[chunk_id] for chunk_id in apart})
 
 
 # ---------------------------------------------------------------- rows
@@ -178,22 +180,32 @@ _Posted = tuple[Sequence[int], Sequence[float]]
 
 
 def _postings(
-    connection: Connection[Any], schema: str, bucket: int, wanted: Mapping[tuple[str, tuple[str, ...]], _Posted]
+    connection: Connection[Any],
+    schema: str,
+    bucket: int,
+    wanted: Mapping[tuple[str, tuple[str, ...]], _Posted],
+    apart: Collection[int],
 ) -> Iterator[Finding]:
+    """`apart` are numbers of chunks that are not compared."""
     left = dict(wanted)
     with connection.cursor(binary=True) as cursor:
         cursor.execute(query("verify", "postings", schema=schema), {"bucket": bucket})
         for term, groups, chunks, weights in cursor:
             made = left.pop((term, tuple(groups)), ([], []))
-            if _pairs(chunks, weights) != _pairs(*made):
+            if _pairs(chunks, weights, apart) != _pairs(*made):
                 yield "postings", f"term {term!r} of bucket {bucket:02d}"
     for term, _ in left:
         yield "postings", f"term {term!r} of bucket {bucket:02d}, which has none"
 
 
-def _pairs(chunks: Sequence[int], weights: Sequence[float]) -> tuple[list[tuple[int, float]], int]:
-    """In one order, the weights in the precision that Postgres keeps them in; and how many weights."""
-    return sorted(zip(chunks, array("f", weights), strict=False)), len(weights)
+def _pairs(
+    chunks: Sequence[int], weights: Sequence[float], apart: Collection[int] = ()
+) -> tuple[list[tuple[int, float]], int]:
+    """In one order, the weights in the precision that Postgres keeps them in; and how many weights. Without chunks
+    that are not compared."""
+    pairs = sorted(zip(chunks, array("f", weights), strict=False))
+    left = [pair for pair in pairs if pair[0] not in apart]
+    return left, len(weights) - len(pairs) + len(left)
 
 
 def link_findings(connection: Connection[Any], schema: str, links: pa.Table) -> Iterator[Finding]:

@@ -135,7 +135,8 @@ class IndexBuild:
         return self._documents(found, list(found.hashes))
 
     def _write_bucket(self, bucket: _Bucket, wanted: str, whole: bool, report: StageReport) -> None:
-        known = {} if whole else self.index.document_hashes(bucket.bucket)
+        stands = self.index.document_hashes(bucket.bucket)
+        known = {} if whole else stands
         changed = [doc_id for doc_id, value in bucket.hashes.items() if known.get(doc_id) != value]
         gone = [doc_id for doc_id in known if doc_id not in bucket.hashes and doc_id not in bucket.held]
         documents = self._documents(bucket, changed)
@@ -151,7 +152,7 @@ class IndexBuild:
             report.buckets[bucket.bucket] = {"documents": len(bucket.hashes), "written": len(changed), "rows": rows}
             report.total += rows
 
-        held = bucket.held & known.keys()
+        held = bucket.held & stands.keys()
         deleted = self.index.replace(
             bucket.bucket,
             documents,
@@ -286,9 +287,13 @@ class IndexBuild:
         for bucket, row in self._catalog.manifest_of("indexed_documents", self.key).items():
             files = {table: self._workspace.committed(table, bucket, rows) for table, rows in inputs.items()}
             found = None if files["chunks"].rows == row.rows else self._read(bucket, files)
-            if found and not found.held:
-                wanted = files["chunks"].rows
-                problems.append(("count", f"bucket {bucket:02d}: {row.rows} chunks in Postgres, {wanted} in Parquet"))
+            if found:
+                column = self._tables.read(files["chunks"].file, ["doc_id"])["doc_id"].to_pylist()
+                wanted = sum(doc_id not in found.held for doc_id in column)
+                stored = row.rows - self.index.chunks_of(found.held)
+                if stored != wanted:
+                    told = f"bucket {bucket:02d}: {stored} chunks in Postgres, {wanted} in Parquet"
+                    problems.append(("count", told))
             if states.get(bucket, EMPTY) == row.output and row.input == _input(files.values()):
                 continue
             found = found or self._read(bucket, files)

@@ -82,6 +82,10 @@ class IndexTables:
         """doc_id to bucket and groups, of all documents."""
         return {doc_id: (bucket, tuple(groups)) for doc_id, bucket, groups in self._rows("document_groups")}
 
+    def chunks_of(self, doc_ids: Collection[str]) -> int:
+        """How many chunks of these documents there are."""
+        return len(self._rows("chunk_numbers_of", doc_ids=sorted(doc_ids)))
+
     def methods(self) -> dict[str, dict[str, int]]:
         """How summaries and contexts were come by: table to method to rows."""
         found: dict[str, dict[str, int]] = {}
@@ -109,7 +113,7 @@ class IndexTables:
     ) -> int:
         """Replace these documents of a bucket and remove others; returns the chunks deleted.
 
-        `whole` first removes all that stands in the bucket. `held` are documents whose rows stay and are marked stale;
+        `whole` first removes all else that stands in the bucket. `held` are documents whose rows stay, marked stale;
         `regrouped` gives documents other groups and leaves the rest of their rows. `commit` takes part in the
         transaction.
 
@@ -121,7 +125,7 @@ class IndexTables:
             raise IndexStateError(f"generation {self.generation.generation} has no frozen average_terms yet")
         doc_ids = [*removed_doc_ids, *(document.raw.doc_id for document in documents)]
         with self.database.writing() as connection:
-            deleted = self._clear(connection, bucket) if whole else self._remove(connection, bucket, doc_ids)
+            deleted = self._clear(connection, bucket, held) if whole else self._remove(connection, bucket, doc_ids)
             numbers = self._copy_documents(connection, bucket, documents)
             if numbers and average:
                 self._add_postings(connection, bucket, self._posting_rows(bucket, documents, numbers, average))
@@ -145,11 +149,16 @@ class IndexTables:
             self._run(connection, "delete_empty_postings", bucket=bucket)
         return len(removed)
 
-    def _clear(self, connection: Connection[Any], bucket: int) -> int:
-        deleted = len(self._run(connection, "chunk_numbers_in", bucket=bucket))
-        self._run(connection, "clear_bucket", bucket=bucket)
-        self._run(connection, "clear_postings", bucket=bucket)
-        return deleted
+    def _clear(self, connection: Connection[Any], bucket: int, held: Collection[str]) -> int:
+        before = len(self._run(connection, "chunk_numbers_in", bucket=bucket))
+        self._run(connection, "clear_bucket", bucket=bucket, held=sorted(held))
+        kept = [row[0] for row in self._run(connection, "chunk_numbers_in", bucket=bucket)]
+        if kept:
+            self._run(connection, "keep_postings", bucket=bucket, kept=kept)
+            self._run(connection, "delete_empty_postings", bucket=bucket)
+        else:
+            self._run(connection, "clear_postings", bucket=bucket)
+        return before - len(kept)
 
     def _copy_documents(
         self, connection: Connection[Any], bucket: int, documents: Sequence[IndexedDocument]

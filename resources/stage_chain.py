@@ -51,6 +51,11 @@ class Chain:
         self.doc_id = found.passage.doc_id
         self.bucket = bucket_of(self.doc_id, self.workspace.settings.buckets)
         self.problems: list[tuple[str, str]] = []
+        self.held = self.workspace.runner.held().get(self.doc_id)
+        if self.held:
+            told = f"{found.passage.uri} failed at {self.held.stage} ({self.held.code}), and is served as it was before"
+            remedy = "mend it or raise the limit that it met, and run `pincite index --retry-failed`"
+            self.problems.append(("held", f"{told}; {remedy}"))
         tables = dict.fromkeys([*(table for name in WAY for table in STAGES[name].tables), *INPUTS])
         self.manifests = {table: self.workspace.runner.manifest(table) for table in tables}
         self.states = {table: self._state(table) for table in tables}
@@ -105,7 +110,10 @@ class Chain:
         return next((row for row in self.rows(table) if getattr(row, column) == wanted), None)
 
     def problem(self, code: str, message: str, remedy: str = "run `pincite index`") -> None:
-        """Notes a disagreement, with what is to be done about it."""
+        """Notes a disagreement, with what is to be done about it. Of a document that is held in the version before,
+        Parquet is to disagree."""
+        if self.held:
+            return
         remedy = remedy if self.live else "only the live generation is kept up to date"
         self.problems.append((code, f"{message}; {remedy}"))
 

@@ -66,11 +66,11 @@ class StageRunner:
             if state is not None:
                 yield item, state
 
-    def held(self) -> set[str]:
-        """Documents that failed at a stage after parsing: no later table has them, and readers are served the version
-        before, if there is one."""
+    def held(self) -> dict[str, Failure]:
+        """Documents that failed at a stage after parsing, and why: no later table has them, and readers are served the
+        version before, if there is one."""
         failures = [item for item in self.failures() if item.stage not in ("raw_documents", KEEPING)]
-        return {item.doc_id for item, state in self._failed_states(failures) if not state.output}
+        return {item.doc_id: item for item, state in self._failed_states(failures) if not state.output}
 
     def run(self, name: str, buckets: Sequence[int], compute: Compute, note: str = "") -> StageReport:
         """Brings a stage's buckets up to date with their inputs.

@@ -42,7 +42,7 @@ UPDATE {schema}.documents SET groups = %(groups)s::text[], row_hash = '' WHERE d
 UPDATE {schema}.documents SET stale = true, row_hash = '' WHERE doc_id = ANY (%(doc_ids)s::text[]) AND NOT stale;
 
 -- name: clear_bucket
-DELETE FROM {schema}.documents WHERE bucket = %(bucket)s;
+DELETE FROM {schema}.documents WHERE bucket = %(bucket)s AND doc_id <> ALL (%(held)s::text[]);
 
 -- name: clear_postings
 DELETE FROM {schema}.postings WHERE bucket = %(bucket)s;
@@ -112,6 +112,16 @@ UPDATE {schema}.postings AS stored SET (chunks, weights) = (
 )
 WHERE bucket = %(bucket)s
     AND EXISTS (SELECT FROM unnest(chunks) AS number WHERE number = ANY (%(removed)s::integer[]));
+
+-- name: keep_postings
+-- Of a bucket those of these chunks only.
+UPDATE {schema}.postings AS stored SET (chunks, weights) = (
+    SELECT coalesce(array_agg(posting.number ORDER BY posting.place), '{}'),
+        coalesce(array_agg(posting.weight ORDER BY posting.place), '{}')
+    FROM unnest(stored.chunks, stored.weights) WITH ORDINALITY AS posting (number, weight, place)
+    WHERE posting.number = ANY (%(kept)s::integer[])
+)
+WHERE bucket = %(bucket)s;
 
 -- name: delete_empty_postings
 DELETE FROM {schema}.postings WHERE bucket = %(bucket)s AND chunks = '{}';

@@ -178,3 +178,29 @@ def test_a_first_generation_in_which_all_documents_fail_is_none(
         assert top(project, "how deep is the well")[0] == "well.md"
         assert project.rows("SELECT count(*) > 3 FROM g0001.terms") == [(True,)]
         assert project.run("verify").code == 0
+
+
+@pytest.mark.defends("1b")
+def test_what_stands_beside_a_document_that_failed_is_explained_verified_and_mended(
+    project: Project, dying: dict[str, str]
+) -> None:
+    project.write("well.md", "# The well\n\nThe well is twelve metres deep. It was dug again.\n")
+    dying["well.md"] = "sentences"
+    project.index(code=3)
+    chunk = project.hits("how deep is the well")[0]["chunk_id"]
+    ((said,),) = [[item.values() for item in project.run(f"explain {chunk}").json["problems"]]]
+    code, message = said
+    assert code == "held" and "sentences (crashed)" in message and "--retry-failed" in message, message
+
+    assert project.run("verify").code == 0
+    project.rows("UPDATE g0001.postings SET weights = array_fill(9::real, ARRAY[cardinality(chunks)]) "
+                 "WHERE term LIKE 'sing%%'")  # fmt: skip
+    found = project.run("verify")
+    assert found.code == 1 and [item["code"] for item in found.json["problems"]] == ["postings"], found.out
+
+    project.rows("DELETE FROM g0001.chunks WHERE doc_id IN (SELECT doc_id FROM g0001.documents WHERE uri = 'choir.md')")
+    assert project.run("verify").code == 1
+    project.index(code=3)
+    assert top(project, "when does the choir sing")[0] == "choir.md"
+    assert top(project, "how deep is the well") == ("well.md", "The well\nThe well is nine metres deep.")
+    assert project.run("verify").code == 0
