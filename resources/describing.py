@@ -16,11 +16,14 @@ from pipelines.indexing.figures import (
     figures_of,
     image_hash_of,
 )
+from pipelines.indexing.pictures import IMAGE_HASH
 from pipelines.ports import LanguageModel, Prompt, ReplyCheck
 from pipelines.prompts import PromptTemplate, in_language, templates_of
 from pipelines.records import Element, RawDocument
 from resources.enriching import outcome_of, reply_check, require_answers
 from resources.figures import figure_images
+from resources.hashes import bytes_hash
+from resources.parsers.registry import MEDIA_TYPES, media_type_of
 
 if TYPE_CHECKING:
     from resources.document_pool import DocumentPool
@@ -47,28 +50,39 @@ def said_of(
     characters: int,
     unusable: ReplyCheck,
 ) -> dict[tuple[str, str], Said]:
-    """By image hash and language of the prompt, what the model says of each picture: it is asked once,
-    however many documents show it. Documents are read as far as the model asks ahead."""
+    """By document and `image_hash_of`, what the model says of each picture: it is asked once in a language, however
+    many documents show it. Each is read from its own document first: none is told of another's by naming its hash.
+    Documents are read as far as the model asks ahead."""
     said: dict[tuple[str, str], Said] = {}
-    asked: list[tuple[str, str]] = []
+    shown: dict[tuple[str, str], list[tuple[str, str]]] = {}
 
     def prompts() -> Iterator[Prompt]:
-        known: set[tuple[str, str]] = set()
         for task in tasks:
-            pictures = {(name, task.template.language): figure for name, figure in distinct(task.figures).items()}
-            new = {key: figure for key, figure in pictures.items() if key not in known}
-            images = figure_images(pool, task.raw, task.root, list(new.values()))
-            for key, image in zip(new, images, strict=True):
+            pictures = distinct(task.figures)
+            images = figure_images(pool, task.raw, task.root, list(pictures.values()))
+            for (name, figure), image in zip(pictures.items(), images, strict=True):
+                place = task.raw.doc_id, name
                 if isinstance(image, str):
-                    said[key] = image
-                else:
-                    known.add(key)
-                    asked.append(key)
+                    said[place] = image
+                    continue
+                key = _seen(task.raw, figure, image), task.template.language
+                if key not in shown:
+                    shown[key] = [place]
                     yield figure_prompt(task.template, image, key[0], characters)
+                else:
+                    shown[key].append(place)
 
-    for at, reply in enumerate(model.replies(prompts(), unusable)):
-        said[asked[at]] = reply
+    replies = list(model.replies(prompts(), unusable))
+    for places, reply in zip(shown.values(), replies, strict=True):
+        said.update(dict.fromkeys(places, reply))
     return said
+
+
+def _seen(raw: RawDocument, figure: Element, image: bytes) -> str:
+    """What tells a picture that was read from others: the hash that its bytes were found to have; of what a page shows
+    in a box, that of the drawing, since more may be drawn there than the picture that the hash is of."""
+    drawn = media_type_of(Path(raw.uri)) == MEDIA_TYPES[".pdf"]
+    return bytes_hash(image) if drawn else figure.metadata[IMAGE_HASH]
 
 
 def describe(workspace: Workspace) -> Compute:
@@ -100,9 +114,7 @@ def _described(workspace: Workspace) -> Compute:
             made: dict[str, object] = {}
             for doc_id in work.doc_ids:
                 own = task(work, doc_id)
-                replies = {
-                    name: said[name, own.template.language] for name in {image_hash_of(item) for item in own.figures}
-                }
+                replies = {name: said[doc_id, name] for name in {image_hash_of(item) for item in own.figures}}
                 require_answers(workspace, list(replies.values()), model)
                 rows = figure_descriptions(own.figures, replies, model.name, before=work.before(STAGE, doc_id))
                 made[doc_id] = outcome_of(STAGE, sources[doc_id], rows, list(replies.values()))

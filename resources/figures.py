@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -115,15 +115,17 @@ def _page_region(path: Path, figure: Element) -> Image:
 
 
 def _stored(path: Path, media_type: str, figure: Element) -> bytes:
-    """The bytes as the file has them."""
+    """The bytes as the file has them, which are those of the figure's hash: a structural map may state any."""
+    wanted = figure.metadata.get(IMAGE_HASH)
     if media_type in (DOCX, PPTX, XLSX):
-        data = _part(path, figure.metadata.get(IMAGE, ""))
+        part = _part(path, figure.metadata.get(IMAGE, ""))
+        found: Iterable[bytes] = () if part is None else (part,)
     else:
-        wanted = figure.metadata.get(IMAGE_HASH)
-        data = next((data for data in _written(path, media_type) if bytes_hash(data) == wanted), None)
-    if data is None:
-        raise DocumentError(f"{_name(path, figure)}: its picture is not in the file", "no_picture")
-    return data
+        found = _written(path, media_type)
+    for data in found:
+        if bytes_hash(data) == wanted:
+            return data
+    raise DocumentError(f"{_name(path, figure)}: its picture is not in the file, by its hash", "no_picture")
 
 
 def _part(path: Path, name: str) -> bytes | None:

@@ -26,8 +26,8 @@ from resources.document_frames import Message
 from resources.document_pool import DocumentPool
 from resources.document_process import DocumentProcess
 from resources.figures import LONGEST_SIDE, figure_image, figure_images
-from resources.hashes import bytes_hash
-from resources.parsers.registry import media_type_of
+from resources.hashes import bytes_hash, content_hash
+from resources.parsers.registry import ELEMENTS, media_type_of
 from tests.pictures import BLUE, GREEN, RED, colour_of, data_url, illustrated_pdf, near, picture
 from tests.unit.parsers.documents import elements_of, raw_of
 from tests.unit.parsers.test_figures import WORDS, docx_with, pptx_with
@@ -234,23 +234,58 @@ class Seeing:
 def test_a_picture_is_shown_once_however_many_documents_have_it(tmp_path: Path, pool: DocumentPool) -> None:
     first = docx_with(tmp_path / "a.docx", WORDS, picture(RED), picture(BLUE), picture(RED))
     second = html_with(tmp_path / "b.html", picture(BLUE), picture(GREEN))
+    third = html_with(tmp_path / "c.html", picture(BLUE), picture(GREEN))
     broken = replaced(first, "word/media/image1.png", b"nothing")
     english, ukrainian = (PromptTemplate(language, "?", language) for language in ("en", "uk"))
     tasks = [
         FigureTask(raw_of(path), path.parent, figures_of(elements_of(path)[1]), template)
-        for path, template in ((broken, english), (first, english), (second, english), (second, ukrainian))
+        for path, template in ((broken, english), (first, english), (second, english), (third, ukrainian))
     ]
     model = Seeing()
     said = said_of(tasks, model, pool, 300, lambda reply: None)
     texts = {key: value.text if isinstance(value, Reply) else value for key, value in said.items()}
-    expected = {
-        (bytes_hash(picture(colour)), language): f"{language} {colour}"
-        for colour, language in ((BLUE, "en"), (RED, "en"), (GREEN, "en"), (BLUE, "uk"), (GREEN, "uk"))
-    }
-    assert {key: text for key, text in texts.items() if key in expected} == expected
-    assert len(model.asked) == 5
-    (unseen,) = (text for key, text in texts.items() if key not in expected)
+    red, green, blue = (bytes_hash(picture(colour)) for colour in (RED, GREEN, BLUE))
+    docs = {Path(task.raw.uri).name: task.raw.doc_id for task in tasks}
+    own, other, more, copy = (docs[name] for name in ("a.docx", "b.html", "c.html", "copy.docx"))
+    unseen = texts.pop((copy, bytes_hash(b"nothing")))
     assert unseen.startswith("copy.docx: figure 1")
-    assert bytes_hash(b"nothing") == next(
-        figure.metadata[IMAGE_HASH] for figure in tasks[0].figures if figure.index == 1
-    )
+    assert texts == {
+        (copy, blue): f"en {BLUE}", (own, red): f"en {RED}", (own, blue): f"en {BLUE}",
+        (other, blue): f"en {BLUE}", (other, green): f"en {GREEN}",
+        (more, blue): f"uk {BLUE}", (more, green): f"uk {GREEN}",
+    }  # fmt: skip
+    assert len(model.asked) == 5
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_no_document_is_told_of_another_s_picture_by_its_hash(tmp_path: Path, pool: DocumentPool, first: bool) -> None:
+    """A structural map states any hash: that of a picture which it does not have, or for another picture."""
+    hidden = docx_with(tmp_path / "hidden.docx", WORDS, picture(RED))
+    open_one = docx_with(tmp_path / "open.docx", WORDS, picture(BLUE))
+    (figure,) = figures_of(elements_of(hidden)[1])
+    stolen = replace(figure, doc_id=raw_of(open_one).doc_id)
+    template = PromptTemplate("en", "?", "en")
+    stated = written(tmp_path / "open.docx.elements.json", "{}")
+    forged = replace(raw_of(open_one), media_type=ELEMENTS, content_hash=content_hash(stated, open_one))
+    tasks = [FigureTask(raw_of(hidden), tmp_path, [figure], template), FigureTask(forged, tmp_path, [stolen], template)]
+    model = Seeing()
+    said = said_of(tasks if first else tasks[::-1], model, pool, 300, lambda reply: None)
+    told = {doc_id: value.text if isinstance(value, Reply) else value for (doc_id, _), value in said.items()}
+    assert told[tasks[0].raw.doc_id] == f"en {RED}" and len(model.asked) == 1
+    assert "not in the file, by its hash" in str(told[forged.doc_id])
+
+
+def test_what_else_is_drawn_over_a_picture_is_its_document_s_own(tmp_path: Path, pool: DocumentPool) -> None:
+    """Two pages that stretch one picture, and write other words over it, have one hash and two descriptions."""
+    page = [(picture(RED), 100, 120, 200, 150)]
+    paths = [
+        illustrated_pdf(tmp_path / f"{words}.pdf", (page, [(100, 90, WORDS), (120, 150, words)]))
+        for words in ("ours", "theirs")
+    ]
+    tasks = [
+        FigureTask(raw_of(path), tmp_path, figures_of(elements_of(path)[1]), PromptTemplate("en", "?", "en"))
+        for path in paths
+    ]
+    assert len({figure.metadata[IMAGE_HASH] for task in tasks for figure in task.figures}) == 1
+    model = Seeing()
+    assert len(said_of(tasks, model, pool, 300, lambda reply: None)) == len(model.asked) == 2
