@@ -3,6 +3,7 @@ public: a blank, a word for nothing, a name that two people would read different
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator
 from difflib import SequenceMatcher
@@ -11,8 +12,10 @@ from typing import Any
 
 GROUPS = "groups"
 _NOTHING = ("null", "none", "nil", "~", "[]", "{}", "-")
-_LIKE_GROUPS = 0.8
-_LONGEST_KEY = 12
+_LIKE_GROUPS, _LETTERS = 0.8, 4
+"""How alike a word is, and how many letters it has in common at least then."""
+_LONGEST_KEY, _LONGEST_NAME = 12, 200
+_WORD = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+")
 _UNSEEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs")
 
 
@@ -52,13 +55,20 @@ def misnamed(values: Any) -> Iterator[str]:
 
 
 def means_groups(key: str) -> bool:
-    """Whether a key is `groups`, or that misspelt."""
-    return len(key) <= 2 * _LONGEST_KEY and _means_groups(key)
+    """Whether a key is `groups`, or that misspelt, or has that word in it, as `allowed_groups` has."""
+    return _means_groups(key[:_LONGEST_NAME])
 
 
 @lru_cache(4096)
 def _means_groups(key: str) -> bool:
-    plain = "".join(char for char in unicodedata.normalize("NFKC", key).casefold() if char.isalnum())
-    return len(plain) <= _LONGEST_KEY and any(
-        SequenceMatcher(None, plain, meant).ratio() >= _LIKE_GROUPS for meant in (GROUPS, "group")
+    plain = unicodedata.normalize("NFKC", key)
+    words = ["".join(char for char in plain if char.isalnum()), *_WORD.findall(plain)]
+    return any(_like_groups(word.casefold()) for word in words)
+
+
+def _like_groups(word: str) -> bool:
+    return word.endswith(("group", "groups")) or (
+        len(word) <= _LONGEST_KEY
+        and len(set(word) & set(GROUPS)) >= _LETTERS
+        and any(SequenceMatcher(None, word, meant).ratio() >= _LIKE_GROUPS for meant in (GROUPS, "group"))
     )

@@ -11,6 +11,7 @@ from typing import Any
 from pipelines.errors import DocumentError
 from pipelines.groups import GROUPS, group_names, means_groups, misnamed
 from resources import yaml_text
+from resources.parsers.lookalikes import groups_under_rule
 from resources.parsers.source_text import decode
 
 _RULE = re.compile(r" {0,3}---[ \t]*\r?\n")
@@ -44,6 +45,7 @@ def front_matter(source: str) -> tuple[dict[str, str], int, tuple[str, ...]]:
     Raises DocumentError (`front_matter`) for a block that is not valid YAML, and for one whose groups cannot be
     understood, or that may name some and cannot be read: a list, one that does not end."""
     block = _block(source)
+    require_recognised(source[block.end :] if block and block.end else source)
     if block is None:
         return {}, 0, ()
     if block.end is None:
@@ -70,17 +72,22 @@ def groups_at_head(content: bytes, name: str) -> tuple[str, ...] | None:
     head = content[:HEAD_BYTES]
     if len(head) == HEAD_BYTES:
         head = head[: head.rfind(b"\n") + 1]
-    if b"--" not in head.replace(b"\0", b""):
-        return None
     try:
         text, _ = decode(head, name)
     except DocumentError:
         return None  # no text, as its parser will say
     block = _block(text)
+    require_recognised(text[block.end :] if block and block.end else text)
     if block is None or not block.names_groups:
         return None
     named = front_matter(text)[0].get(GROUPS)
     return tuple(named.split(", ")) if named else None
+
+
+def require_recognised(text: str) -> None:
+    """Raises DocumentError (`front_matter`) where a text begins with what was meant as front matter and is not."""
+    if found := groups_under_rule(text):
+        raise _refused(f"it is not between two lines of three hyphens, or not at the head ({found})")
 
 
 def _refused(reason: str) -> DocumentError:
@@ -114,7 +121,7 @@ def _keys(block: str) -> Iterator[str]:
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         parts = re.split(r"[{,\[\]}]", line)
-        found = [part.partition(":")[0].strip(_BEFORE_KEY) for part in parts if ":" in part]
+        found = [re.split("[:：]", part)[0].strip(_BEFORE_KEY) for part in parts if re.search("[:：]", part)]
         if first and not found:
             yield ""
         first = False

@@ -64,6 +64,77 @@ def test_two_folders_of_one_name_are_refused() -> None:
         book.select(SourceSettings(name="docs", path="/b/docs"))
 
 
+HEADS = {
+    "a comment beside it": "--- # secret\ngroups: [hr]\n---",
+    "json": '---json\n{"title": "Pay", "groups": ["hr"]}\n---',
+    "json beside it": '---json {"groups": ["hr"]}\n---',
+    "json alone": '{\n  "title": "Pay",\n  "groups": ["hr"]\n}',
+    "four": "----\ntitle: Pay\ngroups: [hr]\n----",
+    "toml": '+++\ntitle = "Pay"\ngroups = ["hr"]\n+++',
+    "em dash": "—\ngroups: [hr]\n—",
+    "corrected": "—-\ngroups: [hr]\n—-",
+    "no-break space": "\u00a0---\ngroups: [hr]\n---",
+    "full-width colon": "---\ngroups：[hr]\n---",
+    "full-width rule": "－－－\ngroups: [hr]\n－－－",
+    "unclosed comment": "<!-- kept\n---\ngroups: [hr]\n---",
+    "under a heading": "# Pay\n\n---\ngroups: [hr]\n---",
+    "second block": "---\ntitle: Pay\n---\n\n---\ngroups: [hr]\n---",
+    "allowed": "---\nallowed_groups: [hr]\n---",
+    "access": "---\naccess-group: hr\n---",
+    "camel": "---\nallowedGroups: [hr]\n---",
+    "joined": "---\nallowedgroups: [hr]\n---",
+    "after lists": "----\ntags:\n- a\n- b\nnote: |\n  one line\n\n  two\ngroups:\n- hr\n----",
+    "fenced": "```yaml\n---\ngroups: [hr]\n---\n```",
+}
+
+
+@pytest.mark.parametrize("head", HEADS.values(), ids=HEADS)
+def test_what_was_meant_as_front_matter_that_restricts_is_refused(head: str, tmp_path: Path) -> None:
+    text = f"{head}\n\nThe bands of pay.\n"
+    with pytest.raises(DocumentError) as caught:
+        front_matter(text)
+    assert caught.value.code == "front_matter"
+    (tmp_path / "a.md").write_text(text)
+    (tmp_path / "b.md").write_text(text, encoding="utf-16")
+    assert set(listed(tmp_path).values()) == {"front_matter"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# Rules\n\n---\n\nWho may come is said here.\n\nGroups: all of them.\n",
+        "---\n\nIt begins with a break.\n\nGroups: [one, two]\n",
+        "Title\n-----\n\nSome words first.\n\n" + "line\n" * 60 + "---\nGroups: ours\n",
+        "# How to restrict\n\n```yaml\n---\ngroups: [hr]\n---\n```\n",
+        "Name | Group\n--- | ---\nGroup: one | two\n",
+        "— Хто там? — спитав він.\n\nГрупи: три.\n",
+        "# A\n\n---\n\n**Groups:** ours\n",
+        "---\ntitle: Grouping of wards\nground: wet\ngrowth: 3\n---\nText.\n",
+        "Groups of people came.\n\n---\n\nNote: the groups of the north came on Monday and left. Groups: none.\n",
+    ],
+)
+def test_ordinary_markdown_restricts_nobody(text: str, tmp_path: Path) -> None:
+    assert "groups" not in front_matter(text)[0]
+    (tmp_path / "a.md").write_text(text)
+    assert listed(tmp_path) == {"a.md": None}
+
+
+def test_a_side_car_that_says_groups_in_other_words_fails_its_document(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("text")
+    (tmp_path / "a.txt.meta.yaml").write_text("metadata: {allowed groups: hr}")
+    assert listed(tmp_path) == {"a.txt": "side_car"}
+
+
+def test_no_document_of_the_library_seems_to_restrict(pytestconfig: pytest.Config) -> None:
+    files = [
+        *pytestconfig.rootpath.glob("tests/data/library/**/*.md"), *pytestconfig.rootpath.glob("*.md"),
+        *pytestconfig.rootpath.glob("docs/**/*.md"),
+    ]  # fmt: skip
+    assert len(files) > 10
+    for file in files:
+        front_matter(file.read_text(encoding="utf-8"))
+
+
 @pytest.mark.parametrize(
     ("code", "told", "hidden"),
     [
