@@ -21,7 +21,7 @@ from resources.postgres_server import PostgresServer
 from tests.embedding_server import EmbeddingServer, embedding_server
 from tests.projects import Project, content, kept_workers, make_project, running_server
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.faults]
 
 ROOT = Path(__file__).parents[2]
 DIMENSION = "dimension"

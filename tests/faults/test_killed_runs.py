@@ -49,7 +49,7 @@ CASES = [
     case(unchanged, "before a commit", 2, SOME),
     case(unchanged, "after a commit", 2, SOME),
     case(unchanged, "terms frozen", 1, NONE),
-    case(unchanged, "copying chunks", 7, NONE, quick=True),
+    case(unchanged, "copying chunks", 7, NONE),
     case(unchanged, "copying sentences", 7, NONE),
     case(unchanged, "before rows commit", 2, NONE),
     case(unchanged, "after rows commit", 2, NONE),

@@ -16,7 +16,7 @@ from tests.faults.held_run import held_run
 from tests.faults.running import LIBRARY, Clean, assert_converges, assert_verified, contents, library_project, until
 from tests.projects import Project, running_server
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.faults]
 
 WITHIN, BETWEEN = ("copying sentences", 7), ("after rows commit", 1)
 """Where a transaction is under way, and where none is: there the run goes on with the server started anew."""

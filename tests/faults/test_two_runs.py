@@ -25,7 +25,7 @@ from tests.faults.running import (
 )
 from tests.projects import Project
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.faults]
 
 LOCK_HOLDER = "application_name LIKE 'pincite index%%'"
 
