@@ -77,7 +77,7 @@ def part() -> str:
         "stands for the\nschema of the generation.\n",
         *two(found()),
         "\n### Problems of `pincite explain`\n",
-        "All but `refused_text` are mended by `pincite index`, where the generation is the live one.\n",
+        "All but `held` and `refused_text` are mended by `pincite index`, where the generation is the live one.\n",
         *table(("code", "meaning"), explained),
     ]
     return "\n".join(lines) + "\n"

@@ -334,6 +334,7 @@ EXPLAINED: Mapping[str, str] = {
     "key": "A stage was made by another version, or with other models.",
     "no_chunk": "The Parquet table of chunks does not have it.",
     "no_vector": "There is no vector of it in Parquet.",
+    "held": "A stage after parsing failed; the passage is of the version before, as it was then.",
     "not_made": "A stage holds no result of the document.",
     "outdated": "A stage was made from another version of its input than stands there.",
     "refused_text": "The model gave no vector of its text; its vector is of how it begins, or of its headings.",

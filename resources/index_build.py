@@ -292,8 +292,8 @@ class IndexBuild:
                 wanted = sum(doc_id not in found.held for doc_id in column)
                 stored = row.rows - self.index.chunks_of(found.held)
                 if stored != wanted:
-                    told = f"bucket {bucket:02d}: {stored} chunks in Postgres, {wanted} in Parquet"
-                    problems.append(("count", told))
+                    told = f"{stored} chunks in Postgres, {wanted} in Parquet"
+                    problems.append(("count", f"bucket {bucket:02d}: {told}"))
             if states.get(bucket, EMPTY) == row.output and row.input == _input(files.values()):
                 continue
             found = found or self._read(bucket, files)

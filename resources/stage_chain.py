@@ -51,11 +51,12 @@ class Chain:
         self.doc_id = found.passage.doc_id
         self.bucket = bucket_of(self.doc_id, self.workspace.settings.buckets)
         self.problems: list[tuple[str, str]] = []
-        self.held = self.workspace.runner.held().get(self.doc_id)
-        if self.held:
-            told = f"{found.passage.uri} failed at {self.held.stage} ({self.held.code}), and is served as it was before"
+        self.held = False
+        if failure := self.workspace.runner.held().get(self.doc_id):
+            told = f"{found.passage.uri} failed at {failure.stage} ({failure.code}), and is served as it was before"
             remedy = "mend it or raise the limit that it met, and run `pincite index --retry-failed`"
-            self.problems.append(("held", f"{told}; {remedy}"))
+            self.problem("held", told, remedy)
+            self.held = True
         tables = dict.fromkeys([*(table for name in WAY for table in STAGES[name].tables), *INPUTS])
         self.manifests = {table: self.workspace.runner.manifest(table) for table in tables}
         self.states = {table: self._state(table) for table in tables}
