@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 SHARES = (2, 10, 40)
 """One document in so many matches."""
 PROBES, NEIGHBOURS = 6, 10
+GOES_ON = 0.5
+"""Share of what matches that the narrowest walks must meet. Some chunks stand where no walk of the graph leads, many
+of one vector above all; a search that finds fewer than it was asked for compares them all."""
 _TIE = 1e-6
 
 
@@ -77,18 +80,20 @@ def _shortfall(
     least: float,
 ) -> str:
     """What is wrong with the walks, or ''."""
-    found = asked = early = 0
+    there = met = found = asked = 0
     for vector in vectors:
         exact = [item.score for item in search.compared(vector, NEIGHBOURS, filters)]
         # So narrow a walk meets less than what is asked for at once, and must go on.
         connection.execute(query("search", "tune"), {"ef_search": NEIGHBOURS})
-        early += len(exact) > len(search.walked(vector, NEIGHBOURS, filters))
+        met += len(search.walked(vector, NEIGHBOURS, filters))
+        there += len(exact)
         connection.execute(query("search", "tune"), {"ef_search": ef_search(statistics)})
         walked = [item.score for item in search.walked(vector, NEIGHBOURS, filters)]
-        found += sum(score >= exact[-1] - _TIE for score in walked) if exact else 0
-        asked += len(exact)
-    if early:
-        return f"ends before it has found what matches, {early} times of {len(vectors)}"
+        if len(walked) >= len(exact) > 0:
+            found += sum(score >= exact[-1] - _TIE for score in walked)
+            asked += len(exact)
+    if met < GOES_ON * there:
+        return f"ends before it has found what matches: {met} of {there} neighbours"
     if found < least * asked:
         return f"finds {found / asked:.3f} of the exact neighbours"
     return ""
