@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -119,17 +121,21 @@ def test_a_source_whose_folder_is_gone_deletes_nothing(project: Project, full: t
 
 @pytest.mark.case(14, served=True)
 @pytest.mark.faults
-def test_a_folder_that_cannot_be_listed_deletes_nothing(project: Project, full: tuple[Project, Clean]) -> None:
-    """For any user: its path is longer than the system takes."""
-    place = os.open(project.docs, os.O_RDONLY)
-    for _ in range(20):
-        os.mkdir("x" * 250, dir_fd=place)
-        below = os.open("x" * 250, os.O_RDONLY, dir_fd=place)
-        os.close(place)
-        place = below
-    os.close(place)
+def test_a_folder_that_cannot_be_listed_deletes_nothing(
+    project: Project, full: tuple[Project, Clean], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For any user: the disk gives an error for it."""
+    scandir = os.scandir
+
+    def failing(place: Any = ".") -> Any:
+        if isinstance(place, int) and os.readlink(f"/proc/self/fd/{place}").endswith("/archive"):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return scandir(place)
+
     (project.docs / "cards.md").unlink()
-    assert_refused(project, "source", "nothing was changed", full[1])
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "scandir", failing)
+        assert_refused(project, "source", "nothing was changed", full[1])
 
 
 @pytest.mark.case(14, served=True)

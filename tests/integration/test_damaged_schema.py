@@ -68,6 +68,7 @@ def test_what_is_gone_is_named_and_the_next_run_mends_it_or_says_how(
                 assert error["code"] not in ("database", "error"), error
                 assert any(remedy in error["message"] for remedy in REMEDIES), error
         if ran.code == 0:
-            assert project.run("verify").json["problems"] == []
+            # A run that has nothing to do looks at no table that it does not need; `verify` goes on saying how.
+            assert {problem["code"] for problem in project.run("verify").json["problems"]} <= {"damaged_schema"}
         else:
             assert not harmless or ran.json["error"]["code"] == "damaged_schema"
