@@ -215,4 +215,4 @@ def _made(message: Message, task: Task, given: Mapping[str, pa.Table]) -> Made:
 def _decoded(blobs: Mapping[str, memoryview], wanted: Mapping[str, type], doc_id: str) -> Iterator[tuple[str, Any]]:
     for name, record in wanted.items():
         schema = schema_of(record)
-        yield name, decoded(blobs[name], schema, doc_id if "doc_id" in schema.names else None)
+        yield name, decoded(blobs[name], schema, doc_id if "doc_id" in schema.names else None, cleaned=name in TABLES)

@@ -318,7 +318,7 @@ SQL = (
     "%s %(uri)s {uri} $1",
     "\\'; SELECT E'\\",
     "' OR 1 IS NOT NULL OR '",
-    '{NULL,"a"}',
+    '{NULL;"a"}',
 )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from resources.postgres_setup import ADMINISTRATOR
 from tests.faults.running import (
     Change,
     Clean,
@@ -108,7 +109,8 @@ E = [
 def assert_told(project: Project, before: Change, statement: str, code: str, told: str) -> None:
     before(project)
     assert_verified(project)
-    project.rows(statement)
+    with psycopg.connect(project.settings["database"], user=ADMINISTRATOR) as connection:
+        connection.execute(statement)  # type: ignore[arg-type]
     ran = project.run("verify")
     assert ran.code == 1
     found = {problem["code"]: problem["message"] for problem in ran.json["problems"]}
@@ -249,7 +251,7 @@ def test_a_difference_in_any_column_is_seen(full: tuple[Project, Clean]) -> None
     metadata and all others."""
     project, clean = full
     wanted, unseen = clean.contents["g0001"], []
-    with psycopg.connect(project.settings["database"]) as connection:
+    with psycopg.connect(project.settings["database"], user=ADMINISTRATOR) as connection:
         connection.execute("SET session_replication_role = replica")  # foreign keys do not keep it from being broken
         there = columns(connection, "g0001")
         connection.commit()

@@ -331,9 +331,10 @@ def test_nothing_is_read_but_as_that_role(project: Project, shown_to_models: lis
 def test_an_ordinary_user_keeps_an_index_of_its_own(server_url: str, endpoint: EmbeddingServer, tmp_path: Path) -> None:
     """As on a server of somebody else's: who owns the tables is held to the policies as well."""
     with new_database(server_url) as url:
-        with psycopg.connect(url, autocommit=True) as connection:
+        with psycopg.connect(url, user=ADMINISTRATOR, autocommit=True) as connection:
             connection.execute("DROP ROLE IF EXISTS keeper")
-            connection.execute("CREATE ROLE keeper LOGIN")
+            connection.execute("CREATE ROLE keeper")
+            connection.execute("GRANT keeper TO pincite WITH SET TRUE")
             with suppress(psycopg.errors.DuplicateObject):
                 connection.execute("CREATE ROLE pincite_query NOLOGIN")
             connection.execute("GRANT pincite_query TO keeper")
@@ -342,7 +343,7 @@ def test_an_ordinary_user_keeps_an_index_of_its_own(server_url: str, endpoint: E
                 sql.SQL("ALTER DATABASE {} OWNER TO keeper").format(sql.Identifier(connection.info.dbname))
             )
         project = make_project(
-            tmp_path / "kept", database=url.replace("pincite@", "keeper@"),
+            tmp_path / "kept", database=f"{url}&options=-crole%3Dkeeper",
             embedder={"endpoint": endpoint.url, "model": "fake"},
         )  # fmt: skip
         for text in ("The lamp is lit at dusk.", "The lamp is lit at dawn, and put out at noon."):

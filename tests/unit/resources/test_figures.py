@@ -201,6 +201,7 @@ def test_a_process_that_dies_at_a_picture_costs_that_picture(
         if number == 2:
             process.process.kill()
             process.process.wait()
+            process.page = number
             raise EOFError  # whatever it has sent since: it is so quick that all may be here already
         return number
 
