@@ -12,6 +12,8 @@ import psycopg
 import pyarrow.parquet as pq
 from psycopg import sql
 
+from resources.postgres_setup import ADMINISTRATOR
+
 SYSTEM = ("pg_catalog", "information_schema", "pg_toast")
 
 
@@ -50,7 +52,7 @@ def _packed(connection: sqlite3.Connection) -> Iterator[bytes]:
 def in_database(url: str, texts: Sequence[str]) -> list[str]:
     """Tables that hold one of the texts, with that text: every row of every table, and the catalogue's."""
     found = []
-    with psycopg.connect(url) as connection:
+    with psycopg.connect(url, user=ADMINISTRATOR) as connection:
         named = "SELECT schemaname, tablename FROM pg_tables WHERE schemaname <> ALL (%s) ORDER BY 1, 2"
         tables = connection.execute(named, [list(SYSTEM)]).fetchall()
         for schema, table in [*tables, ("pg_catalog", "pg_db_role_setting"), ("pg_catalog", "pg_authid")]:
