@@ -176,6 +176,7 @@ def search_index(
     back at the end. The connection must not be inside a transaction of its own."""
     import psycopg
 
+    asking = False
     try:
         with connection.transaction(force_rollback=True):
             connection.execute(query("search", "begin"))
@@ -184,11 +185,13 @@ def search_index(
             statement = query("search", "has_restricted", schema=schema_name(found.number))
             restricted = connection.execute(statement).fetchone() != (False,)
             connection.execute(query("search", "become_asker"))
+            asking = True
             _require_security(connection, found.number)
             index = PostgresSearchIndex(connection, found, metadata_keys, restricted, exact)
             index.tune(ef_search(index.generation.statistics))
             yield index
     except psycopg.Error as error:
-        if damaged(error):
+        # The asker's role may read all tables of an index: what it may not read is none of them.
+        if damaged(error) or (asking and error.sqlstate == "42501"):
             raise damage(error, "") from error
         raise DatabaseError(f"the search in the index failed: {error}") from error
