@@ -71,7 +71,7 @@ class Folder:
     files: dict[str, File]
     of_source: list[str] = field(default_factory=list)
     doubled: set[str] = field(default_factory=set)
-    """Files that ever had a twin: a question is told of one of the two."""
+    """Files that ever had a twin, or had one while a run moved them: a question is told of one of the two."""
     number: int = 0
     told: list[str] = field(default_factory=list)
 
@@ -149,7 +149,7 @@ class Folder:
         self.number += 1
         self.files[to] = self.files.pop(uri)
         self.files[to].served = None
-        self.doubled |= {to} if uri in self.doubled else set()
+        self.doubled |= {uri, to}
         (self.project.docs / to).parent.mkdir(exist_ok=True)
         for ending in ("", ".meta.yaml"):
             if (self.project.docs / f"{uri}{ending}").exists():

@@ -94,7 +94,7 @@ def assert_found(seen: set[str], public: Mapping[str, str]) -> None:
 # ---------------------------------------------------------------- what happens
 
 
-def crash(folder: Folder, output: Path) -> bool:
+def crash(folder: Folder, output: Path, rest: Callable[[], Any]) -> bool:
     """Whether a run was killed at a point: it may not come to it."""
     point, number = folder.chance.choice(sorted(POINTS)), folder.chance.choice((1, 1, 2))
     run = HeldRun(output, ["index", "--config", str(folder.project.config)], point, number, 0)
@@ -105,6 +105,7 @@ def crash(folder: Folder, output: Path) -> bool:
             return True
         assert run.ended() == folder.code, run.out + run.err
         folder.run_was_made()
+        rest()
         folder.told.append(f"(ran past {point})")
         return False
     finally:
@@ -121,11 +122,13 @@ def served(project: Project) -> dict[str, tuple[str, bool, list[str]]]:
     return {uri: (" ".join(text.split()), stale, groups) for uri, text, stale, groups in rows}
 
 
-def oracle(folder: Folder) -> None:
+def oracle(folder: Folder, rest: Callable[[], Any]) -> None:
     result = folder.project.index("--allow-deletions", code=folder.code)
     if result["held"]:
+        rest()  # The generation that is served goes on, under the settings that made it.
         ran = folder.project.run("generations publish", str(result["generation"]))
         assert ran.code == 0, ran.out + ran.err
+        rest()
         result = folder.project.index(code=folder.code)
     folder.run_was_made()
     assert (result["published"], result["embedder"]) == (True, folder.project.settings["embedder"]["model"])
@@ -208,11 +211,11 @@ def test_what_is_served_is_what_the_folder_holds_whatever_happens(
                         if folder.told[-1] == "roll_back":
                             watcher.rest()
                     if folder.chance.random() < 0.25:
-                        kills += crash(folder, tmp_path / f"run{number}")
-                    oracle(folder)
+                        kills += crash(folder, tmp_path / f"run{number}", watcher.rest)
+                    oracle(folder, watcher.rest)
                     assert_found(watcher.rest(), folder.public())
                 folder.mend()
-                oracle(folder)
+                oracle(folder, watcher.rest)
                 watcher.rest()
             watcher.assert_saw_whole_documents(folder.doubled)
             stood, calls = row_versions(project), len(endpoint.texts)
