@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import ModelError
 from pipelines.generated import cleaned, runs_of, unusable
-from pipelines.indexing.contexts import context_prompt
+from pipelines.indexing.contexts import context_prompts
 from pipelines.indexing.summaries import summary_prompt
 from pipelines.ports import NoReply, Prompt, Reply, ReplyCheck
 from pipelines.prompts import PromptTemplate, in_language, templates_of
@@ -85,8 +85,7 @@ def _contexts(settings: EnrichmentSettings) -> Enrichment:
 
     def prompts(work: Work, doc_id: str, template: PromptTemplate) -> Iterator[Prompt]:
         title, chunks = _title(work, doc_id), work.all("chunks", doc_id)
-        for at in range(len(chunks)):
-            yield context_prompt(template, title, chunks, at, characters, window)
+        yield from context_prompts(template, title, chunks, characters, window)
 
     return Enrichment(
         "chunk_contexts",

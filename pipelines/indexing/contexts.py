@@ -3,7 +3,7 @@ where there is no model."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pipelines.generated import clipped
 from pipelines.indexing.sentences import CODE
@@ -25,29 +25,34 @@ def context_window(chunks: int, at: int, width: int = WINDOW) -> tuple[range, ra
     return range(start, at), range(at + 1, start + shown + 1)
 
 
-def context_prompt(
-    template: PromptTemplate, title: str, chunks: Sequence[Chunk], at: int, characters: int, width: int = WINDOW
-) -> Prompt:
-    """What a model is asked for the context of `chunks[at]`; `title` empty where it is only a file name.
+def context_prompts(
+    template: PromptTemplate, title: str, chunks: Sequence[Chunk], characters: int, width: int = WINDOW
+) -> Iterator[Prompt]:
+    """What a model is asked for the context of each chunk of a document, in one pass; `title` empty where it is only
+    a file name.
 
     Own texts and headings only: no number, page or count that an edit elsewhere in the document would change;
     and of its neighbours none that a model wrote."""
-    chunk = chunks[at]
-    shown = [item for position, item in enumerate(chunks) if position == at or not is_description(item)]
-    before, after = context_window(len(shown), shown.index(chunk), width)
-    system, user = template.render(
-        title=as_data(title),
-        headings=as_data(" › ".join(heading for heading in chunk.header_chain if heading != title)),
-        before=_own_texts(shown, before),
-        chunk=as_data(read_text(chunk)),
-        after=_own_texts(shown, after),
-        characters=characters,
-    )
-    return Prompt(system, user, most_tokens(characters))
+    own = [chunk for chunk in chunks if not is_description(chunk)]
+    shown_title, at = as_data(title), 0
+    for chunk in chunks:
+        described = is_description(chunk)
+        before, after = context_window(len(own) + described, at, width)
+        at += not described
+        # A description stands between own chunks without being one: those after it are counted from one earlier.
+        system, user = template.render(
+            title=shown_title,
+            headings=as_data(" › ".join(heading for heading in chunk.header_chain if heading != title)),
+            before=_own_texts(own[before.start : before.stop]),
+            chunk=as_data(read_text(chunk)),
+            after=_own_texts(own[after.start - described : after.stop - described]),
+            characters=characters,
+        )
+        yield Prompt(system, user, most_tokens(characters))
 
 
-def _own_texts(chunks: Sequence[Chunk], items: range) -> str:
-    return as_data("\n\n".join(read_text(chunks[item]) for item in items))
+def _own_texts(chunks: Iterable[Chunk]) -> str:
+    return as_data("\n\n".join(map(read_text, chunks)))
 
 
 def chunk_contexts(

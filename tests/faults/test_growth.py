@@ -12,20 +12,23 @@ import pytest
 
 from pipelines.errors import DocumentError
 from pipelines.indexing.boundaries import doubtful, sentence_spans
-from pipelines.indexing.contexts import chunk_contexts
+from pipelines.indexing.contexts import chunk_contexts, context_prompts
 from pipelines.indexing.elements import build_elements
 from pipelines.indexing.markdown_view import markdown_of
 from pipelines.indexing.overlap import with_overlap
 from pipelines.indexing.packed_chunks import packed_chunks
 from pipelines.indexing.sentences import NoiseRules, sentences
 from pipelines.indexing.structural_chunks import structural_chunks
-from pipelines.indexing.summaries import document_summary
+from pipelines.indexing.summaries import document_summary, summary_prompt
+from pipelines.prompts import in_language, templates_of
 from pipelines.terms import terms_of
 from resources.parsers.registry import media_type_of, parse_file
+from resources.prompts import read_prompts
 from tests.builders import raw
 from tests.hostile_texts import TEXTS
 
 pytestmark = [pytest.mark.faults, pytest.mark.defends("1b")]
+PROMPTS = {role: in_language(templates_of(role, read_prompts()[role]), "en") for role in ("summary", "context")}
 SHORTEST, DOUBLINGS = 8_000, 1
 """Characters of the text that a longer one is compared with, and how often it is doubled."""
 MUCH = 0.1
@@ -69,6 +72,8 @@ def stages(path: Path) -> Iterator[tuple[str, float]]:
     timed("terms", lambda: [terms_of(chunk.text) for chunk in chunks])
     timed("summaries", lambda: document_summary("d", found, [chunk.chunk_id for chunk in chunks]))
     timed("contexts", lambda: chunk_contexts(document, chunks, found))
+    timed("summary prompt", lambda: summary_prompt(PROMPTS["summary"], document.title, chunks, 250))
+    timed("context prompts", lambda: list(context_prompts(PROMPTS["context"], document.title, chunks, 250)))
     timed("markdown_view", lambda: markdown_of(elements))
     return iter(taken)
 
