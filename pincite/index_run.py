@@ -15,7 +15,7 @@ from typing import Any
 
 from pipelines.errors import IndexStateError, PinciteError, Waiting
 from resources import outcome
-from resources.dagster_home import close_dead_runs, dagster_home, usable
+from resources.dagster_instance.home import close_dead_runs, dagster_home, usable
 from resources.kept_generations import restricted_whatever
 from resources.private_state import private
 from resources.row_security import secure
@@ -108,7 +108,7 @@ def _materialise(workspace: Workspace, due: range, allow_deletions: bool) -> Non
 
     from assets.definitions import build_defs
     from assets.partitions import bucket_partitions
-    from resources.run_history import run_history
+    from resources.dagster_instance.run_history import run_history
 
     logging.getLogger("dagster").setLevel(logging.ERROR)
     os.environ.setdefault("DAGSTER_HOME", str(dagster_home(workspace.located.state)))

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import dagster as dg
 
-from resources.dagster_home import close_dead_runs, present
+from resources.dagster_instance.home import close_dead_runs, present
 from resources.private_state import private
 from resources.row_security import secure
 from resources.settings_file import locate

@@ -23,8 +23,8 @@ from assets.partitions import NIGHTLY, whole
 from assets.pictures import lines
 from assets.retries import PATIENCE
 from pipelines.errors import ModelError
-from resources import dagster_home as homes
-from resources.dagster_home import close_dead_runs, dagster_home, present
+from resources.dagster_instance import home as homes
+from resources.dagster_instance.home import close_dead_runs, dagster_home, present
 from resources.database import Database
 from tests.dagster.test_definitions import BUCKETED, WHOLE, nodes
 from tests.embedding_server import EmbeddingServer

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
-from resources.dagster_home import dagster_home
-from resources.kept_storage import KeptEvents
-from resources.run_history import run_history
+from resources.dagster_instance.home import dagster_home
+from resources.dagster_instance.run_history import run_history
+from resources.dagster_instance.storage import KeptEvents
+
+ROOT = Path(__file__).parents[2]
 
 
 @dg.asset
@@ -70,7 +74,7 @@ def test_a_storage_of_ones_own_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_another_version_of_dagster_is_used_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "resources.kept_storage", None)
+    monkeypatch.setitem(sys.modules, "resources.dagster_instance.storage", None)
     with run_history(dagster_home(tmp_path)) as plain:
         assert not isinstance(plain.event_log_storage, KeptEvents)
         assert JOB.execute_in_process(instance=plain).success
@@ -83,3 +87,17 @@ def test_nothing_stays_open(tmp_path: Path, name: str) -> None:
         JOB.execute_in_process(instance=kept)
         assert list(tmp_path.rglob(f"{name}-wal"))
     assert not list(tmp_path.rglob(f"{name}-wal"))
+
+
+def private(tree: ast.AST) -> Iterator[str]:
+    """Names of Dagster's private modules, and of private parts of its public ones, that are imported."""
+    for node in ast.walk(tree):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+        above = f"{node.module}." if isinstance(node, ast.ImportFrom) and node.module else ""
+        yield from (name for name in (f"{above}{name}" for name in names) if name.startswith("dagster._"))
+
+
+def test_private_modules_of_dagster_are_imported_in_one_place() -> None:
+    files = [file for layer in ("pincite", "assets", "resources", "pipelines") for file in (ROOT / layer).rglob("*.py")]
+    found = {file.relative_to(ROOT).as_posix() for file in files if any(private(ast.parse(file.read_text())))}
+    assert found == {"resources/dagster_instance/storage.py"}

@@ -36,8 +36,8 @@ def runs(project: Project) -> list[Any]:
     """What Dagster has recorded, the last first."""
     import dagster as dg
 
-    from resources.dagster_home import dagster_home
-    from resources.run_history import run_history
+    from resources.dagster_instance.home import dagster_home
+    from resources.dagster_instance.run_history import run_history
 
     with run_history(dagster_home(project.state)) as instance:
         assert isinstance(instance, dg.DagsterInstance)
@@ -48,8 +48,8 @@ def computed(project: Project, stage: str) -> int:
     """Documents that the last run of a stage worked on, failed ones included."""
     import dagster as dg
 
-    from resources.dagster_home import dagster_home
-    from resources.run_history import run_history
+    from resources.dagster_instance.home import dagster_home
+    from resources.dagster_instance.run_history import run_history
 
     with run_history(dagster_home(project.state)) as instance:
         event = instance.get_latest_materialization_event(dg.AssetKey(stage))

@@ -14,7 +14,7 @@ def run_history(home: Path) -> Iterator[DagsterInstance]:
     """The instance of a folder with a dagster.yaml, its storage kept open. That takes parts of Dagster which it may
     move: where they are not as they were, the instance is as Dagster makes it, and slower."""
     try:
-        from resources.kept_storage import kept
+        from resources.dagster_instance.storage import kept
 
         made = DagsterInstance.from_ref(kept(home))
     except (ImportError, AttributeError):
