@@ -2,6 +2,7 @@
 
 import dagster as dg
 
+from assets.metadata import table
 from resources.checks import CHECKS as CHECKED
 from resources.checks import DESCRIPTIONS
 from resources.checks import check as find
@@ -16,8 +17,8 @@ def _check(name: str, asset: str) -> dg.AssetChecksDefinition:
     @dg.asset_check(name=name, asset=asset, description=DESCRIPTIONS[name], blocking=True)
     def check(workspace: dg.ResourceParam[Workspace]) -> dg.AssetCheckResult:
         problems = find(workspace, name)
-        shown = [f"{code}: {message}" for code, message in problems[:_SHOWN]]
-        metadata = {"problems": len(problems), "examples": dg.MetadataValue.json(shown)}
+        examples = table([{"code": code, "message": message} for code, message in problems[:_SHOWN]])
+        metadata = {"problems": len(problems), "examples": examples}
         return dg.AssetCheckResult(passed=not problems, metadata=metadata)
 
     return check

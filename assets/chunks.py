@@ -1,21 +1,34 @@
-"""Packed chunks to chunks, with overlap where it helps."""
+"""What is embedded and retrieved: units packed together, then with overlap where it helps."""
 
 import dagster as dg
 
-from assets.metadata import attach, table
-from assets.partitions import bucketed, buckets_of
+from assets.declare import asset, buckets_of
+from assets.metadata import attach, histogram, table
+from assets.retries import patient
 from resources.status import overlap_rows
 from resources.workspace import Workspace
 
 
-@bucketed("chunks", deps=["packed_chunks", "parsed_elements"], kinds={"parquet", "python"})
+@asset("parquet", "python")
+@patient
+def packed_chunks(context: dg.AssetExecutionContext, workspace: dg.ResourceParam[Workspace]) -> None:
+    """Own text of the chunks, as the splitter of `chunking.strategy` puts it together. The default packs
+    neighbours of one section up to the token budget, never across a heading."""
+    report = workspace.make("packed_chunks", buckets_of(context))
+    attach(context, report, tokens=histogram(workspace.column("packed_chunks", "tokens"), 32))
+
+
+@asset("parquet", "python")
+@patient
 def chunks(context: dg.AssetExecutionContext, workspace: dg.ResourceParam[Workspace]) -> None:
     """What is embedded and retrieved: the end of the chunk before goes in front where neighbours are
     alike enough. The floor of likeness is calibrated from the corpus, by language, and frozen in the
     generation."""
     generation = workspace.ensure_generation()
     report = workspace.make("chunks", buckets_of(context))
-    overlapped = workspace.column("chunks", "has_overlap")
-    share = sum(overlapped) / len(overlapped) if overlapped else 0.0
-    floors = table(overlap_rows(generation.statistics))
-    attach(context, report, generation=generation.generation, overlapped=round(share, 4), calibration=floors)
+    overlapped, floors = _share(workspace.column("chunks", "has_overlap")), table(overlap_rows(generation.statistics))
+    attach(context, report, generation=generation.generation, overlapped=overlapped, calibration=floors)
+
+
+def _share(flags: list[bool]) -> float:
+    return round(sum(flags) / len(flags), 4) if flags else 0.0

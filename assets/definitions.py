@@ -6,31 +6,24 @@ from typing import Any
 import dagster as dg
 
 from assets.checks import CHECKS
-from assets.chunk_contexts import chunk_contexts
-from assets.chunk_embeddings import chunk_embeddings
-from assets.chunks import chunks
-from assets.document_summaries import document_summaries
-from assets.figure_descriptions import figure_descriptions
-from assets.indexed_documents import indexed_documents
+from assets.chunks import chunks, packed_chunks
+from assets.declare import bucket_partitions
+from assets.documents import raw_documents
+from assets.embeddings import chunk_embeddings, sentence_embeddings, sentence_links
+from assets.enrichment import chunk_contexts, document_summaries
+from assets.index import indexed_documents, kept_generations, search_index
 from assets.jobs import index_job
-from assets.kept_generations import kept_generations
-from assets.packed_chunks import packed_chunks
-from assets.parsed_elements import parsed_elements
-from assets.partitions import bucket_partitions
-from assets.raw_documents import raw_documents
-from assets.retrieval_quality import retrieval_quality
+from assets.quality import retrieval_quality
 from assets.schedules import nightly
-from assets.search_index import search_index
 from assets.sensors import changed_sources
-from assets.sentence_embeddings import sentence_embeddings
-from assets.sentence_links import sentence_links
 from assets.sentences import sentences
-from assets.structural_chunks import structural_chunks
+from assets.structure import figure_descriptions, parsed_elements, structural_chunks
 from resources.configured import WorkspaceResource
 from resources.settings_file import locate
 
-_BUCKETED = (
+_ASSETS = (
     raw_documents,
+    kept_generations,
     parsed_elements,
     figure_descriptions,
     structural_chunks,
@@ -41,9 +34,11 @@ _BUCKETED = (
     chunk_contexts,
     chunk_embeddings,
     sentence_embeddings,
+    sentence_links,
     indexed_documents,
+    search_index,
+    retrieval_quality,
 )
-_WHOLE = (kept_generations, sentence_links, search_index, retrieval_quality)
 
 
 def build_defs(overrides: Mapping[str, Any] | None = None, buckets: int | None = None) -> dg.Definitions:
@@ -52,7 +47,7 @@ def build_defs(overrides: Mapping[str, Any] | None = None, buckets: int | None =
     settings = locate().settings
     partitions = bucket_partitions(buckets or settings.buckets)
     return dg.Definitions(
-        assets=[*(build(partitions) for build in _BUCKETED), *_WHOLE],
+        assets=[declared(partitions) for declared in _ASSETS],
         asset_checks=CHECKS,
         jobs=[index_job],
         schedules=[nightly(partitions, settings.schedule.cron, settings.schedule.timezone)],

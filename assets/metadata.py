@@ -1,29 +1,40 @@
-"""What a person finds beside an asset in the UI: counts, failures, histograms, samples; and the data
-versions by which Dagster tells what is stale."""
+"""What a person finds beside an asset in the UI: columns, counts, failures, histograms, samples."""
 
-import re
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dagster as dg
 
+from assets.data_versions import log_made, manifests
 from assets.pictures import bars, lines
-from pipelines.fingerprint import combined
 from pipelines.inert import inert
-from pipelines.stages import STAGES, WHOLE
+from pipelines.schemas import schema_of
+from pipelines.stages import WHOLE, Stage
 from pipelines.visible import visible
-from resources.catalog import ManifestRow
 from resources.stage_work import StageReport
 from resources.workspace import Workspace
 
+Table = dg.TableMetadataValue | dg.TextMetadataValue
+
 _SHOWN_FAILURES = 50
-_PLAIN = re.compile(r"(?:[^\W_]|[ ,;()%+\u2013/-]|\.(?!\w)|(?<=\d)\.(?=\d)|:(?!/)|(?<=\w)@(?=\d+$))*+")
-"""Text that Markdown shows as it is, and makes no link of."""
 _CHARTED = ("recall@5", "accuracy_page", "mrr", "ndcg@10")
-_LOGGED_HERE = "__source_asset_observation__"
-"""Of an output with this in its metadata Dagster logs no materialisations by itself: it would give
-all partitions of a step the same data version."""
+
+
+def described(stage: Stage) -> dict[str, Any]:
+    """Names and columns of a stage's tables. The first is the one whose rows Dagster counts."""
+    first, *others = stage.tables
+    return {
+        "dagster/table_name": first,
+        "dagster/storage_kind": "parquet",
+        "dagster/column_schema": _columns(stage.tables[first]),
+        **{f"columns of {name}": dg.MetadataValue.table_schema(_columns(stage.tables[name])) for name in others},
+    }
+
+
+def _columns(record: type) -> dg.TableSchema:
+    return dg.TableSchema([dg.TableColumn(field.name, str(field.type)) for field in schema_of(record)])
 
 
 def attach(context: dg.AssetExecutionContext, report: StageReport, **more: Any) -> None:
@@ -40,62 +51,36 @@ def attach(context: dg.AssetExecutionContext, report: StageReport, **more: Any) 
         **report.notes,
         **more,
     }
-    versions = data_versions(context.resources.workspace, report.stage)
-    if context.assets_def.partitions_def is None:
-        context.set_data_version(context.asset_key, dg.DataVersion(versions[WHOLE]))
-        context.add_output_metadata(whole)
-    else:
-        tags = _provenance(context)
-        for key in context.partition_keys:
-            own = {f"bucket: {name}": count for name, count in report.buckets.get(int(key), {}).items()}
-            if "bucket: rows" in own:
-                own["dagster/partition_row_count"] = own.pop("bucket: rows")
-            metadata = {**whole, **own}
-            version = {"dagster/data_version": versions[int(key)], "dagster/data_version_is_user_provided": "true"}
-            context.log_event(
-                dg.AssetMaterialization(context.asset_key, metadata=metadata, partition=key, tags={**tags, **version})
-            )
-        context.add_output_metadata({_LOGGED_HERE: True})
+    log_made(context, report.stage, lambda bucket: whole if bucket == WHOLE else {**whole, **_own(report, bucket)})
     context.log.info("%s: %d computed, %d kept, %d rows", report.stage, report.computed, report.kept, report.total)
     for failure in report.failures:
         context.log.warning(visible(f"{failure.source}/{failure.uri}: {failure.code}: {failure.message}"))
 
 
+def _own(report: StageReport, bucket: int) -> dict[str, int]:
+    own = {f"bucket: {name}": count for name, count in report.buckets.get(bucket, {}).items()}
+    if "bucket: rows" in own:
+        own["dagster/partition_row_count"] = own.pop("bucket: rows")
+    return own
+
+
 def total_rows(workspace: Workspace, report: StageReport) -> int:
     """Rows of the whole table, also those of buckets that the step did not run."""
-    return sum(row.rows for row in _tables(workspace, report.stage)[0].values()) or report.total
+    return sum(row.rows for row in manifests(workspace, report.stage)[0].values()) or report.total
 
 
-def data_versions(workspace: Workspace, stage: str) -> dict[int, str]:
-    """By bucket, a hash of what a stage holds, from its commits. The key counts: a vector is told by its
-    text and the model, and what another key made is another table."""
-    tables = _tables(workspace, stage)
+def changes(report: StageReport) -> dict[str, Any]:
+    """What happened to generations that are kept up to date."""
     return {
-        bucket: combined(part for rows in tables for part in (rows[bucket].key, rows[bucket].output))[:16]
-        for bucket in tables[0]
+        "documents changed": report.computed,
+        "documents removed": report.gone,
+        "rows written": report.written,
+        "seconds": round(report.seconds, 3),
+        **report.notes,
     }
 
 
-def _tables(workspace: Workspace, stage: str) -> list[dict[int, ManifestRow]]:
-    if stage in STAGES:
-        return [workspace.runner.manifest(table) for table in STAGES[stage].tables]
-    return [workspace.catalog.manifest_of(stage, workspace.ensure_generation().schema)]
-
-
-def _provenance(context: dg.AssetExecutionContext) -> dict[str, str]:
-    """The tags by which Dagster knows what a materialisation was made from, as it writes them itself."""
-    key = context.asset_key
-    tags = {"dagster/code_version": str(context.assets_def.code_versions_by_key[key])}
-    for before in context.assets_def.asset_deps[key]:
-        for record in context.instance.fetch_materializations(before, limit=1).records:
-            assert record.asset_materialization is not None
-            name, found = before.to_user_string(), record.asset_materialization.tags or {}
-            tags[f"dagster/input_data_version/{name}"] = found.get("dagster/data_version", "")
-            tags[f"dagster/input_event_pointer/{name}"] = str(record.storage_id)
-    return tags
-
-
-def failures_table(report: StageReport) -> dg.MarkdownMetadataValue:
+def failures_table(report: StageReport) -> Table:
     shown = report.failures[:_SHOWN_FAILURES]
     return table([{"source": it.source, "document": it.uri, "code": it.code, "message": it.message} for it in shown])
 
@@ -113,34 +98,42 @@ def histogram(values: Sequence[int], width: int) -> dg.MarkdownMetadataValue:
 
 
 def score_chart(scores: Sequence[Mapping[str, Any]]) -> dg.MarkdownMetadataValue:
-    """The golden questions' main scores over time, as a picture and a table; `scores` as
-    Catalog.scores gives them: generation, at, name, metrics, the oldest first."""
-    names = [f"g{row['generation']:04d}" for row in scores]
-    series = {name: [row["metrics"].get(name) for row in scores] for name in _CHARTED}
-    rows = [
+    """The golden questions' main scores over time; `scores` as Catalog.scores gives them: generation, at, name,
+    metrics, the oldest first."""
+    names = [_schema_name(row) for row in scores]
+    return dg.MetadataValue.md(lines("scores", names, {name: _series(scores, name) for name in _CHARTED}))
+
+
+def score_rows(scores: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The same as numbers, a row a run; None where a metric was not measured."""
+    return [
         {
-            "generation": name,
-            "at": f"{row['at'][:16].replace('T', ' ')}",
+            "generation": _schema_name(row),
+            "at": row["at"][:16].replace("T", " "),
             "questions asked by": row["name"],
-            **{metric: "" if (value := series[metric][at]) is None else round(value, 4) for metric in _CHARTED},
+            **{name: None if (value := row["metrics"].get(name)) is None else round(value, 4) for name in _CHARTED},
         }
-        for at, (name, row) in enumerate(zip(names, scores, strict=True))
+        for row in scores
     ]
-    return dg.MetadataValue.md("\n\n".join([lines("scores", names, series), table(rows).value or ""]))
 
 
-def table(rows: Sequence[Mapping[str, Any]]) -> dg.MarkdownMetadataValue:
+def _schema_name(row: Mapping[str, Any]) -> str:
+    return f"g{row['generation']:04d}"
+
+
+def _series(scores: Sequence[Mapping[str, Any]], name: str) -> list[float | None]:
+    return [row["metrics"].get(name) for row in scores]
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Rows that have the same names in the same order, as a table of the UI; the word none where there are no rows."""
     if not rows:
-        return dg.MetadataValue.md("none")
-    names = list(rows[0])
-    shown = ["| " + " | ".join(_cell(row[name]) for name in names) + " |" for row in rows]
-    return dg.MetadataValue.md("\n".join(["| " + " | ".join(names) + " |", "|---" * len(names) + "|", *shown]))
+        return dg.MetadataValue.text("none")
+    return dg.MetadataValue.table([dg.TableRecord({name: _cell(value) for name, value in row.items()}) for row in rows])
 
 
-def _cell(value: Any) -> str:
-    """A value as words of a table. What may mean something to Markdown is shown as code, in which nothing does: names
-    and messages come from documents, and the UI makes links of addresses too."""
-    text = visible(" ".join(inert(str(value)).split()))
-    if _PLAIN.fullmatch(text):
-        return text
-    return "`" + text.replace("`", "ˋ").replace("\\", "⧵").replace("|", "¦") + "`"
+def _cell(value: Any) -> str | int | float | bool | None:
+    """A value as the UI shows it. Names and messages come from documents: of those the words, on one line."""
+    if value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    return visible(" ".join(inert(str(value)).split()))

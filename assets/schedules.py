@@ -2,8 +2,8 @@
 
 import dagster as dg
 
+from assets.declare import range_tags
 from assets.jobs import index_job
-from assets.partitions import range_tags
 
 NIGHT = "0 2 * * *"
 TIMEZONE = "UTC"

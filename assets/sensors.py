@@ -2,8 +2,8 @@
 
 import dagster as dg
 
+from assets.declare import range_tags
 from assets.jobs import index_job
-from assets.partitions import range_tags
 from resources.settings_file import locate
 from resources.source_watch import change_since, watch
 

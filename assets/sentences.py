@@ -2,13 +2,13 @@
 
 import dagster as dg
 
+from assets.declare import asset, buckets_of
 from assets.metadata import attach
-from assets.partitions import bucketed, buckets_of
 from resources.status import sentence_counts
 from resources.workspace import Workspace
 
 
-@bucketed("sentences", deps=["chunks", "structural_chunks", "parsed_elements"], kinds={"parquet", "spacy"})
+@asset("parquet", "spacy")
 def sentences(context: dg.AssetExecutionContext, workspace: dg.ResourceParam[Workspace]) -> None:
     """Sentences with NEXT and PREVIOUS, and PART_OF (paragraph, section, chunk, document) as columns; what the
     noise rules left out is a table of its own."""

@@ -106,8 +106,8 @@ def _locked(
 def _materialise(workspace: Workspace, due: range, allow_deletions: bool) -> None:
     import dagster as dg
 
+    from assets.declare import bucket_partitions
     from assets.definitions import build_defs
-    from assets.partitions import bucket_partitions
     from resources.dagster_instance.run_history import run_history
 
     logging.getLogger("dagster").setLevel(logging.ERROR)

@@ -6,20 +6,24 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
+from assets.declare import bucket_partitions
 from assets.definitions import build_defs
-from assets.partitions import bucket_partitions
+from pipelines.schemas import schema_of
+from pipelines.stages import MAKER, STAGES
 from tests.projects import make_project
 
 ROOT = Path(__file__).parents[2]
 BUCKETED = {
     "raw_documents": "documents",
     "parsed_elements": "structure",
-    "figure_descriptions": "enrichment",
+    "figure_descriptions": "structure",
     "structural_chunks": "structure",
     "packed_chunks": "chunks",
     "chunks": "chunks",
@@ -32,7 +36,7 @@ BUCKETED = {
 }
 WHOLE = {
     "kept_generations": "index",
-    "sentence_links": "sentences",
+    "sentence_links": "embeddings",
     "search_index": "index",
     "retrieval_quality": "quality",
 }
@@ -70,13 +74,53 @@ def test_the_assets_are_those_of_the_design_in_their_groups() -> None:
     assert groups == {**BUCKETED, **WHOLE}
 
 
+def arrows() -> Mapping[str, set[str]]:
+    """Groups of the UI, each with those that it has an arrow from."""
+    assets = nodes()
+    group_of = {name: asset.specs_by_key[asset.key].group_name or "" for name, asset in assets.items()}
+    found: dict[str, set[str]] = {group: set() for group in group_of.values()}
+    for name, asset in assets.items():
+        found[group_of[name]] |= {group_of[key.to_user_string()] for key in asset.dependency_keys}
+    return {group: befores - {group} for group, befores in found.items()}
+
+
+def test_the_graph_of_groups_has_no_arrow_back() -> None:
+    flow = list(TopologicalSorter(arrows()).static_order())
+    assert (flow[0], flow[-1]) == ("documents", "quality")
+
+
+def test_an_asset_comes_after_the_makers_of_what_its_stage_reads() -> None:
+    assets = nodes()
+    for name, stage in STAGES.items():
+        makers = {dg.AssetKey(MAKER[table].name) for table in stage.inputs}
+        assert set(assets[name].dependency_keys) == makers, name
+    assert {key.to_user_string() for key in assets["indexed_documents"].dependency_keys} == {
+        "raw_documents", "parsed_elements", "chunks", "sentences", "document_summaries", "chunk_contexts",
+        "chunk_embeddings", "sentence_embeddings",
+    }  # fmt: skip
+
+
 def test_every_asset_says_what_it_makes_and_of_what_kind() -> None:
     for name, asset in nodes().items():
         spec = asset.specs_by_key[asset.key]
         assert spec.description, name
         assert spec.kinds, name
         assert spec.code_version, name
+        assert list(spec.owners) == ["team:pincite"], name
         assert asset.backfill_policy == dg.BackfillPolicy.single_run(), name
+
+
+def test_an_asset_of_a_stage_shows_the_columns_of_its_tables() -> None:
+    for name, stage in STAGES.items():
+        metadata, (first, *others) = nodes()[name].specs_by_key[dg.AssetKey(name)].metadata, stage.tables
+        assert (metadata["dagster/table_name"], metadata["dagster/storage_kind"]) == (first, "parquet")
+        shown = {first: metadata["dagster/column_schema"]}
+        shown |= {other: metadata[f"columns of {other}"].value for other in others}
+        for table, record in stage.tables.items():
+            assert [column.name for column in shown[table].columns] == schema_of(record).names, table
+    (chunk_id, *_) = [it for it in nodes()["chunks"].specs_by_key[dg.AssetKey("chunks")].metadata[
+        "dagster/column_schema"].columns if it.name == "chunk_id"]  # fmt: skip
+    assert chunk_id.type == "string"
 
 
 @pytest.mark.parametrize("buckets", [1, 4, 64])

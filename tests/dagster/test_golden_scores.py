@@ -30,7 +30,9 @@ def test_the_scores_of_the_live_index_and_of_those_before_it(project: Project) -
     assert quality["headline"].startswith(f"recall@5 {100 * quality['recall@5']:.1f} %")
     assert quality["headline"].endswith("on 1 questions")
     assert "data:image/svg+xml" in quality["over time"]
-    lines = quality["last runs"].splitlines()
-    assert lines[0] == "| generation | at | questions | recall@5 | accuracy_page | changed |"
-    assert lines[2].startswith("| 2 | ") and lines[-1].startswith("| 1 | ")
-    assert any("chunking.strategy structure → page" in line for line in lines[2:-1])
+    past = [record.data["generation"] for record in quality["past scores"].records]
+    assert (past[0], past[-1]) == ("g0001", "g0002")
+    last = [record.data for record in quality["last runs"].records]
+    assert list(last[0]) == ["generation", "at", "questions", "recall@5", "accuracy_page", "changed"]
+    assert (last[0]["generation"], last[-1]["generation"]) == (2, 1)
+    assert any("chunking.strategy structure → page" in row["changed"] for row in last[:-1])

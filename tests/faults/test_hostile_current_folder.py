@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from assets.partitions import bucket_partitions, range_tags
+from assets.declare import bucket_partitions, range_tags
 from pincite.ui import environment
 from resources.child_process import ROOT, child_command
 from resources.settings_file import locate

@@ -2,10 +2,12 @@
 
 import dagster as dg
 
+from assets.declare import asset, buckets_of
 from assets.metadata import attach, table
-from assets.partitions import bucketed, buckets_of
 from resources.kept_generations import restrict, restricted_whatever
 from resources.workspace import Workspace
+
+_SHOWN = 50
 
 
 class ListingConfig(dg.Config):
@@ -15,7 +17,7 @@ class ListingConfig(dg.Config):
     allow_deletions: bool = False
 
 
-@bucketed("documents", deps=[], kinds={"parquet"})
+@asset("parquet")
 def raw_documents(
     context: dg.AssetExecutionContext, config: ListingConfig, workspace: dg.ResourceParam[Workspace]
 ) -> None:
@@ -24,4 +26,4 @@ def raw_documents(
         report = workspace.list_documents(buckets_of(context), config.sources, config.allow_deletions)
     restrict(workspace)
     skipped = [{"source": item.source, "file": item.uri, "why": item.code} for item in workspace.skipped]
-    attach(context, report, skipped=table(skipped[:50]))
+    attach(context, report, skipped=table(skipped[:_SHOWN]))

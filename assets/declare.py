@@ -1,0 +1,84 @@
+"""The one way an asset is declared, and buckets as Dagster partitions.
+
+The number of buckets is a setting, so an asset is a factory over the partitions; build_defs calls
+it. Every asset of buckets takes any set of them in one step.
+"""
+
+import warnings
+from collections.abc import Callable, Iterable
+
+import dagster as dg
+
+from assets.metadata import described
+from pipelines.errors import SettingsError
+from pipelines.stages import MAKER, STAGES
+
+warnings.filterwarnings("ignore", category=dg.BetaWarning)
+warnings.filterwarnings("ignore", category=dg.PreviewWarning)
+
+AssetFactory = Callable[[dg.PartitionsDefinition], dg.AssetsDefinition]
+
+OWNERS = ("team:pincite",)
+"""By which the assets are told from others in a Dagster that has several code locations."""
+
+
+def asset(
+    *kinds: str,
+    reads: Iterable[str] = (),
+    after: Iterable[str] = (),
+    whole: bool = False,
+    pool: str | None = None,
+    freshness: dg.FreshnessPolicy | None = None,
+) -> Callable[[Callable[..., None]], AssetFactory]:
+    """Declares an asset of buckets, or a `whole` one. Its name and description are the function's own, its group is the
+    file that the function is in.
+
+    It comes after the makers of the tables that its stage, if it is one, reads; after those of the tables that it
+    `reads` besides; and `after` other assets. `pool` limits how many runs that use it are in progress at once."""
+
+    def declare(body: Callable[..., None]) -> AssetFactory:
+        name, stage = body.__name__, STAGES.get(body.__name__)
+        makers = [MAKER[table].name for table in (*(stage.inputs if stage else ()), *reads)]
+
+        def build(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
+            return dg.asset(
+                name=name,
+                description=body.__doc__,
+                group_name=body.__module__.rpartition(".")[2],
+                deps=list(dict.fromkeys([*makers, *after])),
+                partitions_def=None if whole else partitions,
+                backfill_policy=dg.BackfillPolicy.single_run(),
+                kinds=set(kinds),
+                owners=OWNERS,
+                code_version=str(stage.version) if stage else "1",
+                metadata=described(stage) if stage else {},
+                pool=pool,
+                freshness_policy=freshness,
+            )(body)
+
+        return build
+
+    return declare
+
+
+def bucket_partitions(count: int) -> dg.StaticPartitionsDefinition:
+    return dg.StaticPartitionsDefinition([f"{number:02d}" for number in range(count)])
+
+
+def buckets_of(context: dg.AssetExecutionContext) -> list[int]:
+    """The buckets of a step. Raises SettingsError where the settings have other buckets than when Dagster read them."""
+    assert context.assets_def.partitions_def is not None
+    loaded = len(context.assets_def.partitions_def.get_partition_keys())
+    now = context.resources.workspace.settings.buckets
+    if loaded != now:
+        raise SettingsError(
+            f"the settings have {now} buckets, but Dagster loaded {loaded}: start `pincite ui`, or the code "
+            "location, again"
+        )
+    return [int(key) for key in context.partition_keys]
+
+
+def range_tags(partitions: dg.PartitionsDefinition) -> dict[str, str]:
+    """Tags of one run over all buckets; assets that are not partitioned may be among its assets."""
+    keys = partitions.get_partition_keys()
+    return {"dagster/asset_partition_range_start": keys[0], "dagster/asset_partition_range_end": keys[-1]}

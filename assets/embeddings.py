@@ -1,0 +1,36 @@
+"""Vectors under the generation's embedder, and which sentences lie near each other by them."""
+
+import dagster as dg
+
+from assets.declare import asset, buckets_of
+from assets.metadata import attach
+from assets.retries import patient
+from resources.workspace import Workspace
+
+
+@asset("parquet", "pytorch", pool="embedding")
+@patient
+def chunk_embeddings(context: dg.AssetExecutionContext, workspace: dg.ResourceParam[Workspace]) -> None:
+    """One unit vector a chunk, of its header chain, summary, overlap, own text and context. A text
+    embedded before by the same model is not embedded again."""
+    generation = workspace.ensure_generation()
+    report = workspace.make("chunk_embeddings", buckets_of(context))
+    attach(context, report, embedder=generation.embedder["name"], dimension=generation.dimension)
+
+
+@asset("parquet", "pytorch", pool="embedding")
+@patient
+def sentence_embeddings(context: dg.AssetExecutionContext, workspace: dg.ResourceParam[Workspace]) -> None:
+    """Two unit vectors a sentence: of its bare text, which links are made from, and of what is searched for it.
+    A text repeated anywhere is embedded once."""
+    generation = workspace.ensure_generation()
+    report = workspace.make("sentence_embeddings", buckets_of(context))
+    attach(context, report, embedder=generation.embedder["name"], dimension=generation.dimension)
+
+
+@asset("parquet", "python", whole=True)
+def sentence_links(context: dg.AssetExecutionContext, workspace: dg.ResourceParam[Workspace]) -> None:
+    """RELATED_TO between sentences of different chunks. Sparse nearest neighbours: exact, directed, at most two from a
+    sentence, over a floor of cosine."""
+    workspace.ensure_generation()
+    attach(context, workspace.link_sentences())

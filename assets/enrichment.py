@@ -1,0 +1,19 @@
+"""What is added to a chunk for its vector: one summary for each document, one context for each chunk."""
+
+import dagster as dg
+
+from assets.declare import asset, buckets_of
+from assets.metadata import attach
+from resources.workspace import Workspace
+
+
+@asset("parquet", "python", pool="llm")
+def document_summaries(context: dg.AssetExecutionContext, workspace: dg.ResourceParam[Workspace]) -> None:
+    """At most 250 characters that name what a document is about; put before each of its chunks."""
+    attach(context, workspace.make("document_summaries", buckets_of(context)))
+
+
+@asset("parquet", "python", pool="llm")
+def chunk_contexts(context: dg.AssetExecutionContext, workspace: dg.ResourceParam[Workspace]) -> None:
+    """A sentence or two that place a chunk in its document; appended when it is embedded."""
+    attach(context, workspace.make("chunk_contexts", buckets_of(context)))

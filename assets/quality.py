@@ -1,0 +1,43 @@
+"""Scores of the golden questions on the live generation."""
+
+from typing import Any
+
+import dagster as dg
+
+from assets.declare import asset
+from assets.metadata import score_chart, score_rows, table
+from resources.publishing import score_live
+from resources.score_history import headline, last_scores
+from resources.workspace import Workspace
+
+_LAST = 30
+"""Runs that the picture and the tables go back."""
+
+
+@asset("postgres", "python", after=["search_index"], whole=True)
+def retrieval_quality(context: dg.AssetExecutionContext, workspace: dg.ResourceParam[Workspace]) -> None:
+    """The settings' golden questions asked with the shipped strategy. Every number is one that the UI plots
+    over materialisations. Without golden questions there is nothing to score, and the metadata says how to
+    give some."""
+    run = score_live(workspace)
+    unasked = {"questions": 0, "remedy": "name a file of golden questions in publish.golden"}
+    context.add_output_metadata(unasked if run is None else {**_scores(run), **_past(workspace)})
+
+
+def _scores(run: dict[str, Any]) -> dict[str, Any]:
+    scores = {name: value for name, value in run["metrics"].items() if value is not None}
+    return {
+        "headline": headline(run),
+        **{name: run[name] for name in ("n", "strategy", "at") if name in run},
+        **{name: float(value) for name, value in scores.items()},
+        "scores": table([{"metric": name, "value": round(value, 4)} for name, value in scores.items()]),
+    }
+
+
+def _past(workspace: Workspace) -> dict[str, Any]:
+    scores = workspace.catalog.scores()[-_LAST:]
+    return {
+        "over time": score_chart(scores),
+        "past scores": table(score_rows(scores)),
+        "last runs": table(last_scores(workspace.catalog, _LAST)),
+    }
