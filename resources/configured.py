@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 
 import dagster as dg
 
@@ -27,7 +28,7 @@ class WorkspaceResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             with (
                 private(located.state),
                 _present(context, workspace),
-                workspace.database.exclusive("index", wait_seconds=LONGEST_WAIT),
+                workspace.database.exclusive("index", LONGEST_WAIT, partial(_waits, context)),
             ):
                 if context.instance:
                     close_dead_runs(context.instance, workspace.database, workspace.run_id)
@@ -41,3 +42,8 @@ def _present(context: dg.InitResourceContext, workspace: Workspace) -> AbstractC
     if context.instance is None or not context.run_id:
         return nullcontext()
     return present(context.instance, context.run_id, workspace.database)
+
+
+def _waits(context: dg.InitResourceContext, busy: str) -> None:
+    if context.log:
+        context.log.info("%s; waiting for it to end, at most %d hours", busy, LONGEST_WAIT // 3600)

@@ -7,7 +7,7 @@ import os
 import random
 import select
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -161,20 +161,16 @@ class Database:
         return fingerprint(self._address.shown, str(self.server.data) if self.server else "")
 
     @contextmanager
-    def exclusive(self, name: str, wait_seconds: float = 0.0) -> Iterator[None]:
-        """Hold the lock of a name while the block runs; it ends with this process at the latest.
+    def exclusive(
+        self, name: str, wait_seconds: float = 0.0, waiting: Callable[[str], None] = lambda busy: None
+    ) -> Iterator[None]:
+        """Hold the lock of a name while the block runs; it ends with this process at the latest. Where it has to be
+        waited for, `waiting` is told once who has it.
 
         Raises IndexStateError (`busy`) naming the holder when it is not free within `wait_seconds`."""
         self.migrate()
-        key = {"key": lock_key(name)}
-        deadline = time.monotonic() + wait_seconds
         with self.connect(f"pincite {name}, process {os.getpid()}", autocommit=True) as connection:
-            while not self._one(connection, "try_lock", key)[0]:
-                if time.monotonic() >= deadline:
-                    holder = connection.execute(query("database", "lock_holder"), key).fetchone()
-                    who = f" ({holder[0]}; backend {holder[1]})" if holder else ""
-                    raise IndexStateError(f"another {name} run is in progress{who}; wait for it to end", "busy")
-                time.sleep(min(0.1, wait_seconds))
+            self._lock(connection, name, wait_seconds, waiting)
             self._run = {"name": name, "token": self._one(connection, "begin_run", {"name": name})[0]}
             try:
                 yield
@@ -198,6 +194,25 @@ class Database:
         self.close()
 
     # ------------------------------------------------------------ within
+
+    def _lock(
+        self, connection: psycopg.Connection[Any], name: str, wait_seconds: float, waiting: Callable[[str], None]
+    ) -> None:
+        key, deadline = {"key": lock_key(name)}, time.monotonic() + wait_seconds
+        if self._one(connection, "try_lock", key)[0]:
+            return
+        if wait_seconds:
+            waiting(self._busy(connection, name))
+        while time.monotonic() < deadline:
+            time.sleep(min(0.1, wait_seconds))
+            if self._one(connection, "try_lock", key)[0]:
+                return
+        raise IndexStateError(f"{self._busy(connection, name)}; wait for it to end", "busy")
+
+    @staticmethod
+    def _busy(connection: psycopg.Connection[Any], name: str) -> str:
+        holder = connection.execute(query("database", "lock_holder"), {"key": lock_key(name)}).fetchone()
+        return f"another {name} run is in progress" + (f" ({holder[0]}; backend {holder[1]})" if holder else "")
 
     @staticmethod
     def _one(connection: psycopg.Connection[Any], name: str, values: dict[str, Any] | None = None) -> tuple[Any, ...]:

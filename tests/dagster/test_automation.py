@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -63,6 +66,13 @@ def indexed(made: Project, server_url: str, tmp_path: Path, monkeypatch: pytest.
     with project_copy(made, server_url, tmp_path / "copy") as copy:
         monkeypatch.setenv("PINCITE_CONFIG", str(copy.config))
         yield copy
+
+
+@pytest.fixture
+def database(project: Project) -> Iterator[Database]:
+    with Database(project.settings["database"], project.state) as opened:
+        opened.migrate()
+        yield opened
 
 
 def execute(
@@ -303,6 +313,28 @@ def test_patience_ends(indexed: Project, endpoint: EmbeddingServer, monkeypatch:
     assert endpoint.faults == []
 
 
+# ---------------------------------------------------------------- runs beside each other
+
+
+def test_a_run_that_waits_for_another_says_for_which(here: Project, database: Database, tmp_path: Path) -> None:
+    home = str(dagster_home(tmp_path))
+    with dg.DagsterInstance.from_config(home) as own, dg.DagsterInstance.from_config(home) as watching:
+
+        def said() -> list[str]:
+            return [entry.user_message for run in watching.get_runs() for entry in watching.all_logs(run.run_id)]
+
+        with ThreadPoolExecutor(1) as pool:
+            with database.exclusive("index"):
+                run, latest = pool.submit(execute, own, ["raw_documents"], SPAN), time.monotonic() + 60
+                while not (waits := [line for line in said() if "waiting for it to end" in line]):
+                    assert not run.done() and time.monotonic() < latest
+                    time.sleep(0.05)
+            assert run.result().success
+    (line,) = waits
+    wanted = rf"another index run is in progress \(pincite index, process {os.getpid()}; backend \d+\); .* 6 hours"
+    assert re.fullmatch(wanted, line)
+
+
 # ---------------------------------------------------------------- the instance
 
 
@@ -329,13 +361,6 @@ def test_settings_that_nobody_edited_are_replaced(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(homes, "_EARLIER", frozenset({homes._digest(file.read_bytes())}))
     dagster_home(tmp_path)
     assert file.read_text() == now
-
-
-@pytest.fixture
-def database(project: Project) -> Iterator[Database]:
-    with Database(project.settings["database"], project.state) as opened:
-        opened.migrate()
-        yield opened
 
 
 def status_of(instance: dg.DagsterInstance, run_id: str) -> dg.DagsterRunStatus:
