@@ -42,8 +42,8 @@ lint: $(STAMP)
 test: $(STAMP) lint  ## Lint, types, layers and every test
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-faults: $(STAMP)  ## Inject every fault, live 40 random lives, damage 2,000 files; writes docs/reliability.md
-	$(BIN)/python -m pytest tests -m 'faults or case or defends' -n auto --maxprocesses 4 --dist worksteal --reliability=docs/reliability.md
+faults: $(STAMP)  ## Inject every fault, live 40 random lives, damage 2,000 files; writes docs/measured/reliability.md
+	$(BIN)/python -m pytest tests -m 'faults or case or defends' -n auto --maxprocesses 4 --dist worksteal --reliability=docs/measured/reliability.md
 
 test-ui: $(STAMP)  ## Use the UI in Debian's chromium: lineage, metadata, checks, a backfill
 	@command -v chromium >/dev/null || { echo 'the UI is tested in chromium: apt-get install chromium, then again'; exit 1; }
@@ -66,7 +66,7 @@ bench: $(STAMP)  ## Measure indexing against bare embedding of the same texts, a
 bench-parsing: $(STAMP)  ## Measure what the parsers find, and how fast, beside other parsers
 	$(BIN)/python benchmarks/parsing.py
 
-results: $(STAMP)  ## Measure every shared set beside the published figures; writes docs/results.md
+results: $(STAMP)  ## Measure every shared set beside the published figures; writes docs/measured/results.md
 	$(BIN)/python benchmarks/results.py
 
 library: $(STAMP)  ## Rebuild the project's own documents from their sources

@@ -1,6 +1,7 @@
 """The splitters side by side on questions with gold excerpts, and table answers with their labels.
 
-    python benchmarks/chunking.py [--quick] [--only curves|tables] [--write docs/chunking.md] [--data ../shared/data]
+    python benchmarks/chunking.py [--quick] [--only curves|tables] [--write docs/measured/chunking.md]
+        [--data ../shared/data]
 
 Curves: corpora and questions of Chroma's chunking evaluation, the default English embedder, k = 5, one
 index over all corpora, dense cosine in process. Recall, precision, IoU and precision-omega are those
@@ -27,6 +28,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.chunking_data import Document, Question, documents_in, questions_in  # noqa: E402  (the path above finds it)
 from benchmarks.chunking_tables import TARGETS, table_scores  # noqa: E402
+from benchmarks.machine import BUT_ROWS, provenance  # noqa: E402
 from benchmarks.parsing_report import share, table  # noqa: E402
 from benchmarks.published import PUBLISHED as FIGURES  # noqa: E402
 from benchmarks.svg import Panel, curves  # noqa: E402
@@ -285,7 +287,7 @@ def main() -> None:
     for name, lines in sections.items():
         print("\n".join(lines), end="\n\n")
         if chosen.write:
-            put(chosen.write, name, lines)
+            put(chosen.write, name, [provenance("python benchmarks/chunking.py", BUT_ROWS), "", *lines])
 
 
 def put(page: Path, name: str, lines: Sequence[str]) -> None:

@@ -1,7 +1,7 @@
 """What summaries and contexts are worth to retrieval, each mode through the real pipeline.
 
     python benchmarks/enrichment.py [--sets summary-augmentation contextual-code unlp-medicine]
-        [--write docs/enrichment.md] [--keep DIR]
+        [--write docs/measured/enrichment.md] [--keep DIR]
 
 Each set is indexed by the command itself, once for each mode, and asked its own questions; sentences and all
 else that a mode does not change are made once. `ready-made` is the mode `llm`: a server on loopback answers
@@ -28,6 +28,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.datasets import DATASETS  # noqa: E402  (the path above finds it)
 from benchmarks.enrichment_data import ReadyMade, chunks_in  # noqa: E402
+from benchmarks.machine import BUT_ROWS, provenance  # noqa: E402
 from benchmarks.parsing_report import share, table  # noqa: E402
 from benchmarks.published import PUBLISHED  # noqa: E402
 from pincite.index import open_index  # noqa: E402
@@ -181,7 +182,7 @@ def measure(names: Sequence[str], folder: Path, page: Path | None) -> None:
         lines = SETS[name](place)
         print("\n".join([*lines, ""]), flush=True)
         if page:
-            put(page, name, lines)
+            put(page, name, [provenance("python benchmarks/enrichment.py", BUT_ROWS), "", *lines])
 
 
 def main() -> None:

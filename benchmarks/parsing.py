@@ -1,6 +1,6 @@
 """How much of documents the parsers find, and how fast, beside other parsers in the same run.
 
-    python benchmarks/parsing.py [--quick] [--details] [--write docs/parsing.md] [--data ../shared/data]
+    python benchmarks/parsing.py [--quick] [--details] [--write docs/measured/parsing.md] [--data ../shared/data]
 
 Every parser runs in a process of its own on one core. `unstructured` needs `pip install 'pincite[compare]'`;
 its column says so where it is missing. Figures are printed as tables, and with `--write` put between the
@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks import parsing_scores as scoring  # noqa: E402  (the path above finds it)
+from benchmarks.machine import provenance  # noqa: E402
 from benchmarks.parsing_bad_files import Bad, bad_files  # noqa: E402
 from benchmarks.parsing_headings import STATED, hide_tags, rendering_scores, stated_scores, tagged_scores  # noqa: E402
 from benchmarks.parsing_peers import Measured, Reading, measure  # noqa: E402
@@ -298,7 +299,7 @@ def main() -> None:
     lines = report(run, options.only)
     print("\n".join(lines))
     if options.write:
-        put_between_marks(options.write, lines)
+        put_between_marks(options.write, [provenance("python benchmarks/parsing.py", "none"), "", *lines])
     run.say("done")
 
 

@@ -2,8 +2,8 @@
 
     python benchmarks/results.py [--sets policies unlp-medicine ...] [--quick] [--jobs N] [--keep DIR] [--output DIR]
 
-Writes results.md, results.json and a picture a set, into docs/ when all sets were measured whole, else into the kept
-folder. Each set is one `pincite eval --matrix`; its indexes and finished runs stand in DIR (build/results), so
+Writes results.md, results.json and a picture a set, into docs/measured when all sets were measured whole, else into
+the kept folder. Each set is one `pincite eval --matrix`; its indexes and finished runs stand in DIR (build/results), so
 that an interrupted command goes on where it was. As many sets as there are cores are measured at once (--jobs), since
 asking is the work of one core. --quick asks policies and unlp-medicine with the shipped settings
 only. A run that fails is named in its row, and the exit code is 3.
@@ -213,7 +213,7 @@ def main() -> int:
     started = time.perf_counter()
     sets = measure_all(names, keep, options.quick, max(1, options.jobs))
     about = circumstances(ROOT, time.perf_counter() - started, {SETS[name]["preset"] for name in names})
-    say(f"written: {write(sets, about, options.output or (ROOT / 'docs' if whole else keep))}")
+    say(f"written: {write(sets, about, options.output or (ROOT / 'docs' / 'measured' if whole else keep))}")
     failed = [f"{one.name}: {run}: {why}" for one in sets for run, why in one.failed.items()]
     for line in failed:
         say(f"failed: {line}")

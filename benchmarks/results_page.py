@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.machine import BUT_ROWS, provenance
 from benchmarks.parsing_report import table as aligned
 from benchmarks.published import BASELINE, PAPER, PEER, PUBLISHED, Figures
 from pipelines.query.matrix import BASE, Matrix, Run, Table
@@ -28,8 +29,8 @@ Written by `make results` (benchmarks/results.py): every shared set under one fi
 `published` are those of a set's authors, `another system` and `baseline` were measured on the same files at another
 time. All in percent. In the first table of a set brackets hold 95 % bootstrap intervals over its questions; the best
 of a column is bold, ours or not. Unless a row says otherwise it is the shipped settings: structural chunks,
-extractive context and no summary, hybrid search, no reranker. docs/evaluation.md says what each metric is. All scores,
-with their intervals, are in results.json."""
+extractive context and no summary, hybrid search, no reranker. All scores, with their intervals,
+are in results.json; docs/reference/metrics.md says what each metric is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +73,13 @@ class Measured:
 
 def page(sets: Sequence[Measured], about: Mapping[str, str]) -> str:
     """The whole page in Markdown; `about` is where and with what it was made."""
-    made = [f"- {name}: {value}" for name, value in about.items()]
+    made = [f"- {name}: {value}" for name, value in about.items() if name not in ("date", "commit")]
     resumed = sum(one.resumed for one in sets)
     if resumed:
         total = sum(len(one.matrix.runs) for one in sets)
         made.append(f"- {resumed} of {total} runs were finished by an earlier, interrupted command")
-    return "\n\n".join([HEAD, "\n".join(made), *map(section, sets)]) + "\n"
+    line = provenance("make results", BUT_ROWS, about)
+    return "\n\n".join([HEAD, line, "\n".join(made), *map(section, sets)]) + "\n"
 
 
 def section(one: Measured) -> str:

@@ -40,7 +40,7 @@ def groups(answers: Sequence[Answered]) -> Iterator[tuple[str, str, list[Answere
 
 
 def overview(answers: Sequence[Answered]) -> list[str]:
-    """Chunks against sentences, in percent, as docs/sentences.md holds it."""
+    """Chunks against sentences, in percent, as docs/measured/sentences.md holds it."""
     rows = []
     for kind, name, own in groups(answers):
         pairs = []

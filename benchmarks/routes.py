@@ -6,7 +6,8 @@ Every set is indexed by the command itself with default settings, its questions 
 by pipelines/query/classes.py, and each is put to every route of ROUTES. A hit counts by one rule for all
 of them (benchmarks/datasets.py). The rules of benchmarks/route_figures.py are applied, and the exit code is 1
 where pipelines.query.classes.AUTO is not what they give; with fewer sets, or another form of the embedded
-sentences, nothing is decided. The first table, chunks / sentences, and the last are those of docs/sentences.md.
+sentences, nothing is decided. The first table, chunks / sentences, and the last are those of
+docs/measured/sentences.md.
 
 `read 200`, `read 500` and `read 1000` are recall within so many tokens of hits in order, which is what a reader or a
 language model pays for; the best is read whatever its length. Gold of the library's facts is their text,

@@ -5,7 +5,7 @@
 
 The map beside `report.pdf` is read in its place: docling's structure, indexed under the file's own
 name. Nothing but the standard library is used, so that this is also the example of a converter for
-another extractor; docs/elements.md describes what it writes.
+another extractor; docs/reference/elements.md describes what it writes.
 """
 
 from __future__ import annotations

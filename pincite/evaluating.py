@@ -30,7 +30,8 @@ from pipelines.errors import PinciteError, UsageError
     "--matrix",
     metavar="M.yaml",
     type=click.Path(path_type=Path),
-    help="Run the settings of a matrix file, each in an index beside yours; docs/evaluation.md says how to write one.",
+    help="Run the settings of a matrix file, each in an index beside yours; docs/guide/evaluation.md says how to "
+    "write one.",
 )
 @click.option(
     "--experiments",

@@ -5,7 +5,7 @@ generation even while documents are replaced.
 
 A filter never costs hits. Where few chunks match, each of them is compared; else the search looks at
 the best of all, which for vectors is an iterative walk of the index, and where they do not give k
-that match, the same is asked of all. docs/searching.md says how this scales.
+that match, the same is asked of all. docs/reference/searching.md says how this scales.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A pytest plugin that writes docs/reliability.md: which faults were injected, how often, and what came of each.
+"""A pytest plugin that writes docs/measured/reliability.md: which faults were injected, how often, what came of each.
 
 A test names the fault that it injects by `@pytest.mark.case(number)`, and says `served=True` where it also compares
 what is served afterwards with what should be. It is one injection, unless it tells of more by
@@ -181,10 +181,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 # ---------------------------------------------------------------- the page
 
 
-def page(tests: Mapping[str, Told]) -> str:
-    """The Markdown of what was told, the same for the same outcomes."""
+def page(tests: Mapping[str, Told], made: str = "") -> str:
+    """The Markdown of what was told, the same for the same outcomes; `made` says when and of which commit."""
     parts = [
-        HEAD,
+        f"{HEAD}\n{made}\n",
         _table(
             ("#", "what happens", "what must follow", "injected", "outcome", "lost"),
             [(str(number), *texts, *_row(number, tests)) for number, texts in CASES.items()],
@@ -311,7 +311,10 @@ class Ledger:
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         if exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
             return
-        self._file.write_text(page(self._tests), encoding="utf-8")
+        from benchmarks.machine import provenance
+
+        made = provenance("make faults", "those of each test")
+        self._file.write_text(page(self._tests, made), encoding="utf-8")
         self._said.append(f"{self._file} written")
         if left := [key for key in DEFENCES if not any(key in told.cases for told in self._tests.values())]:
             self._said.append(f"no test shows what is defended by {', '.join(left)} (tests/defences.py)")

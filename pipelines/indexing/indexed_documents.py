@@ -61,7 +61,7 @@ def chunk_terms(chunk: Chunk, title: str) -> list[str]:
     """Terms of the lexical index: title, header chain and own text.
 
     Summary, context and overlap stay out: with any of them hybrid search ranks worse on
-    most sets (docs/retrieval.md)."""
+    most sets (docs/measured/retrieval.md)."""
     chain = [heading for heading in chunk.header_chain if heading != title]
     return terms_of("\n".join([title, *chain, chunk.text]))
 

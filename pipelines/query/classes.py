@@ -24,7 +24,7 @@ CLASS_NAMES: Mapping[QuestionClass, str] = {
 BY_CLASS = "auto"
 """The name of the strategy that is chosen by class."""
 AUTO: Mapping[QuestionClass, str] = dict.fromkeys(CLASSES, "hybrid")
-"""The strategy of a class: the sentence route where it wins by what docs/sentences.md says, else the default."""
+"""The strategy of a class: the sentence route where it wins by docs/measured/sentences.md, else the default."""
 
 
 # ---------------------------------------------------------------- words

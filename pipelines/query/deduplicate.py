@@ -26,7 +26,7 @@ from pipelines.query.results import Scored
 
 TOP = 3
 """Places that no two candidates take of which one says the other again. Over all places that rule
-would cost more than it brings: what is new in the second is often what was asked for (docs/reranking.md)."""
+would cost more than it brings: what is new in the second is often what was asked for (docs/reference/retrieval.md)."""
 SHARED = 0.8
 SHORT = 80
 """Characters under which a text is judged with its heading."""

@@ -1,6 +1,6 @@
 """Rerankers by name, run in sequence: each takes the candidates as the one before left them.
 
-docs/reranking.md gives every formula and works an example through.
+docs/reference/reranking.md gives every formula and works an example through.
 """
 
 from __future__ import annotations

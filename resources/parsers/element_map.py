@@ -1,6 +1,6 @@
 """`NAME.elements.json`: the structure that an external extractor found, read and written.
 
-docs/elements.md describes the file. A map is taken as it is, once it is valid.
+docs/reference/elements.md describes the file. A map is taken as it is, once it is valid.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class _Problems:
     def refuse(self) -> None:
         if self.count:
             more = f"; and {self.count - len(self.shown)} more" if self.count > len(self.shown) else ""
-            message = f"{self.name}: {'; '.join(self.shown)}{more} (the schema: docs/elements.md)"
+            message = f"{self.name}: {'; '.join(self.shown)}{more} (the schema: docs/reference/elements.md)"
             raise DocumentError(message, "element_map")
 
 

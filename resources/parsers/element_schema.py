@@ -1,6 +1,6 @@
 """The schema of `NAME.elements.json`, and what is wrong with a map in words, by JSON path.
 
-The models are the schema: docs/elements.schema.json and docs/elements.md are generated from them.
+The models are the schema: docs/reference/elements.schema.json and docs/reference/elements.md are generated from them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""docs/operations.md: its shell commands are run, section by section, by bash in a scratch project.
+"""docs/guide/operations.md: its shell commands are run, section by section, by bash in a scratch project.
 
 The commands of `pincite` are executed in this process: what the shell calls hands them over by a socket.
 """
@@ -32,7 +32,7 @@ from tests.embedding_server import EmbeddingServer
 from tests.projects import DOCUMENTS, Project, Ran, make_project, run_command
 
 ROOT = Path(__file__).resolve().parents[2]
-MANUAL = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+MANUAL = (ROOT / "docs" / "guide" / "operations.md").read_text(encoding="utf-8")
 QUESTION = "Which key opens the vault?"
 NO_TEXTS = ("dimension", QUESTION, "how long is it kept?")
 """What the endpoint is asked for beside the texts of an index."""

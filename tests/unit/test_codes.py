@@ -1,9 +1,8 @@
-"""The tables of codes in docs/operations.md are what the code says, both ways."""
+"""The tables of codes in docs/reference/codes.md are what the code says, both ways."""
 
 from __future__ import annotations
 
 import ast
-import importlib.util
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -17,17 +16,12 @@ from resources.findings import PROBLEMS
 from resources.sql_files import statements
 
 ROOT = Path(__file__).resolve().parents[2]
-MANUAL = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "reference" / "codes.md").read_text(encoding="utf-8")
 
 
-def test_the_tables_are_what_the_code_says() -> None:
-    spec = importlib.util.spec_from_file_location("build_operations", ROOT / "docs" / "build_operations.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    assert module.page() == MANUAL
+def test_every_code_has_a_row() -> None:
     for table in (codes.ERRORS, codes.FAILURES, codes.SKIPPED, codes.FOUND, codes.EXPLAINED, PROBLEMS):
-        assert {f"`{code}`" for code in table} <= {line.split(" | ")[0][2:] for line in MANUAL.splitlines()}
+        assert {f"`{code}`" for code in table} <= {line.split(" | ")[0][2:] for line in PAGE.splitlines()}
 
 
 def test_stages_of_failures_are_stages() -> None:

@@ -1,4 +1,4 @@
-"""The plugin that writes docs/reliability.md, and that every case of it has a test."""
+"""The plugin that writes docs/measured/reliability.md, and that every case of it has a test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/results.md as benchmarks/results.py writes it, and the figures of others in it."""
+"""docs/measured/results.md as benchmarks/results.py writes it, and the figures of others in it."""
 
 from __future__ import annotations
 
@@ -141,9 +141,10 @@ def test_a_set_with_scores_of_its_own_shows_these(measured: Measured) -> None:
 
 
 def test_the_page_its_picture_and_its_scores_are_written_together(measured: Measured, tmp_path: Path) -> None:
-    made = write([measured], {"date": "2026-11-21", "memory": "16 GiB"}, tmp_path)
+    made = write([measured], {"date": "2026-11-21", "commit": "0123456789", "memory": "16 GiB"}, tmp_path)
     text = made.read_text()
-    assert "- memory: 16 GiB" in text
+    assert "\n\nMeasured: 2026-11-21 · commit 0123456789 · `make results` · settings: " in text
+    assert "\n\n- memory: 16 GiB\n" in text and "- date" not in text
     assert "2 of 6 runs were finished by an earlier" in text
     for linked in re.findall(r"\]\(([^)]+)\)", text):
         ElementTree.parse(tmp_path / linked)

@@ -1,6 +1,6 @@
 """Parses of docling's fixtures against docling's renderings of them: no figure falls below what was reached.
 
-What differs by choice is listed in docs/parsing.md."""
+What differs by choice is listed in docs/measured/parsing.md."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""Rerankers that need no model, what all of them keep to, and the examples of docs/reranking.md."""
+"""Rerankers that need no model, what all of them keep to, and the examples of docs/reference/reranking.md."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from query_fakes import scored
@@ -18,8 +19,10 @@ from pipelines.query.rerankers.evidence import document_score, evidence
 from pipelines.query.rerankers.logprob import answer_score
 from pipelines.query.results import Scored
 from pipelines.query.retrieve import FUSED_DEPTH
+from pipelines.query_settings import StrategyName
 
-DOCS = Path(__file__).resolve().parents[3] / "docs" / "reranking.md"
+DOCS = Path(__file__).resolve().parents[3] / "docs" / "reference" / "reranking.md"
+RETRIEVAL = DOCS.with_name("retrieval.md")
 
 
 class ByLength:
@@ -159,5 +162,11 @@ def test_the_page_names_every_reranker_setting_and_default() -> None:
         for name, value in getattr(settings, part).model_dump().items():
             assert f"`{name}`" in page and (value is None or f"{value}" in page), name
     assert f"`query.evidence_weight` ({settings.evidence_weight})" in page
+
+
+def test_the_page_of_retrieval_names_every_strategy_and_fusion() -> None:
+    page = RETRIEVAL.read_text(encoding="utf-8")
+    names = get_args(StrategyName)
+    assert re.findall(r"^\| `([\w+-]+)` \|", page, re.MULTILINE)[: len(names)] == list(names)
     assert f"asked for {FUSED_DEPTH} times the candidates" in page
     assert set(FUSIONS.values()) == {reciprocal_rank, weighted_sum} and all(f"`{name}`" in page for name in FUSIONS)

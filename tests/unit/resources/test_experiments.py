@@ -14,7 +14,7 @@ from pipelines.settings import Settings
 from resources.experiment_results import _file_name
 from resources.experiments import _Clock, read_matrix
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "evaluation.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "guide" / "evaluation.md"
 
 
 def test_off_and_on_are_names_and_true_is_none(tmp_path: Path) -> None:
