@@ -10,11 +10,10 @@ from pipelines.settings import EmbedderSettings
 from resources.embedders.specs import EmbedderSpec
 
 if TYPE_CHECKING:
-    from resources.embedders.endpoint import EndpointEmbedder
-    from resources.embedders.transformer import TransformerEmbedder
+    from pipelines.ports import CountingEmbedder
 
 
-def make_embedder(spec: EmbedderSpec, settings: EmbedderSettings) -> TransformerEmbedder | EndpointEmbedder:
+def make_embedder(spec: EmbedderSpec, settings: EmbedderSettings) -> CountingEmbedder:
     if spec.kind == "endpoint":
         from resources.embedders.endpoint import EndpointEmbedder
 

@@ -16,6 +16,8 @@ from pipelines.settings import EmbedderSettings
 
 AUTO = "auto"
 ENGLISH, MULTILINGUAL = "english-small", "multilingual-small"
+CHOSEN_FROM = (ENGLISH, MULTILINGUAL)
+"""The presets among which `auto` chooses; another preset is no change to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,7 @@ def _weights_identity(model: str, revision: str | None) -> str:
 def unresolved_identity(settings: EmbedderSettings) -> str:
     """What the settings say of the embedder, before `auto` has chosen: part of a generation's key."""
     if settings.chosen_preset == AUTO:
-        return fingerprint(AUTO, [preset_spec(name, settings).identity for name in PRESETS])
+        return fingerprint(AUTO, [preset_spec(name, settings).identity for name in CHOSEN_FROM])
     return resolve(settings, AUTO).identity
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from pipelines.errors import ModelError, RefusedText, SettingsError
 from pipelines.settings import EmbedderSettings
+from resources.embedders import specs
 from resources.embedders.e5_weights import unpacked_model
 from resources.embedders.endpoint import EndpointEmbedder
 from resources.embedders.factory import make_embedder
@@ -476,6 +477,12 @@ def test_auto_has_an_identity_of_its_own_before_it_has_chosen() -> None:
     assert len({unresolved_identity(settings(**values)) for values in names}) == 3
     assert unresolved_identity(settings()) == unresolved_identity(settings(preset="auto"))
     assert unresolved_identity(settings(query_prefix="q ")) != unresolved_identity(settings())
+
+
+def test_a_preset_more_changes_nothing_for_those_who_leave_the_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = unresolved_identity(settings())
+    monkeypatch.setattr(specs, "PRESETS", {**specs.PRESETS, "another": specs.PRESETS["english-small"]})
+    assert unresolved_identity(settings()) == before
     assert identity(preset="english-small", query_prefix="q ") != identity(preset="english-small")
     assert identity(preset="english-small", dtype="float32") == identity(preset="english-small")
 
