@@ -67,6 +67,11 @@ def test_the_settings_name_every_splitter() -> None:
     assert named == list(SPLITTERS)
 
 
+def test_the_page_tells_of_every_splitter() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "chunking.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE) == list(SPLITTERS)
+
+
 # ---------------------------------------------------------------- page
 
 
