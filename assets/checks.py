@@ -6,7 +6,7 @@ from assets.metadata import table
 from resources.checks import CHECKS as CHECKED
 from resources.checks import DESCRIPTIONS
 from resources.checks import check as find
-from resources.workspace import Workspace
+from resources.state import State
 
 _SHOWN = 20
 
@@ -15,8 +15,8 @@ def _check(name: str, asset: str) -> dg.AssetChecksDefinition:
     """A blocking check: what comes after the asset is not made where it fails."""
 
     @dg.asset_check(name=name, asset=asset, description=DESCRIPTIONS[name], blocking=True)
-    def check(workspace: dg.ResourceParam[Workspace]) -> dg.AssetCheckResult:
-        problems = find(workspace, name)
+    def check(state: dg.ResourceParam[State]) -> dg.AssetCheckResult:
+        problems = find(state, name)
         examples = table([{"code": code, "message": message} for code, message in problems[:_SHOWN]])
         metadata = {"problems": len(problems), "examples": examples}
         return dg.AssetCheckResult(passed=not problems, metadata=metadata)

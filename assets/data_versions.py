@@ -9,7 +9,7 @@ import dagster as dg
 from pipelines.fingerprint import combined
 from pipelines.stages import STAGES, WHOLE
 from resources.catalog import ManifestRow
-from resources.workspace import Workspace
+from resources.state import State
 
 _LOGGED_HERE = "__source_asset_observation__"
 """Of an output with this in its metadata Dagster logs no materialisations by itself: it would give
@@ -19,7 +19,7 @@ all partitions of a step the same data version."""
 def log_made(context: dg.AssetExecutionContext, stage: str, metadata: Callable[[int], Mapping[str, Any]]) -> None:
     """Logs what a stage made: every bucket of the step with its own data version and `metadata`, by number; what has
     no buckets as WHOLE."""
-    versions = data_versions(context.resources.workspace, stage)
+    versions = data_versions(context.resources.state, stage)
     if context.assets_def.partitions_def is None:
         context.set_data_version(context.asset_key, dg.DataVersion(versions[WHOLE]))
         context.add_output_metadata(dict(metadata(WHOLE)))
@@ -35,21 +35,21 @@ def log_made(context: dg.AssetExecutionContext, stage: str, metadata: Callable[[
     context.add_output_metadata({_LOGGED_HERE: True})
 
 
-def data_versions(workspace: Workspace, stage: str) -> dict[int, str]:
+def data_versions(state: State, stage: str) -> dict[int, str]:
     """By bucket, a hash of what a stage holds, from its commits. The key counts: a vector is told by its
     text and the model, and what another key made is another table."""
-    tables = manifests(workspace, stage)
+    tables = manifests(state, stage)
     return {
         bucket: combined(part for rows in tables for part in (rows[bucket].key, rows[bucket].output))[:16]
         for bucket in tables[0]
     }
 
 
-def manifests(workspace: Workspace, stage: str) -> list[dict[int, ManifestRow]]:
+def manifests(state: State, stage: str) -> list[dict[int, ManifestRow]]:
     """The commits of a stage's tables by bucket, or of the rows in Postgres."""
     if stage in STAGES:
-        return [workspace.runner.manifest(table) for table in STAGES[stage].tables]
-    return [workspace.catalog.manifest_of(stage, workspace.ensure_generation().schema)]
+        return [state.runner.manifest(table) for table in STAGES[stage].tables]
+    return [state.parts.catalog.manifest_of(stage, state.ensure_generation().schema)]
 
 
 def _made_from(context: dg.AssetExecutionContext) -> dict[str, str]:

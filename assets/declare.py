@@ -69,7 +69,7 @@ def buckets_of(context: dg.AssetExecutionContext) -> list[int]:
     """The buckets of a step. Raises SettingsError where the settings have other buckets than when Dagster read them."""
     assert context.assets_def.partitions_def is not None
     loaded = len(context.assets_def.partitions_def.get_partition_keys())
-    now = context.resources.workspace.settings.buckets
+    now = context.resources.state.settings.buckets
     if loaded != now:
         raise SettingsError(
             f"the settings have {now} buckets, but Dagster loaded {loaded}: start `pincite ui`, or the code "

@@ -18,7 +18,7 @@ from assets.schedules import nightly
 from assets.sensors import changed_sources
 from assets.sentences import sentences
 from assets.structure import figure_descriptions, parsed_elements, structural_chunks
-from resources.configured import WorkspaceResource
+from resources.configured import StateResource
 from resources.settings_file import locate
 
 _ASSETS = (
@@ -42,7 +42,7 @@ _ASSETS = (
 
 
 def build_defs(overrides: Mapping[str, Any] | None = None, buckets: int | None = None) -> dg.Definitions:
-    """A fresh graph. `overrides` replaces resources by name (`workspace`); `buckets` defaults to the
+    """A fresh graph. `overrides` replaces resources by name (`state`); `buckets` defaults to the
     settings' that PINCITE_CONFIG names."""
     settings = locate().settings
     partitions = bucket_partitions(buckets or settings.buckets)
@@ -54,7 +54,7 @@ def build_defs(overrides: Mapping[str, Any] | None = None, buckets: int | None =
         sensors=[changed_sources(partitions)],
         executor=dg.in_process_executor,
         # Nothing passes between assets, but Dagster's own manager would let a run name a folder to pickle into.
-        resources={"workspace": WorkspaceResource(), "io_manager": dg.mem_io_manager, **(overrides or {})},
+        resources={"state": StateResource(), "io_manager": dg.mem_io_manager, **(overrides or {})},
     )
 
 

@@ -5,7 +5,8 @@ import dagster as dg
 from assets.declare import asset, buckets_of
 from assets.metadata import attach, table
 from resources.kept_generations import restrict, restricted_whatever
-from resources.workspace import Workspace
+from resources.make import list_documents
+from resources.state import State
 
 _SHOWN = 50
 
@@ -18,12 +19,10 @@ class ListingConfig(dg.Config):
 
 
 @asset("parquet")
-def raw_documents(
-    context: dg.AssetExecutionContext, config: ListingConfig, workspace: dg.ResourceParam[Workspace]
-) -> None:
+def raw_documents(context: dg.AssetExecutionContext, config: ListingConfig, state: dg.ResourceParam[State]) -> None:
     """Every file of the sources with its content hash, media type and side-car metadata."""
-    with restricted_whatever(workspace):
-        report = workspace.list_documents(buckets_of(context), config.sources, config.allow_deletions)
-    restrict(workspace)
-    skipped = [{"source": item.source, "file": item.uri, "why": item.code} for item in workspace.skipped]
+    with restricted_whatever(state):
+        report = list_documents(state, buckets_of(context), config.sources, config.allow_deletions)
+    restrict(state)
+    skipped = [{"source": item.source, "file": item.uri, "why": item.code} for item in state.listing.skipped]
     attach(context, report, skipped=table(skipped[:_SHOWN]))

@@ -5,32 +5,33 @@ import dagster as dg
 from assets.declare import asset, buckets_of
 from assets.metadata import attach
 from assets.retries import patient
-from resources.workspace import Workspace
+from resources.make import link_sentences, make
+from resources.state import State
 
 
 @asset("parquet", "pytorch", pool="embedding")
 @patient
-def chunk_embeddings(context: dg.AssetExecutionContext, workspace: dg.ResourceParam[Workspace]) -> None:
+def chunk_embeddings(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """One unit vector a chunk, of its header chain, summary, overlap, own text and context. A text
     embedded before by the same model is not embedded again."""
-    generation = workspace.ensure_generation()
-    report = workspace.make("chunk_embeddings", buckets_of(context))
+    generation = state.ensure_generation()
+    report = make(state, "chunk_embeddings", buckets_of(context))
     attach(context, report, embedder=generation.embedder["name"], dimension=generation.dimension)
 
 
 @asset("parquet", "pytorch", pool="embedding")
 @patient
-def sentence_embeddings(context: dg.AssetExecutionContext, workspace: dg.ResourceParam[Workspace]) -> None:
+def sentence_embeddings(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """Two unit vectors a sentence: of its bare text, which links are made from, and of what is searched for it.
     A text repeated anywhere is embedded once."""
-    generation = workspace.ensure_generation()
-    report = workspace.make("sentence_embeddings", buckets_of(context))
+    generation = state.ensure_generation()
+    report = make(state, "sentence_embeddings", buckets_of(context))
     attach(context, report, embedder=generation.embedder["name"], dimension=generation.dimension)
 
 
 @asset("parquet", "python", whole=True)
-def sentence_links(context: dg.AssetExecutionContext, workspace: dg.ResourceParam[Workspace]) -> None:
+def sentence_links(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """RELATED_TO between sentences of different chunks. Sparse nearest neighbours: exact, directed, at most two from a
     sentence, over a floor of cosine."""
-    workspace.ensure_generation()
-    attach(context, workspace.link_sentences())
+    state.ensure_generation()
+    attach(context, link_sentences(state))

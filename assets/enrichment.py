@@ -4,16 +4,17 @@ import dagster as dg
 
 from assets.declare import asset, buckets_of
 from assets.metadata import attach
-from resources.workspace import Workspace
+from resources.make import make
+from resources.state import State
 
 
 @asset("parquet", "python", pool="llm")
-def document_summaries(context: dg.AssetExecutionContext, workspace: dg.ResourceParam[Workspace]) -> None:
+def document_summaries(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """At most 250 characters that name what a document is about; put before each of its chunks."""
-    attach(context, workspace.make("document_summaries", buckets_of(context)))
+    attach(context, make(state, "document_summaries", buckets_of(context)))
 
 
 @asset("parquet", "python", pool="llm")
-def chunk_contexts(context: dg.AssetExecutionContext, workspace: dg.ResourceParam[Workspace]) -> None:
+def chunk_contexts(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """A sentence or two that place a chunk in its document; appended when it is embedded."""
-    attach(context, workspace.make("chunk_contexts", buckets_of(context)))
+    attach(context, make(state, "chunk_contexts", buckets_of(context)))

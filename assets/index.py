@@ -8,29 +8,30 @@ from assets.declare import asset, buckets_of
 from assets.metadata import attach, changes, table
 from resources.index_build import INPUTS
 from resources.kept_generations import keep_up
+from resources.make import write_index
 from resources.publishing import publish
-from resources.workspace import Workspace
+from resources.state import State
 
 NIGHTLY = dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=48), warn_window=timedelta(hours=26))
 """Late after a missed night, failed after two."""
 
 
 @asset("postgres", reads=INPUTS)
-def indexed_documents(context: dg.AssetExecutionContext, workspace: dg.ResourceParam[Workspace]) -> None:
+def indexed_documents(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """A bucket's rows in the generation's Postgres tables. Documents whose rows changed are replaced, each in one
     transaction; the others are not touched."""
-    generation = workspace.ensure_generation()
-    report = workspace.write_index(buckets_of(context))
+    generation = state.ensure_generation()
+    report = write_index(state, buckets_of(context))
     stored = {"dagster/table_name": f"{generation.schema}.chunks", "dagster/storage_kind": "postgres"}
     attach(context, report, generation=generation.generation, **stored)
 
 
 @asset("postgres", after=["indexed_documents", "sentence_links"], whole=True, freshness=NIGHTLY)
-def search_index(context: dg.AssetExecutionContext, workspace: dg.ResourceParam[Workspace]) -> None:
+def search_index(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """HNSW indexes built after the load, the audit, the golden questions on the live and the new
     generation, and the pointer to the live one. A generation whose audit finds a problem, or that answers
     the golden questions worse, or lacks most of what is served, is not published."""
-    built = publish(workspace)
+    built = publish(state)
     context.add_output_metadata(
         {
             "generation": built.generation,
@@ -46,10 +47,10 @@ def search_index(context: dg.AssetExecutionContext, workspace: dg.ResourceParam[
 
 
 @asset("postgres", after=["raw_documents"], whole=True)
-def kept_generations(context: dg.AssetExecutionContext, workspace: dg.ResourceParam[Workspace]) -> None:
+def kept_generations(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """The generations beside the one that is made. After a change of settings readers are served from the live
     generation until `search_index` publishes the new one, which may be hours later, or never where it is refused. So
     the live one goes on receiving deletions, changes of groups and edits, by its own settings and embedder, and
     generations kept for a rollback receive deletions and changes of groups. All of it follows from the listing, and
     nothing waits for it. Nothing is done where there is but one generation."""
-    context.add_output_metadata(changes(keep_up(workspace)))
+    context.add_output_metadata(changes(keep_up(state)))

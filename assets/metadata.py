@@ -14,7 +14,7 @@ from pipelines.schemas import schema_of
 from pipelines.stages import WHOLE, Stage
 from pipelines.visible import visible
 from resources.stage_work import StageReport
-from resources.workspace import Workspace
+from resources.state import State
 
 Table = dg.TableMetadataValue | dg.TextMetadataValue
 
@@ -44,7 +44,7 @@ def attach(context: dg.AssetExecutionContext, report: StageReport, **more: Any) 
         "documents kept": report.kept,
         "documents gone": report.gone,
         "rows written": report.written,
-        "dagster/row_count": total_rows(context.resources.workspace, report),
+        "dagster/row_count": total_rows(context.resources.state, report),
         "seconds": round(report.seconds, 3),
         "failures": len(report.failures),
         **({"failed documents": failures_table(report)} if report.failures else {}),
@@ -64,9 +64,9 @@ def _own(report: StageReport, bucket: int) -> dict[str, int]:
     return own
 
 
-def total_rows(workspace: Workspace, report: StageReport) -> int:
+def total_rows(state: State, report: StageReport) -> int:
     """Rows of the whole table, also those of buckets that the step did not run."""
-    return sum(row.rows for row in manifests(workspace, report.stage)[0].values()) or report.total
+    return sum(row.rows for row in manifests(state, report.stage)[0].values()) or report.total
 
 
 def changes(report: StageReport) -> dict[str, Any]:

@@ -8,20 +8,20 @@ from assets.declare import asset
 from assets.metadata import score_chart, score_rows, table
 from resources.publishing import score_live
 from resources.score_history import headline, last_scores
-from resources.workspace import Workspace
+from resources.state import State
 
 _LAST = 30
 """Runs that the picture and the tables go back."""
 
 
 @asset("postgres", "python", after=["search_index"], whole=True)
-def retrieval_quality(context: dg.AssetExecutionContext, workspace: dg.ResourceParam[Workspace]) -> None:
+def retrieval_quality(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """The settings' golden questions asked with the shipped strategy. Every number is one that the UI plots
     over materialisations. Without golden questions there is nothing to score, and the metadata says how to
     give some."""
-    run = score_live(workspace)
+    run = score_live(state)
     unasked = {"questions": 0, "remedy": "name a file of golden questions in publish.golden"}
-    context.add_output_metadata(unasked if run is None else {**_scores(run), **_past(workspace)})
+    context.add_output_metadata(unasked if run is None else {**_scores(run), **_past(state)})
 
 
 def _scores(run: dict[str, Any]) -> dict[str, Any]:
@@ -34,10 +34,10 @@ def _scores(run: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _past(workspace: Workspace) -> dict[str, Any]:
-    scores = workspace.catalog.scores()[-_LAST:]
+def _past(state: State) -> dict[str, Any]:
+    scores = state.parts.catalog.scores()[-_LAST:]
     return {
         "over time": score_chart(scores),
         "past scores": table(score_rows(scores)),
-        "last runs": table(last_scores(workspace.catalog, _LAST)),
+        "last runs": table(last_scores(state.parts.catalog, _LAST)),
     }

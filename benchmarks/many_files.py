@@ -40,7 +40,7 @@ from benchmarks.indexing import tree_memory  # noqa: E402
 from resources import outcome  # noqa: E402
 from resources.parsers.registry import media_type_of  # noqa: E402
 from resources.settings_file import locate  # noqa: E402
-from resources.workspace import Workspace  # noqa: E402
+from resources.state import State  # noqa: E402
 from tests.ordinary_files import write  # noqa: E402
 
 SHARED = ROOT.parent / "shared" / "data"
@@ -120,12 +120,12 @@ def run(config: Path, log: Path, timeout: float) -> tuple[dict[str, Any], float,
 
 def served(config: Path) -> set[str]:
     """Addresses of the documents that the live generation serves."""
-    workspace = Workspace(locate(str(config)))
+    state = State(locate(str(config)))
     try:
-        known = {raw.doc_id: raw.uri for raw in workspace.raw_documents()}
-        return {known[doc_id] for doc_id in outcome.served(workspace)}
+        known = {raw.doc_id: raw.uri for raw in state.listing.raw_documents()}
+        return {known[doc_id] for doc_id in outcome.served(state)}
     finally:
-        workspace.close()
+        state.close()
 
 
 def told(result: Mapping[str, Any]) -> None:

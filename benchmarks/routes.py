@@ -46,7 +46,7 @@ from pipelines.tokens import count_tokens  # noqa: E402
 from resources.evaluation import Examination, examination  # noqa: E402
 from resources.searching import Searcher  # noqa: E402
 from resources.settings_file import locate  # noqa: E402
-from resources.workspace import Workspace  # noqa: E402
+from resources.state import State  # noqa: E402
 
 BUDGETS = (200, 500, 1000)
 RANKED = 20
@@ -146,11 +146,11 @@ def scored(exam: Examination, number: int, hits: Sequence[Hit]) -> dict[str, flo
 def answered(case: Case, file: Path) -> Iterator[Answered]:
     """Every question of a case that has gold, put to every route."""
     golden = case.dataset.write_golden(file.parent / f"{case.name.replace(', ', '-').replace(' ', '-')}.jsonl")
-    workspace = Workspace(locate(config=str(file)))
+    state = State(locate(config=str(file)))
     try:
-        live = workspace.catalog.live()
+        live = state.parts.catalog.live()
         assert live is not None, "an index that was just made is live"
-        exam, searcher = examination(workspace, golden, live), Searcher(workspace)
+        exam, searcher = examination(state, golden, live), Searcher(state)
         if exam.unmapped:
             say(f"{case.name}: gold that could not be mapped: {exam.unmapped}")
         filters = Filters(groups=tuple(case.dataset.evaluation.get("groups", ())))
@@ -161,13 +161,13 @@ def answered(case: Case, file: Path) -> Iterator[Answered]:
                 tools = searcher.tools.of(index.generation.embedder)
                 for route, (strategy, linked) in ROUTES.items():
                     one: Any = index if linked else Unlinked(index)
-                    hits = retrieve(asked(mapped, options), one, tools, workspace.settings.query, k=RANKED,
+                    hits = retrieve(asked(mapped, options), one, tools, state.settings.query, k=RANKED,
                                     strategy=strategy, rerank=(), filters=filters).hits  # fmt: skip
                     found[route] = scored(exam, number, hits)
             text = mapped.question.question
             yield Answered(case.name, mapped.question.id, text, question_class(text), found, case.decides)
     finally:
-        workspace.close()
+        state.close()
 
 
 # ---------------------------------------------------------------- the run

@@ -35,10 +35,12 @@ from pipelines.records import RawDocument  # noqa: E402
 from pipelines.settings import settings_from  # noqa: E402
 from pipelines.stages import STAGES  # noqa: E402
 from resources.embedded_items import SEARCHED  # noqa: E402
+from resources.index_build import IndexBuild  # noqa: E402
 from resources.index_tables import IndexTables  # noqa: E402
+from resources.make import link_sentences, list_documents, make, write_index  # noqa: E402
 from resources.parsers.registry import media_type_of, parse_file  # noqa: E402
 from resources.settings_file import Located  # noqa: E402
-from resources.workspace import Workspace  # noqa: E402
+from resources.state import State  # noqa: E402
 
 AIM = 3.0
 BLOCKS_A_DOCUMENT = 60
@@ -135,23 +137,23 @@ class OneByOne(IndexTables):
         self.watch.step(f"vector index of {table}", super()._build, connection, table, live)
 
 
-def measure(workspace: Workspace, watch: Watch) -> None:
-    buckets = range(workspace.settings.buckets)
-    watch.step("raw_documents", workspace.list_documents, buckets, [], True)
+def measure(state: State, watch: Watch) -> None:
+    buckets = range(state.settings.buckets)
+    watch.step("raw_documents", list_documents, state, buckets, [], True)
     reports = {}
     for stage in STAGES:
         if stage == "chunk_embeddings":
-            watch.step("(loading the model)", workspace.ready_embedder)
+            watch.step("(loading the model)", state.ready_embedder)
         if stage == "sentence_links":
-            reports[stage] = watch.step(stage, workspace.link_sentences)
+            reports[stage] = watch.step(stage, link_sentences, state)
         elif STAGES[stage].inputs:
-            reports[stage] = watch.step(stage, workspace.make, stage, buckets)
-    watch.step("indexed_documents", workspace.write_index, buckets)
-    watch.step("links loaded", workspace.index_build.load_links)
-    tables = OneByOne(workspace.database, workspace.index_build.generation)
+            reports[stage] = watch.step(stage, make, state, stage, buckets)
+    watch.step("indexed_documents", write_index, state, buckets)
+    watch.step("links loaded", IndexBuild(state).load_links)
+    tables = OneByOne(state.parts.database, IndexBuild(state).generation)
     tables.watch = watch
     tables.build_vector_indexes()
-    counts = workspace.index_build.index.counts()
+    counts = IndexBuild(state).index.counts()
     notes = {name: reports[name].notes for name in ("chunk_embeddings", "sentence_embeddings")}
     print(f"{counts['documents']:,} documents, {counts['chunks']:,} chunks, {counts['sentences']:,} sentences, "
           f"{counts['sentence_links']:,} links")  # fmt: skip
@@ -177,11 +179,11 @@ def main() -> None:
                 "sentences": {"embedded": options.form},
             }
         )
-        workspace, watch = Workspace(Located(settings, None, folder, folder / "state")), Watch()
+        state, watch = State(Located(settings, None, folder, folder / "state")), Watch()
         try:
-            measure(workspace, watch)
+            measure(state, watch)
         finally:
-            workspace.close()
+            state.close()
     counted = (
         "sentence_embeddings",
         "sentence_links",

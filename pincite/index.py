@@ -8,8 +8,9 @@ from types import TracebackType
 from typing import Any
 
 from pipelines.errors import IndexStateError
+from resources.run import Run, silent
 from resources.settings_file import Located, locate
-from resources.workspace import Workspace, silent
+from resources.state import State
 
 Progress = Callable[[str, int, int], None]
 
@@ -32,13 +33,13 @@ def open_index(place: Located | str | Path | None = None, progress: Progress | N
 
 
 class Index:
-    """Wires a workspace to the query side."""
+    """Wires a state to the query side."""
 
     def __init__(self, located: Located, progress: Progress | None = None) -> None:
         from resources.searching import Searcher
 
-        self._workspace = Workspace(located, progress=progress or silent)
-        self._searcher = Searcher(self._workspace)
+        self._state = State(located, Run(progress=progress or silent))
+        self._searcher = Searcher(self._state)
 
     def __enter__(self) -> Index:
         return self
@@ -49,7 +50,7 @@ class Index:
         self.close()
 
     def close(self) -> None:
-        self._workspace.close()
+        self._state.close()
 
     def query(
         self,
@@ -79,7 +80,7 @@ class Index:
         are answers to choose from, by letter."""
         from resources.answering import Answerer
 
-        answerer = Answerer(self._workspace, self._searcher)
+        answerer = Answerer(self._state, self._searcher)
         return answerer.ask(text, options, k, strategy, rerank, filters, groups, generation)
 
     def show(
@@ -94,7 +95,7 @@ class Index:
         from resources.showing import show
 
         found = self._searcher.chunk(chunk, groups, generation)
-        return show(self._workspace, found, Path(image) if image is not None else None)
+        return show(self._state, found, Path(image) if image is not None else None)
 
     def evaluate(
         self,
@@ -110,11 +111,11 @@ class Index:
         if matrix is None:
             from resources.evaluation import evaluate
 
-            return {"runs": [evaluate(self._workspace, Path(questions), **options)]}
+            return {"runs": [evaluate(self._state, Path(questions), **options)]}
         from resources.experiments import FOLDER, asking_from, run_matrix
 
-        folder = Path(experiments) if experiments is not None else self._workspace.located.state / FOLDER
-        return run_matrix(self._workspace, Path(questions), Path(matrix), folder.resolve(), asking_from(**options))
+        folder = Path(experiments) if experiments is not None else self._state.project.state / FOLDER
+        return run_matrix(self._state, Path(questions), Path(matrix), folder.resolve(), asking_from(**options))
 
     def suggest(
         self, count: int, groups: Sequence[str] = (), output: str | Path | None = None, **options: Any
@@ -125,7 +126,7 @@ class Index:
 
         if output is not None:
             require_new(Path(output))
-        result = suggest(self._workspace, count, groups, **options)
+        result = suggest(self._state, count, groups, **options)
         if output is not None:
             write_new(Path(output), result["questions"])
         return result
@@ -134,49 +135,49 @@ class Index:
         """The JSON of `pincite explain`: what made a passage, from its document to its vector."""
         from resources.explaining import explain
 
-        return explain(self._workspace, self._searcher.chunk(chunk, groups, generation), groups)
+        return explain(self._state, self._searcher.chunk(chunk, groups, generation), groups)
 
     def verify(self) -> dict[str, Any]:
         """The JSON of `pincite verify`: {"ok", "problems": [{"code", "message"}], "notes"}."""
         from resources.verification import verify
 
-        return verify(self._workspace)
+        return verify(self._state)
 
     def generations(self) -> list[dict[str, Any]]:
         """Every generation with its rows, size, scores, and why it is not live."""
         from resources.status import generations
 
-        return generations(self._workspace)
+        return generations(self._state)
 
     def publish(self, generation: int, force: bool = False) -> dict[str, Any]:
         """Makes a generation the live one: {"live", "previous"}. Raises IndexStateError where it may not."""
         from resources.publishing import publish_by_hand
 
-        return publish_by_hand(self._workspace, generation, force)
+        return publish_by_hand(self._state, generation, force)
 
     def rollback(self) -> dict[str, Any]:
         """Makes the generation live again that was before, until somebody publishes: {"live", "previous"}."""
         from resources.publishing import rollback
 
-        return rollback(self._workspace)
+        return rollback(self._state)
 
     def prune(self, keep: int = 2, dry_run: bool = False) -> dict[str, Any]:
         """Drops old generations and their files: {"dropped", "kept", "files", "bytes"}."""
         from resources.retention import prune
 
-        return prune(self._workspace, keep, dry_run)
+        return prune(self._state, keep, dry_run)
 
     def status(self) -> dict[str, Any]:
         """The JSON of `pincite status`."""
         from resources.status import status
 
-        return status(self._workspace)
+        return status(self._state)
 
     def sources(self) -> list[dict[str, Any]]:
         from resources.status import sources
 
-        return sources(self._workspace)
+        return sources(self._state)
 
     def remove_source(self, name: str) -> int:
         """Forgets a source; returns how many documents the next index run takes out."""
-        return self._workspace.forget_source(name)
+        return self._state.listing.forget(name)

@@ -17,11 +17,13 @@ from pipelines.errors import IndexStateError, PinciteError, Waiting
 from resources import outcome
 from resources.dagster_instance.home import close_dead_runs, dagster_home, usable
 from resources.kept_generations import restricted_whatever
+from resources.make import guard
 from resources.private_state import private
 from resources.row_security import secure
+from resources.run import Run
 from resources.settings_file import Located
 from resources.sources import source_from
-from resources.workspace import Workspace
+from resources.state import State
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
 
@@ -72,38 +74,37 @@ def _run(
     progress: Callable[[str, int, int], None],
     started: float,
 ) -> dict[str, Any]:
-    workspace = Workspace(located, progress=progress)
+    state = State(located, Run(str(uuid.uuid4()), progress, retry_failed))
     try:
-        with workspace.database.exclusive("index"):
-            secure(workspace.catalog)
-            return _locked(workspace, sources, allow_deletions, retry_failed, started)
+        with state.parts.database.exclusive("index"):
+            secure(state.parts.catalog)
+            return _locked(state, sources, allow_deletions, retry_failed, started)
     finally:
-        workspace.close()
+        state.close()
 
 
 def _locked(
-    workspace: Workspace, sources: Sequence[str], allow_deletions: bool, retry_failed: bool, started: float
+    state: State, sources: Sequence[str], allow_deletions: bool, retry_failed: bool, started: float
 ) -> dict[str, Any]:
-    book = workspace.sources
-    with restricted_whatever(workspace):
-        _require_given(workspace.located, sources)
+    book = state.parts.sources
+    with restricted_whatever(state):
+        _require_given(state.project, sources)
         for argument in sources:
             book.select(source_from(argument, book.known()))
-        served = outcome.served(workspace)
-        due = outcome.due(workspace)
+        served = outcome.served(state)
+        due = outcome.due(state)
         if due.standing and not retry_failed:
-            workspace.built = due.standing
-            return outcome.result(workspace, served, time.perf_counter() - started)
-        workspace.guard(allow_deletions)
-    workspace.runner.retry_failed = retry_failed
-    if fresh := outcome.new_documents(workspace, served):
-        workspace.warm(fresh)
-    buckets = range(workspace.settings.buckets) if retry_failed else due.buckets
-    _materialise(workspace, buckets, allow_deletions)
-    return outcome.result(workspace, served, time.perf_counter() - started)
+            state.run.published(due.standing)
+            return outcome.result(state, served, time.perf_counter() - started)
+        guard(state, allow_deletions)
+    if fresh := outcome.new_documents(state, served):
+        state.warmup.start(fresh)
+    buckets = range(state.settings.buckets) if retry_failed else due.buckets
+    _materialise(state, buckets, allow_deletions)
+    return outcome.result(state, served, time.perf_counter() - started)
 
 
-def _materialise(workspace: Workspace, due: range, allow_deletions: bool) -> None:
+def _materialise(state: State, due: range, allow_deletions: bool) -> None:
     import dagster as dg
 
     from assets.declare import bucket_partitions
@@ -111,36 +112,35 @@ def _materialise(workspace: Workspace, due: range, allow_deletions: bool) -> Non
     from resources.dagster_instance.run_history import run_history
 
     logging.getLogger("dagster").setLevel(logging.ERROR)
-    os.environ.setdefault("DAGSTER_HOME", str(dagster_home(workspace.located.state)))
-    buckets = workspace.settings.buckets
+    os.environ.setdefault("DAGSTER_HOME", str(dagster_home(state.project.state)))
+    buckets = state.settings.buckets
     keys = bucket_partitions(buckets).get_partition_keys()[due.start : due.stop]
-    job = build_defs({"workspace": workspace}, buckets).resolve_job_def("index")
+    job = build_defs({"state": state}, buckets).resolve_job_def("index")
     config: dict[str, Any] = {
         "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
         "ops": {
             "raw_documents": {
-                "config": {"sources": list(workspace.listed().sources), "allow_deletions": allow_deletions}
+                "config": {"sources": list(state.listing.now().sources), "allow_deletions": allow_deletions}
             }
         },
     }
     tags = {"dagster/asset_partition_range_start": keys[0], "dagster/asset_partition_range_end": keys[-1]}
-    workspace.begin(str(uuid.uuid4()))
-    with run_history(dagster_home(workspace.located.state)) as instance:
-        close_dead_runs(instance, workspace.database)
+    with run_history(dagster_home(state.project.state)) as instance:
+        close_dead_runs(instance, state.parts.database)
         try:
-            job.execute_in_process(instance=instance, run_config=config, tags=tags, run_id=workspace.run_id)
+            job.execute_in_process(instance=instance, run_config=config, tags=tags, run_id=state.run.id)
         except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
-            raise Interrupted(f"interrupted; {outcome.kept(workspace)}") from None
+            raise Interrupted(f"interrupted; {outcome.kept(state)}") from None
         except Exception as error:
-            told = _failed_check(workspace) or _told(error, workspace)
+            told = _failed_check(state) or _told(error, state)
             if not isinstance(told, Waiting):
                 raise told from error
-            workspace.waiting = str(told)
+            state.run.waits(str(told))
 
 
-def _failed_check(workspace: Workspace) -> PinciteError | None:
+def _failed_check(state: State) -> PinciteError | None:
     """A failed check as an error that names what it found; it kept the rest of the run from being made."""
-    for name, problems in workspace.problems.items():
+    for name, problems in state.run.problems.items():
         if problems:
             told = "; ".join(f"{code}: {message}" for code, message in problems[:5])
             more = f"; and {len(problems) - 5} more" if len(problems) > 5 else ""
@@ -148,18 +148,18 @@ def _failed_check(workspace: Workspace) -> PinciteError | None:
     return None
 
 
-def _told(error: BaseException, workspace: Workspace) -> BaseException:
+def _told(error: BaseException, state: State) -> BaseException:
     """The project's own error under Dagster's; one that names the place where the disk is full."""
     root = _root(error)
-    return root if isinstance(root, PinciteError) else _full_disk(error, workspace) or root
+    return root if isinstance(root, PinciteError) else _full_disk(error, state) or root
 
 
-def _full_disk(error: BaseException, workspace: Workspace) -> PinciteError | None:
+def _full_disk(error: BaseException, state: State) -> PinciteError | None:
     """An error of writing Dagster's own records, which are in the state folder too."""
     for cause in _causes(error):
         if isinstance(cause, sqlite3.OperationalError) or (isinstance(cause, OSError) and cause.errno in _NO_ROOM):
             return IndexStateError(
-                f"cannot write to the state folder {workspace.located.state}: {cause}; make room on that disk and run "
+                f"cannot write to the state folder {state.project.state}: {cause}; make room on that disk and run "
                 "again, what is committed is kept",
                 "disk",
             )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from resources.search_index import Generation
-    from resources.workspace import Workspace
+    from resources.state import State
 
 
 def options_from(arguments: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
@@ -78,8 +78,8 @@ def _sentences(connection: Connection[Any], generation: int, hits: Sequence[Hit]
 class Answerer:
     """Answers questions from the live generation, or a named one."""
 
-    def __init__(self, workspace: Workspace, searcher: Searcher) -> None:
-        self._workspace, self._searcher = workspace, searcher
+    def __init__(self, state: State, searcher: Searcher) -> None:
+        self._state, self._searcher = state, searcher
 
     def ask(
         self,
@@ -98,7 +98,7 @@ class Answerer:
         given, asker, names = options_from(options), filters_from(filters, groups), rerankers_from(rerank)
         words = " ".join([text, *given.values()]) if given else None
         require_question(text, k, words)
-        settings = self._workspace.settings.query
+        settings = self._state.settings.query
         started = time.perf_counter()
         question = Question(text, words)
         with self._searcher.reading(generation) as (connection, index):
@@ -120,9 +120,9 @@ class Answerer:
         self, text: str, options: Mapping[str, str], context: Sequence[ContextPassage], weigh: _Weigher
     ) -> Answer:
         """By the language model where one is set; else, and where it gives no reply, by the sentences."""
-        least = self._workspace.settings.query.answer_support
+        least = self._state.settings.query.answer_support
         notes: tuple[str, ...] = ()
-        if self._workspace.settings.llm.asks("answer"):
+        if self._state.settings.llm.asks("answer"):
             model = self._searcher.tools.model("answer")
             template = self._searcher.tools.prompt("choice" if options else "answer", language_of(text))
             if options:

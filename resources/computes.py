@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from pipelines.stages import Resolved
     from resources.document_pool import DocumentPool
     from resources.stage_work import Compute, Outcome, Work
-    from resources.workspace import Workspace
+    from resources.state import State
 
 
 WINDOW = 64
 
 
-def compute_of(workspace: Workspace, stage: str) -> Compute:
+def compute_of(state: State, stage: str) -> Compute:
     """The compute of a stage of text."""
-    settings, progress = workspace.settings, workspace.progress_of(stage)
+    settings, progress = state.settings, state.run.progress_of(stage)
     if stage == "parsed_elements":
-        return parse(workspace.pool, settings, workspace.sources.root, progress)
+        return parse(state.parts.pool, settings, state.parts.sources.root, progress)
     if stage == "figure_descriptions":
-        return describing.describe(workspace)
+        return describing.describe(state)
     if stage in ("document_summaries", "chunk_contexts"):
-        return enriching.enrich(workspace, stage)
-    return by_worker(workspace, stage, OPTIONS[stage](settings, workspace.runner.resolved))
+        return enriching.enrich(state, stage)
+    return by_worker(state, stage, OPTIONS[stage](settings, state.runner.resolved))
 
 
 def parse(

@@ -9,39 +9,40 @@ import dagster as dg
 from resources.dagster_instance.home import close_dead_runs, present
 from resources.private_state import private
 from resources.row_security import secure
+from resources.run import Run
 from resources.settings_file import locate
-from resources.workspace import Workspace
+from resources.state import State
 
 LONGEST_WAIT = 6 * 3600.0
 """Seconds that a run waits for another on the same state."""
 
 
-class WorkspaceResource(dg.ConfigurableResource):  # type: ignore[type-arg]
+class StateResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     """The state that PINCITE_CONFIG and PINCITE_STATE name where the run is executed, opened for a run. It has no
     configuration: whoever launches a run chooses neither settings nor state."""
 
     @contextmanager
-    def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[Workspace]:
+    def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[State]:
         located = locate()
-        workspace = Workspace(located, run_id=context.run_id or "")
+        state = State(located, Run(context.run_id or ""))
         try:
             with (
                 private(located.state),
-                _present(context, workspace),
-                workspace.database.exclusive("index", LONGEST_WAIT, partial(_waits, context)),
+                _present(context, state),
+                state.parts.database.exclusive("index", LONGEST_WAIT, partial(_waits, context)),
             ):
                 if context.instance:
-                    close_dead_runs(context.instance, workspace.database, workspace.run_id)
-                secure(workspace.catalog)
-                yield workspace
+                    close_dead_runs(context.instance, state.parts.database, state.run.id)
+                secure(state.parts.catalog)
+                yield state
         finally:
-            workspace.close()
+            state.close()
 
 
-def _present(context: dg.InitResourceContext, workspace: Workspace) -> AbstractContextManager[None]:
+def _present(context: dg.InitResourceContext, state: State) -> AbstractContextManager[None]:
     if context.instance is None or not context.run_id:
         return nullcontext()
-    return present(context.instance, context.run_id, workspace.database)
+    return present(context.instance, context.run_id, state.parts.database)
 
 
 def _waits(context: dg.InitResourceContext, busy: str) -> None:

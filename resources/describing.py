@@ -28,7 +28,7 @@ from resources.parsers.registry import MEDIA_TYPES, media_type_of
 if TYPE_CHECKING:
     from resources.document_pool import DocumentPool
     from resources.stage_work import Compute, Outcome, Work
-    from resources.workspace import Workspace
+    from resources.state import State
 
 STAGE, ROLE = "figure_descriptions", "figure"
 
@@ -85,9 +85,9 @@ def _seen(raw: RawDocument, figure: Element, image: bytes) -> str:
     return bytes_hash(image) if drawn else figure.metadata[IMAGE_HASH]
 
 
-def describe(workspace: Workspace) -> Compute:
+def describe(state: State) -> Compute:
     """The compute of figure descriptions; nothing where the role is not given."""
-    return _described(workspace) if ROLE in workspace.settings.bought else _nothing
+    return _described(state) if ROLE in state.settings.bought else _nothing
 
 
 def _nothing(works: Iterator[Work]) -> Iterator[Outcome]:
@@ -95,27 +95,27 @@ def _nothing(works: Iterator[Work]) -> Iterator[Outcome]:
         yield {doc_id: {STAGE: []} for doc_id in work.doc_ids}
 
 
-def _described(workspace: Workspace) -> Compute:
+def _described(state: State) -> Compute:
     def run(works: Iterator[Work]) -> Iterator[Outcome]:
         pending = list(works)
         if not pending:
             return
-        templates = templates_of(ROLE, workspace.runner.resolved.prompts[ROLE])
-        model, sources = workspace.language_model(ROLE, STAGE), {raw.doc_id: raw for raw in workspace.raw_documents()}
+        templates = templates_of(ROLE, state.runner.resolved.prompts[ROLE])
+        model, sources = state.language_model(ROLE, STAGE), {raw.doc_id: raw for raw in state.listing.raw_documents()}
 
         def task(work: Work, doc_id: str) -> FigureTask:
             language, raw = work.one("parsed_documents", doc_id).language, sources[doc_id]
             figures = figures_of(work.all("parsed_elements", doc_id))
-            return FigureTask(raw, workspace.sources.root(raw.source), figures, in_language(templates, language))
+            return FigureTask(raw, state.parts.sources.root(raw.source), figures, in_language(templates, language))
 
         tasks = (task(work, doc_id) for work in pending for doc_id in work.doc_ids)
-        said = said_of(tasks, model, workspace.pool, CHARACTERS, reply_check(templates.values(), CHARACTERS))
+        said = said_of(tasks, model, state.parts.pool, CHARACTERS, reply_check(templates.values(), CHARACTERS))
         for work in pending:
             made: dict[str, object] = {}
             for doc_id in work.doc_ids:
                 own = task(work, doc_id)
                 replies = {name: said[doc_id, name] for name in {image_hash_of(item) for item in own.figures}}
-                require_answers(workspace, list(replies.values()), model)
+                require_answers(state, list(replies.values()), model)
                 rows = figure_descriptions(own.figures, replies, model.name, before=work.before(STAGE, doc_id))
                 made[doc_id] = outcome_of(STAGE, sources[doc_id], rows, list(replies.values()))
             yield made

@@ -22,7 +22,7 @@ from resources.vectors import KnownVectors
 if TYPE_CHECKING:
     from pipelines.ports import CountingEmbedder, Progress, Vectors
     from resources.stage_work import Outcome, StageReport, Work
-    from resources.workspace import Workspace
+    from resources.state import State
 
 
 BEGINNING = 256
@@ -45,50 +45,46 @@ class _Refused:
     said: str
 
 
-def embed(workspace: Workspace, stage: str, buckets: Sequence[int]) -> StageReport:
+def embed(state: State, stage: str, buckets: Sequence[int]) -> StageReport:
     """Brings a stage of vectors up to date. A text of which a model gives no vector that can be used has the vector of
     its beginning, or else of its headings, or of a word, and its document a failure that says so.
 
     Raises ModelError naming a file and what the model or endpoint did, where it gives none of any text, or none of more
     than SHARE of those of several documents; what was made until then is kept. Raises SettingsError where the model
     cannot give what settings.sentences.embedded asks for."""
-    generation, form = workspace.ensure_generation(), workspace.settings.sentences.embedded
+    generation, form = state.ensure_generation(), state.settings.sentences.embedded
     identity, name = generation.embedder["identity"], generation.embedder["name"]
-    texts = _Texts(workspace.progress_of(stage))
-    ready = partial(_embedder, workspace, form)
+    texts = _Texts(state.run.progress_of(stage))
+    ready = partial(_embedder, state, form)
     tables = [
-        _Bought(each, KnownVectors(workspace.tables, each.table, identity), texts, ready, name, workspace.file_of)
+        _Bought(each, KnownVectors(state.parts.tables, each.table, identity), texts, ready, name, state.listing.file_of)
         if isinstance(each, FromModel)
         else each
         for each in STAGES[stage](form)
     ]
-    before = workspace.tokens_embedded(identity)
-    report = workspace.run(stage, buckets, lambda works: _outcomes(works, tables, workspace), note=identity)
-    tokens = workspace.tokens_embedded(identity) - before if texts.embedded else 0
+    before = state.parts.embedders.tokens(identity)
+    report = state.run_stage(stage, buckets, lambda works: _outcomes(works, tables, state), note=identity)
+    tokens = state.parts.embedders.tokens(identity) - before if texts.embedded else 0
     report.notes.update({"texts embedded": texts.embedded, "texts reused": texts.reused, "tokens": tokens})
     if texts.embedded:
-        workspace.catalog.add_cost(
-            workspace.run_id, stage, texts.embedded, tokens, report.seconds, generation.generation
-        )
+        state.parts.catalog.add_cost(state.run.id, stage, texts.embedded, tokens, report.seconds, generation.generation)
     return report
 
 
-def _embedder(workspace: Workspace, form: str) -> CountingEmbedder:
+def _embedder(state: State, form: str) -> CountingEmbedder:
     """Ready to use. What it cannot give is told when it is first asked for anything, before it is paid for more."""
-    embedder = workspace.ready_embedder()
+    embedder = state.ready_embedder()
     if form == "pooled" and not embedder.pools:
         others = ", ".join(sorted(SEARCHED.keys() - {"pooled"}))
         raise SettingsError(
-            f"sentences.embedded is pooled, but embedder {workspace.ensure_generation().embedder['name']!r} gives no "
+            f"sentences.embedded is pooled, but embedder {state.ensure_generation().embedder['name']!r} gives no "
             f"vectors of tokens whose mean is that of a text; set sentences.embedded to one of {others}, or name a "
             "local model with mean pooling"
         )
     return embedder
 
 
-def _outcomes(
-    works: Iterable[Work], tables: Sequence[_Bought | FromVectors], workspace: Workspace
-) -> Iterator[Outcome]:
+def _outcomes(works: Iterable[Work], tables: Sequence[_Bought | FromVectors], state: State) -> Iterator[Outcome]:
     pending, bought = list(works), [each for each in tables if isinstance(each, _Bought)]
     for each in bought:
         each.expect(pending)
@@ -96,7 +92,7 @@ def _outcomes(
         made: dict[str, Rows] = {}
         for each in tables:
             made[each.table] = each.rows_of(work, next(reversed(made.values()), {}))
-            _require_unit(each.table, made[each.table], workspace.file_of)
+            _require_unit(each.table, made[each.table], state.listing.file_of)
         outcome: dict[str, Any] = {
             doc_id: {table: rows.get(doc_id, ()) for table, rows in made.items()} for doc_id in work.doc_ids
         }
@@ -105,13 +101,13 @@ def _outcomes(
             for doc_id, said in each.refused.items():
                 refused.setdefault(doc_id, []).extend(said)
         for doc_id in refused.keys() & outcome.keys():
-            failure = _refusal(workspace, doc_id, work.stage.name, refused[doc_id])
+            failure = _refusal(state, doc_id, work.stage.name, refused[doc_id])
             outcome[doc_id] = Makeshift(outcome[doc_id], failure)
         yield outcome
 
 
-def _refusal(workspace: Workspace, doc_id: str, stage: str, refused: Sequence[_Refused]) -> Failure:
-    raw = next((raw for raw in workspace.raw_documents() if raw.doc_id == doc_id), None)
+def _refusal(state: State, doc_id: str, stage: str, refused: Sequence[_Refused]) -> Failure:
+    raw = next((raw for raw in state.listing.raw_documents() if raw.doc_id == doc_id), None)
     if raw is None:
         raise IndexStateError(
             f"{stage}: {doc_id} is not listed any more; materialise all from raw_documents on", "missing_input"

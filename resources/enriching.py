@@ -27,7 +27,7 @@ from resources.stage_work import Makeshift
 if TYPE_CHECKING:
     from pipelines.enrichment_settings import EnrichmentSettings
     from resources.stage_work import Compute, Outcome, Work
-    from resources.workspace import Workspace
+    from resources.state import State
 
 Generated = DocumentSummary | ChunkContext
 
@@ -49,12 +49,12 @@ class Enrichment:
     prompts: Callable[[Work, str, PromptTemplate], Iterable[Prompt]]
 
 
-def enrich(workspace: Workspace, stage: str) -> Compute:
+def enrich(state: State, stage: str) -> Compute:
     """The compute of `document_summaries` or `chunk_contexts`."""
-    wanted = (_summaries if stage == "document_summaries" else _contexts)(workspace.settings.enrichment)
+    wanted = (_summaries if stage == "document_summaries" else _contexts)(state.settings.enrichment)
     if wanted.mode == OFF:
         return _off(wanted)
-    return _bought(workspace, wanted) if wanted.mode == LLM else by_worker(workspace, stage, wanted.options)
+    return _bought(state, wanted) if wanted.mode == LLM else by_worker(state, stage, wanted.options)
 
 
 def _summaries(settings: EnrichmentSettings) -> Enrichment:
@@ -112,16 +112,16 @@ def _off(stage: Enrichment) -> Compute:
     return run
 
 
-def _plain(workspace: Workspace, stage: Enrichment, works: Sequence[Work]) -> dict[str, Sequence[Generated] | Failure]:
+def _plain(state: State, stage: Enrichment, works: Sequence[Work]) -> dict[str, Sequence[Generated] | Failure]:
     """The rows of all documents without a model, by doc_id; or why there are none."""
     record = STAGES[stage.stage].tables[stage.stage]
     return {
         task.doc_id: made if isinstance(made, Failure) else from_table(record, made.tables[stage.stage])
-        for task, made in made_by_workers(workspace, stage.stage, works, stage.options)
+        for task, made in made_by_workers(state, stage.stage, works, stage.options)
     }
 
 
-def _bought(workspace: Workspace, stage: Enrichment) -> Compute:
+def _bought(state: State, stage: Enrichment) -> Compute:
     """Prompts of all works go to the model in order, so that few documents in many buckets keep it busy;
     what it says is handed back bucket by bucket."""
 
@@ -129,10 +129,10 @@ def _bought(workspace: Workspace, stage: Enrichment) -> Compute:
         pending = list(works)
         if not pending:
             return
-        templates = templates_of(stage.role, workspace.runner.resolved.prompts[stage.role])
-        plain = _plain(workspace, stage, pending)
-        model = workspace.language_model(stage.role, stage.stage)
-        sources = {raw.doc_id: raw for raw in workspace.raw_documents()}
+        templates = templates_of(stage.role, state.runner.resolved.prompts[stage.role])
+        plain = _plain(state, stage, pending)
+        model = state.language_model(stage.role, stage.stage)
+        sources = {raw.doc_id: raw for raw in state.listing.raw_documents()}
 
         def prompts() -> Iterator[Prompt]:
             for work in pending:
@@ -150,7 +150,7 @@ def _bought(workspace: Workspace, stage: Enrichment) -> Compute:
                     made[doc_id] = rows
                     if not isinstance(rows, Failure):
                         said = [next(replies) for _ in rows]
-                        require_answers(workspace, said, model)
+                        require_answers(state, said, model)
                         before = {stage.identity(row): row for row in work.before(stage.stage, doc_id)}
                         bought = [
                             _row(row, reply, before.get(stage.identity(row)), stage.characters, model.name)
@@ -158,7 +158,7 @@ def _bought(workspace: Workspace, stage: Enrichment) -> Compute:
                         ]
                         made[doc_id] = outcome_of(stage.stage, sources[doc_id], bought, said)
                     done += 1
-                    workspace.progress(stage.stage, done, total)
+                    state.run.progress(stage.stage, done, total)
                 yield made
 
     return run
@@ -170,10 +170,10 @@ def reply_check(templates: Iterable[PromptTemplate], characters: int) -> ReplyCh
     return lambda reply: unusable(reply, characters, told)
 
 
-def require_answers(workspace: Workspace, said: Sequence[Any], model: Any) -> None:
+def require_answers(state: State, said: Sequence[Any], model: Any) -> None:
     """An endpoint that answers nobody ends the run of a generation that nobody is served from; into the
     live one, text goes all the same. Raises ModelError."""
-    if model.gave_up and not workspace.serving:
+    if model.gave_up and not state.serving:
         unanswered = (item for item in said if isinstance(item, NoReply) and item.code in ("unreachable", "rejected"))
         if failed := next(unanswered, None):
             raise ModelError(failed.message, failed.code)

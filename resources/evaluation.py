@@ -22,7 +22,7 @@ from resources.searching import Searcher, rerankers_from
 
 if TYPE_CHECKING:
     from resources.catalog import GenerationRow
-    from resources.workspace import Workspace
+    from resources.state import State
 
 
 def read_questions(file: Path) -> Iterator[tuple[int, Any]]:
@@ -42,23 +42,23 @@ def read_questions(file: Path) -> Iterator[tuple[int, Any]]:
             raise UsageError(f"{file}, line {number}: not valid JSON: {error}") from None
 
 
-def corpus_of(workspace: Workspace) -> tuple[list[DocumentMap], Corpus]:
-    """Maps of all documents, and the spans of all chunks, as they were made with the workspace's settings."""
-    raws = {raw.doc_id: raw for raw in workspace.raw_documents()}
-    maps = [made for bucket in range(workspace.settings.buckets) for made in _maps(workspace, bucket, raws)]
+def corpus_of(state: State) -> tuple[list[DocumentMap], Corpus]:
+    """Maps of all documents, and the spans of all chunks, as they were made with the state's settings."""
+    raws = {raw.doc_id: raw for raw in state.listing.raw_documents()}
+    maps = [made for bucket in range(state.settings.buckets) for made in _maps(state, bucket, raws)]
     spans: dict[str, list[list[tuple[int, int]]]] = {}
-    for row in workspace.runner.manifest("chunks").values():
-        read = workspace.tables.read(row.file, ["doc_id", "spans"])
+    for row in state.runner.manifest("chunks").values():
+        read = state.parts.tables.read(row.file, ["doc_id", "spans"])
         for doc_id, chunk in zip(read["doc_id"].to_pylist(), read["spans"].to_pylist(), strict=True):
             spans.setdefault(doc_id, []).append([(span["start"], span["end"]) for span in chunk])
     return maps, Corpus({made.doc_id: made for made in maps}, spans)
 
 
-def _maps(workspace: Workspace, bucket: int, raws: dict[str, RawDocument]) -> Iterator[DocumentMap]:
+def _maps(state: State, bucket: int, raws: dict[str, RawDocument]) -> Iterator[DocumentMap]:
     elements: dict[str, list[Element]] = {}
-    for element in from_table(Element, workspace.tables.read(workspace.manifest_file("parsed_elements", bucket))):
+    for element in from_table(Element, state.table("parsed_elements").read(bucket)):
         elements.setdefault(element.doc_id, []).append(element)
-    parsed = workspace.tables.read(workspace.manifest_file("parsed_documents", bucket))
+    parsed = state.table("parsed_documents").read(bucket)
     for document in from_table(ParsedDocument, parsed):
         raw = raws[document.doc_id]
         yield DocumentMap.of(raw.source, raw.uri, document, elements.get(document.doc_id, []))
@@ -84,16 +84,16 @@ class Evaluated:
     hits: list[list[str]]
 
 
-def examination(workspace: Workspace, file: Path, generation: GenerationRow) -> Examination:
+def examination(state: State, file: Path, generation: GenerationRow) -> Examination:
     """The questions of a file, mapped to a generation. Raises UsageError for what is no golden question."""
     questions = golden_questions(read_questions(file), str(file))
-    maps, corpus = corpus_of(workspace.of(generation))
+    maps, corpus = corpus_of(state.of(generation))
     mapped, unmapped = map_questions(questions, maps)
     return Examination(generation, mapped, unmapped, corpus)
 
 
 def examine(
-    workspace: Workspace,
+    state: State,
     examination: Examination,
     name: str,
     *,
@@ -105,13 +105,13 @@ def examine(
     answers: bool = False,
     exact: bool = False,
 ) -> Evaluated:
-    """All questions asked under the workspace's settings of `query`, one after the other; with `answers`,
+    """All questions asked under the state's settings of `query`, one after the other; with `answers`,
     each is also answered as `pincite ask` answers it, a choice with its options. With `exact` no vector index is
     walked, of which no two are built alike."""
     if k < 1:
         raise UsageError(f"k must be a whole number from 1, not {k}")
-    searcher, filters = Searcher(workspace, exact), Filters(groups=tuple(groups))
-    settings = workspace.settings.query
+    searcher, filters = Searcher(state, exact), Filters(groups=tuple(groups))
+    settings = state.settings.query
     named = rerankers_from(rerank)
     chosen = settings.rerank if named is None else named
     found: list[list[str]] = []
@@ -119,14 +119,14 @@ def examine(
     def search(question: Any, most: int) -> Sequence[Any]:
         _, hits = searcher.hits(question, most, strategy, chosen, filters, examination.generation.generation)
         found.append([hit.passage.chunk_id for hit in hits])
-        workspace.progress("questions", len(found), len(examination.questions))
+        state.run.progress("questions", len(found), len(examination.questions))
         return hits
 
     def answering(text: str, options: Mapping[str, str]) -> dict[str, Any]:
         number = examination.generation.generation
         return answerer.ask(text, options, k, strategy, rerank, groups=groups, generation=number)
 
-    answerer = Answerer(workspace, searcher)
+    answerer = Answerer(state, searcher)
     outcomes = ask_all(
         examination.questions,
         search,
@@ -146,18 +146,16 @@ def examine(
     return Evaluated(run, outcomes, found)
 
 
-def evaluate(
-    workspace: Workspace, file: Path, *, generation: GenerationRow | None = None, **options: Any
-) -> dict[str, Any]:
+def evaluate(state: State, file: Path, *, generation: GenerationRow | None = None, **options: Any) -> dict[str, Any]:
     """One run, on the live generation or another: an element of `runs` in the JSON of `eval`. `options`
     are those of `examine`.
 
     Raises IndexStateError where nothing is published yet."""
-    asked = generation or workspace.catalog.live()
+    asked = generation or state.parts.catalog.live()
     if asked is None:
         golden_questions(read_questions(file), str(file))
         raise IndexStateError("nothing is published yet; run `pincite index`", "no_index")
-    exam = examination(workspace, file, asked)
-    if (options.get("strategy") or workspace.settings.query.strategy) != "lexical":
-        workspace.embedder(spec_of(asked)).load()  # else the first question seems slow
-    return examine(workspace, exam, file.stem, **options).run
+    exam = examination(state, file, asked)
+    if (options.get("strategy") or state.settings.query.strategy) != "lexical":
+        state.embedder(spec_of(asked)).load()  # else the first question seems slow
+    return examine(state, exam, file.stem, **options).run

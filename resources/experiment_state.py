@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,8 +24,11 @@ from resources.checks import before_publishing
 from resources.connection_address import address_of
 from resources.document_listing import adopt_listing, listing_output
 from resources.generations import find_generation
+from resources.index_build import IndexBuild
 from resources.llm.replies import BOUGHT_TABLES
-from resources.workspace import Workspace
+from resources.make import link_sentences, make, write_index
+from resources.run import Run, StageProgress
+from resources.state import SHARED, State
 
 if TYPE_CHECKING:
     from resources.catalog import GenerationRow
@@ -34,10 +37,7 @@ EMBEDDED = "embedded"
 MARKER = "made-by-matrix"
 """A file that says which database a state of experiments has, so that no other index is taken for one."""
 REUSED = (*BOUGHT_TABLES, *STAGES["chunk_embeddings"].tables, *STAGES["sentence_embeddings"].tables)
-_LENT = ("database", "catalog", "tables", "sources", "replies")
 _BY_DOCUMENTS = tuple(name for name in STAGES if name not in ("raw_documents", "sentence_links"))
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,98 +52,96 @@ class MadeIndex:
     seconds: float | None
 
 
-class ExperimentState(Workspace):
-    """`under` gives the same state with the settings of one run."""
+def under(state: State, settings: Settings) -> State:
+    """The state of experiments under the settings of one run, with its listing; close it when its runs are done."""
+    parts = state.parts.under(settings, *SHARED)
+    return State(parts.project, state.run.beside(), parts, listed=state.listing.now())
 
-    def under(self, settings: Settings) -> ExperimentState:
-        """Shares the database, the models and the listing; close it when its runs are done."""
-        other = type(self)(replace(self.located, settings=settings), self.run_id, self.progress)
-        other.__dict__.update({name: getattr(self, name) for name in _LENT})
-        other._lent, other._embedders, other._checked = frozenset(_LENT), self._embedders, self._checked
-        other._listed = self.listed()
-        return other
 
-    def list_sources(self) -> None:
-        """Commits the files of the settings' sources as they are now, in place of those listed before."""
-        wanted = {source.name: source.path for source in self.settings.sources}
-        for row in self.catalog.sources():
-            if wanted.get(row.name) != row.root:
-                self.catalog.remove_source(row.name)
-        listed = self.listed()
-        adopt_listing(self.runner, listed.documents, listed.failures)
+def list_sources(state: State) -> None:
+    """Commits the files of the settings' sources as they are now, in place of those listed before."""
+    wanted = {source.name: source.path for source in state.settings.sources}
+    for row in state.parts.catalog.sources():
+        if wanted.get(row.name) != row.root:
+            state.parts.catalog.remove_source(row.name)
+    listed = state.listing.now()
+    adopt_listing(state.runner, listed.documents, listed.failures)
 
-    def made(self) -> MadeIndex:
-        """The index of these settings: found whole, or made from what there is and audited as one that is
-        published. Raises PinciteError."""
-        started, found = time.perf_counter(), find_generation(self.catalog, self.settings)
-        stood = found is not None and self._standing(found)
-        generation = self.ensure_generation() if stood else self._made_anew()
-        failed = sorted({f"{item.source}/{item.uri}" for item in self.runner.failures()})
-        chunks = self.index_build.index.counts()["chunks"]
-        seconds = None if stood else time.perf_counter() - started
-        return MadeIndex(generation, self._content(generation), chunks, failed, seconds)
 
-    def _standing(self, found: GenerationRow) -> bool:
-        """Whether it holds the files as they are listed now, in rows as they were left."""
-        listed = found.built_at is not None and found.built_from == listing_output(self.runner)
-        return listed and self.index_build.standing()
+def made_index(state: State) -> MadeIndex:
+    """The index of these settings: found whole, or made from what there is and audited as one that is
+    published. Raises PinciteError."""
+    started, found = time.perf_counter(), find_generation(state.parts.catalog, state.settings)
+    stood = found is not None and _standing(state, found)
+    generation = state.ensure_generation() if stood else _made_anew(state)
+    failed = sorted({f"{item.source}/{item.uri}" for item in state.runner.failures()})
+    chunks = IndexBuild(state).index.counts()["chunks"]
+    seconds = None if stood else time.perf_counter() - started
+    return MadeIndex(generation, _content(state, generation), chunks, failed, seconds)
 
-    def _made_anew(self) -> GenerationRow:
-        buckets = range(self.settings.buckets)
-        for stage in _BY_DOCUMENTS:
-            self.make(stage, buckets)
-        self.link_sentences()
-        self.write_index(buckets)
-        build = self.index_build
-        build.load_links()
-        build.index.build_vector_indexes(live=False)
-        problems = build.missing_buckets() or [*before_publishing(self), *build.audit()]
-        if problems:
-            told = "; ".join(f"{code}: {message}" for code, message in problems[:5])
-            raise IndexStateError(f"the index of these settings is not sound: {told}", "audit")
-        self.catalog.mark_built(build.generation.generation, listing_output(self.runner))
-        return self.catalog.generation(build.generation.generation) or build.generation
 
-    def _content(self, generation: GenerationRow) -> str:
-        rows = [
-            *self.catalog.manifest_of("indexed_documents", generation.schema).values(),
-            *self.catalog.manifest_of("loaded_links", generation.schema).values(),
-        ]
-        outputs = combined(row.output for row in sorted(rows, key=lambda row: (row.table, row.bucket)))
-        return fingerprint(generation.key, outputs, generation.statistics)
+def _standing(state: State, found: GenerationRow) -> bool:
+    """Whether it holds the files as they are listed now, in rows as they were left."""
+    listed = found.built_at is not None and found.built_from == listing_output(state.runner)
+    return listed and IndexBuild(state).standing()
+
+
+def _made_anew(state: State) -> GenerationRow:
+    buckets = range(state.settings.buckets)
+    for stage in _BY_DOCUMENTS:
+        make(state, stage, buckets)
+    link_sentences(state)
+    write_index(state, buckets)
+    build = IndexBuild(state)
+    build.load_links()
+    build.index.build_vector_indexes(live=False)
+    problems = build.missing_buckets() or [*before_publishing(state), *build.audit()]
+    if problems:
+        told = "; ".join(f"{code}: {message}" for code, message in problems[:5])
+        raise IndexStateError(f"the index of these settings is not sound: {told}", "audit")
+    state.parts.catalog.mark_built(build.generation.generation, listing_output(state.runner))
+    return state.parts.catalog.generation(build.generation.generation) or build.generation
+
+
+def _content(state: State, generation: GenerationRow) -> str:
+    catalog = state.parts.catalog
+    rows = [
+        *catalog.manifest_of("indexed_documents", generation.schema).values(),
+        *catalog.manifest_of("loaded_links", generation.schema).values(),
+    ]
+    outputs = combined(row.output for row in sorted(rows, key=lambda row: (row.table, row.bucket)))
+    return fingerprint(generation.key, outputs, generation.statistics)
 
 
 @contextmanager
-def experiment_state(
-    user: Workspace, folder: Path, database: str, run_id: str, progress: Progress
-) -> Iterator[ExperimentState]:
+def experiment_state(user: State, folder: Path, database: str, run_id: str, progress: StageProgress) -> Iterator[State]:
     """The state of experiments in a folder, open to this process alone, with the user's sources listed.
 
     Raises UsageError where the folder or the database holds an index that no matrix made, IndexStateError
     (`busy`) while another matrix runs in it."""
     sources = tuple(_sources(user))
     settings = user.settings.model_copy(update={"database": database, "sources": sources})
-    state = ExperimentState(replace(user.located, settings=settings, state=folder), run_id, progress)
+    state = State(replace(user.project, settings=settings, state=folder), Run(run_id, progress))
     try:
         _claim(state)
-        with state.database.exclusive("index"):
-            _take_along(user.located.state / "parquet", state)
-            state.list_sources()
+        with state.parts.database.exclusive("index"):
+            _take_along(user.project.state / "parquet", state)
+            list_sources(state)
             yield state
     finally:
         state.close()
 
 
-def _sources(user: Workspace) -> list[SourceSettings]:
+def _sources(user: State) -> list[SourceSettings]:
     """Those of the settings, and those that the user's state remembers where it holds an index."""
-    if (user.located.state / "parquet").is_dir():
-        return user.source_settings()
-    absolute = [{"path": str(user.located.resolve(source.path))} for source in user.settings.sources]
+    if (user.project.state / "parquet").is_dir():
+        return user.parts.sources.known()
+    absolute = [{"path": str(user.project.resolve(source.path))} for source in user.settings.sources]
     return [source.model_copy(update=path) for source, path in zip(user.settings.sources, absolute, strict=True)]
 
 
-def _claim(state: ExperimentState) -> None:
-    folder, database = state.located.state, state.settings.database
+def _claim(state: State) -> None:
+    folder, database = state.project.state, state.settings.database
     marker, shown = folder / MARKER, database if database == EMBEDDED else address_of(database).shown
     if marker.exists() and marker.read_text(encoding="utf-8") == shown:
         return
@@ -152,7 +150,7 @@ def _claim(state: ExperimentState) -> None:
             f"{folder} holds an index that no matrix made, and experiments must not touch it; name another folder "
             "with --experiments"
         )
-    if (database != EMBEDDED or (folder / "postgres").exists()) and state.database.holds_catalog():
+    if (database != EMBEDDED or (folder / "postgres").exists()) and state.parts.database.holds_catalog():
         raise UsageError(
             f"the database of the experiments ({shown}) holds an index already, and experiments must not touch it; "
             "give `database` in the matrix file an empty one, or leave it out"
@@ -161,9 +159,9 @@ def _claim(state: ExperimentState) -> None:
     marker.write_text(shown, encoding="utf-8")
 
 
-def _take_along(parquet: Path, state: ExperimentState) -> None:
+def _take_along(parquet: Path, state: State) -> None:
     """Links files of the user's state whose vectors and replies count wherever they lie, by what they hold."""
-    own = state.located.state / "parquet"
+    own = state.project.state / "parquet"
     for table in REUSED:
         for file in (parquet / table).rglob("*.parquet"):
             target = own / file.relative_to(parquet)

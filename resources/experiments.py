@@ -27,13 +27,14 @@ from pipelines.stages import generation_key
 from resources import yaml_text
 from resources.evaluation import Examination, examination, examine, read_questions
 from resources.experiment_results import KeptRuns, RunResult, tables_shown, write_results
-from resources.experiment_state import EMBEDDED, ExperimentState, MadeIndex, experiment_state
+from resources.experiment_state import EMBEDDED, MadeIndex, experiment_state, made_index, under
 from resources.generations import installed, spec_of
 from resources.prompts import read_prompts
 from resources.settings_file import anchored
 
 if TYPE_CHECKING:
-    from resources.workspace import Workspace
+    from resources.run import StageProgress
+    from resources.state import State
 
 FOLDER = "experiments"
 _TAKEN = ("runs", "state")
@@ -82,6 +83,17 @@ class _Clock:
         return f", about {total:.0f} s left"
 
 
+@dataclass
+class _Shown:
+    """Progress under a label: which run of how many."""
+
+    progress: StageProgress
+    label: str = ""
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        self.progress(f"{self.label}: {stage}" if self.label else stage, done, total)
+
+
 def read_matrix(file: Path) -> tuple[Matrix, str]:
     """The matrix of a YAML file, and the database that it names for its experiments.
 
@@ -99,7 +111,7 @@ def read_matrix(file: Path) -> tuple[Matrix, str]:
     return matrix_from(values, str(file), file.stem), str(database)
 
 
-def run_matrix(user: Workspace, questions: Path, file: Path, folder: Path, asking: Asking) -> dict[str, Any]:
+def run_matrix(user: State, questions: Path, file: Path, folder: Path, asking: Asking) -> dict[str, Any]:
     """All runs of a matrix file: {"runs", "failed": [{"name", "code", "message"}], "resumed" (runs that were finished
     before), "tables" (Markdown), "files"}.
 
@@ -110,8 +122,9 @@ def run_matrix(user: Workspace, questions: Path, file: Path, folder: Path, askin
         raise UsageError(f"{file}: results are kept under the name of the file, and {file.stem} is taken; rename it")
     golden_questions(read_questions(questions), str(questions))
     plans = [_planned(run, user, asking, str(file)) for run in matrix.runs.values()]
-    with experiment_state(user, folder / "state", database, str(uuid.uuid4()), user.progress) as state:
-        experiments = _Experiments(state, questions, KeptRuns(folder / "runs"), plans)
+    shown = _Shown(user.run.progress)
+    with experiment_state(user, folder / "state", database, str(uuid.uuid4()), shown) as state:
+        experiments = _Experiments(state, questions, KeptRuns(folder / "runs"), plans, shown)
         experiments.run()
     results, failed = experiments.results, experiments.failed
     files = write_results(folder / file.stem, matrix, results, failed)
@@ -139,40 +152,39 @@ def asking_from(
     return Asking(k, with_options or "none", tuple(groups), answers)
 
 
-def _planned(run: Run, user: Workspace, asking: Asking, origin: str) -> Planned:
-    settings = anchored(settings_of(run, user.settings, origin), user.located.folder)
+def _planned(run: Run, user: State, asking: Asking, origin: str) -> Planned:
+    settings = anchored(settings_of(run, user.settings, origin), user.project.folder)
     return Planned(run, settings, asking_of(run, asking, origin), generation_key(settings, installed(settings)))
 
 
 class _Experiments:
     """The loop over indexes and, within each, over the runs that ask it."""
 
-    def __init__(self, state: ExperimentState, questions: Path, kept: KeptRuns, plans: Sequence[Planned]) -> None:
-        self._state, self._questions, self._kept = state, questions, kept
+    def __init__(self, state: State, questions: Path, kept: KeptRuns, plans: Sequence[Planned], shown: _Shown) -> None:
+        self._state, self._questions, self._kept, self._shown = state, questions, kept, shown
         self._asked = fingerprint(text_hash(questions.read_text(encoding="utf-8")), _code())
-        self._clock, self._count, self._label = _Clock(), len(plans), ""
+        self._clock, self._count = _Clock(), len(plans)
         self._groups: dict[str, list[Planned]] = {}
         for plan in plans:
             self._groups.setdefault(plan.index, []).append(plan)
         self.results: dict[str, RunResult] = {}
         self.failed: dict[str, dict[str, str]] = {}
         self.resumed = 0
-        self._progress, state.progress = state.progress, self._show
 
     def run(self) -> None:
         indexes = len(self._groups)
         for made, group in enumerate(self._groups.values()):
             self._tell(group[0], indexes - made)
-            place = self._state.under(group[0].settings)
+            place = under(self._state, group[0].settings)
             try:
                 with self._naming(group):
                     self._ask(group, place, indexes - made - 1)
             finally:
                 place.close()
 
-    def _ask(self, group: Sequence[Planned], place: ExperimentState, indexes_left: int) -> None:
+    def _ask(self, group: Sequence[Planned], place: State, indexes_left: int) -> None:
         """Makes an index and asks it whatever is not answered yet, under all its settings of `query`."""
-        made = place.made()
+        made = made_index(place)
         if made.seconds is not None:
             self._clock.indexes.append(made.seconds)
         keys = {plan.run.name: self._key(plan, made) for plan in group}
@@ -193,7 +205,7 @@ class _Experiments:
                 self._clock.runs.append(time.perf_counter() - started)
 
     def _examined(self, plan: Planned, exam: Examination, made: MadeIndex) -> RunResult:
-        place = self._state.under(plan.settings)
+        place = under(self._state, plan.settings)
         try:
             evaluated = examine(place, exam, plan.run.name, exact=True, **asdict(plan.asking))
         finally:
@@ -216,10 +228,7 @@ class _Experiments:
     def _tell(self, plan: Planned, indexes: int) -> None:
         done = len(self.results) + len(self.failed)
         left = self._clock.left(indexes, self._count - done)
-        self._label = f"run {done + 1} of {self._count} ({plan.run.name}){left}"
-
-    def _show(self, stage: str, done: int, total: int) -> None:
-        self._progress(f"{self._label}: {stage}", done, total)
+        self._shown.label = f"run {done + 1} of {self._count} ({plan.run.name}){left}"
 
     @contextmanager
     def _naming(self, plans: Sequence[Planned]) -> Iterator[None]:

@@ -29,20 +29,20 @@ from resources.stage_chain import WAY, Chain, committed_at
 if TYPE_CHECKING:
     from pipelines.records import Chunk, Element, Span
     from resources.searching import FoundChunk
-    from resources.workspace import Workspace
+    from resources.state import State
 
 FIRST_WORDS, FIRST_VALUES = 8, 4
 
 
-def explain(workspace: Workspace, found: FoundChunk, groups: Sequence[str] = ()) -> dict[str, Any]:
+def explain(state: State, found: FoundChunk, groups: Sequence[str] = ()) -> dict[str, Any]:
     """The JSON of `explain`; `groups` are the asker's, and decide which linked sentences are named.
 
     Raises IndexStateError where the generation or the chunk is gone meanwhile, SettingsError where
     this version does not know the generation's settings, DatabaseError."""
-    generation = workspace.catalog.generation(found.generation)
+    generation = state.parts.catalog.generation(found.generation)
     if generation is None:
         raise IndexStateError(f"there is no generation {found.generation} any more", "no_generation")
-    chain = Chain(workspace, generation, found, groups)
+    chain = Chain(state, generation, found, groups)
     stages = []
     for name in WAY:
         about = _ABOUT[name](chain, chain.chunk) if chain.chunk and name in _ABOUT else {}
@@ -53,7 +53,7 @@ def explain(workspace: Workspace, found: FoundChunk, groups: Sequence[str] = ())
         "page_end": found.passage.page_end,
         "document": _document(chain),
         "generation": _generation(chain),
-        "parquet": str(workspace.located.state / "parquet"),
+        "parquet": str(state.project.state / "parquet"),
         "stages": [*stages, _indexed(chain)],
         "problems": [{"code": code, "message": message} for code, message in chain.problems],
     }
@@ -117,13 +117,13 @@ def _packed(chain: Chain, chunk: Chunk) -> dict[str, Any]:
 
 def _overlap(chain: Chain, chunk: Chunk) -> dict[str, Any]:
     """`floor` is what the cosine with the chunk before had to reach, None where no cosine decides."""
-    parsed, chunking = chain.one("parsed_documents"), chain.workspace.settings.chunking
+    parsed, chunking = chain.one("parsed_documents"), chain.state.settings.chunking
     conditional = chunking.strategy == CONDITIONAL and chunking.overlap_tokens and parsed
     before = next((item.chunk_id for item in chain.rows("chunks") if item.index == chunk.index - 1), None)
     return {
         "chunk_before": before,
         "language": parsed.language if parsed else None,
-        "floor": floor_for(chain.workspace.runner.resolved, parsed.language) if conditional else None,
+        "floor": floor_for(chain.state.runner.resolved, parsed.language) if conditional else None,
         "overlap_tokens": count_tokens(chunk.overlap),
     }
 
@@ -207,16 +207,16 @@ def _facts(chain: Chain) -> indexed_documents.DocumentFacts | None:
 def _document(chain: Chain) -> dict[str, Any]:
     found, raw, facts = chain.found, chain.one("raw_documents"), _facts(chain)
     media_type, parsed = (raw.media_type if raw else ""), chain.one("parsed_documents")
-    path = _path(chain.workspace, found)
-    keys = [chain.workspace.runner.key(name) for name in STAGES]
-    failures = [item for item in chain.workspace.catalog.failures(keys) if item.doc_id == chain.doc_id]
+    path = _path(chain.state, found)
+    keys = [chain.state.runner.key(name) for name in STAGES]
+    failures = [item for item in chain.state.parts.catalog.failures(keys) if item.doc_id == chain.doc_id]
     return {
         "doc_id": chain.doc_id,
         "source": found.passage.source,
         "uri": found.passage.uri,
         "title": found.passage.title,
         "path": str(path) if path else None,
-        "file": _file_now(chain.workspace, found, media_type),
+        "file": _file_now(chain.state, found, media_type),
         "content_hash": found.content_hash,
         "size": raw.size if raw else None,
         "media_type": media_type or None,
@@ -231,18 +231,18 @@ def _document(chain: Chain) -> dict[str, Any]:
     }
 
 
-def _path(workspace: Workspace, found: FoundChunk) -> Path | None:
+def _path(state: State, found: FoundChunk) -> Path | None:
     try:
-        return workspace.sources.root(found.passage.source) / found.passage.uri
+        return state.parts.sources.root(found.passage.source) / found.passage.uri
     except SourceError:
         return None
 
 
-def _file_now(workspace: Workspace, found: FoundChunk, media_type: str) -> str:
+def _file_now(state: State, found: FoundChunk, media_type: str) -> str:
     """`current`, `changed` since it was indexed, `missing`, or `unreadable`."""
     uris = [str(file) for file in files_of(Path(found.passage.uri), media_type)]
     try:
-        same = hash_now(workspace.sources.root(found.passage.source), uris) == found.content_hash
+        same = hash_now(state.parts.sources.root(found.passage.source), uris) == found.content_hash
         return "current" if same else "changed"
     except (FileNotFoundError, SourceError):
         return "missing"
@@ -268,7 +268,7 @@ def _generation(chain: Chain) -> dict[str, Any]:
 
 def _indexed(chain: Chain) -> dict[str, Any]:
     """The rows in Postgres: their hash as it stands there, and as Parquet says it should be."""
-    committed = chain.workspace.catalog.manifest_of("indexed_documents", chain.generation.schema).get(chain.bucket)
+    committed = chain.state.parts.catalog.manifest_of("indexed_documents", chain.generation.schema).get(chain.bucket)
     outputs = {table: state.output for table in INPUTS[1:] if (state := chain.states[table])}
     raw, parsed, facts = chain.one("raw_documents"), chain.states["parsed_documents"], _facts(chain)
     wanted = None
@@ -282,7 +282,7 @@ def _indexed(chain: Chain) -> dict[str, Any]:
         "key": chain.generation.schema,
         "version": indexed_documents.VERSION,
         "settings": {},
-        "keys_before": {MAKER[table].name: chain.workspace.runner.key(MAKER[table].name) for table in INPUTS},
+        "keys_before": {MAKER[table].name: chain.state.runner.key(MAKER[table].name) for table in INPUTS},
         "inputs": [{"table": table, "used": None, "now": output} for table, output in outputs.items()],
         "fingerprint": wanted,
         "failed_fingerprint": None,

@@ -18,7 +18,7 @@ from pipelines.indexing.overlap import CONDITIONAL, EVERY, FALLBACK_FLOOR, calib
 from pipelines.ports import TextEmbedder, Vectors
 from pipelines.records import PackedChunk
 from pipelines.schemas import from_table
-from pipelines.settings import EmbedderSettings, Settings
+from pipelines.settings import Settings
 from pipelines.stages import MAKER, Resolved, chunking_key, generation_key, stage_keys
 from resources.embedders.specs import EmbedderSpec, choose_preset, resolve, unresolved_identity
 from resources.embedders.static import static_identity
@@ -64,26 +64,6 @@ def installed(settings: Settings) -> Resolved:
 
 def spec_of(generation: GenerationRow) -> EmbedderSpec:
     return EmbedderSpec(**{**generation.embedder, "dimension": generation.dimension})
-
-
-def require_weights(spec: EmbedderSpec) -> None:
-    """Raises IndexStateError (`wrong_embedder`) where the weights installed now are not those of the spec."""
-    named = {"preset": spec.name} if spec.kind == "preset" else {"model": spec.name, "endpoint": spec.endpoint}
-    recorded = EmbedderSettings(
-        **named,
-        revision=spec.revision,
-        passage_prefix=spec.passage_prefix,
-        query_prefix=spec.query_prefix,
-        max_tokens=spec.max_tokens,
-    )
-    installed = resolve(recorded, spec.name)
-    if installed.identity != spec.identity:
-        raise IndexStateError(
-            f"the generation was made with {spec.name!r} of the weights {spec.identity[:12]}, and installed now is "
-            f"{installed.name!r} of the weights {installed.identity[:12]}; run `pincite index` to make a generation "
-            "with it",
-            "wrong_embedder",
-        )
 
 
 def frozen(statistics: Mapping[str, Any], embedder: str) -> Resolved:

@@ -20,12 +20,14 @@ from resources.catalog import ManifestRow, add_statistics, commit_row
 from resources.index_tables import EMPTY, INDEXED_TABLES, IndexedDocument, IndexTables, index_name
 from resources.search_index import ef_search
 from resources.stage_work import StageReport, rows_by_document
+from resources.table import committed
 from resources.vectors import vectors_of
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
-    from resources.workspace import Workspace
+    from resources.catalog import GenerationRow
+    from resources.state import State
 
 TEXTS = ("chunks", "sentences", "document_summaries", "chunk_contexts")
 TERMS = "chunk_terms"
@@ -55,11 +57,17 @@ class _Bucket:
 class IndexBuild:
     """The last part of a run, over one generation."""
 
-    def __init__(self, workspace: Workspace) -> None:
-        self._workspace = workspace
-        self._tables, self._catalog = workspace.tables, workspace.catalog
-        self.generation = workspace.ensure_generation()
-        self.index = IndexTables(workspace.database, self.generation)
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._tables, self._catalog = state.parts.tables, state.parts.catalog
+
+    @property
+    def generation(self) -> GenerationRow:
+        return self._state.ensure_generation()
+
+    @property
+    def index(self) -> IndexTables:
+        return IndexTables(self._state.parts.database, self.generation)
 
     # ------------------------------------------------------------ rows
 
@@ -68,13 +76,13 @@ class IndexBuild:
         written from and whose rows are as they were left; one that somebody else has changed is
         written anew. A bucket's rows and its commit are one transaction."""
         report, started = StageReport("indexed_documents"), time.perf_counter()
-        committed = self._catalog.manifest_of("indexed_documents", self.key)
-        inputs = {table: self._workspace.runner.manifest(table) for table in INPUTS}
+        written = self._catalog.manifest_of("indexed_documents", self.key)
+        inputs = {table: self._state.runner.manifest(table) for table in INPUTS}
         self._freeze_statistics()
         states = self.index.bucket_states()
         for done, bucket in enumerate(buckets, start=1):
-            files = {table: self._workspace.committed(table, bucket, rows) for table, rows in inputs.items()}
-            wanted, before = _input(files.values()), committed.get(bucket)
+            files = {table: committed(table, bucket, rows) for table, rows in inputs.items()}
+            wanted, before = _input(files.values()), written.get(bucket)
             touched = states.get(bucket, EMPTY) != (before.output if before else EMPTY)
             if before and before.input == wanted and not touched:
                 report.kept += before.documents
@@ -82,7 +90,7 @@ class IndexBuild:
                 report.buckets[bucket] = {"documents": before.documents, "written": 0, "rows": before.rows}
             else:
                 self._write_bucket(self._read(bucket, files), wanted, touched, report)
-            self._workspace.progress("indexed_documents", done, len(buckets))
+            self._state.run.progress("indexed_documents", done, len(buckets))
         report.seconds = time.perf_counter() - started
         return report
 
@@ -98,7 +106,7 @@ class IndexBuild:
         if any(states.get(bucket, EMPTY) != row.output for bucket, row in committed.items()):
             return False
         links = self._catalog.manifest_of("loaded_links", self.key).get(WHOLE)
-        if links is None or len(committed) != self._workspace.settings.buckets:
+        if links is None or len(committed) != self._state.settings.buckets:
             return False
         counts, valid = self.index.counts(), self.index.valid_indexes()
         return (
@@ -127,11 +135,11 @@ class IndexBuild:
 
     def wanted(self, bucket: int) -> dict[str, str]:
         """doc_id to the hash of the rows that the bucket's documents should have, by Parquet."""
-        return self._read(bucket, {table: self._workspace.manifest_row(table, bucket) for table in INPUTS}).hashes
+        return self._read(bucket, {table: self._state.table(table).commit(bucket) for table in INPUTS}).hashes
 
     def documents(self, bucket: int) -> list[IndexedDocument]:
         """A bucket's documents as their rows should be, by Parquet."""
-        found = self._read(bucket, {table: self._workspace.manifest_row(table, bucket) for table in INPUTS})
+        found = self._read(bucket, {table: self._state.table(table).commit(bucket) for table in INPUTS})
         return self._documents(found, list(found.hashes))
 
     def _write_bucket(self, bucket: _Bucket, wanted: str, whole: bool, report: StageReport) -> None:
@@ -146,7 +154,7 @@ class IndexBuild:
                 connection,
                 ManifestRow(
                     "indexed_documents", self.key, bucket.bucket, "", wanted, state, rows, len(bucket.hashes),
-                    self._workspace.run_id,
+                    self._state.run.id,
                 ),
             )  # fmt: skip
             report.buckets[bucket.bucket] = {"documents": len(bucket.hashes), "written": len(changed), "rows": rows}
@@ -180,7 +188,7 @@ class IndexBuild:
         wanted = set(doc_ids)
         if not wanted:
             return []
-        files = {**bucket.files, TERMS: self._workspace.manifest_file(TERMS, bucket.bucket)}
+        files = {**bucket.files, TERMS: self._state.table(TERMS).commit(bucket.bucket).file}
         rows = {table: rows_by_document(self._tables, files[table], table, wanted) for table in (*TEXTS, TERMS)}
         vectors = {table: vectors_of(self._tables, bucket.files[table], wanted) for table in VECTORS}
         return [
@@ -223,10 +231,10 @@ class IndexBuild:
             statistics = {name: value for name, value in statistics.items() if name != "average_terms"}
         if "average_terms" in statistics and self.index.counts()["terms"] == statistics.get("terms"):
             return
-        generations.require_whole(self._workspace.runner, "chunks")
+        generations.require_whole(self._state.runner, "chunks")
         frequency: defaultdict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
         chunks = total = 0
-        for _, row in sorted(self._workspace.runner.manifest(TERMS).items()):
+        for _, row in sorted(self._state.runner.manifest(TERMS).items()):
             facts = self._facts(row.bucket)
             for own in from_table(ChunkTerms, self._tables.read(row.file)):
                 frequency[facts[own.doc_id].groups].update(own.terms)
@@ -236,13 +244,12 @@ class IndexBuild:
         values = {"chunks": chunks, "average_terms": average, "terms": sum(map(len, frequency.values()))}
 
         def commit(connection: Connection[Any]) -> None:
-            self.generation = add_statistics(connection, self.generation.generation, values)
+            self._state.renew(add_statistics(connection, self.generation.generation, values))
 
         self.index.freeze_terms(frequency, commit)
-        self.index = IndexTables(self._workspace.database, self.generation)
 
     def _facts(self, bucket: int) -> dict[str, DocumentFacts]:
-        read = {table: self._tables.read(self._workspace.manifest_file(table, bucket)) for table in INPUTS[:2]}
+        read = {table: self._tables.read(self._state.table(table).commit(bucket).file) for table in INPUTS[:2]}
         raws = {raw.doc_id: raw for raw in from_table(RawDocument, read["raw_documents"])}
         parsed = from_table(ParsedDocument, read["parsed_documents"])
         return {document.doc_id: document_facts(raws[document.doc_id], document) for document in parsed}
@@ -251,13 +258,13 @@ class IndexBuild:
 
     def load_links(self) -> None:
         """Brings RELATED_TO in Postgres to what Parquet says; reads nothing where it is."""
-        links = self._workspace.manifest_row("sentence_links", WHOLE)
+        links = self._state.table("sentence_links").commit(WHOLE)
         loaded = self._catalog.manifest_of("loaded_links", self.key).get(WHOLE)
         if loaded and loaded.input == links.output and self.index.counts()["sentence_links"] == loaded.rows:
             return
         self.index.replace_links(from_table(SentenceLink, self._tables.read(links.file)))
         row = ManifestRow(
-            "loaded_links", self.key, WHOLE, "", links.output, links.output, links.rows, 0, self._workspace.run_id
+            "loaded_links", self.key, WHOLE, "", links.output, links.output, links.rows, 0, self._state.run.id
         )
         self._catalog.commit([row], "loaded_links", self.key, WHOLE)
 
@@ -267,14 +274,13 @@ class IndexBuild:
         """The problems of the audit, after the generation has been given the width of search it needs."""
         width = needed_ef_search(self.index)
         if width != ef_search(self.generation.statistics):
-            self.generation = self._catalog.add_statistics(self.generation.generation, {"ef_search": width})
-            self.index = IndexTables(self._workspace.database, self.generation)
+            self._state.renew(self._catalog.add_statistics(self.generation.generation, {"ef_search": width}))
         return audit(self.index)
 
     def missing_buckets(self) -> list[tuple[str, str]]:
         """A generation that a backfill has not filled yet is no whole index."""
         written = self._catalog.manifest_of("indexed_documents", self.key)
-        missing = [f"{bucket:02d}" for bucket in range(self._workspace.settings.buckets) if bucket not in written]
+        missing = [f"{bucket:02d}" for bucket in range(self._state.settings.buckets) if bucket not in written]
         if not missing:
             return []
         return [("missing_bucket", f"indexed_documents has not been made for buckets {', '.join(missing)}")]
@@ -283,9 +289,9 @@ class IndexBuild:
         """Where the rows of the buckets that were written are not those that Parquet says they should be."""
         problems = []
         states = self.index.bucket_states()
-        inputs = {table: self._workspace.runner.manifest(table) for table in INPUTS}
+        inputs = {table: self._state.runner.manifest(table) for table in INPUTS}
         for bucket, row in self._catalog.manifest_of("indexed_documents", self.key).items():
-            files = {table: self._workspace.committed(table, bucket, rows) for table, rows in inputs.items()}
+            files = {table: committed(table, bucket, rows) for table, rows in inputs.items()}
             found = None if files["chunks"].rows == row.rows else self._read(bucket, files)
             if found:
                 column = self._tables.read(files["chunks"].file, ["doc_id"])["doc_id"].to_pylist()

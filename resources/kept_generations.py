@@ -21,8 +21,9 @@ from resources import generations
 from resources.audit import Problems, standing_problems
 from resources.catalog import ManifestRow, commit_row
 from resources.document_listing import adopt_listing, listing_output
+from resources.index_build import IndexBuild
 from resources.index_tables import IndexTables
-from resources.mending import mended
+from resources.make import link_sentences, make, mended, write_index
 from resources.publishing import AUDITED_SHARE
 from resources.stage_runner import withheld
 from resources.stage_work import StageReport
@@ -31,107 +32,107 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from resources.catalog import GenerationRow
-    from resources.workspace import Workspace
+    from resources.state import State
 
 _BY_DOCUMENTS = tuple(name for name in STAGES if name not in ("raw_documents", "sentence_links"))
 
 
-def keep_up(workspace: Workspace) -> StageReport:
+def keep_up(state: State) -> StageReport:
     """Brings all generations but the one of the settings up to date, as far as each can be."""
-    return mended(workspace, lambda: _keep_up(workspace), before="parsed_elements")
+    return mended(state, lambda: _keep_up(state), before="parsed_elements")
 
 
-def _keep_up(workspace: Workspace) -> StageReport:
+def _keep_up(state: State) -> StageReport:
     report, started = StageReport("kept_generations"), time.perf_counter()
-    target = generations.find_generation(workspace.catalog, workspace.settings)
-    live = workspace.catalog.live()
-    for generation in workspace.catalog.generations():
+    target = generations.find_generation(state.parts.catalog, state.settings)
+    live = state.parts.catalog.live()
+    for generation in state.parts.catalog.generations():
         if target and generation.generation == target.generation:
             continue
         if live and generation.generation == live.generation:
-            _follow(workspace, generation, report)
+            _follow(state, generation, report)
         else:
-            _withdraw(workspace, generation, report)
+            _withdraw(state, generation, report)
     report.seconds = time.perf_counter() - started
-    workspace.reports[report.stage] = report
+    state.run.reports[report.stage] = report
     return report
 
 
-def _follow(workspace: Workspace, live: GenerationRow, report: StageReport) -> None:
+def _follow(state: State, live: GenerationRow, report: StageReport) -> None:
     """All that changed goes into the live generation; where its embedder is not to be had any more,
     or this version makes other chunks, only what its rows allow."""
     name = f"generation {live.generation}"
     try:
-        beside = workspace.beside(live)
+        beside = state.beside(live)
     except SettingsError as error:
-        _withdraw(workspace, live, report)
+        _withdraw(state, live, report)
         report.notes[name] = f"receives deletions and groups only: {error}"
         return
     if not generations.reproducible(live, beside.settings):
-        _withdraw(workspace, live, report)
+        _withdraw(state, live, report)
         report.notes[name] = "receives deletions and groups only: this version or its models make other chunks of it"
         return
     try:
-        _update(workspace, beside, report)
+        _update(state, beside, report)
     except ModelError as error:
-        _withdraw(workspace, live, report)
+        _withdraw(state, live, report)
         report.notes[name] = f"receives deletions and groups only: {error}"
     finally:
         beside.close()
 
 
-def _update(workspace: Workspace, beside: Workspace, report: StageReport) -> None:
+def _update(state: State, beside: State, report: StageReport) -> None:
     buckets = range(beside.settings.buckets)
-    adopt_listing(beside.runner, workspace.raw_documents(), workspace.runner.failures())
+    adopt_listing(beside.runner, state.listing.raw_documents(), state.runner.failures())
     for stage in _BY_DOCUMENTS:
-        beside.make(stage, buckets)
-    beside.link_sentences()
-    written = beside.write_index(buckets)
+        make(beside, stage, buckets)
+    link_sentences(beside)
+    written = write_index(beside, buckets)
     report.computed += written.computed
     report.gone += written.gone
     report.kept += written.kept
     report.written += written.written
     report.total += written.total
-    embedded = sum(beside.reports[name].notes["texts embedded"] for name in ("chunk_embeddings", "sentence_embeddings"))
-    report.notes["texts embedded"] = embedded
+    embedded = [beside.run.reports[name] for name in ("chunk_embeddings", "sentence_embeddings")]
+    report.notes["texts embedded"] = sum(each.notes["texts embedded"] for each in embedded)
     problems = _finish(beside, audited=written.computed + written.gone > AUDITED_SHARE * max(1, written.kept))
     if problems:
         report.notes[f"problems of generation {beside.ensure_generation().generation}"] = str(problems)
 
 
-def _finish(beside: Workspace, audited: bool) -> Problems:
+def _finish(beside: State, audited: bool) -> Problems:
     """Completes a generation that is being served; returns the problems found."""
-    build = beside.index_build
+    build = IndexBuild(beside)
     build.load_links()
     build.index.build_vector_indexes(live=True)
     problems = build.audit() if audited else standing_problems(build.index)
     if not problems:
-        beside.catalog.mark_built(build.generation.generation, listing_output(beside.runner))
+        beside.parts.catalog.mark_built(build.generation.generation, listing_output(beside.runner))
     return problems
 
 
-def restrict(workspace: Workspace) -> None:
+def restrict(state: State) -> None:
     """What restricts reaches every generation before anything else is made, so that what fails later leaves nothing
     open: documents that are withheld go, and groups that shut somebody out hold."""
-    report, hidden = StageReport("kept_generations"), _hidden(workspace)
+    report, hidden = StageReport("kept_generations"), _hidden(state)
 
     def restricts(doc_id: str, before: tuple[str, ...], now: tuple[str, ...] | None) -> bool:
         return doc_id in hidden if now is None else bool(now) and not (before and set(before) <= set(now))
 
-    for generation in workspace.catalog.generations():
-        mended(workspace, partial(_withdraw, workspace, generation, report, restricts), before="parsed_elements")
+    for generation in state.parts.catalog.generations():
+        mended(state, partial(_withdraw, state, generation, report, restricts), before="parsed_elements")
 
 
 def _withdraw(
-    workspace: Workspace,
+    state: State,
     generation: GenerationRow,
     report: StageReport,
     wanted: Callable[[str, tuple[str, ...], tuple[str, ...] | None], bool] = lambda doc_id, before, now: True,
 ) -> None:
     """Removes the documents that are listed no more, and gives the others the groups they have now; of both those
     that are `wanted`, by id, groups before and groups now."""
-    index = IndexTables(workspace.database, generation)
-    groups = groups_now(workspace, generation)
+    index = IndexTables(state.parts.database, generation)
+    groups = groups_now(state, generation)
     gone: dict[int, list[str]] = {}
     regrouped: dict[int, dict[str, tuple[str, ...]]] = {}
     for doc_id, (bucket, before) in index.document_groups().items():
@@ -140,14 +141,14 @@ def _withdraw(
                 gone.setdefault(bucket, []).append(doc_id)
         elif (now := groups[doc_id]) is not None and now != before and wanted(doc_id, before, now):
             regrouped.setdefault(bucket, {})[doc_id] = now
-    committed = workspace.catalog.manifest_of("indexed_documents", generation.schema)
+    committed = state.parts.catalog.manifest_of("indexed_documents", generation.schema)
     for bucket in sorted(gone.keys() | regrouped.keys()):
         before_row = committed.get(bucket)
 
-        def commit(connection: Connection[Any], state: str, rows: int, before: ManifestRow | None = before_row) -> None:
+        def commit(connection: Connection[Any], left: str, rows: int, before: ManifestRow | None = before_row) -> None:
             if before:
-                row = ManifestRow(before.table, before.key, before.bucket, "", before.input, state, rows,
-                                  before.documents, workspace.run_id)  # fmt: skip
+                row = ManifestRow(before.table, before.key, before.bucket, "", before.input, left, rows,
+                                  before.documents, state.run.id)  # fmt: skip
                 commit_row(connection, row)
 
         index.replace(bucket, [], gone.get(bucket, []), regrouped=regrouped.get(bucket), commit=commit)
@@ -157,37 +158,37 @@ def _withdraw(
     report.computed += sum(map(len, regrouped.values()))
 
 
-def groups_now(workspace: Workspace, generation: GenerationRow) -> Mapping[str, tuple[str, ...] | None]:
+def groups_now(state: State, generation: GenerationRow) -> Mapping[str, tuple[str, ...] | None]:
     """doc_id to groups of all listed documents that are not withheld; those that a file gives itself are of its last
     parse, by the settings of the generation or, newer, by the present ones. None where that is lost: it may have
     restricted the document."""
     parsed: dict[str, tuple[str, ...] | None] = {}
-    lost, buckets = set[int](), generation.settings.get("buckets", workspace.settings.buckets)
-    for key in (generation.keys.get("parsed_elements", ""), workspace.runner.key("parsed_elements")):
-        for row in workspace.catalog.manifest_of("parsed_documents", key).values():
-            if not workspace.tables.exists(row.file):
+    lost, buckets = set[int](), generation.settings.get("buckets", state.settings.buckets)
+    for key in (generation.keys.get("parsed_elements", ""), state.runner.key("parsed_elements")):
+        for row in state.parts.catalog.manifest_of("parsed_documents", key).values():
+            if not state.parts.tables.exists(row.file):
                 lost.update([row.bucket] if key == generation.keys.get("parsed_elements") else [])
                 continue
-            read = workspace.tables.read(row.file, ["doc_id", "groups"])
+            read = state.parts.tables.read(row.file, ["doc_id", "groups"])
             for doc_id, groups in zip(read["doc_id"].to_pylist(), read["groups"].to_pylist(), strict=True):
                 parsed[doc_id] = tuple(groups) if groups is not None else None
-    hidden = _hidden(workspace)
+    hidden = _hidden(state)
     return {
         raw.doc_id: None
         if raw.groups is None and bucket_of(raw.doc_id, buckets) in lost
         else document_groups(raw, parsed.get(raw.doc_id))
-        for raw in workspace.raw_documents()
+        for raw in state.listing.raw_documents()
         if raw.doc_id not in hidden
     }
 
 
-def _hidden(workspace: Workspace) -> set[str]:
+def _hidden(state: State) -> set[str]:
     """Documents that are withheld."""
-    return {failure.doc_id for failure in workspace.runner.failures() if withheld(failure)}
+    return {failure.doc_id for failure in state.runner.failures() if withheld(failure)}
 
 
 @contextmanager
-def restricted_whatever(workspace: Workspace) -> Iterator[None]:
+def restricted_whatever(state: State) -> Iterator[None]:
     """Where a run is refused, or its listing, what is known to restrict documents holds nevertheless.
 
     Raises that PinciteError, also where what restricts cannot be written."""
@@ -195,8 +196,8 @@ def restricted_whatever(workspace: Workspace) -> Iterator[None]:
         yield
     except PinciteError as error:
         try:
-            workspace.restrict_listing()
-            restrict(workspace)
+            state.listing.restrict()
+            restrict(state)
         except PinciteError as failed:
             raise error from failed
         raise

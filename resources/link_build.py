@@ -18,6 +18,7 @@ from pipelines.schemas import from_table, to_table
 from pipelines.stages import STAGES, WHOLE
 from resources.catalog import ManifestRow
 from resources.stage_work import StageReport, with_rows
+from resources.table import committed
 from resources.vectors import matrix
 
 if TYPE_CHECKING:
@@ -25,20 +26,20 @@ if TYPE_CHECKING:
 
     from resources.catalog import Catalog, GenerationRow
     from resources.parquet_tables import ParquetTables
-    from resources.workspace import Workspace
+    from resources.state import State
 
 STAGE = "sentence_links"
 
 _Made = Mapping[str, Mapping[int, ManifestRow]]
 
 
-def link_sentences(workspace: Workspace) -> StageReport:
+def link_sentences(state: State) -> StageReport:
     """Compares the sentences of documents that changed since the last links were made with all others.
     No row is read where no sentence and no vector changed. Raises IndexStateError (`missing_input`)
     where a bucket's sentences have no vectors yet."""
     report, started = StageReport(STAGE, notes={"sentences compared": 0}), time.perf_counter()
-    embedder, settings = workspace.ensure_generation().embedder["name"], workspace.settings.sentences
-    runner, tables, made = workspace.runner, workspace.tables, made_from(workspace)
+    embedder, settings = state.ensure_generation().embedder["name"], state.settings.sentences
+    runner, tables, made = state.runner, state.parts.tables, made_from(state)
     wanted = combined(rows[bucket].output for rows in made.values() for bucket in rows)
     before = runner.manifest(STAGE).get(WHOLE)
     if before and before.input == wanted:
@@ -50,9 +51,9 @@ def link_sentences(workspace: Workspace) -> StageReport:
     old = from_table(SentenceLink, tables.read(before.file)) if before else []
     links, compared, floor = sentence_links(
         sentences.ids, sentences.chunk_ids, sentences.vectors, floor_for(settings, embedder), settings.related_most,
-        lambda done, total: workspace.progress(STAGE, done, total), old, sentences.of(todo.keep),
+        lambda done, total: state.run.progress(STAGE, done, total), old, sentences.of(todo.keep),
     )  # fmt: skip
-    _commit(workspace, links, floor, _states(todo, workspace.run_id), wanted)
+    _commit(state, links, floor, _states(todo, state.run.id), wanted)
     report.computed, report.kept, report.gone = len(todo.compute), len(todo.keep), len(todo.gone)
     report.total = report.written = len(links)
     report.notes.update({"sentences compared": compared, "floor": floor})
@@ -67,13 +68,13 @@ def floor_used(catalog: Catalog, tables: ParquetTables, generation: GenerationRo
     return float(note) if note else None
 
 
-def made_from(workspace: Workspace) -> _Made:
+def made_from(state: State) -> _Made:
     """The committed buckets of what links are made from.
 
     Raises IndexStateError (`missing_input`) where a bucket's sentences have no vectors yet."""
-    rows = {table: workspace.runner.manifest(table) for table in STAGES[STAGE].inputs}
+    rows = {table: state.runner.manifest(table) for table in STAGES[STAGE].inputs}
     buckets = sorted(rows["sentences"])
-    return {table: {bucket: workspace.committed(table, bucket, rows[table]) for bucket in buckets} for table in rows}
+    return {table: {bucket: committed(table, bucket, rows[table]) for bucket in buckets} for table in rows}
 
 
 def _plan(tables: ParquetTables, made: _Made, before: ManifestRow | None) -> Plan:
@@ -93,14 +94,14 @@ def _states(todo: Plan, run_id: str) -> dict[str, DocumentState]:
 
 
 def _commit(
-    workspace: Workspace, links: Sequence[SentenceLink], floor: float, states: Mapping[str, DocumentState], wanted: str
+    state: State, links: Sequence[SentenceLink], floor: float, states: Mapping[str, DocumentState], wanted: str
 ) -> None:
     """The output is a hash of the links alone: the same links are not loaded again because documents changed."""
-    key = workspace.runner.key(STAGE)
-    file = workspace.tables.write(STAGE, key, WHOLE, to_table(SentenceLink, links), states, note=str(floor))
+    key = state.runner.key(STAGE)
+    file = state.parts.tables.write(STAGE, key, WHOLE, to_table(SentenceLink, links), states, note=str(floor))
     output = combined(f"{link.source_id} {link.target_id} {link.similarity}" for link in links)
-    row = ManifestRow(STAGE, key, WHOLE, file, wanted, output, len(links), len(states), workspace.run_id)
-    workspace.catalog.commit([row], STAGE, key, WHOLE)
+    row = ManifestRow(STAGE, key, WHOLE, file, wanted, output, len(links), len(states), state.run.id)
+    state.parts.catalog.commit([row], STAGE, key, WHOLE)
 
 
 def _stand_ins(tables: ParquetTables, sentences: str, vectors: str) -> set[str]:

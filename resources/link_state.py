@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError
@@ -12,7 +11,7 @@ from resources.link_build import floor_used
 from resources.searching import Searcher
 from resources.settings_file import Located
 from resources.sql_files import query
-from resources.workspace import StageProgress, Workspace, silent
+from resources.state import State, opened
 
 if TYPE_CHECKING:
     from resources.catalog import GenerationRow
@@ -20,23 +19,9 @@ if TYPE_CHECKING:
 _PLACE = ("sentence_id", "chunk_id", "text", "page", "source", "uri")
 
 
-@contextmanager
-def opened(located: Located, progress: StageProgress = silent) -> Iterator[Workspace]:
-    """Raises IndexStateError (`no_index`) where there is no state."""
-    if not located.state.is_dir():
-        raise IndexStateError(
-            f"there is no index yet: {located.state} does not exist; run `pincite index --source FOLDER`", "no_index"
-        )
-    workspace = Workspace(located, progress=progress)
-    try:
-        yield workspace
-    finally:
-        workspace.close()
-
-
-def generation_of(workspace: Workspace, number: int | None) -> GenerationRow:
+def generation_of(state: State, number: int | None) -> GenerationRow:
     """The live generation, or the one of this number. Raises IndexStateError where there is none."""
-    found = workspace.catalog.live() if number is None else workspace.catalog.generation(number)
+    found = state.parts.catalog.live() if number is None else state.parts.catalog.generation(number)
     if found is None and number is None:
         raise IndexStateError("nothing is published yet; run `pincite index`", "no_index")
     if found is None:
@@ -44,16 +29,16 @@ def generation_of(workspace: Workspace, number: int | None) -> GenerationRow:
     return found
 
 
-def heading(workspace: Workspace, generation: GenerationRow) -> dict[str, Any]:
+def heading(state: State, generation: GenerationRow) -> dict[str, Any]:
     """Whose links these are: `floor` is the cosine that they had to reach (None where they were never made),
     `floor_set` the one that the generation's settings name for its embedder."""
-    embedder, live = generation.embedder["name"], workspace.catalog.live()
-    settings = workspace.of(generation).settings.sentences
+    embedder, live = generation.embedder["name"], state.parts.catalog.live()
+    settings = state.of(generation).settings.sentences
     return {
         "generation": generation.generation,
         "live": live is not None and live.generation == generation.generation,
         "embedder": embedder,
-        "floor": floor_used(workspace.catalog, workspace.tables, generation),
+        "floor": floor_used(state.parts.catalog, state.parts.tables, generation),
         "floor_set": floor_for(settings, embedder),
         "most": settings.related_most,
     }
@@ -66,18 +51,18 @@ def links(
     asker's groups may see, whose texts differ.
 
     Raises IndexStateError, SettingsError where this version does not know the generation's settings, DatabaseError."""
-    with opened(located) as workspace:
-        row = generation_of(workspace, generation)
-        with workspace.database.connect() as connection:
+    with opened(located) as state:
+        row = generation_of(state, generation)
+        with state.parts.database.connect() as connection:
             counts = connection.execute(query("links", "counts", schema=row.schema)).fetchone()
-        with Searcher(workspace).reading(row.generation) as (connection, index):
+        with Searcher(state).reading(row.generation) as (connection, index):
             index.ask_for(groups)
             statement = query("links", "strongest", schema=row.schema)
             found = connection.execute(statement, {"most": strongest}).fetchall()
         assert counts is not None
         sentences, edges, linked, across, equal = counts
         return {
-            **heading(workspace, row),
+            **heading(state, row),
             "sentences": sentences,
             "links": edges,
             "sentences_linked": linked,

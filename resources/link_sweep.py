@@ -17,11 +17,12 @@ from pipelines.query.evaluate import OptionsUse, ask_all, summary
 from pipelines.query.golden import golden_questions, map_questions
 from resources.evaluation import corpus_of, read_questions
 from resources.link_build import LinkedSentences, made_from
-from resources.link_state import generation_of, heading, opened
+from resources.link_state import generation_of, heading
+from resources.run import StageProgress, silent
 from resources.search_index import Generation, PostgresSearchIndex, ef_search
 from resources.searching import Searcher
 from resources.settings_file import Located
-from resources.workspace import StageProgress, silent
+from resources.state import opened
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from pipelines.query.retrieve import Question
     from pipelines.records import SentenceLink
     from resources.catalog import GenerationRow
-    from resources.workspace import Workspace
+    from resources.state import State
 
 THRESHOLDS = (0.80, 0.85, 0.90, 0.92, 0.95)
 SCORES = ("recall@1", "recall@5", "mrr", "accuracy_page")
@@ -90,13 +91,13 @@ def sweep(
     Without golden questions the scores are None, and `notes` say why. Raises UsageError, SettingsError,
     IndexStateError, DatabaseError, ModelError."""
     started = time.perf_counter()
-    with opened(located, progress) as workspace:
-        row = generation_of(workspace, generation)
-        about = heading(workspace, row)
+    with opened(located, progress) as state:
+        row = generation_of(state, generation)
+        about = heading(state, row)
         in_use = about["floor"] or about["floor_set"]
         floors = _floors(thresholds or (*THRESHOLDS, in_use))
-        seen = workspace.of(row)
-        sentences = LinkedSentences(seen.tables, made_from(seen))
+        seen = state.of(row)
+        sentences = LinkedSentences(seen.parts.tables, made_from(seen))
         links = links_over(
             floors[0], sentences.ids, sentences.chunk_ids, sentences.vectors, about["most"],
             lambda done, total: progress("links", done, total),
@@ -105,7 +106,7 @@ def sweep(
         file, notes = _golden(located, golden)
         asked = None
         if file is not None:
-            scorer = _Scorer(workspace, row, file, groups, with_options)
+            scorer = _Scorer(state, row, file, groups, with_options)
             asked = {"file": str(file), "questions": len(scorer.mapped), "unmapped": len(scorer.unmapped)}
             scorer.total = len(rows) * len(scorer.mapped)
             chunk_of = dict(zip(sentences.ids, sentences.chunk_ids, strict=True))
@@ -157,13 +158,13 @@ class _Scorer:
     same of all that a question consulted, its hits are the same, and are not searched for again."""
 
     def __init__(
-        self, workspace: Workspace, row: GenerationRow, file: Path, groups: Sequence[str], options: OptionsUse
+        self, state: State, row: GenerationRow, file: Path, groups: Sequence[str], options: OptionsUse
     ) -> None:
         questions = golden_questions(read_questions(file), str(file))
-        maps, self._corpus = corpus_of(workspace.of(row))
+        maps, self._corpus = corpus_of(state.of(row))
         self.mapped, self.unmapped = map_questions(questions, maps)
-        self._workspace, self._row, self._options = workspace, row, options
-        self._searcher, self._filters = Searcher(workspace), Filters(groups=tuple(groups))
+        self._state, self._row, self._options = state, row, options
+        self._searcher, self._filters = Searcher(state), Filters(groups=tuple(groups))
         self._last: dict[Question, tuple[Targets, Sequence[Hit]]] = {}
         self.total, self._done = len(self.mapped), 0
 
@@ -172,13 +173,13 @@ class _Scorer:
         targets: dict[str, tuple[SentenceLink, ...]] = {}
         for link in links:
             targets[link.source_id] = (*targets.get(link.source_id, ()), link)
-        keys = self._workspace.settings.query.metadata_keys
+        keys = self._state.settings.query.metadata_keys
         with self._searcher.reading(self._row.generation) as (connection, index):
             swept = SweptIndex(connection, index.generation, keys, targets, chunk_of)
 
             def search(question: Question, k: int) -> Sequence[Hit]:
                 self._done += 1
-                self._workspace.progress("questions", self._done, self.total)
+                self._state.run.progress("questions", self._done, self.total)
                 consulted, hits = self._last.get(question, ({}, ()))
                 if not hits or any(targets.get(name, ()) != links for name, links in consulted.items()):
                     swept.consulted = {}

@@ -1,6 +1,6 @@
 """What must hold of the live generation: its files, rows, links, texts, vectors and failures, by Parquet.
 
-Findings are (code, message). All is read through `seen`, the workspace of the generation at one moment.
+Findings are (code, message). All is read through `seen`, the state of the generation at one moment.
 """
 
 from __future__ import annotations
@@ -14,32 +14,33 @@ from resources.checks import empty_documents, text_coverage, unsound_sentence_ve
 from resources.comparison import bucket_findings, link_findings
 from resources.document_listing import listing_output
 from resources.findings import Finding
+from resources.index_build import IndexBuild
 from resources.sql_files import query
 
 if TYPE_CHECKING:
     from resources.catalog import GenerationRow, ManifestRow
     from resources.parquet_tables import ParquetTables
-    from resources.workspace import Workspace
+    from resources.state import State
 
 Progress = Callable[[str, int, int], None]
 
 # ---------------------------------------------------------------- files
 
 
-def file_findings(seen: Workspace, generation: GenerationRow) -> Iterator[Finding]:
+def file_findings(seen: State, generation: GenerationRow) -> Iterator[Finding]:
     """Every bucket of every table committed, its file there and whole, its vectors of the right embedder."""
     embedder = generation.embedder["identity"]
     for table, stage in MAKER.items():
-        rows = seen.catalog.manifest_of(table, seen.runner.key(stage.name))
+        rows = seen.parts.catalog.manifest_of(table, seen.runner.key(stage.name))
         buckets = [WHOLE] if stage.name == "sentence_links" else range(seen.settings.buckets)
         yield from (("missing_bucket", f"bucket {bucket:02d} of {table}") for bucket in buckets if bucket not in rows)
-        broken = dict(unsound_files(seen.tables, rows.values()))
+        broken = dict(unsound_files(seen.parts.tables, rows.values()))
         yield from ((code, file) for file, code in broken.items())
         for row in rows.values() if table.endswith("_embeddings") else ():
-            note = embedder if row.file in broken else seen.tables.note(row.file)
+            note = embedder if row.file in broken else seen.parts.tables.note(row.file)
             if note != embedder:
                 yield "embedder", f"{row.file} has those of {note!r}"
-    yield from seen.index_build.missing_buckets()
+    yield from IndexBuild(seen).missing_buckets()
 
 
 def unsound_files(tables: ParquetTables, rows: Iterable[ManifestRow]) -> Iterator[tuple[str, str]]:
@@ -53,7 +54,7 @@ def unsound_files(tables: ParquetTables, rows: Iterable[ManifestRow]) -> Iterato
             yield row.file, "miscounted_file"
 
 
-def _behind(seen: Workspace) -> Iterator[tuple[int, str]]:
+def _behind(seen: State) -> Iterator[tuple[int, str]]:
     """Buckets of which a stage was made from other inputs than there are now, and the first such stage."""
     rows = {table: seen.runner.manifest(table) for table in MAKER}
     for bucket in range(seen.settings.buckets):
@@ -69,7 +70,7 @@ def _behind(seen: Workspace) -> Iterator[tuple[int, str]]:
 # ---------------------------------------------------------------- rows
 
 
-def live_findings(seen: Workspace, generation: GenerationRow, progress: Progress) -> Iterator[Finding]:
+def live_findings(seen: State, generation: GenerationRow, progress: Progress) -> Iterator[Finding]:
     """Everything but the files and the audit. A bucket that is behind is not compared: what it should hold is not
     made yet."""
     behind = dict(_behind(seen))
@@ -78,8 +79,8 @@ def live_findings(seen: Workspace, generation: GenerationRow, progress: Progress
         yield "unfinished", "the last run ended before it had audited what it wrote"
     yield from _failures(seen)
     yield from _rows(seen, generation, set(behind), progress)
-    links = seen.tables.read(seen.manifest_file("sentence_links", WHOLE))
-    with seen.database.connect() as connection:
+    links = seen.table("sentence_links").read(WHOLE)
+    with seen.parts.database.connect() as connection:
         yield from link_findings(connection, generation.schema, links)
     yield from empty_documents(seen, everywhere=True)
     yield from text_coverage(seen, everywhere=True)
@@ -87,19 +88,19 @@ def live_findings(seen: Workspace, generation: GenerationRow, progress: Progress
     yield from unsound_sentence_vectors(seen, everywhere=True)
 
 
-def _rows(seen: Workspace, generation: GenerationRow, behind: set[int], progress: Progress) -> Iterator[Finding]:
+def _rows(seen: State, generation: GenerationRow, behind: set[int], progress: Progress) -> Iterator[Finding]:
     wanted, average = range(seen.settings.buckets), generation.statistics.get("average_terms", 1.0)
     held = seen.runner.held()
-    with seen.database.connect() as connection:
+    with seen.parts.database.connect() as connection:
         stored = connection.execute(query("verify", "buckets", schema=generation.schema)).fetchall()
         buckets = sorted({*wanted, *(row[0] for row in stored)} - behind)
         for done, bucket in enumerate(buckets, start=1):
-            documents = seen.index_build.documents(bucket) if bucket in wanted else []
+            documents = IndexBuild(seen).documents(bucket) if bucket in wanted else []
             yield from bucket_findings(connection, generation.schema, bucket, documents, average, held)
             progress("verify", done, len(buckets))
 
 
-def _failures(seen: Workspace) -> Iterator[Finding]:
+def _failures(seen: State) -> Iterator[Finding]:
     """Documents that failed, by Parquet and by the records. A failed listing leaves no trace in Parquet."""
     recorded = {
         (item.doc_id, item.stage): f"{item.source}/{item.uri}"
@@ -109,7 +110,7 @@ def _failures(seen: Workspace) -> Iterator[Finding]:
     failed = set()
     for name, stage in STAGES.items():
         for row in seen.runner.manifest(next(iter(stage.tables))).values():
-            states = seen.tables.documents(row.file)
+            states = seen.parts.tables.documents(row.file)
             failed |= {(doc_id, name) for doc_id, state in states.items() if state.failed is not None}
     unrecorded = sorted(failed - recorded.keys())
     places = _places(seen, {doc_id for doc_id, _ in unrecorded})
@@ -119,18 +120,18 @@ def _failures(seen: Workspace) -> Iterator[Finding]:
         yield "false_failure", f"{doc_id} ({recorded[doc_id, name]}) at {name}"
 
 
-def _places(seen: Workspace, doc_ids: set[str]) -> dict[str, str]:
+def _places(seen: State, doc_ids: set[str]) -> dict[str, str]:
     """doc_id to source and path, of those that are listed."""
     buckets = {bucket_of(doc_id, seen.settings.buckets) for doc_id in doc_ids}
-    read = [seen.tables.read(row.file, ["doc_id", "source", "uri"]).to_pylist()
+    read = [seen.parts.tables.read(row.file, ["doc_id", "source", "uri"]).to_pylist()
             for bucket, row in seen.runner.manifest("raw_documents").items() if bucket in buckets]  # fmt: skip
     return {raw["doc_id"]: f"{raw['source']}/{raw['uri']}" for rows in read for raw in rows if raw["doc_id"] in doc_ids}
 
 
-def term_findings(seen: Workspace, generation: GenerationRow) -> Iterator[Finding]:
+def term_findings(seen: State, generation: GenerationRow) -> Iterator[Finding]:
     """The document frequencies that were frozen, as far as the other frozen statistics tell."""
     frozen = generation.statistics
-    with seen.database.connect() as connection:
+    with seen.parts.database.connect() as connection:
         row = connection.execute(query("verify", "term_counts", schema=generation.schema)).fetchone()
     count, least, most = row or (0, 0, 0)
     wanted = frozen.get("terms", count)

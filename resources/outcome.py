@@ -11,16 +11,18 @@ from pipelines.fingerprint import bucket_of, fingerprint
 from pipelines.records import Failure
 from pipelines.stages import STAGES
 from resources import generations
+from resources.built import Built
 from resources.document_listing import listing_output, merged_listing
 from resources.embedders.specs import AUTO, MULTILINGUAL
+from resources.index_build import IndexBuild
 from resources.index_tables import IndexTables
-from resources.mending import mended
-from resources.publishing import Built, judged
+from resources.make import mended
+from resources.publishing import judged
 from resources.status import document_warnings, failures, figure_warnings
 
 if TYPE_CHECKING:
     from resources.catalog import GenerationRow
-    from resources.workspace import Workspace
+    from resources.state import State
 
 _NO_FAULT = {"pending", "planned"}
 
@@ -28,9 +30,9 @@ Served = Mapping[str, str]
 """doc_id to content hash of what the live generation serves."""
 
 
-def served(workspace: Workspace) -> Served:
-    live = workspace.catalog.live()
-    return IndexTables(workspace.database, live).content_hashes() if live else {}
+def served(state: State) -> Served:
+    live = state.parts.catalog.live()
+    return IndexTables(state.parts.database, live).content_hashes() if live else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,78 +44,78 @@ class Due:
     standing: Built | None = None
 
 
-def due(workspace: Workspace) -> Due:
+def due(state: State) -> Due:
     """What there is to do: nothing under the same settings, weights and versions, with the same listing,
     rows as they were left, and a generation that is published or rightly not; the buckets whose listing
     changed where all else is as it was; else everything.
 
     Decided from the listing, the manifest and counts; no model is loaded."""
-    return mended(workspace, lambda: _due(workspace))
+    return mended(state, lambda: _due(state))
 
 
-def _due(workspace: Workspace) -> Due:
-    catalog, everything = workspace.catalog, Due(range(workspace.settings.buckets))
-    live, wanted = catalog.live(), generations.find_generation(catalog, workspace.settings)
-    if live is None or wanted is None or not _whole(workspace, {row.generation: row for row in (live, wanted)}):
+def _due(state: State) -> Due:
+    catalog, everything = state.parts.catalog, Due(range(state.settings.buckets))
+    live, wanted = catalog.live(), generations.find_generation(catalog, state.settings)
+    if live is None or wanted is None or not _whole(state, {row.generation: row for row in (live, wanted)}):
         return everything
-    runner = workspace.of(wanted).runner
+    runner = state.of(wanted).runner
     failed = runner.failures()
     again = {doc_id for stage in STAGES.values() if stage.inputs for doc_id in runner.passing(stage, failed)}
-    changed = _changed_buckets(workspace, failed) | {bucket_of(doc_id, workspace.settings.buckets) for doc_id in again}
+    changed = _changed_buckets(state, failed) | {bucket_of(doc_id, state.settings.buckets) for doc_id in again}
     if changed:
         return Due(range(min(changed), max(changed) + 1))
     if wanted.generation != live.generation:
-        return replace(everything, standing=judged(workspace, wanted))
-    counts = IndexTables(workspace.database, wanted).counts()
+        return replace(everything, standing=judged(state, wanted))
+    counts = IndexTables(state.parts.database, wanted).counts()
     return replace(everything, standing=Built(wanted.generation, True, [], counts))
 
 
-def _whole(workspace: Workspace, kept: Mapping[int, GenerationRow]) -> bool:
+def _whole(state: State, kept: Mapping[int, GenerationRow]) -> bool:
     """Whether generations hold the committed listing, in rows and files as they were left."""
-    committed = workspace.runner.manifest("raw_documents")
-    if len(committed) != workspace.settings.buckets:
+    committed = state.runner.manifest("raw_documents")
+    if len(committed) != state.settings.buckets:
         return False
-    if any(row.built_from != listing_output(workspace.runner) for row in kept.values()):
+    if any(row.built_from != listing_output(state.runner) for row in kept.values()):
         return False
-    files = workspace.catalog.files_under({key for row in kept.values() for key in row.keys.values()})
-    if not all(map(workspace.tables.exists, files)):
+    files = state.parts.catalog.files_under({key for row in kept.values() for key in row.keys.values()})
+    if not all(map(state.parts.tables.exists, files)):
         return False
     try:
-        return all(workspace.of(row).index_build.standing() for row in kept.values())
+        return all(IndexBuild(state.of(row)).standing() for row in kept.values())
     except SettingsError:
         return False
 
 
-def _changed_buckets(workspace: Workspace, failures: Sequence[Failure]) -> set[int]:
+def _changed_buckets(state: State, failures: Sequence[Failure]) -> set[int]:
     """Buckets in which a file was added, changed, removed, or can be read or not as it could before."""
-    listed, buckets = workspace.listed(), workspace.settings.buckets
+    listed, buckets = state.listing.now(), state.settings.buckets
     unread = {failure.doc_id for failure in listed.failures}
     before = {item.doc_id for item in failures if item.stage == "raw_documents" and item.source in listed.sources}
-    committed = workspace.runner.manifest("raw_documents")
-    merged = merged_listing(workspace.runner, listed.documents, listed.sources, listed.failures, listed.known)
+    committed = state.runner.manifest("raw_documents")
+    merged = merged_listing(state.runner, listed.documents, listed.sources, listed.failures, listed.known)
     changed = {bucket for bucket, (_, rows) in merged.items() if fingerprint(rows) != committed[bucket].output}
     return changed | {bucket_of(doc_id, buckets) for doc_id in unread ^ before}
 
 
-def new_documents(workspace: Workspace, before: Served) -> int:
+def new_documents(state: State, before: Served) -> int:
     """How many listed files there are of which nothing is known yet: they are not served, and did not fail as they
     are."""
-    failed = {item.doc_id for item in workspace.runner.failures()}
-    known = {raw.doc_id: raw.content_hash for raw in workspace.raw_documents() if raw.doc_id in failed}
+    failed = {item.doc_id for item in state.runner.failures()}
+    known = {raw.doc_id: raw.content_hash for raw in state.listing.raw_documents() if raw.doc_id in failed}
     return sum(
         item.content_hash not in (before.get(item.doc_id), known.get(item.doc_id))
-        for item in workspace.listed().documents
+        for item in state.listing.now().documents
     )
 
 
-def result(workspace: Workspace, before: Served, seconds: float) -> dict[str, Any]:
+def result(state: State, before: Served, seconds: float) -> dict[str, Any]:
     """The JSON of `index`; `before` is what was served when the run began."""
-    if workspace.reports:
-        workspace.catalog.touch_sources(workspace.listed().sources)
-    reports = workspace.reports
-    live = workspace.catalog.live()
-    built = workspace.built
-    row = workspace.catalog.generation(built.generation) if built else live
+    if state.run.reports:
+        state.parts.catalog.touch_sources(state.listing.now().sources)
+    reports = state.run.reports
+    live = state.parts.catalog.live()
+    built = state.run.built
+    row = state.parts.catalog.generation(built.generation) if built else live
     counts = built.counts if built else {"chunks": 0}
     rows = reports.get("indexed_documents")
     return {
@@ -121,39 +123,39 @@ def result(workspace: Workspace, before: Served, seconds: float) -> dict[str, An
         "published": built.published if built else False,
         "held": built.held if built else False,
         "embedder": row.embedder["name"] if row else None,
-        "documents": documents(workspace, before),
+        "documents": documents(state, before),
         "chunks": {
             "total": counts["chunks"],
             "written": rows.written if rows else 0,
             "deleted": rows.notes.get("chunks deleted", 0) if rows else 0,
         },
         "embedded": {
-            "chunks": _embedded(workspace, "chunk_embeddings"),
-            "sentences": _embedded(workspace, "sentence_embeddings"),
+            "chunks": _embedded(state, "chunk_embeddings"),
+            "sentences": _embedded(state, "sentence_embeddings"),
         },
-        "llm": _bought(workspace),
-        "seconds": _seconds(workspace, seconds),
-        "notes": _notes(workspace, row),
+        "llm": _bought(state),
+        "seconds": _seconds(state, seconds),
+        "notes": _notes(state, row),
     }
 
 
-def _failures(workspace: Workspace) -> list[Failure]:
+def _failures(state: State) -> list[Failure]:
     """Of this run, and of what readers are served from meanwhile."""
-    if workspace.built is None:
-        return workspace.runner.failures()
-    return failures(workspace, workspace.catalog.generation(workspace.built.generation), workspace.catalog.live())
+    if state.run.built is None:
+        return state.runner.failures()
+    return failures(state, state.parts.catalog.generation(state.run.built.generation), state.parts.catalog.live())
 
 
-def documents(workspace: Workspace, before: Served) -> dict[str, Any]:
+def documents(state: State, before: Served) -> dict[str, Any]:
     """Counts against what was served before; a failed document is neither added nor changed. One that waits
     for a batch has not failed."""
-    raws = {raw.doc_id: raw for raw in workspace.raw_documents()}
-    faults = [item for item in _failures(workspace) if item.code not in _NO_FAULT]
+    raws = {raw.doc_id: raw for raw in state.listing.raw_documents()}
+    faults = [item for item in _failures(state) if item.code not in _NO_FAULT]
     failed = {item.doc_id for item in faults}
     good = {doc_id: raw for doc_id, raw in raws.items() if doc_id not in failed}
     new = [doc_id for doc_id, raw in good.items() if before.get(doc_id) != raw.content_hash]
     added = sum(doc_id not in before for doc_id in new)
-    said, unseen = (document_warnings(workspace), figure_warnings(workspace)) if new else ({}, [])
+    said, unseen = (document_warnings(state), figure_warnings(state)) if new else ({}, [])
     places = {(raws[doc_id].source, raws[doc_id].uri) for doc_id in new}
     return {
         "listed": len(raws.keys() | failed),
@@ -162,7 +164,7 @@ def documents(workspace: Workspace, before: Served) -> dict[str, Any]:
         "unchanged": len(good) - len(new),
         "removed": sum(doc_id not in raws for doc_id in before),
         "failed": [{key: value for key, value in asdict(item).items() if key != "doc_id"} for item in faults],
-        "skipped": [asdict(item) for item in workspace.skipped],
+        "skipped": [asdict(item) for item in state.listing.skipped],
         "warnings": [
             *(warning for doc_id in new for warning in said.get(doc_id, ())),
             *(warning for warning in unseen if (warning["source"], warning["uri"]) in places),
@@ -170,42 +172,42 @@ def documents(workspace: Workspace, before: Served) -> dict[str, Any]:
     }
 
 
-def _seconds(workspace: Workspace, total: float) -> dict[str, float]:
-    stages = {name: report.seconds for name, report in workspace.reports.items()}
-    if workspace.reports and workspace.built:
-        stages["search_index"] = workspace.built.seconds
+def _seconds(state: State, total: float) -> dict[str, float]:
+    stages = {name: report.seconds for name, report in state.run.reports.items()}
+    if state.run.reports and state.run.built:
+        stages["search_index"] = state.run.built.seconds
     return {name: round(value, 3) for name, value in {**stages, "total": total}.items()}
 
 
-def _bought(workspace: Workspace) -> dict[str, Any]:
+def _bought(state: State) -> dict[str, Any]:
     """What the run bought of language models; what it bought before a reply was usable counts too."""
     names = ("calls", "cached", "prompt_tokens", "completion_tokens", "cost", "pending")
-    sums = {name: sum(getattr(model.spent, name) for model in workspace.models) for name in names}
-    return {**sums, "currency": workspace.settings.llm.currency}
+    sums = {name: sum(getattr(model.spent, name) for model in state.run.models) for name in names}
+    return {**sums, "currency": state.settings.llm.currency}
 
 
-def _embedded(workspace: Workspace, stage: str) -> int:
-    report = workspace.reports.get(stage)
+def _embedded(state: State, stage: str) -> int:
+    report = state.run.reports.get(stage)
     return int(report.notes.get("texts embedded", 0)) if report else 0
 
 
-def _notes(workspace: Workspace, row: Any) -> list[str]:
+def _notes(state: State, row: Any) -> list[str]:
     """What a person should know: which preset was chosen, languages it was not made for, an audit's problems."""
-    notes = [workspace.waiting] if workspace.waiting else []
-    if damaged := list(workspace.tables.damaged):
+    notes = [state.run.waiting] if state.run.waiting else []
+    if damaged := list(state.parts.tables.damaged):
         notes.append(f"{_counted(damaged)} damaged, and made again from what came before: {', '.join(damaged)}")
-    if workspace.built:
-        notes += workspace.built.notes
-    kept = workspace.reports.get("kept_generations")
+    if state.run.built:
+        notes += state.run.built.notes
+    kept = state.run.reports.get("kept_generations")
     notes += [f"{name} {told}" for name, told in (kept.notes if kept else {}).items() if "generation" in name]
     if row is None:
         return notes
     spec = generations.spec_of(row)
-    if workspace.settings.embedder.chosen_preset == AUTO and "chunk_embeddings" in workspace.reports:
+    if state.settings.embedder.chosen_preset == AUTO and "chunk_embeddings" in state.run.reports:
         told = ", ".join(f"{name} {count}" for name, count in row.statistics["languages"].items())
         notes.append(f"embedder {spec.name} was chosen by the corpus's languages ({told})")
-    if spec.languages != "*" and workspace.reports:
-        now = generations.corpus_languages(workspace.runner)
+    if spec.languages != "*" and state.run.reports:
+        now = generations.corpus_languages(state.runner)
         others = {name: count for name, count in now.items() if name not in (*spec.languages.split(","), "und")}
         if others:
             told = ", ".join(f"{count} in {name}" for name, count in others.items())
@@ -220,11 +222,11 @@ def _counted(files: Sequence[str]) -> str:
     return f"{len(files)} files were" if len(files) > 1 else "1 file was"
 
 
-def kept(workspace: Workspace) -> str:
+def kept(state: State) -> str:
     """What an interrupted run has committed and the next will reuse."""
     parts = []
     for name, stage in STAGES.items():
-        rows = workspace.runner.manifest(next(iter(stage.tables))).values()
+        rows = state.runner.manifest(next(iter(stage.tables))).values()
         count = sum(row.documents for row in rows)
         if count:
             parts.append(f"{name} of {count}")

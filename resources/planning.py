@@ -7,12 +7,13 @@ it would be asked.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from pipelines.enrichment_settings import Role
 from pipelines.errors import IndexStateError, SettingsError, SourceError
@@ -23,12 +24,17 @@ from pipelines.stages import STAGES
 from resources import generations, outcome
 from resources.document_listing import adopt_listing
 from resources.document_pool import DocumentPool
+from resources.make import guard, list_documents, make
+from resources.parts import Parts
 from resources.planned_state import PlannedCatalog, PlannedTables
+from resources.run import Run, StageProgress, silent
 from resources.sources import source_from
 from resources.sql_files import query
-from resources.workspace import Workspace
+from resources.state import State
 
 if TYPE_CHECKING:
+    from pipelines.settings import EmbedderSettings, Settings
+    from resources.embedders.specs import EmbedderSpec
     from resources.llm.replies import ReplyStore
     from resources.settings_file import Located
 
@@ -107,97 +113,102 @@ class CountingModel:
         self.spent.cost += cost(self.role.price, asked, prompt.most_tokens)
 
 
-class PlannedWorkspace(Workspace):
-    """Makes the stages up to the prompts, and asks no model."""
+def _counting(settings: Settings, role: str, store: ReplyStore | None, *, stage: str, **_: Any) -> CountingModel:
+    """In place of resources/llm/factory.py: nobody is asked."""
+    asked = settings.llm.role(role)
+    return CountingModel(asked, store, Counted(stage, asked.model))
 
-    def language_model(self, role: str, stage: str) -> Any:
-        asked = self.settings.llm.role(role)
-        model = CountingModel(asked, self.replies, Counted(stage, asked.model))
-        self.models.append(cast(Any, model))
-        return model
 
-    def embedder(self, spec: Any) -> Any:
-        """No model is loaded: of an embedder, a plan need only know that there is one."""
+class _Unloaded:
+    """In place of the embedders: of one, a plan need only know that there is one."""
+
+    def of(self, spec: EmbedderSpec, settings: EmbedderSettings) -> SimpleNamespace:
         return SimpleNamespace(identity=spec.identity, dimension=spec.dimension or 1)
 
 
-def plan(
-    located: Located, sources: Sequence[str] = (), progress: Callable[[str, int, int], None] | None = None
-) -> dict[str, Any]:
+def plan(project: Located, sources: Sequence[str] = (), progress: StageProgress = silent) -> dict[str, Any]:
     """The JSON of `plan`. Prompt tokens are estimated upwards, and completion tokens are the bound of each reply.
     A reply that cannot be used is asked for again, `llm.attempts` times at most: `most` is the price if all are."""
-    with tempfile.TemporaryDirectory(prefix="pincite-plan-") as own:
-        workspace = PlannedWorkspace(located, **({"progress": progress} if progress else {}))
-        try:
-            return _planned(workspace, own, sources)
-        finally:
-            workspace.close()
+    with (
+        tempfile.TemporaryDirectory(prefix="pincite-plan-") as own,
+        closing(Parts(project)) as kept,
+        closing(DocumentPool(project.settings.parsing, Path(own))) as pool,
+    ):
+        parts = Parts(project, **_standing_in(kept, own), pool=pool, embedders=_Unloaded(), language_model=_counting)
+        with closing(State(project, Run(progress=progress), parts)) as state:
+            return _planned(state, sources)
 
 
-def _planned(workspace: PlannedWorkspace, own: str, sources: Sequence[str]) -> dict[str, Any]:
-    there = workspace.settings.database != "embedded" or workspace.located.state.is_dir()
-    known = there and ((workspace.located.state / "parquet").is_dir() or workspace.database.holds_catalog())
-    catalog = workspace.catalog if known else None
-    if not known:
-        workspace.__dict__["replies"] = None
-    workspace.__dict__["catalog"] = PlannedCatalog(catalog, workspace.settings.buckets)
-    workspace.__dict__["pool"] = DocumentPool(workspace.settings.parsing, Path(own))
-    workspace.__dict__["tables"] = PlannedTables(str(workspace.located.state / "parquet"), own)
+def _standing_in(kept: Parts, own: str) -> dict[str, Any]:
+    """The parts that a plan may write to, over those of the state as far as there is one."""
+    project = kept.project
+    there = project.settings.database != "embedded" or project.state.is_dir()
+    known = there and ((project.state / "parquet").is_dir() or kept.database.holds_catalog())
+    catalog = PlannedCatalog(kept.catalog if known else None, project.settings.buckets)
+    tables = PlannedTables(str(project.state / "parquet"), own)
+    return {"catalog": catalog, "tables": tables, **({"database": kept.database} if known else {"replies": None})}
+
+
+def _planned(state: State, sources: Sequence[str]) -> dict[str, Any]:
     for argument in sources:
-        workspace.sources.select(source_from(argument, workspace.sources.known()))
-    served = outcome.served(workspace)
-    due, notes = outcome.due(workspace), []
-    workspace.built = due.standing
+        state.parts.sources.select(source_from(argument, state.parts.sources.known()))
+    served = outcome.served(state)
+    due, notes = outcome.due(state), []
+    state.run.published(due.standing)
     if due.standing is None:
-        notes = _guarded(workspace)
-        workspace.list_documents(due.buckets, list(workspace.listed().sources), allow_deletions=True)
-        notes += _follow(workspace)
-        if workspace.settings.bought:
-            _make(workspace, due.buckets)
-    return _told(workspace, outcome.documents(workspace, served), notes)
+        notes = _guarded(state)
+        list_documents(state, due.buckets, list(state.listing.now().sources), allow_deletions=True)
+        notes += _follow(state)
+        if state.settings.bought:
+            _make(state, due.buckets)
+    return _told(state, outcome.documents(state, served), notes)
 
 
-def _guarded(workspace: Workspace) -> list[str]:
+def _guarded(state: State) -> list[str]:
     try:
-        workspace.guard(allow_deletions=False)
+        guard(state, allow_deletions=False)
     except SourceError as error:
         return [f"`pincite index` will stop: {error}"]
     return []
 
 
-def _make(workspace: Workspace, buckets: Sequence[int]) -> None:
+def _make(state: State, buckets: Sequence[int]) -> None:
     try:
         for stage in STAGES:
             if stage not in _NOT_PLANNED:
-                workspace.make(stage, buckets)
+                make(state, stage, buckets)
     except IndexStateError as error:
         if error.code != "no_text":
             raise
 
 
-def _follow(workspace: PlannedWorkspace) -> list[str]:
+def _follow(state: State) -> list[str]:
     """What a live generation of other settings is brought up to date with before a new one is filled."""
-    live = workspace.catalog.live()
-    target = generations.find_generation(workspace.catalog, workspace.settings)
+    live = state.parts.catalog.live()
+    target = generations.find_generation(state.parts.catalog, state.settings)
     if live is None or (target is not None and target.generation == live.generation):
         return []
     try:
-        beside = workspace.beside(live)
+        beside = state.beside(live)
     except SettingsError:
         return []
     if not beside.settings.bought or not generations.reproducible(live, beside.settings):
         return []
-    adopt_listing(beside.runner, workspace.raw_documents(), workspace.runner.failures())
-    asked = len(workspace.models)
+    adopt_listing(beside.runner, state.listing.raw_documents(), state.runner.failures())
+    asked = len(state.run.models)
     _make(beside, range(beside.settings.buckets))
-    if not any(cast(Counted, model.spent).calls for model in workspace.models[asked:]):
+    if not any(spent.calls for spent in _counted(state)[asked:]):
         return []
     return [f"counts also what keeps the live generation {live.generation} up to date with its own prompts and models"]
 
 
-def _told(workspace: PlannedWorkspace, documents: Mapping[str, Any], notes: Sequence[str]) -> dict[str, Any]:
-    counted = [cast(Counted, model.spent) for model in workspace.models]
-    llm, sums = workspace.settings.llm, ("calls", "cached", "pending", "prompt_tokens", "completion_tokens", "cost")
+def _counted(state: State) -> list[Counted]:
+    return [model.spent for model in state.run.models if isinstance(model.spent, Counted)]
+
+
+def _told(state: State, documents: Mapping[str, Any], notes: Sequence[str]) -> dict[str, Any]:
+    counted = _counted(state)
+    llm, sums = state.settings.llm, ("calls", "cached", "pending", "prompt_tokens", "completion_tokens", "cost")
     told: dict[str, Any] = {name: sum(getattr(item, name) for item in counted) for name in sums}
     unpriced = sorted({item.model for item in counted if item.calls and item.model not in llm.prices})
     said = [f"there is no price for {name}; set llm.prices" for name in unpriced]

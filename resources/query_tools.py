@@ -10,20 +10,19 @@ from typing import TYPE_CHECKING, Any
 from pipelines.ports import CrossEncoder, Vectors
 from pipelines.prompts import PromptTemplate, in_language, templates_of
 from pipelines.query.tools import Tools
-from resources.embedders.specs import EmbedderSpec
-from resources.generations import require_weights
+from resources.embedders.specs import EmbedderSpec, require_weights
 
 if TYPE_CHECKING:
     from pipelines.ports import CountingEmbedder
     from resources.llm.model import BoughtModel
-    from resources.workspace import Workspace
+    from resources.state import State
 
 
 class ToolBox:
-    """The tools of one workspace's settings; the embedder is that of the generation at hand."""
+    """The tools of one state's settings; the embedder is that of the generation at hand."""
 
-    def __init__(self, workspace: Workspace) -> None:
-        self._workspace = workspace
+    def __init__(self, state: State) -> None:
+        self._state = state
         self._models: dict[str, BoughtModel] = {}
 
     def of(self, embedder: Mapping[str, Any]) -> Tools:
@@ -40,19 +39,19 @@ class ToolBox:
 
     def _embedder(self, spec: EmbedderSpec) -> CountingEmbedder:
         require_weights(spec)
-        return self._workspace.embedder(spec)
+        return self._state.embedder(spec)
 
     def model(self, role: str) -> BoughtModel:
         """The language model of a role. Raises SettingsError where none is set."""
         if role not in self._models:
-            self._models[role] = self._workspace.language_model(role, role)
+            self._models[role] = self._state.language_model(role, role)
         return self._models[role]
 
     @cached_property
     def _prompts(self) -> dict[str, dict[str, PromptTemplate]]:
         from resources.prompts import read_prompts
 
-        own = self._workspace.settings.enrichment.prompts
+        own = self._state.settings.enrichment.prompts
         texts = read_prompts(Path(own) if own else None)
         return {name: templates_of(name, by_language) for name, by_language in texts.items()}
 
@@ -64,7 +63,7 @@ class ToolBox:
     def _cross_encoder(self) -> CrossEncoder:
         from resources.rerankers.cross_encoder import TransformerCrossEncoder
 
-        return TransformerCrossEncoder(self._workspace.settings.query.cross_encoder)
+        return TransformerCrossEncoder(self._state.settings.query.cross_encoder)
 
     def cross_encoder(self) -> CrossEncoder:
         return self._cross_encoder

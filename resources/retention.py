@@ -13,10 +13,10 @@ ASKED = ("hyde", "rerank", "answer")
 
 if TYPE_CHECKING:
     from resources.catalog import GenerationRow
-    from resources.workspace import Workspace
+    from resources.state import State
 
 
-def prune(workspace: Workspace, keep: int, dry_run: bool = False) -> dict[str, Any]:
+def prune(state: State, keep: int, dry_run: bool = False) -> dict[str, Any]:
     """Drops all but `keep` generations: the live one, the one to roll back to, then the newest; then the
     commits, failures and files of no generation that is left. Files that no commit names go too, and what
     language models said to questions; what they said of documents is kept, since it was paid for.
@@ -24,8 +24,8 @@ def prune(workspace: Workspace, keep: int, dry_run: bool = False) -> dict[str, A
     Returns {"dropped", "kept", "files", "bytes"}. Raises UsageError for a `keep` under 1."""
     if keep < 1:
         raise UsageError(f"--keep {keep}: keep at least 1; the live generation always stays")
-    catalog, tables = workspace.catalog, workspace.tables
-    with workspace.database.exclusive("index"):
+    catalog, tables = state.parts.catalog, state.parts.tables
+    with state.parts.database.exclusive("index"):
         live, previous = catalog.live(), catalog.previous()
 
         def worth(row: GenerationRow) -> tuple[bool, bool, int]:
@@ -33,7 +33,7 @@ def prune(workspace: Workspace, keep: int, dry_run: bool = False) -> dict[str, A
 
         best = sorted(catalog.generations(), key=worth, reverse=True)
         kept, dropped = best[:keep], best[keep:]
-        keys = kept_keys(workspace.settings, kept)
+        keys = kept_keys(state.settings, kept)
         sizes = tables.sizes()
         needed = catalog.files_under(keys)
         garbage = sorted(name for name in sizes if name not in needed)
@@ -42,7 +42,7 @@ def prune(workspace: Workspace, keep: int, dry_run: bool = False) -> dict[str, A
                 catalog.drop_generation(row)
             catalog.forget_keys(keys)
             tables.delete(garbage)
-            with workspace.replies.transaction() as connection:
+            with state.parts.replies.transaction() as connection:
                 connection.execute(query("llm", "forget_replies"), {"stages": list(ASKED)})
     return {
         "dropped": sorted(row.generation for row in dropped),

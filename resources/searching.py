@@ -22,7 +22,7 @@ from resources.sql_files import query as statement
 if TYPE_CHECKING:
     from psycopg import Connection
 
-    from resources.workspace import Workspace
+    from resources.state import State
 
 LEAST_PREFIX = 6
 SHOWN_ALTERNATIVES = 5
@@ -106,15 +106,15 @@ class Searcher:
     """Answers questions from the live generation, or a named one. The embedder is always the
     generation's own, and stays loaded; with `exact` no vector index is walked."""
 
-    def __init__(self, workspace: Workspace, exact: bool = False) -> None:
-        self._workspace, self._exact, self._known = workspace, exact, False
-        self.tools = ToolBox(workspace)
+    def __init__(self, state: State, exact: bool = False) -> None:
+        self._state, self._exact, self._known = state, exact, False
+        self.tools = ToolBox(state)
 
     @contextmanager
     def reading(self, generation: int | None = None) -> Iterator[tuple[Connection[Any], PostgresSearchIndex]]:
         """A generation in one transaction, of an index as this version knows it. Raises IndexStateError,
         DatabaseError."""
-        keys, database = self._workspace.settings.query.metadata_keys, self._workspace.database
+        keys, database = self._state.settings.query.metadata_keys, self._state.parts.database
         if not self._known and database.holds_catalog():
             database.migrate()
         self._known = True
@@ -139,7 +139,7 @@ class Searcher:
             question,
             index,
             self.tools.of(index.generation.embedder),
-            self._workspace.settings.query,
+            self._state.settings.query,
             k=k,
             strategy=strategy,
             rerank=rerank,
@@ -207,7 +207,7 @@ class Searcher:
         with self.reading(generation) as (_, index):
             found = self.retrieved(text, k, index, strategy, names, chosen)
             number = index.generation.number
-        settings = self._workspace.settings.query
+        settings = self._state.settings.query
         return {
             **query_json(text, number, found.hits, time.perf_counter() - started),
             "strategy": found.strategy,

@@ -19,10 +19,10 @@ from resources.source_files import hash_now
 
 if TYPE_CHECKING:
     from resources.searching import FoundChunk
-    from resources.workspace import Workspace
+    from resources.state import State
 
 
-def show(workspace: Workspace, found: FoundChunk, image: Path | None = None) -> dict[str, Any]:
+def show(state: State, found: FoundChunk, image: Path | None = None) -> dict[str, Any]:
     """The JSON of `show`: a hit without rank and score, the generation, the images written; and the sentence, in
     whose paragraph it is then, or None.
 
@@ -30,7 +30,7 @@ def show(workspace: Workspace, found: FoundChunk, image: Path | None = None) -> 
     if image is not None and image.suffix.lower() != ".png":
         raise UsageError(f"--image {image}: name a .png file")
     hit = hit_json(Hit(0, 0.0, {}, found.passage))
-    images = _drawn(workspace, found, image) if image is not None else []
+    images = _drawn(state, found, image) if image is not None else []
     sentence = asdict(found.sentence) if found.sentence else None
     return {
         **hit,
@@ -42,7 +42,7 @@ def show(workspace: Workspace, found: FoundChunk, image: Path | None = None) -> 
     }
 
 
-def _drawn(workspace: Workspace, found: FoundChunk, image: Path) -> list[str]:
+def _drawn(state: State, found: FoundChunk, image: Path) -> list[str]:
     """Every page that the passage, or the sentence, has boxes on, in its order: `page.png`, `page-2.png`, ..."""
     passage = found.passage
     marked = found.sentence.boxes if found.sentence else passage.boxes
@@ -51,17 +51,17 @@ def _drawn(workspace: Workspace, found: FoundChunk, image: Path) -> list[str]:
             f"{passage.uri}: the passage has no place on a page, so there is nothing to draw; leave out --image",
             "no_pages",
         )
-    root = workspace.sources.root(passage.source)
+    root = state.parts.sources.root(passage.source)
     path = root / passage.uri
     _check_unchanged(found, root)
     source = pages_beside(path)
     if source is None:
         raise DocumentError(f"{passage.uri}: only pages of a PDF can be drawn; leave out --image", "no_pages")
     if source != path:
-        _check_groups(workspace, found, str(PurePosixPath(passage.uri).with_name(source.name)))
+        _check_groups(state, found, str(PurePosixPath(passage.uri).with_name(source.name)))
     around = passage.boxes if found.sentence else ()
     written = []
-    pages = DrawnPages(workspace.pool, *_file_of_pages(workspace, found, source, alone=source == path))
+    pages = DrawnPages(state.parts.pool, *_file_of_pages(state, found, source, alone=source == path))
     for count, number in enumerate(sorted({box.page for box in marked}), start=1):
         boxes, tinted = ([box for box in of if box.page == number] for of in (marked, around))
         target = image if count == 1 else image.with_stem(f"{image.stem}-{count}")
@@ -70,22 +70,22 @@ def _drawn(workspace: Workspace, found: FoundChunk, image: Path) -> list[str]:
     return written
 
 
-def _file_of_pages(workspace: Workspace, found: FoundChunk, source: Path, alone: bool) -> tuple[RawDocument, Path]:
+def _file_of_pages(state: State, found: FoundChunk, source: Path, alone: bool) -> tuple[RawDocument, Path]:
     """The file that has the pages, and the folder of its source. Where it is the document itself, and `alone`, it is
     drawn only as it was indexed, whatever is put in its place meanwhile."""
-    root = workspace.sources.root(found.passage.source)
+    root = state.parts.sources.root(found.passage.source)
     uri = source.relative_to(root).as_posix()
     content = found.content_hash if alone and not map_beside(source).is_file() else ""
     raw = RawDocument(found.passage.doc_id, found.passage.source, uri, content, 0, PDF, None, None, None, None, (), {})
     return raw, root
 
 
-def _check_groups(workspace: Workspace, found: FoundChunk, beside: str) -> None:
+def _check_groups(state: State, found: FoundChunk, beside: str) -> None:
     """The PDF beside a map may be a document of its own, and for others. Raises DocumentError `no_pages`."""
-    passage, generation = found.passage, workspace.catalog.generation(found.generation)
+    passage, generation = found.passage, state.parts.catalog.generation(found.generation)
     assert generation is not None
-    own, groups = document_id(passage.source, beside), IndexTables(workspace.database, generation).document_groups()
-    known = {item.doc_id for item in (*workspace.raw_documents(), *workspace.runner.failures())}
+    own, groups = document_id(passage.source, beside), IndexTables(state.parts.database, generation).document_groups()
+    known = {item.doc_id for item in (*state.listing.raw_documents(), *state.runner.failures())}
     if own in known and (own not in groups or groups[own][1] != groups[passage.doc_id][1]):
         raise DocumentError(
             f"{passage.uri}: the file that has its pages is not served to the same groups; leave out --image",

@@ -14,7 +14,7 @@ from pipelines.settings import SourceSettings
 from resources.settings_file import Located
 from resources.side_cars import SIDE_CAR
 from resources.source_walk import opened_source, taken, walk
-from resources.workspace import Workspace
+from resources.state import State
 
 EVERYTHING: tuple[str, ...] = ()
 """Sources of a run that lists all."""
@@ -47,11 +47,11 @@ def watch(located: Located) -> Seen:
     """The known sources of a state as they are now. Takes no run lock.
 
     Raises DatabaseError where the remembered sources cannot be asked for."""
-    workspace = Workspace(located)
+    state = State(located)
     try:
-        sources = workspace.source_settings()
+        sources = state.parts.sources.known()
     finally:
-        workspace.close()
+        state.close()
     digests, problems, files = {}, {}, 0
     for source in sources:
         try:

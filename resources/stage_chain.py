@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pipelines.records import Chunk
     from resources.catalog import GenerationRow, ManifestRow
     from resources.searching import FoundChunk
-    from resources.workspace import Workspace
+    from resources.state import State
 
 
 def _leading_to(stage: str) -> set[str]:
@@ -42,23 +42,21 @@ def committed_at(row: ManifestRow | None) -> str | None:
 class Chain:
     """One document under the keys of one generation, and its chunk as Postgres serves it."""
 
-    def __init__(
-        self, workspace: Workspace, generation: GenerationRow, found: FoundChunk, groups: Sequence[str]
-    ) -> None:
-        live = workspace.catalog.live()
+    def __init__(self, state: State, generation: GenerationRow, found: FoundChunk, groups: Sequence[str]) -> None:
+        live = state.parts.catalog.live()
         self.live = live is not None and live.generation == generation.generation
-        self.workspace, self.generation, self.found = workspace.of(generation), generation, found
+        self.state, self.generation, self.found = state.of(generation), generation, found
         self.doc_id = found.passage.doc_id
-        self.bucket = bucket_of(self.doc_id, self.workspace.settings.buckets)
+        self.bucket = bucket_of(self.doc_id, self.state.settings.buckets)
         self.problems: list[tuple[str, str]] = []
         self.held = False
-        if failure := self.workspace.runner.held().get(self.doc_id):
+        if failure := self.state.runner.held().get(self.doc_id):
             told = f"{found.passage.uri} failed at {failure.stage} ({failure.code}), and is served as it was before"
             remedy = "mend it or raise the limit that it met, and run `pincite index --retry-failed`"
             self.problem("held", told, remedy)
             self.held = True
         tables = dict.fromkeys([*(table for name in WAY for table in STAGES[name].tables), *INPUTS])
-        self.manifests = {table: self.workspace.runner.manifest(table) for table in tables}
+        self.manifests = {table: self.state.runner.manifest(table) for table in tables}
         self.states = {table: self._state(table) for table in tables}
         self._rows: dict[str, list[Any]] = {}
         self._read_stored(groups)
@@ -75,7 +73,7 @@ class Chain:
 
         asked = {"chunk_id": self.found.passage.chunk_id}
         named = {name: query("explain", name, schema=self.generation.schema) for name in ("stored_chunk", "links_from")}
-        with Searcher(self.workspace).reading(self.generation.generation) as (connection, index):
+        with Searcher(self.state).reading(self.generation.generation) as (connection, index):
             index.ask_for(groups)
             cursor = connection.cursor(row_factory=dict_row)
             stored = cursor.execute(named["stored_chunk"], asked).fetchone()
@@ -91,14 +89,14 @@ class Chain:
 
     def _state(self, table: str) -> DocumentState | None:
         row = self.row(table)
-        return self.workspace.tables.documents(row.file).get(self.doc_id) if row else None
+        return self.state.parts.tables.documents(row.file).get(self.doc_id) if row else None
 
     def rows(self, table: str) -> list[Any]:
         """The document's records of a table, in order; none where there is no file."""
         row = self.row(table)
         if table not in self._rows:
             wanted = {self.doc_id}
-            read = rows_by_document(self.workspace.tables, row.file, table, wanted) if row else {}
+            read = rows_by_document(self.state.parts.tables, row.file, table, wanted) if row else {}
             self._rows[table] = read.get(self.doc_id, [])
         return self._rows[table]
 
@@ -122,7 +120,7 @@ class Chain:
 
     def stage(self, name: str) -> dict[str, Any]:
         """What made the document's rows of a stage: the components of its key and of its fingerprint."""
-        stage, runner, settings = STAGES[name], self.workspace.runner, self.workspace.settings
+        stage, runner, settings = STAGES[name], self.state.runner, self.state.settings
         table, key = next(iter(stage.tables)), runner.key(name)
         state, row = self.states[table] or DocumentState("", ""), self.row(table)
         if not state.output:
@@ -168,7 +166,7 @@ class Chain:
     def _bought(self, name: str, run: str) -> dict[str, Any] | None:
         """What the run that made the rows paid for replies of the stage: calls, tokens of prompts and
         of replies together, cost, currency."""
-        spent = self.workspace.replies.costs_of_run(run) if run else []
+        spent = self.state.parts.replies.costs_of_run(run) if run else []
         own = [row for row in spent if row["stage"] == name]
         if not own:
             return None
@@ -182,7 +180,7 @@ class Chain:
     def _cost(self, name: str, table: str, run: str) -> dict[str, Any] | None:
         """What the run that made the rows spent on the stage. This chunk's share is estimated: the mean
         text of the run, by how its own text compares with those of the run that still stand."""
-        catalog, key = self.workspace.catalog, self.workspace.runner.key(name)
+        catalog, key = self.state.parts.catalog, self.state.runner.key(name)
         cost = catalog.costs_of_run(run, name, key, self.generation.generation) if run else None
         if cost is None:
             return None
@@ -195,7 +193,7 @@ class Chain:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        tables, chunks, total = self.workspace.tables, 0, 0
+        tables, chunks, total = self.state.parts.tables, 0, 0
         for bucket, row in self.manifests[table].items():
             made = [doc_id for doc_id, state in tables.documents(row.file).items() if state.run == run]
             if made and bucket in self.manifests["chunks"]:

@@ -26,26 +26,38 @@ if TYPE_CHECKING:
 
     from resources.catalog import Catalog, ManifestRow
     from resources.parquet_tables import ParquetTables
+    from resources.run import Run
 
 
 class StageRunner:
-    """Stages over one state. `progress(stage, done, total)` is called with bucket or item counts."""
+    """Stages over one state, with what they must know of models and statistics (`resolved`); `recorded` are the keys
+    that a generation was made with."""
 
-    def __init__(self, settings: Settings, tables: ParquetTables, catalog: Catalog, run_id: str = "") -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        tables: ParquetTables,
+        catalog: Catalog,
+        run: Run,
+        resolved: Resolved,
+        recorded: Mapping[str, str],
+    ) -> None:
         self.settings, self.tables, self.catalog = settings, tables, catalog
-        self.run_id = run_id
-        self.resolved = Resolved()
-        self._keys: tuple[Settings, Resolved, Mapping[str, str]] | None = None
-        self.recorded: Mapping[str, str] = {}
-        self.retry_failed = False
+        self._run, self._recorded = run, recorded
+        self.freeze(resolved)
+
+    def freeze(self, resolved: Resolved) -> None:
+        """Runs stages from now on with what a generation has frozen."""
+        self.resolved = resolved
+        self._keys = stage_keys(self.settings, resolved)
+
+    @property
+    def run_id(self) -> str:
+        return self._run.id
 
     def key(self, stage: str) -> str:
         """The key of a stage under the settings, or as it was recorded for a generation."""
-        if stage in self.recorded:
-            return self.recorded[stage]
-        if self._keys is None or self._keys[0] is not self.settings or self._keys[1] is not self.resolved:
-            self._keys = self.settings, self.resolved, stage_keys(self.settings, self.resolved)
-        return self._keys[2][stage]
+        return self._recorded.get(stage) or self._keys[stage]
 
     def manifest(self, table: str) -> dict[int, ManifestRow]:
         """Committed files of a table under the present settings, by bucket; one whose file is gone was
@@ -100,8 +112,8 @@ class StageRunner:
         pass; where all are asked for, every failed one, and those for which something had to
         stand in."""
         failures = self.catalog.failures([self.key(stage.name)])
-        found = {item.doc_id for item in failures} if self.retry_failed else self.passing(stage, failures)
-        for table, record in stage.tables.items() if self.retry_failed else ():
+        found = {item.doc_id for item in failures} if self._run.retry_failed else self.passing(stage, failures)
+        for table, record in stage.tables.items() if self._run.retry_failed else ():
             if "method" in schema_of(record).names:
                 for row in previous[table].values():
                     read = self.tables.read(row.file, ["doc_id", "method"])
@@ -143,7 +155,7 @@ class StageRunner:
                 )
         first = next(iter(stage.tables))
         before = previous[first].get(bucket)
-        again = self.retry_failed or any(bucket_of(doc_id, self.settings.buckets) == bucket for doc_id in retried)
+        again = self._run.retry_failed or any(bucket_of(doc_id, self.settings.buckets) == bucket for doc_id in retried)
         if before and before.input == self._input(inputs, bucket) and not again:
             report.kept += before.documents
             report.total += before.rows
@@ -151,7 +163,7 @@ class StageRunner:
             return None
         states = {table: with_rows(self.tables.documents(rows[bucket].file)) for table, rows in inputs.items()}
         known = self.tables.documents(before.file) if before else None
-        if self.retry_failed and known:
+        if self._run.retry_failed and known:
             retried = {*retried, *(doc_id for doc_id, state in known.items() if state.failed is not None)}
         files = {table: rows[bucket].file for table, rows in inputs.items()}
         last = {table: rows[bucket].file for table, rows in previous.items() if bucket in rows}

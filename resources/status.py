@@ -18,25 +18,24 @@ if TYPE_CHECKING:
 
     from pipelines.records import Failure
     from resources.catalog import GenerationRow
-    from resources.workspace import Workspace
+    from resources.state import State
 
 
-def sources(workspace: Workspace) -> list[dict[str, Any]]:
+def sources(state: State) -> list[dict[str, Any]]:
     """Every known source with its folder and the documents last listed in it."""
-    counts = Counter(raw.source for raw in workspace.raw_documents())
+    counts = Counter(raw.source for raw in state.listing.raw_documents())
     return [
         {"name": item.name, "root": item.path, "documents": counts[item.name], "groups": list(item.groups)}
-        for item in workspace.sources.known()
+        for item in state.parts.sources.known()
     ]
 
 
-def document_warnings(workspace: Workspace) -> dict[str, list[dict[str, Any]]]:
+def document_warnings(state: State) -> dict[str, list[dict[str, Any]]]:
     """What parsers had to say of documents that are indexed all the same (pages left out, text put
     back), by document id."""
-    raws = {raw.doc_id: raw for raw in workspace.raw_documents()}
-    said = zip(
-        workspace.column("parsed_documents", "doc_id"), workspace.column("parsed_documents", "warnings"), strict=True
-    )
+    raws = {raw.doc_id: raw for raw in state.listing.raw_documents()}
+    parsed = state.table("parsed_documents")
+    said = zip(parsed.column("doc_id"), parsed.column("warnings"), strict=True)
     return {
         doc_id: [{"source": raws[doc_id].source, "uri": raws[doc_id].uri, "message": message} for message in messages]
         for doc_id, messages in said
@@ -44,16 +43,16 @@ def document_warnings(workspace: Workspace) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def figure_methods(workspace: Workspace) -> dict[str, dict[str, int]]:
+def figure_methods(state: State) -> dict[str, dict[str, int]]:
     """How descriptions of figures were come by, in the form of `IndexTables.methods`; Postgres holds none."""
-    counts = Counter(workspace.column("figure_descriptions", "method"))
+    counts = Counter(state.table("figure_descriptions").column("method"))
     return {"figure_descriptions": dict(sorted(counts.items()))} if counts else {}
 
 
-def figure_warnings(workspace: Workspace) -> list[dict[str, Any]]:
+def figure_warnings(state: State) -> list[dict[str, Any]]:
     """The figures whose picture could not be shown to a model, and why: nobody reads them."""
-    raws = {raw.doc_id: raw for raw in workspace.raw_documents()}
-    columns = [workspace.column("figure_descriptions", name) for name in ("doc_id", "method", "note")]
+    raws = {raw.doc_id: raw for raw in state.listing.raw_documents()}
+    columns = [state.table("figure_descriptions").column(name) for name in ("doc_id", "method", "note")]
     return [
         {"source": raws[doc_id].source, "uri": raws[doc_id].uri, "message": note}
         for doc_id, method, note in zip(*columns, strict=True)
@@ -61,26 +60,26 @@ def figure_warnings(workspace: Workspace) -> list[dict[str, Any]]:
     ]
 
 
-def sentence_counts(workspace: Workspace, buckets: Collection[int] | None = None) -> dict[str, Any]:
+def sentence_counts(state: State, buckets: Collection[int] | None = None) -> dict[str, Any]:
     """Of the sentences of some buckets, of all where none are named: how many there are, how many each noise rule
     left out, how many repeat the exact text of another, and how many there are of each source."""
     import pyarrow.compute as pc
 
-    texts = _columns(workspace, "sentences", "text", buckets)
+    texts = _columns(state, "sentences", "text", buckets)
     kept = len(texts)
     return {
         "kept": kept,
-        "filtered": _tallied(_columns(workspace, "filtered_sentences", "rule", buckets)),
+        "filtered": _tallied(_columns(state, "filtered_sentences", "rule", buckets)),
         "repeats": kept - pc.count_distinct(texts).as_py(),
-        "sources": _tallied(_columns(workspace, "sentences", "source", buckets)),
+        "sources": _tallied(_columns(state, "sentences", "source", buckets)),
     }
 
 
-def _columns(workspace: Workspace, table: str, name: str, buckets: Collection[int] | None) -> pa.ChunkedArray:
+def _columns(state: State, table: str, name: str, buckets: Collection[int] | None) -> pa.ChunkedArray:
     import pyarrow as pa
 
-    rows = workspace.runner.manifest(table)
-    read = [workspace.tables.read(rows[at].file, [name])[name] for at in rows if buckets is None or at in buckets]
+    rows = state.runner.manifest(table)
+    read = [state.parts.tables.read(rows[at].file, [name])[name] for at in rows if buckets is None or at in buckets]
     return pa.chunked_array([chunk for column in read for chunk in column.chunks], pa.string())
 
 
@@ -100,13 +99,13 @@ def overlap_rows(statistics: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def generations(workspace: Workspace) -> list[dict[str, Any]]:
+def generations(state: State) -> list[dict[str, Any]]:
     """Every generation, the oldest first."""
     from resources.index_tables import IndexTables
     from resources.link_build import floor_used
     from resources.publishing import COMPARED, recorded
 
-    catalog = workspace.catalog
+    catalog = state.parts.catalog
     live, held = catalog.live(), catalog.held()
     scores: dict[int, dict[str, float]] = {}
     for score in catalog.scores():
@@ -114,7 +113,7 @@ def generations(workspace: Workspace) -> list[dict[str, Any]]:
         scores[score["generation"]] = found
     shown = []
     for row in catalog.generations():
-        index = IndexTables(workspace.database, row)
+        index = IndexTables(state.parts.database, row)
         serving, counts = live is not None and live.generation == row.generation, index.counts()
         shown.append(
             {
@@ -129,7 +128,7 @@ def generations(workspace: Workspace) -> list[dict[str, Any]]:
                 "megabytes": round(index.bytes() / 1e6, 1),
                 "scores": scores.get(row.generation, {}),
                 "notes": recorded(row, counts).notes,
-                "related_floor": floor_used(catalog, workspace.tables, row),
+                "related_floor": floor_used(catalog, state.parts.tables, row),
                 "languages": row.statistics.get("languages", {}),
                 "overlap": overlap_rows(row.statistics),
                 **counts,
@@ -138,48 +137,48 @@ def generations(workspace: Workspace) -> list[dict[str, Any]]:
     return shown
 
 
-def served_from(workspace: Workspace, row: GenerationRow | None) -> Workspace:
+def served_from(state: State, row: GenerationRow | None) -> State:
     """What a generation was made from; the present settings where there is none, or this version does not know
     its settings any more, which `verify` tells."""
     try:
-        return workspace.of(row) if row else workspace
+        return state.of(row) if row else state
     except SettingsError:
-        return workspace
+        return state
 
 
-def failures(workspace: Workspace, *rows: GenerationRow | None) -> list[Failure]:
+def failures(state: State, *rows: GenerationRow | None) -> list[Failure]:
     """Under the present settings and of generations, one a document and stage. Those of a generation's stages of
     vectors stand under keys that it alone knows where a run had nothing to do, and one that is served may have
     been made with other settings."""
-    found = workspace.runner.failures()
+    found = state.runner.failures()
     for row in filter(None, rows):
-        found += served_from(workspace, row).runner.failures()
+        found += served_from(state, row).runner.failures()
     one = {(item.doc_id, item.stage): item for item in found}
     return sorted(one.values(), key=attrgetter("source", "uri", "stage"))
 
 
-def status(workspace: Workspace) -> dict[str, Any]:
+def status(state: State) -> dict[str, Any]:
     """The JSON of `status`."""
     from resources.index_tables import IndexTables
 
-    found = generations(workspace)
-    catalog = workspace.catalog
+    found = generations(state)
+    catalog = state.parts.catalog
     live = catalog.live()
-    serving = served_from(workspace, live)
+    serving = served_from(state, live)
     return {
-        "state": str(workspace.located.state),
+        "state": str(state.project.state),
         "live": live.generation if live else None,
         "generations": found,
-        "sources": sources(workspace),
+        "sources": sources(state),
         "counts": next((item for item in found if item["live"]), {}),
-        "failures": [asdict(failure) for failure in failures(workspace, live)],
+        "failures": [asdict(failure) for failure in failures(state, live)],
         "warnings": [
-            *(warning for warnings in document_warnings(workspace).values() for warning in warnings),
+            *(warning for warnings in document_warnings(state).values() for warning in warnings),
             *figure_warnings(serving),
         ],
         "sentences": sentence_counts(serving) if live else {},
-        "enrichment": {**IndexTables(workspace.database, live).methods(), **figure_methods(serving)} if live else {},
-        "costs": [*catalog.costs(), *workspace.replies.costs()],
+        "enrichment": {**IndexTables(state.parts.database, live).methods(), **figure_methods(serving)} if live else {},
+        "costs": [*catalog.costs(), *state.parts.replies.costs()],
         "scores": catalog.scores(),
         "sandbox": holds(),
     }

@@ -21,14 +21,14 @@ from resources.query_tools import ToolBox
 
 if TYPE_CHECKING:
     from pipelines.query.document_map import DocumentMap
-    from resources.workspace import Workspace
+    from resources.state import State
 
 ASKED_FOR_EACH = 3
 """Paragraphs that a language model is shown at most, for each question wanted."""
 _ASKED_OF = frozenset({"paragraph", "list_item"})
 
 
-def suggest(workspace: Workspace, count: int, groups: Sequence[str] = (), seed: int = SEED) -> dict[str, Any]:
+def suggest(state: State, count: int, groups: Sequence[str] = (), seed: int = SEED) -> dict[str, Any]:
     """{"questions": golden questions as the file has them, "model" that wrote them or null, "notes"}.
 
     Of documents that a group restricts only those are asked about that `groups` may find. The language model of
@@ -36,12 +36,12 @@ def suggest(workspace: Workspace, count: int, groups: Sequence[str] = (), seed: 
     Raises UsageError for a count of 0, IndexStateError, SettingsError, DatabaseError, ModelError."""
     if count < 1:
         raise UsageError(f"--suggest must be at least 1, not {count}")
-    live = workspace.catalog.live()
+    live = state.parts.catalog.live()
     if live is None:
         raise IndexStateError("nothing is published yet; run `pincite index`", "no_index")
-    material = _Material(workspace.of(live), groups)
-    tools, rejected = ToolBox(workspace), Counter[str]()
-    model = tools.model("suggest").name if workspace.settings.llm.asks("suggest") else None
+    material = _Material(state.of(live), groups)
+    tools, rejected = ToolBox(state), Counter[str]()
+    model = tools.model("suggest").name if state.settings.llm.asks("suggest") else None
     chosen: list[dict[str, Any]] = []
     written: Counter[str] = Counter()
     for by, each in _candidates(material, tools, model, count, seed, rejected):
@@ -50,7 +50,7 @@ def suggest(workspace: Workspace, count: int, groups: Sequence[str] = (), seed: 
             continue
         chosen.append(line)
         written[by] += 1
-        workspace.progress("questions", len(chosen), count)
+        state.run.progress("questions", len(chosen), count)
         if len(chosen) == count:
             break
     return {"questions": chosen, "model": model, "notes": _notes(count, written, rejected, material.restricted)}
@@ -97,23 +97,23 @@ def _notes(count: int, written: Counter[str], rejected: Counter[str], restricted
 class _Material:
     """What may be asked about, and what has been."""
 
-    def __init__(self, workspace: Workspace, groups: Sequence[str]) -> None:
-        maps, _ = corpus_of(workspace)
+    def __init__(self, state: State, groups: Sequence[str]) -> None:
+        maps, _ = corpus_of(state)
         self.restricted = 0
-        self.documents = {document.doc_id: document for document in self._visible(workspace, groups)}
+        self.documents = {document.doc_id: document for document in self._visible(state, groups)}
         self.maps = [made for made in maps if made.doc_id in self.documents]
         self.statements = [
             Statement(row.doc_id, row.section_path, row.text, row.page, row.paragraph, row.confidence)
-            for row in _rows(workspace, Sentence, "sentences")
+            for row in _rows(state, Sentence, "sentences")
             if row.doc_id in self.documents and row.source in _ASKED_OF
         ]
-        self.rows = list(self._rows_of_tables(workspace))
+        self.rows = list(self._rows_of_tables(state))
         self._quotes: set[tuple[str, str]] = set()
         self._ids: set[str] = set()
 
-    def _visible(self, workspace: Workspace, groups: Sequence[str]) -> Iterator[Document]:
-        raws = {raw.doc_id: raw for raw in workspace.raw_documents()}
-        for parsed in _rows(workspace, ParsedDocument, "parsed_documents"):
+    def _visible(self, state: State, groups: Sequence[str]) -> Iterator[Document]:
+        raws = {raw.doc_id: raw for raw in state.listing.raw_documents()}
+        for parsed in _rows(state, ParsedDocument, "parsed_documents"):
             raw = raws[parsed.doc_id]
             own = document_groups(raw, parsed.groups)
             if own and not set(own) & set(groups):
@@ -122,13 +122,13 @@ class _Material:
             title = raw.title or ("" if parsed.title_is_file_name else parsed.title)
             yield Document(parsed.doc_id, raw.source, raw.uri, title)
 
-    def _rows_of_tables(self, workspace: Workspace) -> Iterator[Row]:
+    def _rows_of_tables(self, state: State) -> Iterator[Row]:
         sections: defaultdict[str, dict[int, tuple[str, ...]]] = defaultdict(dict)
-        for unit in _rows(workspace, StructuralChunk, "structural_chunks"):
+        for unit in _rows(state, StructuralChunk, "structural_chunks"):
             if unit.block_type == "table-row":
                 sections[unit.doc_id][unit.element] = unit.header_chain
         maps = {made.doc_id: made for made in self.maps}
-        for element in _rows(workspace, Element, "parsed_elements"):
+        for element in _rows(state, Element, "parsed_elements"):
             if element.kind != "table" or element.doc_id not in maps:
                 continue
             columns, data = column_names(element.cells)
@@ -159,9 +159,9 @@ def _row(document: DocumentMap, section: tuple[str, ...], cells: Sequence[Any], 
     return Row(document.doc_id, section, tuple(cells), columns, quote, min(pages, default=None))
 
 
-def _rows(workspace: Workspace, record: type[Any], table: str) -> Iterator[Any]:
-    for bucket in range(workspace.settings.buckets):
-        yield from from_table(record, workspace.tables.read(workspace.manifest_file(table, bucket)))
+def _rows(state: State, record: type[Any], table: str) -> Iterator[Any]:
+    for bucket in range(state.settings.buckets):
+        yield from from_table(record, state.table(table).read(bucket))
 
 
 def _by_model(

@@ -8,30 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, SettingsError
 from resources.audit import audit
 from resources.catalog import Catalog
-from resources.database import lock_key
+from resources.database import APPLICATION, Database, lock_key
 from resources.findings import Finding, told
 from resources.index_tables import EMPTY, IndexTables
 from resources.kept_generations import groups_now as groups_now
 from resources.live_checks import Progress, file_findings, live_findings, term_findings, unsound_files
+from resources.parts import Parts
 from resources.row_security import security_problems
 from resources.sql_files import query
-from resources.workspace import Workspace
+from resources.state import State
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
     from resources.catalog import GenerationRow
-    from resources.database import Database
 
 TABLES = {"documents", "chunks", "sentences", "sentence_links", "postings", "terms"}
 
 
-def verify(workspace: Workspace, progress: Progress | None = None) -> dict[str, Any]:
+def verify(state: State, progress: Progress | None = None) -> dict[str, Any]:
     """The JSON of `verify`: {"ok", "problems": [{"code", "message"}], "notes": [text]}, a problem for each code and
     generation.
 
@@ -39,10 +39,10 @@ def verify(workspace: Workspace, progress: Progress | None = None) -> dict[str, 
     problems: list[dict[str, str]] = []
     notes: list[str] = []
     try:
-        workspace.catalog  # noqa: B018  (brings the catalog to this version)
-        with workspace.database.connect("pincite verify") as connection:
+        state.parts.catalog  # noqa: B018  (brings the catalog to this version)
+        with state.parts.database.connect("pincite verify") as connection:
             connection.execute(query("search", "begin"))
-            oracle = _Oracle(workspace, connection, progress or workspace.progress)
+            oracle = _Oracle(state, connection, progress or state.run.progress)
             notes = oracle.notes
             problems.extend({"code": code, "message": message} for code, message in oracle.problems())
     except IndexStateError as error:
@@ -54,26 +54,24 @@ def verify(workspace: Workspace, progress: Progress | None = None) -> dict[str, 
     return {"ok": not problems, "problems": problems, "notes": notes}
 
 
-class _Snapshot:
-    """Stands in for Database: whoever connects reads in one transaction."""
-
-    embedded = False
+class _Snapshot(Database):
+    """A database of which whoever connects reads in one transaction, that of this connection."""
 
     def __init__(self, connection: Connection[Any]) -> None:
-        self._connection = connection
+        self.embedded, self.server, self._connection = False, None, connection
 
     @contextmanager
-    def connect(self, application: str = "", autocommit: bool = False) -> Iterator[Connection[Any]]:
+    def connect(self, application: str = APPLICATION, autocommit: bool = False) -> Iterator[Connection[Any]]:
         yield self._connection
 
 
 class _Oracle:
-    def __init__(self, workspace: Workspace, connection: Connection[Any], progress: Progress) -> None:
+    def __init__(self, state: State, connection: Connection[Any], progress: Progress) -> None:
         self._connection, self._progress, self.notes = connection, progress, list[str]()
-        self._seen = Workspace(workspace.located)
-        self._seen.database = self._database = cast("Database", _Snapshot(connection))
-        self._seen.catalog = self._catalog = Catalog(self._database)
-        self._seen.tables = self._tables = workspace.tables
+        self._database = _Snapshot(connection)
+        self._catalog, self._tables = Catalog(self._database), state.parts.tables
+        parts = Parts(state.project, database=self._database, catalog=self._catalog, tables=self._tables)
+        self._seen = State(state.project, parts=parts)
 
     def problems(self) -> Iterator[Finding]:
         if self._rows("database", "lock_holder", key=lock_key("index")):
@@ -127,7 +125,7 @@ class _Oracle:
 
     # ------------------------------------------------------------ generations
 
-    def _live(self, seen: Workspace, live: GenerationRow, whole: bool) -> Iterator[Finding]:
+    def _live(self, seen: State, live: GenerationRow, whole: bool) -> Iterator[Finding]:
         wrong = list(self._dimensions(live))
         yield from wrong
         if not wrong:
@@ -144,7 +142,7 @@ class _Oracle:
             if found != generation.dimension:
                 yield "dimension", f"{generation.schema}.{table} has {found}, the generation {generation.dimension}"
 
-    def _kept(self, generation: GenerationRow, seen: Workspace | None) -> Iterator[Finding]:
+    def _kept(self, generation: GenerationRow, seen: State | None) -> Iterator[Finding]:
         """A generation beside the live one receives deletions and groups; its rows are told by counts and hashes."""
         if generation.built_at is None:
             self.notes.append(f"generation {generation.generation} was never completed; its rows are not verified")
@@ -161,7 +159,7 @@ class _Oracle:
             broken = [(code, file) for file, code in unsound_files(self._tables, rows.values())]
             yield from broken or self._visible(seen, generation)
 
-    def _visible(self, seen: Workspace, generation: GenerationRow) -> Iterator[Finding]:
+    def _visible(self, seen: State, generation: GenerationRow) -> Iterator[Finding]:
         """No generation shows a document that is deleted, or to others than it is meant for."""
         now = groups_now(seen, generation)
         for doc_id, (_, groups) in sorted(IndexTables(self._database, generation).document_groups().items()):

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pipelines.errors import ModelError
+from pipelines.errors import IndexStateError, ModelError
 from pipelines.fingerprint import fingerprint
 from pipelines.settings import EmbedderSettings
 
@@ -136,3 +136,23 @@ def package_folder(package: str) -> Path:
     if found is None or found.origin is None:
         raise ModelError(f"the package {package} is not installed; run `make install`")
     return Path(found.origin).parent
+
+
+def require_weights(spec: EmbedderSpec) -> None:
+    """Raises IndexStateError (`wrong_embedder`) where the weights installed now are not those of the spec."""
+    named = {"preset": spec.name} if spec.kind == "preset" else {"model": spec.name, "endpoint": spec.endpoint}
+    recorded = EmbedderSettings(
+        **named,
+        revision=spec.revision,
+        passage_prefix=spec.passage_prefix,
+        query_prefix=spec.query_prefix,
+        max_tokens=spec.max_tokens,
+    )
+    installed = resolve(recorded, spec.name)
+    if installed.identity != spec.identity:
+        raise IndexStateError(
+            f"the generation was made with {spec.name!r} of the weights {spec.identity[:12]}, and installed now is "
+            f"{installed.name!r} of the weights {installed.identity[:12]}; run `pincite index` to make a generation "
+            "with it",
+            "wrong_embedder",
+        )

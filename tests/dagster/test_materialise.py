@@ -16,7 +16,7 @@ from assets.metadata import table
 from pipelines.errors import IndexStateError
 from resources.checks import CHECKS as CHECKED
 from resources.settings_file import locate
-from resources.workspace import Workspace
+from resources.state import State
 from tests.dagster.test_definitions import BUCKETED, WHOLE
 from tests.embedding_server import EmbeddingServer
 from tests.projects import Project, content, make_project, new_database
@@ -34,22 +34,22 @@ def span(first: str, last: str) -> dict[str, str]:
 
 
 @contextmanager
-def opened(project: Project) -> Iterator[Workspace]:
-    workspace = Workspace(locate(str(project.config)))
+def opened(project: Project) -> Iterator[State]:
+    state = State(locate(str(project.config)))
     try:
-        yield workspace
+        yield state
     finally:
-        workspace.close()
+        state.close()
 
 
 def materialise(project: Project, names: Sequence[str], keys: Sequence[str] = KEYS) -> dg.ExecuteInProcessResult:
     """One run of some assets over a range of buckets, as a backfill makes it."""
-    with opened(project) as workspace:
+    with opened(project) as state:
         return dg.materialize(
             list(build_defs(buckets=4).assets or []),
             selection=list(names),
             instance=dg.DagsterInstance.ephemeral(),
-            resources={"workspace": workspace},
+            resources={"state": state},
             run_config=QUIET,
             tags=span(keys[0], keys[-1]) if set(names) <= BUCKETED.keys() else None,
         )
@@ -57,12 +57,12 @@ def materialise(project: Project, names: Sequence[str], keys: Sequence[str] = KE
 
 def check(project: Project) -> dict[str, dg.AssetCheckEvaluation]:
     """The asset checks by themselves."""
-    with opened(project) as workspace:
+    with opened(project) as state:
         result = dg.materialize(
             [*(build_defs(buckets=4).assets or []), *CHECKS],
             selection=dg.AssetSelection.all_asset_checks(),
             instance=dg.DagsterInstance.ephemeral(),
-            resources={"workspace": workspace},
+            resources={"state": state},
             run_config=QUIET,
             raise_on_error=False,
         )

@@ -11,9 +11,9 @@ import dagster as dg
 import pytest
 
 from assets.definitions import build_defs
-from resources.configured import WorkspaceResource
+from resources.configured import StateResource
 from resources.settings_file import locate
-from resources.workspace import Workspace
+from resources.state import State
 from tests.projects import Project, make_project
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
@@ -47,7 +47,7 @@ def test_nothing_that_a_run_can_be_told_names_a_file_an_endpoint_or_a_database(j
 @pytest.mark.defends("5a")
 @pytest.mark.parametrize("name", ["config", "state"])
 def test_a_run_with_settings_or_a_state_of_its_own_is_refused_by_name(job: dg.JobDefinition, name: str) -> None:
-    launched = {**QUIET, "resources": {"workspace": {"config": {name: "/tmp/of-their-choice"}}}}
+    launched = {**QUIET, "resources": {"state": {"config": {name: "/tmp/of-their-choice"}}}}
     with pytest.raises(dg.DagsterInvalidConfigError, match=name):
         dg.validate_run_config(job, launched)
 
@@ -55,13 +55,13 @@ def test_a_run_with_settings_or_a_state_of_its_own_is_refused_by_name(job: dg.Jo
 def test_settings_and_state_come_from_the_environment_of_the_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    resource = WorkspaceResource()
+    resource = StateResource()
     assert set(type(resource).model_fields) == set(dg.ConfigurableResource.model_fields)
     project = make_project(tmp_path / "named later", {})
     monkeypatch.setenv("PINCITE_CONFIG", str(project.config))
     monkeypatch.setenv("PINCITE_STATE", str(tmp_path / "state"))
     with (
-        mock.patch("resources.configured.Workspace") as opened,
+        mock.patch("resources.configured.State") as opened,
         dg.build_init_resource_context() as context,
         resource.yield_for_execution(context),
     ):
@@ -78,10 +78,10 @@ def test_a_run_lists_known_sources_only_and_repeats_no_variable(
     project: Project, monkeypatch: pytest.MonkeyPatch, value: Any
 ) -> None:
     monkeypatch.setenv("THE_KEY", "sk-a-key-that-nobody-may-read")
-    workspace = Workspace(locate(str(project.config)))
+    state = State(locate(str(project.config)))
     try:
         result = (
-            build_defs({"workspace": workspace}, 4)
+            build_defs({"state": state}, 4)
             .resolve_job_def("index")
             .execute_in_process(
                 {**QUIET, "ops": {"raw_documents": {"config": {"sources": [value]}}}},
@@ -93,18 +93,18 @@ def test_a_run_lists_known_sources_only_and_repeats_no_variable(
         (failure,) = [event for event in result.get_step_failure_events() if event.step_key == "raw_documents"]
         assert "a source that this state does not know; known: docs" in str(failure.event_specific_data)
         assert "sk-a-key" not in "".join(map(str, result.all_events))
-        assert workspace.raw_documents() == []
+        assert state.listing.raw_documents() == []
     finally:
-        workspace.close()
+        state.close()
 
 
 @pytest.mark.integration
 @pytest.mark.dagster
 def test_buckets_of_other_settings_are_refused_with_the_remedy(project: Project) -> None:
-    workspace = Workspace(locate(str(project.config)))
+    state = State(locate(str(project.config)))
     try:
         result = (
-            build_defs({"workspace": workspace}, 64)
+            build_defs({"state": state}, 64)
             .resolve_job_def("index")
             .execute_in_process(
                 QUIET,
@@ -116,4 +116,4 @@ def test_buckets_of_other_settings_are_refused_with_the_remedy(project: Project)
         (failure,) = [event for event in result.get_step_failure_events() if event.step_key == "raw_documents"]
         assert "have 4 buckets, but Dagster loaded 64: start `pincite ui`" in str(failure.event_specific_data)
     finally:
-        workspace.close()
+        state.close()

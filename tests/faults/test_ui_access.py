@@ -74,7 +74,7 @@ def test_a_page_of_another_site_launches_nothing_with_the_cookie(browser: httpx.
 @pytest.mark.defends("5a")
 def test_a_launch_cannot_name_settings_or_a_state(browser: httpx.Client) -> None:
     for name in ("config", "state"):
-        config = {"resources": {"workspace": {"config": {name: "/tmp/of-their-choice"}}}}
+        config = {"resources": {"state": {"config": {name: "/tmp/of-their-choice"}}}}
         launched = graphql(browser, LAUNCH % json.dumps(json.dumps(config)))["launchRun"]
         assert launched["__typename"] == "RunConfigValidationInvalid"
         assert any(name in error["message"] for error in launched["errors"])

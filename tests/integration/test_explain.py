@@ -15,7 +15,7 @@ from resources.explaining import explain
 from resources.parquet_tables import ParquetTables
 from resources.searching import Searcher
 from resources.settings_file import locate
-from resources.workspace import Workspace
+from resources.state import State
 from tests.embedding_server import EmbeddingServer
 from tests.projects import DOCUMENTS, Project, kept_workers, make_project, new_database, project_copy
 
@@ -60,14 +60,14 @@ def explained(project: Project, text: str, *groups: str, generation: int | None 
 
 
 def explained_chunk(project: Project, chunk: str, *groups: str, generation: int | None = None) -> dict[str, Any]:
-    workspace = Workspace(locate(str(project.config)))
+    state = State(locate(str(project.config)))
     try:
-        found = Searcher(workspace).chunk(chunk, groups, generation)
-        result = explain(workspace, found, groups)
+        found = Searcher(state).chunk(chunk, groups, generation)
+        result = explain(state, found, groups)
         assert explanation_shown(result)
         return result
     finally:
-        workspace.close()
+        state.close()
 
 
 def stages_of(result: dict[str, Any]) -> dict[str, dict[str, Any]]:

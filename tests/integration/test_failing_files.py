@@ -61,12 +61,14 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         monkeypatch.setattr(owner, name, noted)
 
-    from resources.workspace import Workspace
+    from resources.state import State
+    from resources.warmup import Warmup
 
     noting(subprocess.Popen, "__init__")
     noting(BaseProcess, "start")
-    for name in ("warm", "run", "ready_embedder"):
-        noting(Workspace, name)
+    noting(Warmup, "start")
+    for name in ("run_stage", "ready_embedder"):
+        noting(State, name)
     return found
 
 
@@ -98,7 +100,7 @@ def test_a_failure_that_may_pass_is_tried_again_alone(project: Project, started:
     assert said.code == 3
     stages = said.json["seconds"].keys()
     assert "parsed_elements" in stages
-    assert "Workspace.warm" not in started and "Workspace.ready_embedder" not in started
+    assert "Warmup.start" not in started and "State.ready_embedder" not in started
     ((tried,),) = project.rows("SELECT count(*) FROM pincite.failures WHERE uri = 'deep.html'")
     assert tried == 1
     started.clear()

@@ -21,9 +21,10 @@ from pipelines.stages import WHOLE, generation_key, stage_keys
 from resources.catalog import ManifestRow
 from resources.generations import frozen, installed
 from resources.link_build import floor_used, link_sentences
+from resources.run import Run
 from resources.settings_file import Located
 from resources.stage_work import StageReport
-from resources.workspace import Workspace
+from resources.state import State
 
 pytestmark = pytest.mark.integration
 
@@ -55,14 +56,14 @@ LIBRARY["alone.txt"] = [("0", 0)]
 
 
 @pytest.fixture
-def workspace(fresh_url: str, tmp_path: Path) -> Iterator[Workspace]:
+def state(fresh_url: str, tmp_path: Path) -> Iterator[State]:
     floors = {"related_floor": 0.5, "related_floors": {"english-small": 0.9}}
     settings = settings_from({"database": fresh_url, "buckets": BUCKETS, "sentences": floors})
-    made = Workspace(Located(settings, None, tmp_path, tmp_path / "state"), "a run")
+    made = State(Located(settings, None, tmp_path, tmp_path / "state"), Run("a run"))
     unfrozen, spec = installed(settings), {"name": "english-small", "identity": "weights"}
     statistics = {"overlap": {}, "models": {"static": unfrozen.static, "sentence_models": unfrozen.sentence_models}}
     keys = stage_keys(settings, frozen(statistics, "weights"))
-    made.catalog.create_generation(generation_key(settings, unfrozen), {}, spec, 32, statistics, keys)
+    made.parts.catalog.create_generation(generation_key(settings, unfrozen), {}, spec, 32, statistics, keys)
     made.ensure_generation()
     yield made
     made.close()
@@ -79,31 +80,31 @@ def rows(uri: str, sentences: list[tuple[str, int]]) -> tuple[list[Sentence], li
     return found, vectors
 
 
-def commit(workspace: Workspace, table: str, record: type, documents: Mapping[str, list[Any]]) -> None:
+def commit(state: State, table: str, record: type, documents: Mapping[str, list[Any]]) -> None:
     """A table as its stage leaves it: every bucket's rows, states and commit."""
-    key = workspace.runner.key(table)
+    key = state.runner.key(table)
     for bucket in range(BUCKETS):
         inside = {doc_id: found for doc_id, found in documents.items() if bucket_of(doc_id, BUCKETS) == bucket}
         states = {doc_id: DocumentState("", output_hash(found)) for doc_id, found in inside.items()}
         arrow = to_table(record, [row for doc_id in sorted(inside) for row in inside[doc_id]])
-        file = workspace.tables.write(table, key, bucket, arrow, states)
+        file = state.parts.tables.write(table, key, bucket, arrow, states)
         row = ManifestRow(table, key, bucket, file, "", bucket_output(states), arrow.num_rows, len(inside))
-        workspace.catalog.commit([row], table, key, bucket)
+        state.parts.catalog.commit([row], table, key, bucket)
 
 
-def put(workspace: Workspace, library: Library) -> None:
+def put(state: State, library: Library) -> None:
     made = {document_id("docs", uri): rows(uri, sentences) for uri, sentences in library.items()}
-    commit(workspace, "sentences", Sentence, {doc_id: found for doc_id, (found, _) in made.items()})
-    commit(workspace, "sentence_embeddings", Embedding, {doc_id: vectors for doc_id, (_, vectors) in made.items()})
+    commit(state, "sentences", Sentence, {doc_id: found for doc_id, (found, _) in made.items()})
+    commit(state, "sentence_embeddings", Embedding, {doc_id: vectors for doc_id, (_, vectors) in made.items()})
 
 
-def update(workspace: Workspace, library: Library) -> StageReport:
-    put(workspace, library)
-    return link_sentences(workspace)
+def update(state: State, library: Library) -> StageReport:
+    put(state, library)
+    return link_sentences(state)
 
 
-def committed(workspace: Workspace) -> list[SentenceLink]:
-    return from_table(SentenceLink, workspace.tables.read(workspace.manifest_file("sentence_links", WHOLE)))
+def committed(state: State) -> list[SentenceLink]:
+    return from_table(SentenceLink, state.table("sentence_links").read(WHOLE))
 
 
 def arrays(library: Library) -> tuple[list[str], list[str], Any]:
@@ -121,63 +122,63 @@ def compared(report: StageReport) -> int:
     return int(report.notes["sentences compared"])
 
 
-def test_an_update_compares_what_changed_and_ends_where_a_rebuild_ends(workspace: Workspace) -> None:
-    first = update(workspace, LIBRARY)
-    assert committed(workspace) == rebuilt(LIBRARY) and len(rebuilt(LIBRARY)) > 40
+def test_an_update_compares_what_changed_and_ends_where_a_rebuild_ends(state: State) -> None:
+    first = update(state, LIBRARY)
+    assert committed(state) == rebuilt(LIBRARY) and len(rebuilt(LIBRARY)) > 40
     assert (first.computed, first.kept, first.gone, compared(first)) == (13, 0, 0, 49)
     assert first.written == first.total == len(rebuilt(LIBRARY))
 
     edited = {**LIBRARY, "3.txt": [("0", 2), ("0", 17), ("1", 28)], "new.txt": [("0", 5)]}
     del edited["4.txt"]
-    second = update(workspace, edited)
-    assert committed(workspace) == rebuilt(edited) != rebuilt(LIBRARY)
+    second = update(state, edited)
+    assert committed(state) == rebuilt(edited) != rebuilt(LIBRARY)
     assert (second.computed, second.kept, second.gone) == (2, 11, 1)
     assert 4 < compared(second) < 30, "four are new, some have lost a target"
     assert second.written == second.total == len(rebuilt(edited))
 
     moved = {**edited, "5.txt": [("0", text) for _, text in edited["5.txt"]]}
-    third = update(workspace, moved)
-    assert committed(workspace) == rebuilt(moved)
+    third = update(state, moved)
+    assert committed(state) == rebuilt(moved)
     assert (third.computed, third.kept) == (1, 12)
 
 
-def test_no_row_is_read_where_nothing_changed(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    links = update(workspace, LIBRARY).total
-    monkeypatch.setattr(workspace.tables, "read", lambda *asked: pytest.fail(f"read {asked}"))
-    again = link_sentences(workspace)
+def test_no_row_is_read_where_nothing_changed(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
+    links = update(state, LIBRARY).total
+    monkeypatch.setattr(state.parts.tables, "read", lambda *asked: pytest.fail(f"read {asked}"))
+    again = link_sentences(state)
     assert (again.computed, again.kept, again.total, again.written, compared(again)) == (0, 13, links, 0, 0)
 
 
-def test_the_same_links_are_the_same_output_whatever_documents_they_were_made_from(workspace: Workspace) -> None:
-    update(workspace, LIBRARY)
-    before = workspace.manifest_row("sentence_links", WHOLE)
-    update(workspace, {**LIBRARY, "empty.txt": []})
-    after = workspace.manifest_row("sentence_links", WHOLE)
+def test_the_same_links_are_the_same_output_whatever_documents_they_were_made_from(state: State) -> None:
+    update(state, LIBRARY)
+    before = state.table("sentence_links").commit(WHOLE)
+    update(state, {**LIBRARY, "empty.txt": []})
+    after = state.table("sentence_links").commit(WHOLE)
     assert before.file != after.file and (before.documents, after.documents) == (13, 14)
     assert before.output == after.output
-    update(workspace, {**LIBRARY, "twin.txt": [("0", 0)]})
-    assert workspace.manifest_row("sentence_links", WHOLE).output != before.output
+    update(state, {**LIBRARY, "twin.txt": [("0", 0)]})
+    assert state.table("sentence_links").commit(WHOLE).output != before.output
 
 
-def floors(workspace: Workspace, report: StageReport) -> tuple[float, float | None]:
+def floors(state: State, report: StageReport) -> tuple[float, float | None]:
     """As the run reports it, and as it stands beside the links."""
-    return report.notes["floor"], floor_used(workspace.catalog, workspace.tables, workspace.ensure_generation())
+    return report.notes["floor"], floor_used(state.parts.catalog, state.parts.tables, state.ensure_generation())
 
 
-def test_the_floor_is_the_embedder_s_or_lower_where_no_pair_reaches_it_and_is_recorded(workspace: Workspace) -> None:
-    assert floor_used(workspace.catalog, workspace.tables, workspace.ensure_generation()) is None
+def test_the_floor_is_the_embedder_s_or_lower_where_no_pair_reaches_it_and_is_recorded(state: State) -> None:
+    assert floor_used(state.parts.catalog, state.parts.tables, state.ensure_generation()) is None
     apart = {f"{number}.txt": [("0", number * 5)] for number in range(6)}
-    low = update(workspace, {**apart, "near.txt": [("0", NEAR[0])]})
-    assert floors(workspace, low) == (0.85, 0.85) and low.total == 2
-    high = update(workspace, {**apart, "near.txt": [("0", NEAR[0])], "twin.txt": [("0", NEAR[0])]})
-    assert floors(workspace, high) == (0.9, 0.9) and (high.total, compared(high)) == (2, 1)
-    again = link_sentences(workspace)
-    assert floors(workspace, again) == (0.9, 0.9) and again.computed == 0
-    back = update(workspace, {**apart, "near.txt": [("0", NEAR[0])]})
-    assert floors(workspace, back) == (0.85, 0.85) and (back.total, compared(back)) == (2, 7)
+    low = update(state, {**apart, "near.txt": [("0", NEAR[0])]})
+    assert floors(state, low) == (0.85, 0.85) and low.total == 2
+    high = update(state, {**apart, "near.txt": [("0", NEAR[0])], "twin.txt": [("0", NEAR[0])]})
+    assert floors(state, high) == (0.9, 0.9) and (high.total, compared(high)) == (2, 1)
+    again = link_sentences(state)
+    assert floors(state, again) == (0.9, 0.9) and again.computed == 0
+    back = update(state, {**apart, "near.txt": [("0", NEAR[0])]})
+    assert floors(state, back) == (0.85, 0.85) and (back.total, compared(back)) == (2, 7)
 
 
-def test_any_sequence_of_updates_ends_where_a_rebuild_ends(workspace: Workspace) -> None:
+def test_any_sequence_of_updates_ends_where_a_rebuild_ends(state: State) -> None:
     """Documents are added, changed, taken away and divided anew into chunks; few of them, so that now one floor
     holds and now the other."""
     chance, library, found = random.Random(8), dict[str, list[tuple[str, int]]](), []
@@ -190,29 +191,29 @@ def test_any_sequence_of_updates_ends_where_a_rebuild_ends(workspace: Workspace)
                 library[uri] = [(str(chance.randrange(2)), text) for _, text in library.get(uri, [])]
             else:
                 library[uri] = [(str(chance.randrange(2)), chance.choice(APART)) for _ in range(chance.randrange(3))]
-        report = update(workspace, library)
+        report = update(state, library)
         links = sentence_links(*arrays(library))
-        assert (committed(workspace), report.notes["floor"]) == (links.links, links.floor)
+        assert (committed(state), report.notes["floor"]) == (links.links, links.floor)
         found.append((links.floor, len(links.links) > 0))
     assert {(0.9, True), (0.85, True), (0.85, False)} == set(found)
 
 
-def test_links_whose_file_is_lost_are_made_anew(workspace: Workspace) -> None:
-    update(workspace, LIBRARY)
-    workspace.tables.delete([workspace.manifest_file("sentence_links", WHOLE)])
-    assert compared(link_sentences(workspace)) == 49
-    assert committed(workspace) == rebuilt(LIBRARY)
+def test_links_whose_file_is_lost_are_made_anew(state: State) -> None:
+    update(state, LIBRARY)
+    state.parts.tables.delete([state.table("sentence_links").commit(WHOLE).file])
+    assert compared(link_sentences(state)) == 49
+    assert committed(state) == rebuilt(LIBRARY)
 
 
-def test_no_sentence_at_all(workspace: Workspace) -> None:
-    assert update(workspace, {"empty.txt": []}).total == 0
-    update(workspace, LIBRARY)
-    assert committed(workspace) == rebuilt(LIBRARY)
-    assert update(workspace, {}).gone == 13
-    assert committed(workspace) == []
+def test_no_sentence_at_all(state: State) -> None:
+    assert update(state, {"empty.txt": []}).total == 0
+    update(state, LIBRARY)
+    assert committed(state) == rebuilt(LIBRARY)
+    assert update(state, {}).gone == 13
+    assert committed(state) == []
 
 
-def test_sentences_without_vectors_are_named(workspace: Workspace) -> None:
-    commit(workspace, "sentences", Sentence, {})
+def test_sentences_without_vectors_are_named(state: State) -> None:
+    commit(state, "sentences", Sentence, {})
     with pytest.raises(IndexStateError, match="bucket 00 of sentence_embeddings has not been made"):
-        link_sentences(workspace)
+        link_sentences(state)

@@ -17,7 +17,7 @@ from pipelines.records import SentenceLink
 from resources.link_sweep import SweptIndex
 from resources.searching import Searcher
 from resources.settings_file import locate
-from resources.workspace import Workspace
+from resources.state import State
 from tests.embedding_server import EmbeddingServer
 from tests.projects import (
     DOCUMENTS,
@@ -149,14 +149,14 @@ def test_a_lowered_floor_is_said(project: Project) -> None:
 
 def pairs(project: Project) -> dict[tuple[str, str], float]:
     """Cosines of all sentences of different chunks, by the bare vectors in Parquet."""
-    workspace = Workspace(locate(str(project.config)))
+    state = State(locate(str(project.config)))
     try:
-        workspace.ensure_generation()
-        ids, chunks = workspace.column("sentences", "sentence_id"), workspace.column("sentences", "chunk_id")
-        names = workspace.column("sentence_embeddings", "item_id")
-        vectors = dict(zip(names, np.array(workspace.column("sentence_embeddings", "vector")), strict=True))
+        state.ensure_generation()
+        ids, chunks = state.table("sentences").column("sentence_id"), state.table("sentences").column("chunk_id")
+        names = state.table("sentence_embeddings").column("item_id")
+        vectors = dict(zip(names, np.array(state.table("sentence_embeddings").column("vector")), strict=True))
     finally:
-        workspace.close()
+        state.close()
     rows = list(zip(ids, chunks, strict=True))
     return {(a, b): float(vectors[a] @ vectors[b]) for a, own in rows for b, other in rows if own != other}
 
@@ -225,9 +225,9 @@ def test_links_in_memory_lead_where_links_in_the_table_lead(indexed: Project) ->
     chunk_of = dict(indexed.rows("SELECT sentence_id, chunk_id FROM g0001.sentences"))
     restricted = "SELECT sentence_id FROM g0001.sentences JOIN g0001.documents USING (doc_id) WHERE groups <> '{}'"
     board = [name for (name,) in indexed.rows(restricted)]
-    workspace = Workspace(locate(str(indexed.config)))
+    state = State(locate(str(indexed.config)))
     try:
-        with Searcher(workspace).reading() as (connection, index):
+        with Searcher(state).reading() as (connection, index):
             vector = np.random.default_rng(1).normal(size=16).tolist()
             for filters in (Filters(), Filters(groups=("board",)), Filters({"uri": ("spring.md",)})):
                 hidden = () if filters.groups else board
@@ -240,7 +240,7 @@ def test_links_in_memory_lead_where_links_in_the_table_lead(indexed: Project) ->
                 none = SweptIndex(connection, index.generation, (), {}, chunk_of).expanded(*asked)
                 assert sorted(none, key=str) == [item for item in wanted if item.edge != "related"] != wanted
     finally:
-        workspace.close()
+        state.close()
 
 
 # ---------------------------------------------------------------- what goes wrong

@@ -19,7 +19,7 @@ from pipelines.query_settings import QuerySettings
 from resources.embedders.specs import EmbedderSpec
 from resources.search_index import PostgresSearchIndex, search_index
 from resources.settings_file import locate
-from resources.workspace import Workspace
+from resources.state import State
 from tests.embedding_server import EmbeddingServer
 from tests.projects import kept_workers, make_project, new_database
 
@@ -37,9 +37,7 @@ PLAIN = ("dense", "lexical", "hybrid")
 
 
 @pytest.fixture(scope="module")
-def workspace(
-    server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Workspace]:
+def state(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[State]:
     folder = tmp_path_factory.mktemp("overlapped") / "project"
     with kept_workers(), new_database(server_url) as url:
         project = make_project(
@@ -52,7 +50,7 @@ def workspace(
         shutil.copytree(LIBRARY, project.docs)
         project.write("handbook/incident-response-copy.md", (LIBRARY / "handbook/incident-response.md").read_bytes())
         project.index()
-        opened = Workspace(locate(str(project.config)))
+        opened = State(locate(str(project.config)))
         try:
             yield opened
         finally:
@@ -60,8 +58,8 @@ def workspace(
 
 
 @pytest.fixture(scope="module")
-def index(workspace: Workspace) -> Iterator[PostgresSearchIndex]:
-    with workspace.database.connect() as connection, search_index(connection) as opened:
+def index(state: State) -> Iterator[PostgresSearchIndex]:
+    with state.parts.database.connect() as connection, search_index(connection) as opened:
         yield opened
 
 
@@ -69,8 +67,8 @@ def never(*values: Any) -> Any:
     raise AssertionError(f"not to be asked: {values}")
 
 
-def tools_of(workspace: Workspace, index: PostgresSearchIndex) -> Tools:
-    embedder = workspace.embedder(EmbedderSpec(**index.generation.embedder))
+def tools_of(state: State, index: PostgresSearchIndex) -> Tools:
+    embedder = state.embedder(EmbedderSpec(**index.generation.embedder))
     return Tools(embedder.queries, embedder.passages, never, never, never)
 
 
@@ -89,21 +87,21 @@ def again(passages: Sequence[Passage]) -> list[tuple[Passage, Passage]]:
     ]
 
 
-def hits(workspace: Workspace, index: PostgresSearchIndex, question: str, strategy: str, k: int) -> list[Hit]:
-    return retrieve(question, index, tools_of(workspace, index), QuerySettings(), strategy=strategy, k=k).hits
+def hits(state: State, index: PostgresSearchIndex, question: str, strategy: str, k: int) -> list[Hit]:
+    return retrieve(question, index, tools_of(state, index), QuerySettings(), strategy=strategy, k=k).hits
 
 
 @pytest.mark.parametrize("strategy", PLAIN)
 def test_an_overlapping_pair_takes_no_two_of_the_top_places(
-    workspace: Workspace, index: PostgresSearchIndex, strategy: str
+    state: State, index: PostgresSearchIndex, strategy: str
 ) -> None:
     for question in QUESTIONS:
-        found = hits(workspace, index, question, strategy, 5)
+        found = hits(state, index, question, strategy, 5)
         assert (len(found), again([hit.passage for hit in found[:TOP]])) == (5, []), question
 
 
-def test_the_routes_themselves_bring_pairs_to_the_top(workspace: Workspace, index: PostgresSearchIndex) -> None:
-    tools, pairs = tools_of(workspace, index), 0
+def test_the_routes_themselves_bring_pairs_to_the_top(state: State, index: PostgresSearchIndex) -> None:
+    tools, pairs = tools_of(state, index), 0
     for question in QUESTIONS:
         vector = tools.embed_queries([question])[0].tolist()
         best: list[Candidate] = index.dense(vector, TOP, Filters())
@@ -112,8 +110,8 @@ def test_the_routes_themselves_bring_pairs_to_the_top(workspace: Workspace, inde
     assert pairs
 
 
-def test_no_passage_is_lost_where_all_are_asked_for(workspace: Workspace, index: PostgresSearchIndex) -> None:
-    found = hits(workspace, index, QUESTIONS[0], "dense", 1000)
+def test_no_passage_is_lost_where_all_are_asked_for(state: State, index: PostgresSearchIndex) -> None:
+    found = hits(state, index, QUESTIONS[0], "dense", 1000)
     shown = {hit.passage.chunk_id for hit in found} | {twin.chunk_id for hit in found for twin in hit.duplicates}
     every = {item.chunk_id for item in index.dense([1.0] * index.generation.dimension, 1000, Filters())}
     assert shown == every

@@ -15,7 +15,7 @@ from pipelines.stages import MAKER, WHOLE
 from resources.catalog import ManifestRow
 from resources.checks import before_publishing, check
 from resources.settings_file import locate
-from resources.workspace import Workspace
+from resources.state import State
 from tests.embedding_server import EmbeddingServer
 from tests.projects import Project, make_project, new_database, run_command
 from tests.projects import project_copy as copied
@@ -58,9 +58,9 @@ def indexed(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest
 
 
 @pytest.fixture
-def workspace(indexed: Project, server_url: str, tmp_path: Path) -> Iterator[Workspace]:
+def state(indexed: Project, server_url: str, tmp_path: Path) -> Iterator[State]:
     with copied(indexed, server_url, tmp_path / "project") as copy:
-        opened = Workspace(locate(str(copy.config)))
+        opened = State(locate(str(copy.config)))
         yield opened
         opened.close()
 
@@ -85,9 +85,9 @@ def test_status_shows_them(indexed: Project) -> None:
     )
 
 
-def test_what_is_left_out_stands_in_a_table_with_its_rule(workspace: Workspace) -> None:
-    workspace.ensure_generation()
-    texts, rules = (workspace.column("filtered_sentences", name) for name in ("text", "rule"))
+def test_what_is_left_out_stands_in_a_table_with_its_rule(state: State) -> None:
+    state.ensure_generation()
+    texts, rules = (state.table("filtered_sentences").column(name) for name in ("text", "rule"))
     assert set(zip(texts, rules, strict=True)) == {
         ("Name: ________", "form_label"),
         ("Signature:", "form_label"),
@@ -98,25 +98,25 @@ def test_what_is_left_out_stands_in_a_table_with_its_rule(workspace: Workspace) 
 # ---------------------------------------------------------------- checks
 
 
-def tamper(workspace: Workspace, table: str, record: type, change: Callable[[list[Any]], list[Any]]) -> None:
+def tamper(state: State, table: str, record: type, change: Callable[[list[Any]], list[Any]]) -> None:
     """The last bucket of a table with rows committed anew, its rows changed."""
-    workspace.ensure_generation()
-    rows = workspace.runner.manifest(table)
+    state.ensure_generation()
+    rows = state.runner.manifest(table)
     bucket, row = [(at, row) for at, row in sorted(rows.items()) if row.rows][-1]
-    tables, key = workspace.tables, workspace.runner.key(MAKER[table].name)
+    tables, key = state.parts.tables, state.runner.key(MAKER[table].name)
     found = change(from_table(record, tables.read(row.file)))
     file = tables.write(table, key, bucket, to_table(record, found), tables.documents(row.file), tables.note(row.file))
     put = ManifestRow(table, key, bucket, file, row.input, row.output, len(found), row.documents, "tampered")
-    workspace.catalog.commit([put], MAKER[table].name, key, bucket)
+    state.parts.catalog.commit([put], MAKER[table].name, key, bucket)
 
 
 def replaced(at: int, **values: Any) -> Callable[[list[Any]], list[Any]]:
     return lambda rows: [replace(row, **values) if n == at else row for n, row in enumerate(rows)]
 
 
-def test_sound_tables_have_no_problem(workspace: Workspace) -> None:
-    assert check(workspace, "sentence_skeleton") == check(workspace, "links_in_budget") == []
-    assert workspace.manifest_row("sentence_links", WHOLE).rows > 3
+def test_sound_tables_have_no_problem(state: State) -> None:
+    assert check(state, "sentence_skeleton") == check(state, "links_in_budget") == []
+    assert state.table("sentence_links").commit(WHOLE).rows > 3
 
 
 @pytest.mark.parametrize(
@@ -129,11 +129,11 @@ def test_sound_tables_have_no_problem(workspace: Workspace) -> None:
     ],
 )
 def test_a_broken_skeleton_is_told_and_not_published(
-    workspace: Workspace, change: Callable[[list[Any]], list[Any]], code: str
+    state: State, change: Callable[[list[Any]], list[Any]], code: str
 ) -> None:
-    tamper(workspace, "sentences", Sentence, change)
-    assert code in {found for found, _ in check(workspace, "sentence_skeleton")}
-    assert code in {found for found, _ in before_publishing(workspace)}
+    tamper(state, "sentences", Sentence, change)
+    assert code in {found for found, _ in check(state, "sentence_skeleton")}
+    assert code in {found for found, _ in before_publishing(state)}
 
 
 @pytest.mark.parametrize(
@@ -146,8 +146,8 @@ def test_a_broken_skeleton_is_told_and_not_published(
     ],
 )
 def test_unsound_links_are_told_and_not_published(
-    workspace: Workspace, change: Callable[[list[Any]], list[Any]], code: str
+    state: State, change: Callable[[list[Any]], list[Any]], code: str
 ) -> None:
-    tamper(workspace, "sentence_links", SentenceLink, change)
-    assert code in {found for found, _ in check(workspace, "links_in_budget")}
-    assert code in {found for found, _ in before_publishing(workspace)}
+    tamper(state, "sentence_links", SentenceLink, change)
+    assert code in {found for found, _ in check(state, "links_in_budget")}
+    assert code in {found for found, _ in before_publishing(state)}

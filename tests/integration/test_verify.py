@@ -10,8 +10,8 @@ import pytest
 
 from resources.database import Database
 from resources.settings_file import locate
+from resources.state import State
 from resources.verification import verify
-from resources.workspace import Workspace
 from tests.embedding_server import EmbeddingServer
 from tests.projects import Project, content, make_project, new_database
 from tests.projects import project_copy as copied
@@ -392,9 +392,9 @@ def test_it_sees_one_moment(reread: Project) -> None:
     def delete(stage: str, done: int, total: int) -> None:
         reread.rows("DELETE FROM g0002.documents")
 
-    workspace = Workspace(locate(str(reread.config)))
-    assert verify(workspace, delete)["ok"]
-    workspace.close()
+    state = State(locate(str(reread.config)))
+    assert verify(state, delete)["ok"]
+    state.close()
     assert "missing_document" in problems(reread)
 
 

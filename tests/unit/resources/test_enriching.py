@@ -15,8 +15,8 @@ UNUSABLE, DEAD = NoReply("unusable", "the reply is empty", "a"), NoReply("reject
 
 
 def ends(said: list[Reply | NoReply], gave_up: bool = True, serving: bool = False) -> None:
-    workspace: Any = SimpleNamespace(serving=serving)
-    require_answers(workspace, said, SimpleNamespace(gave_up="the endpoint answered 401" if gave_up else None))
+    state: Any = SimpleNamespace(serving=serving)
+    require_answers(state, said, SimpleNamespace(gave_up="the endpoint answered 401" if gave_up else None))
 
 
 def test_it_ends_with_what_the_endpoint_said_and_not_with_an_unusable_reply_before_it() -> None:

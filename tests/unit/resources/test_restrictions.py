@@ -208,8 +208,8 @@ def test_whatever_refuses_a_run_what_restricts_holds(
     error: type[PinciteError], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[str] = []
-    workspace = cast(Any, SimpleNamespace(restrict_listing=lambda: done.append("listing")))
-    monkeypatch.setattr(kept_generations, "restrict", lambda workspace: done.append("generations"))
-    with pytest.raises(error, match="refused"), kept_generations.restricted_whatever(workspace):
+    state = cast(Any, SimpleNamespace(listing=SimpleNamespace(restrict=lambda: done.append("listing"))))
+    monkeypatch.setattr(kept_generations, "restrict", lambda state: done.append("generations"))
+    with pytest.raises(error, match="refused"), kept_generations.restricted_whatever(state):
         raise error("refused")
     assert done == ["listing", "generations"]

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pipelines.settings import Settings
+from resources.parts import Parts
+from resources.settings_file import Located
+
+
+class Closable:
+    closed = 0
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def project(tmp_path: Path) -> Located:
+    return Located(Settings(), None, tmp_path, tmp_path)
+
+
+def test_what_is_given_stands_in_and_is_closed_by_whoever_gave_it(tmp_path: Path) -> None:
+    pool: Any = Closable()
+    parts = Parts(project(tmp_path), pool=pool, replies=None)
+    assert parts.pool is pool
+    assert parts.replies is None
+    parts.release("pool")
+    parts.close()
+    assert pool.closed == 0
+    assert parts.pool is pool
+
+
+def test_a_part_is_opened_once_and_anew_after_it_was_released(tmp_path: Path) -> None:
+    parts = Parts(project(tmp_path))
+    first = parts.pool
+    assert parts.pool is first
+    parts.release("pool")
+    assert parts.pool is not first
+    parts.close()
+
+
+def test_parts_under_other_settings_share_what_is_lent(tmp_path: Path) -> None:
+    parts = Parts(project(tmp_path))
+    settings = Settings(buckets=8)
+    other = parts.under(settings, "tables", "embedders")
+    assert (other.tables, other.embedders) == (parts.tables, parts.embedders)
+    assert other.database is not parts.database
+    assert other.project.settings is settings
+    parts.close()
+    other.close()
