@@ -3,9 +3,10 @@
     python benchmarks/against.py COMMIT [--source FOLDER] [--rounds 3]
 
 Every round indexes a copy of the folder (the shared policies by default) from nothing with either version, then
-again with nothing changed, then with one note of three sentences changed. Prints the seconds of each version (the
-median of the rounds, and the least), and as the ratio of this checkout to the commit the median of the rounds' own
-ratios: both of a round are measured within minutes of each other, and who goes first changes.
+again with nothing changed, then with one note of three sentences changed. Prints the seconds of each version, by the
+clock and of processors (those of the database server apart), the median of the rounds and the least; and as the ratio
+of this checkout to the commit the median of the rounds' own ratios: both of a round are measured within minutes of each
+other, and who goes first changes.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -28,6 +30,9 @@ ROOT = Path(__file__).resolve().parent.parent
 POLICIES = ROOT.parent / "shared" / "data" / "policies"
 RUNS = ("cold", "unchanged", "one document")
 
+Seconds = tuple[float, float]
+"""By the clock, and of processors."""
+
 
 def python_of(checkout: Path, place: Path) -> Path:
     """A virtual environment that imports from that checkout first, then what is installed here: its path is what
@@ -39,14 +44,20 @@ def python_of(checkout: Path, place: Path) -> Path:
     return place / "bin" / "python"
 
 
-def timed(python: Path, source: Path, state: Path) -> float:
+def timed(python: Path, source: Path, state: Path) -> Seconds:
     command = [str(python), "-m", "pincite.cli", "index", "--source", str(source), "--state", str(state), "--json"]
-    started = time.perf_counter()
+    started, before = time.perf_counter(), processor_seconds()
     done = subprocess.run(command, cwd=state.parent, capture_output=True, text=True, env=clean_environment())
-    seconds = time.perf_counter() - started
+    seconds = time.perf_counter() - started, processor_seconds() - before
     if done.returncode not in (0, 3):
         raise SystemExit(f"{' '.join(command)} exited with {done.returncode}:\n{done.stdout}{done.stderr}")
     return seconds
+
+
+def processor_seconds() -> float:
+    """Of all processes that were started here, and waited for by those that started them."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def clean_environment() -> dict[str, str]:
@@ -58,7 +69,7 @@ def note(source: Path, word: str) -> None:
     (source / "note.md").write_text(text)
 
 
-def measured(python: Path, documents: Path, place: Path) -> tuple[float, ...]:
+def measured(python: Path, documents: Path, place: Path) -> tuple[Seconds, ...]:
     source, state = place / "documents", place / "state"
     shutil.copytree(documents, source)
     note(source, "north")
@@ -90,14 +101,15 @@ def main() -> None:
             print(f"round {number + 1}: {given.commit} {_told(found[0])}, here {_told(found[1])}", flush=True)
     print(f"{given.source.name}: median (least) of {given.rounds} rounds, seconds")
     for index, run in enumerate(RUNS):
-        its, own = ([each[which][index] for each in rounds] for which in (0, 1))
-        ratio = median(mine / theirs for theirs, mine in zip(its, own, strict=True))
-        print(f"{run:14} {given.commit} {median(its):7.2f} ({min(its):.2f})   "
-              f"here {median(own):7.2f} ({min(own):.2f})   {ratio:.3f} x")  # fmt: skip
+        for kind, unit in enumerate(("clock", "processors")):
+            its, own = ([each[which][index][kind] for each in rounds] for which in (0, 1))
+            ratio = median(mine / theirs for theirs, mine in zip(its, own, strict=True))
+            print(f"{run:14} {unit:11} {given.commit} {median(its):7.2f} ({min(its):.2f})   "
+                  f"here {median(own):7.2f} ({min(own):.2f})   {ratio:.3f} x")  # fmt: skip
 
 
-def _told(seconds: tuple[float, ...]) -> str:
-    return " / ".join(f"{each:.2f}" for each in seconds)
+def _told(runs: tuple[Seconds, ...]) -> str:
+    return " / ".join(f"{clock:.2f} ({used:.2f})" for clock, used in runs)
 
 
 if __name__ == "__main__":

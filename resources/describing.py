@@ -21,9 +21,9 @@ from pipelines.ports import LanguageModel, Prompt, ReplyCheck
 from pipelines.prompts import PromptTemplate, in_language, templates_of
 from pipelines.records import Element, RawDocument
 from resources.enriching import outcome_of, reply_check, require_answers
-from resources.figures import figure_images
 from resources.hashes import bytes_hash
 from resources.parsers.registry import MEDIA_TYPES, media_type_of
+from resources.read_figures import figure_images
 
 if TYPE_CHECKING:
     from resources.document_pool import DocumentPool

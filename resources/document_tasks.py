@@ -222,7 +222,7 @@ def _contexts(given: Given) -> Rows:
 
 
 def _figures(given: Given) -> Rows:
-    from resources.figures import figure_pictures
+    from resources.picture_tasks import figure_pictures
 
     assert given.raw and given.path and given.without is not None
     figures = given.all("parsed_elements")
@@ -232,7 +232,7 @@ def _figures(given: Given) -> Rows:
 
 
 def _pages(given: Given) -> Rows:
-    from resources.drawn_pages import page_pictures
+    from resources.picture_tasks import page_pictures
 
     assert given.path and given.without is not None
     drawn = page_pictures(given.path, given.options["pages"], given.report, given.without)

@@ -4,7 +4,7 @@ costs no other, and not who asked for it."""
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,33 +12,13 @@ from pipelines.errors import DocumentError
 from pipelines.records import Failure, PagePicture, RawDocument
 from pipelines.schemas import from_table
 from resources.document_task import Task
-from resources.page_pictures import LONGEST_SIDE, PAD, Picture, opened_pages
+from resources.page_pictures import LONGEST_SIDE, PAD, Picture
 
 if TYPE_CHECKING:
     from resources.document_pool import DocumentPool
 
 BATCH = 8
 """Pages that are drawn before the first of them is looked at."""
-
-
-def page_pictures(
-    path: Path, numbers: Sequence[int], report: Callable[[int], None], without: Collection[int]
-) -> Iterator[PagePicture]:
-    """In a process of its own, which is told from `report` which page it draws; those `without` and those that the file
-    does not have are left out, and where none of them is left, page 0 tells how many there are."""
-    with opened_pages(path) as pages:
-        count = len(pages)
-        yield PagePicture(0, count, 0.0, b"", "")
-        for number in sorted(numbers):
-            if number > count or number in without:
-                continue
-            report(number)
-            try:
-                picture, data = pages.picture(number), io.BytesIO()
-                picture.image.save(data, "PNG", compress_level=1)
-                yield PagePicture(number, count, picture.scale, data.getvalue(), "")
-            except DocumentError as error:
-                yield PagePicture(number, count, 0.0, b"", str(error))
 
 
 class DrawnPages:

@@ -1,81 +1,31 @@
-"""The pictures of figures, read again from their documents as PNG or JPEG that a model can be shown.
+"""The picture of a figure, read again from its document as PNG or JPEG that a model can be shown.
 
-Documents are not trusted: `figure_images` decodes in a process of its own (resources/document_pool.py), and a picture
-that breaks it costs no other. Nothing is fetched.
+Nothing is fetched.
 """
 
 from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.errors import DocumentError
 from pipelines.indexing.pictures import IMAGE, IMAGE_HASH
-from pipelines.records import Element, Failure, FigurePicture, RawDocument
-from pipelines.schemas import from_table
-from resources.document_task import Rows, Task
+from pipelines.records import Element
 from resources.hashes import bytes_hash
 from resources.parsers.registry import DOCX, ELEMENTS, PPTX, XLSX, media_type_of
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-    from resources.document_pool import DocumentPool
-
-STAGE = "figure_descriptions"
 
 LONGEST_SIDE = 1024
 LEAST_PIXELS = 24
 MOST_BYTES = 256 << 20
 MOST_SCALE = 300 / 72
-BATCH = 16
-"""Figures that one process reads."""
 JPEG_QUALITY = 90
-
-
-# ---------------------------------------------------------------- all of a document
-
-
-def figure_images(
-    pool: DocumentPool, raw: RawDocument, root: Path, figures: Sequence[Element]
-) -> Iterator[bytes | str]:
-    """For each figure in order its picture, or why there is none. `root` is the folder of the document's source."""
-    for start in range(0, len(figures), BATCH):
-        batch = figures[start : start + BATCH]
-        task = Task("figure_pictures", raw.doc_id, raw.source, raw.uri, {}, Rows("parsed_elements", Element, batch),
-                    raw=raw, root=root, without=frozenset(), stage=STAGE)  # fmt: skip
-        ((task, made),) = pool.run([task], 1)
-        found: dict[int, FigurePicture] = {}
-        reason = made.message if isinstance(made, Failure) else "what reads its picture crashed, or took too long"
-        if not isinstance(made, Failure):
-            found = {row.index: row for row in from_table(FigurePicture, made.tables["figure_pictures"])}
-        for figure in batch:
-            row = found.get(figure.index)
-            yield (row.picture or row.reason) if row else f"{_name(Path(raw.uri), figure)}: {reason}"
-
-
-def figure_pictures(
-    path: Path, media_type: str, figures: Sequence[Element], report: Callable[[int], None], without: Collection[int]
-) -> Iterator[FigurePicture]:
-    """In a process of its own, which is told from `report` which figure it reads, by its index; those `without` are
-    left out."""
-    for figure in sorted(figures, key=lambda figure: figure.index):
-        if figure.index in without:
-            continue
-        report(figure.index)
-        try:
-            yield FigurePicture(figure.doc_id, figure.index, figure_image(path, media_type, figure), "")
-        except DocumentError as error:
-            yield FigurePicture(figure.doc_id, figure.index, b"", str(error))
-        except MemoryError:
-            reason = f"{_name(path, figure)}: its picture needs more than parsing.memory_mb allows"
-            yield FigurePicture(figure.doc_id, figure.index, b"", reason)
-
-
-# ---------------------------------------------------------------- one picture
 
 
 def figure_image(path: Path, media_type: str, figure: Element) -> bytes:
@@ -91,14 +41,17 @@ def figure_image(path: Path, media_type: str, figure: Element) -> bytes:
     try:
         if media_type == "application/pdf":
             return _encoded(_page_region(path, figure), "PNG")
-        return _decoded(_stored(path, media_type, figure), _name(path, figure))
+        return _decoded(_stored(path, media_type, figure), figure_name(path, figure))
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        raise DocumentError(f"{_name(path, figure)}: its picture is too large ({error})", "limit_exceeded") from None
+        raise DocumentError(
+            f"{figure_name(path, figure)}: its picture is too large ({error})", "limit_exceeded"
+        ) from None
     except (OSError, ValueError, SyntaxError, EOFError) as error:
-        raise DocumentError(f"{_name(path, figure)}: its picture cannot be read ({error})", "corrupt") from None
+        raise DocumentError(f"{figure_name(path, figure)}: its picture cannot be read ({error})", "corrupt") from None
 
 
-def _name(path: Path, figure: Element) -> str:
+def figure_name(path: Path, figure: Element) -> str:
+    """As people are told of it."""
     place = f", page {figure.page_start}" if figure.page_start else ""
     return f"{path.name}: figure {figure.index}{place}"
 
@@ -108,7 +61,7 @@ def _page_region(path: Path, figure: Element) -> Image:
 
     box = next((place.box for place in figure.places if place.box), None)
     if box is None:
-        raise DocumentError(f"{_name(path, figure)}: the box of its picture is not known", "no_picture")
+        raise DocumentError(f"{figure_name(path, figure)}: the box of its picture is not known", "no_picture")
     scale = min(MOST_SCALE, LONGEST_SIDE / max(box.x1 - box.x0, box.y1 - box.y0, 1.0))
     with opened_pages(path) as pages:
         return pages.region(box, scale)
@@ -125,7 +78,7 @@ def _stored(path: Path, media_type: str, figure: Element) -> bytes:
     for data in found:
         if bytes_hash(data) == wanted:
             return data
-    raise DocumentError(f"{_name(path, figure)}: its picture is not in the file, by its hash", "no_picture")
+    raise DocumentError(f"{figure_name(path, figure)}: its picture is not in the file, by its hash", "no_picture")
 
 
 def _part(path: Path, name: str) -> bytes | None:

@@ -14,6 +14,11 @@ from tests.projects import Project, kept_workers, new_database
 from tests.projects import running_server as running
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest file first: a file is run by one process, and none should wait for it in the end."""
+    items.sort(key=lambda item: item.path.name != "test_soak.py")
+
+
 @pytest.fixture(scope="package")
 def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with running(tmp_path_factory.mktemp("server")) as url, kept_workers():

@@ -25,9 +25,10 @@ from resources.describing import FigureTask, said_of
 from resources.document_frames import Message
 from resources.document_pool import DocumentPool
 from resources.document_process import DocumentProcess
-from resources.figures import LONGEST_SIDE, figure_image, figure_images
+from resources.figures import LONGEST_SIDE, figure_image
 from resources.hashes import bytes_hash, content_hash
 from resources.parsers.registry import ELEMENTS, media_type_of
+from resources.read_figures import figure_images
 from tests.pictures import BLUE, GREEN, RED, colour_of, data_url, illustrated_pdf, near, picture
 from tests.unit.parsers.documents import elements_of, raw_of
 from tests.unit.parsers.test_figures import WORDS, docx_with, pptx_with
