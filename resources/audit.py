@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from resources.built import Problems
 from resources.filter_audit import filter_problems
 from resources.index_rows import MOST_VECTOR_DIMENSIONS
 from resources.index_tables import INDEXED_TABLES, index_name
@@ -18,6 +19,7 @@ from resources.sql_files import query
 if TYPE_CHECKING:
     from psycopg import Connection
 
+    from resources.index_build import IndexBuild
     from resources.index_tables import IndexTables
 
 RELATED_BUDGET, EDGE_BUDGET = 2, 5
@@ -28,8 +30,6 @@ PROBES, NEIGHBOURS = 24, 10
 WIDTHS = (LEAST_EF_SEARCH, 400, MOST_EF_SEARCH)
 """Of hnsw.ef_search, which a generation has one of."""
 _TIE = 1e-6
-
-Problems = list[tuple[str, str]]
 
 _PROBLEMS = {
     "orphan_chunk": "{count} chunks are of no document, such as {example}",
@@ -49,6 +49,14 @@ def audit(index: IndexTables) -> Problems:
     """Everything; empty when all holds."""
     problems = [*standing_problems(index), *row_problems(index), *link_problems(index)]
     return problems or [*recall_problems(index), *filter_problems(index, LEAST_RECALL)]
+
+
+def tuned_audit(build: IndexBuild) -> Problems:
+    """The problems of the audit, after the generation has been given the width of search it needs."""
+    width = needed_ef_search(build.index)
+    if width != ef_search(build.generation.statistics):
+        build.note({"ef_search": width})
+    return audit(build.index)
 
 
 def standing_problems(index: IndexTables) -> Problems:

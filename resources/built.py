@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from resources.audit import Problems
+Problems = list[tuple[str, str]]
+"""As (code, message)."""
 
 _NAMED = 10
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from pipelines.indexing.sentence_links import STEP, floor_for
 from pipelines.stages import MAKER, WHOLE
 from resources import skeleton_checks
-from resources.audit import Problems, audit
+from resources.audit import audit
+from resources.built import Problems
 from resources.index_build import IndexBuild
 from resources.make import after, mended
 from resources.vectors import matrix

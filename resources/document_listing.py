@@ -3,38 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from pipelines.fingerprint import bucket_of, combined, fingerprint
 from pipelines.increments import DocumentState
 from pipelines.records import Failure, RawDocument
 from pipelines.schemas import from_table, to_table
+from resources.listing import Restrictions
 from resources.stage_runner import time_shown, withheld
 from resources.stage_work import StageReport
 
 if TYPE_CHECKING:
     from resources.catalog import ManifestRow
-    from resources.stage_runner import StageRunner
+    from resources.listing import Restrictions
+from resources.stage_runner import StageRunner
 
 D = TypeVar("D", RawDocument, Failure)
-
-
-@dataclass(frozen=True, slots=True)
-class Restrictions:
-    """Who may find documents, as far as is known whether they could be listed or not: groups of sources by their
-    settings, and of documents by their side-cars."""
-
-    sources: Mapping[str, tuple[str, ...]]
-    documents: Mapping[str, tuple[str, ...] | None]
-
-    def applied(self, raw: RawDocument) -> RawDocument:
-        """A listing made before. Groups that a side-car does not name any more stay: the file may name them."""
-        groups = self.documents.get(raw.doc_id) or raw.groups
-        of_source = self.sources.get(raw.source, raw.source_groups)
-        same = (groups, of_source) == (raw.groups, raw.source_groups)
-        return raw if same else replace(raw, groups=groups, source_groups=of_source)
 
 
 def commit_listing(

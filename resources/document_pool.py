@@ -27,9 +27,8 @@ from pipelines.records import Failure
 from pipelines.settings import ParsingSettings
 from resources.document_frames import encoded, packed
 from resources.document_process import MODULE, START_SECONDS, DocumentProcess, Refused
-from resources.document_task import PARSING, Framed, Task
+from resources.document_task import PARSING, Framed, Made, Task
 from resources.source_files import private_copy
-from resources.stage_work import Made
 from resources.work_folder import WorkFolder
 
 MOST_WORKERS = 8

@@ -24,9 +24,8 @@ from pipelines.tables import TABLES
 from resources.child_process import child_command, child_environment, program_path
 from resources.document_checks import LARGEST, require_sound
 from resources.document_frames import MOST_JSON, Message, Received, decoded, packed
-from resources.document_task import PARSING
+from resources.document_task import PARSING, Made
 from resources.document_tasks import KINDS
-from resources.stage_work import Made
 
 if TYPE_CHECKING:
     import pyarrow as pa

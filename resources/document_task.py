@@ -100,3 +100,11 @@ def parse_task(raw: RawDocument, root: Path, settings: ParsingSettings, kind: st
     """The task of parsing a file of the source at `root`."""
     ocr = {"mode": settings.ocr, "languages": list(settings.ocr_languages), "seconds": settings.ocr_seconds}
     return Task(kind, raw.doc_id, raw.source, raw.uri, {"ocr": ocr}, raw=raw, root=root, stage=PARSING)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A document's rows as a worker made them: a table by name, and the hash of the rows of each."""
+
+    tables: Mapping[str, pa.Table]
+    outputs: Mapping[str, str]

@@ -20,6 +20,7 @@ from pipelines.errors import IndexStateError, UsageError
 from pipelines.fingerprint import combined, fingerprint
 from pipelines.settings import Settings, SourceSettings
 from pipelines.stages import STAGES
+from resources.audit import tuned_audit
 from resources.checks import before_publishing
 from resources.connection_address import address_of
 from resources.document_listing import adopt_listing, listing_output
@@ -95,7 +96,7 @@ def _made_anew(state: State) -> GenerationRow:
     build = IndexBuild(state)
     build.load_links()
     build.index.build_vector_indexes(live=False)
-    problems = build.missing_buckets() or [*before_publishing(state), *build.audit()]
+    problems = build.missing_buckets() or [*before_publishing(state), *tuned_audit(build)]
     if problems:
         told = "; ".join(f"{code}: {message}" for code, message in problems[:5])
         raise IndexStateError(f"the index of these settings is not sound: {told}", "audit")

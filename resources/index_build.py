@@ -15,10 +15,8 @@ from pipelines.records import ChunkTerms, ParsedDocument, RawDocument, SentenceL
 from pipelines.schemas import from_table
 from pipelines.stages import WHOLE
 from resources import generations
-from resources.audit import audit, needed_ef_search
 from resources.catalog import ManifestRow, add_statistics, commit_row
 from resources.index_tables import EMPTY, INDEXED_TABLES, IndexedDocument, IndexTables, index_name
-from resources.search_index import ef_search
 from resources.stage_work import StageReport, rows_by_document
 from resources.table import committed
 from resources.vectors import vectors_of
@@ -270,12 +268,9 @@ class IndexBuild:
 
     # ------------------------------------------------------------ what must hold
 
-    def audit(self) -> list[tuple[str, str]]:
-        """The problems of the audit, after the generation has been given the width of search it needs."""
-        width = needed_ef_search(self.index)
-        if width != ef_search(self.generation.statistics):
-            self._state.renew(self._catalog.add_statistics(self.generation.generation, {"ef_search": width}))
-        return audit(self.index)
+    def note(self, statistics: Mapping[str, Any]) -> None:
+        """Keeps statistics with the generation."""
+        self._state.renew(self._catalog.add_statistics(self.generation.generation, statistics))
 
     def missing_buckets(self) -> list[tuple[str, str]]:
         """A generation that a backfill has not filled yet is no whole index."""

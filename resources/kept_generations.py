@@ -8,24 +8,23 @@ shows what must no longer be seen.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import ModelError, PinciteError, SettingsError
-from pipelines.fingerprint import bucket_of
-from pipelines.indexing.indexed_documents import document_groups
 from pipelines.stages import STAGES
 from resources import generations
-from resources.audit import Problems, standing_problems
+from resources.audit import standing_problems, tuned_audit
+from resources.built import Problems
 from resources.catalog import ManifestRow, commit_row
+from resources.document_groups import groups_now, hidden_documents
 from resources.document_listing import adopt_listing, listing_output
 from resources.index_build import IndexBuild
 from resources.index_tables import IndexTables
 from resources.make import link_sentences, make, mended, write_index
 from resources.publishing import AUDITED_SHARE
-from resources.stage_runner import withheld
 from resources.stage_work import StageReport
 
 if TYPE_CHECKING:
@@ -105,7 +104,7 @@ def _finish(beside: State, audited: bool) -> Problems:
     build = IndexBuild(beside)
     build.load_links()
     build.index.build_vector_indexes(live=True)
-    problems = build.audit() if audited else standing_problems(build.index)
+    problems = tuned_audit(build) if audited else standing_problems(build.index)
     if not problems:
         beside.parts.catalog.mark_built(build.generation.generation, listing_output(beside.runner))
     return problems
@@ -114,7 +113,7 @@ def _finish(beside: State, audited: bool) -> Problems:
 def restrict(state: State) -> None:
     """What restricts reaches every generation before anything else is made, so that what fails later leaves nothing
     open: documents that are withheld go, and groups that shut somebody out hold."""
-    report, hidden = StageReport("kept_generations"), _hidden(state)
+    report, hidden = StageReport("kept_generations"), hidden_documents(state)
 
     def restricts(doc_id: str, before: tuple[str, ...], now: tuple[str, ...] | None) -> bool:
         return doc_id in hidden if now is None else bool(now) and not (before and set(before) <= set(now))
@@ -156,35 +155,6 @@ def _withdraw(
         index.delete_dangling_links()
     report.gone += sum(map(len, gone.values()))
     report.computed += sum(map(len, regrouped.values()))
-
-
-def groups_now(state: State, generation: GenerationRow) -> Mapping[str, tuple[str, ...] | None]:
-    """doc_id to groups of all listed documents that are not withheld; those that a file gives itself are of its last
-    parse, by the settings of the generation or, newer, by the present ones. None where that is lost: it may have
-    restricted the document."""
-    parsed: dict[str, tuple[str, ...] | None] = {}
-    lost, buckets = set[int](), generation.settings.get("buckets", state.settings.buckets)
-    for key in (generation.keys.get("parsed_elements", ""), state.runner.key("parsed_elements")):
-        for row in state.parts.catalog.manifest_of("parsed_documents", key).values():
-            if not state.parts.tables.exists(row.file):
-                lost.update([row.bucket] if key == generation.keys.get("parsed_elements") else [])
-                continue
-            read = state.parts.tables.read(row.file, ["doc_id", "groups"])
-            for doc_id, groups in zip(read["doc_id"].to_pylist(), read["groups"].to_pylist(), strict=True):
-                parsed[doc_id] = tuple(groups) if groups is not None else None
-    hidden = _hidden(state)
-    return {
-        raw.doc_id: None
-        if raw.groups is None and bucket_of(raw.doc_id, buckets) in lost
-        else document_groups(raw, parsed.get(raw.doc_id))
-        for raw in state.listing.raw_documents()
-        if raw.doc_id not in hidden
-    }
-
-
-def _hidden(state: State) -> set[str]:
-    """Documents that are withheld."""
-    return {failure.doc_id for failure in state.runner.failures() if withheld(failure)}
 
 
 @contextmanager

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.errors import SettingsError, SourceError, UsageError
 from pipelines.records import Failure, RawDocument
 from pipelines.settings import SourceSettings
-from resources.document_listing import Restrictions
 from resources.orphans import Before
 from resources.settings_file import Located
 from resources.source_walk import Skipped
@@ -27,6 +26,22 @@ GUARD_DOCUMENTS = 10
 def many_gone(count: int, known: int) -> bool:
     """Whether so many of the documents of a source do not go by chance."""
     return count > GUARD_DOCUMENTS and count > GUARD_SHARE * known
+
+
+@dataclass(frozen=True, slots=True)
+class Restrictions:
+    """Who may find documents, as far as is known whether they could be listed or not: groups of sources by their
+    settings, and of documents by their side-cars."""
+
+    sources: Mapping[str, tuple[str, ...]]
+    documents: Mapping[str, tuple[str, ...] | None]
+
+    def applied(self, raw: RawDocument) -> RawDocument:
+        """A listing made before. Groups that a side-car does not name any more stay: the file may name them."""
+        groups = self.documents.get(raw.doc_id) or raw.groups
+        of_source = self.sources.get(raw.source, raw.source_groups)
+        same = (groups, of_source) == (raw.groups, raw.source_groups)
+        return raw if same else replace(raw, groups=groups, source_groups=of_source)
 
 
 NOTHING_KNOWN = Restrictions({}, {})

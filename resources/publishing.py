@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, ModelError, SettingsError
 from pipelines.fingerprint import text_hash
-from resources.audit import audit, standing_problems
+from resources.audit import audit, standing_problems, tuned_audit
 from resources.built import Built, Missing, compared
 from resources.checks import before_publishing
 from resources.document_listing import listing_output
@@ -42,7 +42,7 @@ def _publish(state: State) -> Built:
     counts = build.index.counts()
     audited = not serving or _share_changed(state, counts["documents"]) > AUDITED_SHARE
     problems = build.missing_buckets() or (
-        [*before_publishing(state), *build.audit()] if audited else standing_problems(build.index)
+        [*before_publishing(state), *tuned_audit(build)] if audited else standing_problems(build.index)
     )
     built = Built(number, serving and not problems, problems, counts, audited=audited)
     if not problems:

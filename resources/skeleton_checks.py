@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from resources.audit import EDGE_BUDGET, RELATED_BUDGET, Problems
+from resources.audit import EDGE_BUDGET, RELATED_BUDGET
+from resources.built import Problems
 
 if TYPE_CHECKING:
     import numpy as np

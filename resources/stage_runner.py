@@ -19,7 +19,8 @@ from pipelines.records import FALLBACK, Failure
 from pipelines.schemas import schema_of, to_table
 from pipelines.settings import Settings
 from pipelines.stages import KEEPING, MAKER, STAGES, Resolved, Stage, stage_keys
-from resources.stage_work import Compute, Made, Makeshift, Outcome, Rows, StageReport, Work, with_rows
+from resources.document_task import Made
+from resources.stage_work import Compute, Makeshift, Outcome, Rows, StageReport, Work, with_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa

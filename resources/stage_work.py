@@ -11,6 +11,7 @@ from pipelines.increments import DocumentState, Plan
 from pipelines.records import Failure
 from pipelines.schemas import from_table
 from pipelines.stages import MAKER, Stage
+from resources.document_task import Made
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -81,14 +82,6 @@ class Work:
         """Lets go of the rows read, so that a run over many buckets holds one at a time."""
         self._rows.clear()
         self._slices.clear()
-
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    """A document's rows as a worker made them: a table by name, and the hash of the rows of each."""
-
-    tables: Mapping[str, pa.Table]
-    outputs: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)

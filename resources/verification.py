@@ -14,9 +14,9 @@ from pipelines.errors import IndexStateError, SettingsError
 from resources.audit import audit
 from resources.catalog import Catalog
 from resources.database import APPLICATION, Database, lock_key
+from resources.document_groups import groups_now
 from resources.findings import Finding, told
 from resources.index_tables import EMPTY, IndexTables
-from resources.kept_generations import groups_now as groups_now
 from resources.live_checks import Progress, file_findings, live_findings, term_findings, unsound_files
 from resources.parts import Parts
 from resources.row_security import security_problems
