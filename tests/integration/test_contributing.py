@@ -66,7 +66,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The project without its history, as a folder of its own that imports come from."""
     folder = tmp_path_factory.mktemp("copy")
     for name in COPIED:
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, folder / name)
     for file in (*ROOT.glob("*.md"), ROOT / "pyproject.toml", ROOT / "Makefile"):
         shutil.copy(file, folder)
     commands = folder / ".venv" / "bin"
