@@ -37,7 +37,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.increments import QuickServer  # noqa: E402  (the path above finds it)
 from benchmarks.indexing import tree_memory  # noqa: E402
-from resources import outcome  # noqa: E402
+from resources.due import served_now  # noqa: E402
 from resources.parsers.registry import media_type_of  # noqa: E402
 from resources.settings_file import locate  # noqa: E402
 from resources.state import State  # noqa: E402
@@ -123,7 +123,7 @@ def served(config: Path) -> set[str]:
     state = State(locate(str(config)))
     try:
         known = {raw.doc_id: raw.uri for raw in state.listing.raw_documents()}
-        return {known[doc_id] for doc_id in outcome.served(state)}
+        return {known[doc_id] for doc_id in served_now(state)}
     finally:
         state.close()
 

@@ -16,6 +16,7 @@ from typing import Any
 from pipelines.errors import IndexStateError, PinciteError, Waiting
 from resources import outcome
 from resources.dagster_instance.home import close_dead_runs, dagster_home, usable
+from resources.due import find_due, new_documents, served_now
 from resources.kept_generations import restricted_whatever
 from resources.make import guard
 from resources.private_state import private
@@ -91,13 +92,13 @@ def _locked(
         _require_given(state.project, sources)
         for argument in sources:
             book.select(source_from(argument, book.known()))
-        served = outcome.served(state)
-        due = outcome.due(state)
+        served = served_now(state)
+        due = find_due(state)
         if due.standing and not retry_failed:
             state.run.published(due.standing)
             return outcome.result(state, served, time.perf_counter() - started)
         guard(state, allow_deletions)
-    if fresh := outcome.new_documents(state, served):
+    if fresh := new_documents(state, served):
         state.warmup.start(fresh)
     buckets = range(state.settings.buckets) if retry_failed else due.buckets
     _materialise(state, buckets, allow_deletions)

@@ -24,6 +24,7 @@ from pipelines.stages import STAGES
 from resources import generations, outcome
 from resources.document_listing import adopt_listing
 from resources.document_pool import DocumentPool
+from resources.due import find_due, served_now
 from resources.make import guard, list_documents, make
 from resources.parts import Parts
 from resources.planned_state import PlannedCatalog, PlannedTables
@@ -152,8 +153,8 @@ def _standing_in(kept: Parts, own: str) -> dict[str, Any]:
 def _planned(state: State, sources: Sequence[str]) -> dict[str, Any]:
     for argument in sources:
         state.parts.sources.select(source_from(argument, state.parts.sources.known()))
-    served = outcome.served(state)
-    due, notes = outcome.due(state), []
+    served = served_now(state)
+    due, notes = find_due(state), []
     state.run.published(due.standing)
     if due.standing is None:
         notes = _guarded(state)
