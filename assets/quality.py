@@ -6,7 +6,7 @@ import dagster as dg
 
 from assets.declare import asset
 from assets.metadata import score_chart, score_rows, table
-from resources.publishing import score_live
+from resources.golden_scores import score_live
 from resources.score_history import headline, last_scores
 from resources.state import State
 

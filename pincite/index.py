@@ -151,13 +151,13 @@ class Index:
 
     def publish(self, generation: int, force: bool = False) -> dict[str, Any]:
         """Makes a generation the live one: {"live", "previous"}. Raises IndexStateError where it may not."""
-        from resources.publishing import publish_by_hand
+        from resources.publishing_by_hand import publish_by_hand
 
         return publish_by_hand(self._state, generation, force)
 
     def rollback(self) -> dict[str, Any]:
         """Makes the generation live again that was before, until somebody publishes: {"live", "previous"}."""
-        from resources.publishing import rollback
+        from resources.publishing_by_hand import rollback
 
         return rollback(self._state)
 

@@ -1,17 +1,15 @@
-"""The pointer to the live generation: what must hold before it moves, and the ways to move it by hand."""
+"""The pointer to the live generation, and what must hold before it moves."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pipelines.errors import IndexStateError, ModelError, SettingsError
-from pipelines.fingerprint import text_hash
-from resources.audit import audit, standing_problems, tuned_audit
-from resources.built import Built, Missing, compared
+from resources.audit import standing_problems, tuned_audit
+from resources.built import Built, Missing
 from resources.checks import before_publishing
 from resources.document_listing import listing_output
+from resources.golden_scores import comparison, golden_output, score_both
 from resources.index_build import IndexBuild
 from resources.index_tables import IndexTables
 from resources.make import mended
@@ -23,8 +21,6 @@ if TYPE_CHECKING:
 
 AUDITED_SHARE = 0.2
 """Changes in place of more than this share of the documents are audited as a new generation is."""
-COMPARED = ("recall@5", "accuracy_page")
-"""Scores of the golden questions that must not fall."""
 
 
 def publish(state: State) -> Built:
@@ -69,63 +65,6 @@ def _share_changed(state: State, documents: int) -> float:
     return (report.computed + report.gone) / max(1, documents) if report else 1.0
 
 
-def score(state: State, generation: GenerationRow) -> dict[str, Any] | None:
-    """The golden questions of the settings put to a generation, and the scores kept; None where there are
-    no questions."""
-    from resources.evaluation import evaluate
-
-    if not state.settings.publish.golden:
-        return None
-    run = evaluate(state, state.project.resolve(state.settings.publish.golden), generation=generation)
-    state.parts.catalog.add_scores(generation.generation, run["name"], run["metrics"])
-    return run
-
-
-def score_live(state: State) -> dict[str, Any] | None:
-    """The scores of the live generation; those that publishing has taken in this run are not taken again."""
-    live = state.parts.catalog.live()
-    if live is None:
-        return None
-    scored = state.run.built.scored if state.run.built else {}
-    return scored.get(live.generation) or score(state, live)
-
-
-def score_both(state: State, live: GenerationRow, new: GenerationRow) -> dict[int, dict[str, Any]]:
-    """Runs of the golden questions by generation; empty where there are no questions.
-
-    Where the embedder of the live one is not to be had, or this version does not know its settings any more, the
-    scores it had last stand in; raises ModelError, SettingsError where it had none."""
-    try:
-        runs = {live.generation: score(state, live)}
-    except (ModelError, SettingsError):
-        kept = [item for item in state.parts.catalog.scores() if item["generation"] == live.generation]
-        if not kept:
-            raise
-        runs = {live.generation: kept[-1]}
-    runs[new.generation] = score(state, new)
-    return {number: run for number, run in runs.items() if run is not None}
-
-
-def comparison(state: State, scored: Mapping[int, Mapping[str, Any]], live: int, new: int) -> list[dict[str, Any]]:
-    """Rows of metric, live, new, worse."""
-    rows = []
-    for metric in COMPARED if scored else ():
-        before, now = scored[live]["metrics"][metric], scored[new]["metrics"][metric]
-        if before is not None and now is not None:
-            worse = now < before - state.settings.publish.max_drop - 1e-9
-            rows.append({"metric": metric, "live": before, "new": now, "worse": worse})
-    return rows
-
-
-def golden_output(state: State) -> str:
-    """Hash of what the comparison depends on beside the two indexes."""
-    settings = state.settings.publish
-    if not settings.golden:
-        return ""
-    file = state.project.resolve(settings.golden)
-    return text_hash(f"{file.read_text(encoding='utf-8')} {settings.max_drop} {state.settings.query}")
-
-
 def verdict(state: State, built: Built) -> dict[str, Any]:
     """Why a generation was not published, and what that depended on."""
     live = state.parts.catalog.live()
@@ -159,65 +98,3 @@ def recorded(generation: GenerationRow, counts: dict[str, int]) -> Built:
         refused=found.get("refused", False), missing=Missing(**found.get("missing", {})),
         comparison=found.get("comparison", []),
     )  # fmt: skip
-
-
-# ---------------------------------------------------------------- by hand
-
-
-def publish_by_hand(state: State, number: int, force: bool = False) -> dict[str, Any]:
-    """Makes a generation the live one and ends the hold of a rollback.
-
-    It is audited first; `force` publishes it although the golden questions speak against it. Raises
-    IndexStateError where there is none, it was never filled, or its audit finds problems."""
-    with state.parts.database.exclusive("index"):
-        generation = _existing(state, number)
-        live = state.parts.catalog.live()
-        if generation.built_at is None:
-            raise IndexStateError(
-                f"generation {number} was never completed; run `pincite index` with its settings first", "not_built"
-            )
-        index = IndexTables(state.parts.database, generation)
-        index.delete_dangling_links()
-        problems = audit(index)
-        if problems:
-            found = "; ".join(f"{code}: {message}" for code, message in problems[:5])
-            raise IndexStateError(f"generation {number} is not published: {found}", "audit")
-        if not force and live is not None and live.generation != number:
-            scored = score_both(state, live, generation)
-            rows = comparison(state, scored, live.generation, number)
-            if any(row["worse"] for row in rows):
-                told = "; ".join(map(compared, rows))
-                raise IndexStateError(
-                    f"generation {number} answers the golden questions worse than the live one ({told}); publish it "
-                    "all the same with --force",
-                    "worse",
-                )
-        state.parts.catalog.publish(number)
-        state.parts.catalog.set_verdict(number, None)
-    return {"live": number, "previous": live.generation if live else None}
-
-
-def rollback(state: State) -> dict[str, Any]:
-    """Makes the generation that was live before the live one again, until somebody publishes.
-
-    Raises IndexStateError where there is none, or where its audit finds problems."""
-    with state.parts.database.exclusive("index"):
-        live, number = state.parts.catalog.live(), state.parts.catalog.previous()
-        if live is None or number is None:
-            told = "there is no generation to roll back to; see `pincite generations list`"
-            raise IndexStateError(told, "no_previous")
-        index = IndexTables(state.parts.database, _existing(state, number))
-        index.delete_dangling_links()
-        problems = audit(index)
-        if problems:
-            found = "; ".join(f"{code}: {message}" for code, message in problems[:5])
-            raise IndexStateError(f"generation {number} cannot serve again: {found}", "audit")
-        state.parts.catalog.publish(number, held=True)
-    return {"live": number, "previous": live.generation}
-
-
-def _existing(state: State, number: int) -> GenerationRow:
-    found = state.parts.catalog.generation(number)
-    if found is None:
-        raise IndexStateError(f"there is no generation {number}; see `pincite generations list`", "no_generation")
-    return found

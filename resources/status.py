@@ -101,9 +101,10 @@ def overlap_rows(statistics: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def generations(state: State) -> list[dict[str, Any]]:
     """Every generation, the oldest first."""
+    from resources.golden_scores import COMPARED
     from resources.index_tables import IndexTables
     from resources.link_build import floor_used
-    from resources.publishing import COMPARED, recorded
+    from resources.publishing import recorded
 
     catalog = state.parts.catalog
     live, held = catalog.live(), catalog.held()
