@@ -9,7 +9,7 @@ import sys
 import textwrap
 
 from pincite import open_index
-from pincite.report import excerpt, pin
+from pincite.text.passages import excerpt, pin
 
 QUESTIONS = (
     "What is the recovery time objective of the records service?",

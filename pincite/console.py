@@ -19,13 +19,19 @@ _LOG_EVERY_SECONDS = 10.0
 
 
 class Progress:
-    """A bar on a terminal, a line now and then elsewhere; always on standard error."""
+    """A bar on a terminal, a line now and then elsewhere; always on standard error. A context ends the bar."""
 
     def __init__(self) -> None:
         self._bar: Any = None
         self._stage = ""
         self._logged = 0.0
         self._terminal = sys.stderr.isatty()
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         if self._terminal:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pipelines.errors import IndexStateError
+from pipelines.errors import IndexStateError, UsageError
 from resources.run import Run, silent
 from resources.settings_file import Located, locate
-from resources.state import State
+
+if TYPE_CHECKING:
+    from pincite.parsed import Parsed
+    from resources.searching import Searcher
+    from resources.state import State
 
 Progress = Callable[[str, int, int], None]
 
@@ -36,10 +42,22 @@ class Index:
     """Wires a state to the query side."""
 
     def __init__(self, located: Located, progress: Progress | None = None) -> None:
+        self._located, self._progress = located, progress or silent
+        self._opened = ExitStack()
+
+    @cached_property
+    def _state(self) -> State:
+        from resources.state import State
+
+        state = State(self._located, Run(progress=self._progress))
+        self._opened.callback(state.close)
+        return state
+
+    @cached_property
+    def _searcher(self) -> Searcher:
         from resources.searching import Searcher
 
-        self._state = State(located, Run(progress=progress or silent))
-        self._searcher = Searcher(self._state)
+        return Searcher(self._state)
 
     def __enter__(self) -> Index:
         return self
@@ -50,7 +68,7 @@ class Index:
         self.close()
 
     def close(self) -> None:
-        self._state.close()
+        self._opened.close()
 
     def query(
         self,
@@ -114,7 +132,7 @@ class Index:
             return {"runs": [evaluate(self._state, Path(questions), **options)]}
         from resources.experiments import FOLDER, asking_from, run_matrix
 
-        folder = Path(experiments) if experiments is not None else self._state.project.state / FOLDER
+        folder = Path(experiments) if experiments is not None else self._located.state / FOLDER
         return run_matrix(self._state, Path(questions), Path(matrix), folder.resolve(), asking_from(**options))
 
     def suggest(
@@ -181,3 +199,23 @@ class Index:
     def remove_source(self, name: str) -> int:
         """Forgets a source; returns how many documents the next index run takes out."""
         return self._state.listing.forget(name)
+
+    def parse(self, file: str | Path, image: str | Path | None = None, pages: str | None = None) -> dict[str, Any]:
+        """The JSON of `pincite parse`: the structural map of one file, or where `image` names a folder for pictures
+        of its pages, {"images", "warnings"}; `pages` such as "3-7,12" are those to draw. Needs no index.
+
+        Raises UsageError, DocumentError."""
+        from pincite.parsed import pages_from
+
+        if pages and image is None:
+            raise UsageError("pages are drawn: name a folder for them as `image`")
+        ranges = pages_from(pages) if pages else []
+        with self.parsed(file) as found:
+            return found.map() if image is None else found.drawn(Path(image), ranges)
+
+    def parsed(self, file: str | Path) -> AbstractContextManager[Parsed]:
+        """What the parser finds in one file, as records: `with index.parsed(file) as found` has found.reading
+        and found.elements(). Needs no index. Raises UsageError, DocumentError."""
+        from pincite.parsed import parsed
+
+        return parsed(Path(file), self._located.settings.parsing, self._progress)

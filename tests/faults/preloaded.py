@@ -8,8 +8,8 @@ import pgvector.psycopg  # noqa: F401
 import pyarrow.parquet  # noqa: F401
 
 import assets.definitions  # noqa: F401
-import pincite.index_run
-import pincite.report  # noqa: F401
+import pincite.run
+import pincite.text.indexed  # noqa: F401
 from resources.dagster_instance.home import dagster_home
 from resources.dagster_instance.run_history import run_history
 from tests.faults import work_here

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from assets.declare import bucket_partitions, range_tags
-from pincite.ui import environment
+from pincite.ui.services import environment
 from resources.child_process import ROOT, child_command
 from resources.settings_file import locate
 from tests.serving import SERVED
@@ -41,7 +41,7 @@ SCRIPT = "import sys\nfrom pincite.cli import main\nif __name__ == '__main__':\n
 PROGRAM = """
 import sys
 
-from pincite.index_run import run_index
+from pincite.run import run_index
 from resources.settings_file import locate
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pincite.explained import explanation_shown
+from pincite.text.explained import explanation_shown
 from pipelines.errors import IndexStateError
 from resources.explaining import explain
 from resources.parquet_tables import ParquetTables

@@ -14,7 +14,7 @@ import pytest
 from tests.projects import Project, make_project
 from tests.serving import command, processes, serving
 
-PARTS = {"webserver": "pincite.ui_webserver", "daemon": "dagster._daemon", "code server": "api grpc"}
+PARTS = {"webserver": "pincite.ui.webserver", "daemon": "dagster._daemon", "code server": "api grpc"}
 
 
 def refused(project: Project, *arguments: str) -> tuple[int, str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pincite import index_run
+from pincite import run
 from pipelines import codes, errors
 from pipelines.stages import STAGES
 from resources.findings import PROBLEMS
@@ -32,7 +32,7 @@ def test_stages_of_failures_are_stages() -> None:
 
 ERROR_CLASSES = {
     name: kind
-    for module in (errors, index_run)
+    for module in (errors, run)
     for name, kind in vars(module).items()
     if isinstance(kind, type) and issubclass(kind, errors.PinciteError)
 }

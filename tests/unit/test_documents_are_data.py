@@ -36,7 +36,7 @@ UNSAFE = {"allow_pickle": True, "trust_remote_code": True, "weights_only": False
 STARTS = frozenset({"run", "Popen", "call", "check_call", "check_output"})
 REASONED = {
     (
-        "pincite/index_run.py",
+        "pincite/run.py",
         "imports a module by a name",
     ): "gives it to a thread, with a name of ours",
     ("resources/endpoint_client.py", "imports a module by a name"): "the name is that of a class that is loaded",

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from pincite.parse_command import pages_from
+from pincite.parsed import pages_from
 from pipelines.errors import UsageError
 from pipelines.records import Element
 from resources.document_pool import DocumentPool

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pincite.report import answer_shown, excerpt, hits_shown, passage_shown, pin
+from pincite.text.answer import answer_shown
+from pincite.text.passages import excerpt, hits_shown, passage_shown, pin
 
 
 def test_an_excerpt_begins_with_the_line_that_says_most_of_what_was_asked() -> None:

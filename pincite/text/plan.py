@@ -1,33 +1,10 @@
-"""`pincite plan`: what the next run would do and buy."""
+"""What the next run would do and buy."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import click
-
-from pincite.console import Progress, emit, rows, tell
-from pincite.placed import Place, placed
-
-
-@click.command()
-@click.option("--source", "sources", multiple=True, metavar="[NAME=]PATH", help="Folder to index; may be repeated.")
-@placed
-def plan(place: Place, sources: tuple[str, ...]) -> int:
-    """Say what `pincite index` would add, change and remove, and what its language model would cost.
-
-    Writes nothing and asks no model. Documents are parsed only where prompts depend on them. Prompt tokens are
-    estimated upwards; completion tokens are the most that a reply may have. A reply that cannot be used is asked
-    for again, llm.attempts times at most."""
-    from resources.planning import plan as planned
-
-    progress = Progress()
-    try:
-        result = planned(place.located(), sources, progress)
-    finally:
-        progress.close()
-    emit(result) if place.as_json else tell(plan_shown(result))
-    return 0
+from pincite.console import rows
 
 
 def plan_shown(result: dict[str, Any]) -> str:

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pincite.ui import running_ui
+import click
+
+from pincite.commands.options import Place, placed
 from pipelines.errors import IndexStateError, UsageError
-from resources.postgres_server import PostgresServer
-from resources.postgres_setup import binaries
-from resources.settings_file import Located
+
+if TYPE_CHECKING:
+    from resources.settings_file import Located
 
 
-def database_command(located: Located, action: str, force: bool) -> dict[str, Any]:
+@click.command()
+@click.argument("action", type=click.Choice(["start", "stop", "status", "url", "programs"]))
+@click.option("--force", is_flag=True, help="Stop the server even while others use it.")
+@placed
+def db(place: Place, action: str, force: bool) -> int:
+    """Start, stop or look at the state's Postgres server; print its address, or the folder of psql, pg_dump and
+    pg_restore of its version."""
+    place.give(_done(place.located(), action, force), lambda result: str(result["shown"]))
+    return 0
+
+
+def _done(located: Located, action: str, force: bool) -> dict[str, Any]:
     """Does the action; `shown` is what a person reads.
 
     Raises IndexStateError `in_use` where the server of a state with a UI is to stop, not forced."""
+    from pincite.ui.services import running_ui
+    from resources.postgres_server import PostgresServer
+    from resources.postgres_setup import binaries
+
     if action == "programs":
         folder = str(binaries())
         return {"programs": folder, "shown": folder}

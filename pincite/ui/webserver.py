@@ -1,4 +1,4 @@
-"""Dagster's webserver behind the guard: `python -m pincite.ui_webserver`, with the webserver's own arguments.
+"""Dagster's webserver behind the guard: `python -m pincite.ui.webserver`, with the webserver's own arguments.
 
 It takes the listening socket, the token and the names from `pincite ui`, by the environment.
 """
@@ -13,8 +13,8 @@ from typing import Any
 
 import uvicorn
 
-from pincite.ui import GUARD_VARIABLE
-from pincite.ui_guard import Guard
+from pincite.ui.guard import Guard
+from pincite.ui.services import GUARD_VARIABLE
 
 _FAREWELL_SECONDS = 5
 """Pages that are open keep a connection each, which would keep the webserver for ever."""

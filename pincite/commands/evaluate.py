@@ -7,9 +7,8 @@ from typing import Any
 
 import click
 
-from pincite.asking import RERANK_HELP, STRATEGIES
+from pincite.commands.options import Place, group_option, placed, rerank_option, strategy_option
 from pincite.console import Progress, as_json, emit, say, tell
-from pincite.placed import Place, placed
 from pipelines.errors import PinciteError, UsageError
 
 
@@ -18,9 +17,9 @@ from pipelines.errors import PinciteError, UsageError
 @click.option(
     "-k", default=5, show_default=True, type=click.IntRange(min=1), help="Hits that the span metrics look at."
 )
-@click.option("--strategy", type=click.Choice(STRATEGIES), help="How candidates are found.")
-@click.option("--rerank", metavar="NAMES", help=RERANK_HELP)
-@click.option("--group", "groups", multiple=True, metavar="G", help="A group of the asker; may be repeated.")
+@strategy_option
+@rerank_option
+@group_option
 @click.option(
     "--with-options", is_flag=False, flag_value="lexical", default=None, type=click.Choice(["lexical", "all"]),
     help="Join a question's options to the lexical query, or with =all everywhere.",
@@ -67,13 +66,11 @@ def evaluate(
     if matrix:
         return _matrix(place, questions, matrix, experiments, options)
     from pincite.index import open_index
-    from pincite.report import scores_shown
+    from pincite.text.scores import scores_shown
 
-    progress = Progress()
-    with open_index(place.located(), progress) as opened:
+    with Progress() as progress, open_index(place.located(), progress) as opened:
         result = opened.evaluate(questions, **options)
-    progress.close()
-    emit(result) if place.as_json else tell(scores_shown(result))
+    place.give(result, scores_shown)
     return 0
 
 
@@ -81,10 +78,8 @@ def _suggest(place: Place, count: int, output: Path | None, groups: tuple[str, .
     """The questions go to a file, or to standard output."""
     from pincite.index import open_index
 
-    progress = Progress()
-    with open_index(place.located(), progress) as opened:
+    with Progress() as progress, open_index(place.located(), progress) as opened:
         result = opened.suggest(count, groups, output)
-    progress.close()
     if place.as_json:
         emit(result)
     else:
@@ -101,24 +96,13 @@ def _suggest(place: Place, count: int, output: Path | None, groups: tuple[str, .
 def _matrix(place: Place, questions: Path, matrix: Path, experiments: Path | None, options: dict[str, Any]) -> int:
     """Needs no index of the user's own; 3 where some runs failed."""
     from pincite.index import Index
+    from pincite.text.scores import matrix_shown
 
-    progress = Progress()
     try:
-        with Index(place.located(), progress) as index:
+        with Progress() as progress, Index(place.located(), progress) as index:
             result = index.evaluate(questions, matrix=matrix, experiments=experiments, **options)
     except KeyboardInterrupt:
         told = "interrupted; the same command goes on after the runs that are finished"
         raise PinciteError(told, "interrupted") from None
-    finally:
-        progress.close()
-    emit(result) if place.as_json else tell(matrix_shown(result))
+    place.give(result, matrix_shown)
     return 3 if result["failed"] else 0
-
-
-def matrix_shown(result: dict[str, Any]) -> str:
-    lines = [result["tables"], ""]
-    lines += [f"failed: {item['name']}: {item['code']}: {item['message']}" for item in result["failed"]]
-    unmapped = max((run["unmapped"] for run in result["runs"]), default=0)
-    lines += [f"gold that could not be mapped: {unmapped}, all in --json"] if unmapped else []
-    lines += [f"{result['resumed']} of {len(result['runs'])} runs were finished before"] if result["resumed"] else []
-    return "\n".join([*lines, *(f"written: {file}" for file in result["files"])])

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pincite.console import rows
-from pincite.report import SHORT_ID, pin
+from pincite.text.lines import SHORT_ID
+from pincite.text.passages import pin
 
 WIDTH = 96
 UNKNOWN = "not recorded"

@@ -29,7 +29,7 @@ from resources.settings_file import CONFIG_VARIABLE, STATE_VARIABLE, Located
 
 TOKEN_VARIABLE = "PINCITE_UI_TOKEN"
 GUARD_VARIABLE = "PINCITE_UI_GUARD"
-"""JSON that the webserver gets from here: what pincite/ui_guard.py and its listening socket need."""
+"""JSON that the webserver gets from here: what pincite/ui/guard.py and its listening socket need."""
 _SHORTEST_TOKEN = 16
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
@@ -152,7 +152,7 @@ class _Services:
     def start_webserver(self, host: str, guard: Mapping[str, Any], read_only: bool) -> None:
         arguments = ["-w", str(self.workspace), "-h", host, "-p", str(guard["port"]), "--dagster-log-level", "warning"]
         self._start(
-            "pincite.ui_webserver",
+            "pincite.ui.webserver",
             *arguments,
             *(["--read-only"] if read_only else []),
             pass_fds=[guard["fd"]],

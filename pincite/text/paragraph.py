@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-SHORT_ID = 10
+from pincite.text.lines import SHORT_ID
+
 OPENING, CLOSING = ">>", "<<"
 _STEPS = {"next": "after the anchor", "previous": "before the anchor", "related": "related to the anchor"}
 

@@ -1,0 +1,80 @@
+"""`pincite generations`: the indexes that stand side by side, and which of them serves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from pincite.commands.options import Place, placed
+from pincite.console import Progress, emit, tell
+
+
+@click.group()
+def generations() -> None:
+    """The indexes that stand side by side, and which of them serves."""
+
+
+@generations.command("list")
+@placed
+def generations_list(place: Place) -> int:
+    """Every generation: its embedder, rows, size, scores, and why it is not live."""
+    from pincite.index import open_index
+    from pincite.text.state import generations_shown
+
+    with open_index(place.located()) as opened:
+        found = opened.generations()
+    emit({"generations": found}) if place.as_json else tell(generations_shown(found))
+    return 0
+
+
+@generations.command("publish")
+@click.argument("generation", type=int)
+@click.option("--force", is_flag=True, help="Although the golden questions speak against it.")
+@placed
+def generations_publish(place: Place, generation: int, force: bool) -> int:
+    """Make a generation the live one, after its audit; ends the hold of a rollback."""
+    from pincite.index import open_index
+
+    with Progress() as progress, open_index(place.located(), progress) as opened:
+        result = opened.publish(generation, force)
+    _say(place, result, f"generation {result['live']} is live; before it {result['previous'] or 'none'} was")
+    return 0
+
+
+@generations.command("rollback")
+@placed
+def generations_rollback(place: Place) -> int:
+    """Make the generation live again that was before; it stays until somebody publishes."""
+    from pincite.index import open_index
+
+    with open_index(place.located()) as opened:
+        result = opened.rollback()
+    live, previous = result["live"], result["previous"]
+    text = (
+        f"generation {live} is live again instead of {previous}, and stays so until somebody publishes "
+        f"(`pincite generations publish {previous}`); edits made since come in with the next `pincite index`"
+    )
+    _say(place, result, text)
+    return 0
+
+
+@generations.command("prune")
+@click.option("--keep", default=2, show_default=True, type=int, help="Generations to keep, the live one among them.")
+@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@placed
+def generations_prune(place: Place, keep: int, dry_run: bool) -> int:
+    """Drop old generations, and files that no generation needs."""
+    from pincite.index import open_index
+
+    with open_index(place.located()) as opened:
+        result = opened.prune(keep, dry_run)
+    kept, dropped = (", ".join(map(str, result[name])) or "none" for name in ("kept", "dropped"))
+    verb = "to drop" if dry_run else "dropped"
+    text = f"generations kept: {kept}; {verb}: {dropped}; files: {result['files']}, {result['bytes'] / 1e6:.1f} MB"
+    _say(place, result, text)
+    return 0
+
+
+def _say(place: Place, result: dict[str, Any], text: str) -> None:
+    emit(result) if place.as_json else tell(text)

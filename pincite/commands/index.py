@@ -1,0 +1,26 @@
+"""`pincite index`: brings the index up to date."""
+
+from __future__ import annotations
+
+import click
+
+from pincite.commands.options import Place, placed
+from pincite.console import Progress
+
+
+@click.command()
+@click.option("--source", "sources", multiple=True, metavar="[NAME=]PATH", help="Folder to index; may be repeated.")
+@click.option("--allow-deletions", is_flag=True, help="Take it as meant when most documents of a source are gone.")
+@click.option("--retry-failed", is_flag=True, help="Try documents again that failed before and have not changed.")
+@placed
+def index(place: Place, sources: tuple[str, ...], allow_deletions: bool, retry_failed: bool) -> int:
+    """Index new and changed documents of every known source, or of those named."""
+    from pincite.run import run_index
+    from pincite.text.indexed import index_summary
+
+    with Progress() as progress:
+        result = run_index(place.located(), sources, allow_deletions, retry_failed, progress)
+    place.give(result, index_summary)
+    if not (result["published"] or result["held"] or result["llm"]["pending"]):
+        return 1
+    return 3 if result["documents"]["failed"] else 0

@@ -1,0 +1,84 @@
+"""`pincite links`: RELATED_TO as it stands, and what other floors would make of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pincite.commands.options import Place, generation_option, group_option, placed
+from pincite.console import Progress, say
+from pipelines.errors import UsageError
+
+if TYPE_CHECKING:
+    from pipelines.query.evaluate import OptionsUse
+
+
+@click.command()
+@click.option("--sweep", "sweeping", is_flag=True, help="Say for several floors what links there would be.")
+@click.option("--thresholds", metavar="COSINES", help="With --sweep: the floors, such as 0.85,0.9,0.95.")
+@click.option(
+    "--golden", metavar="QUESTIONS.jsonl", type=click.Path(path_type=Path),
+    help="With --sweep: score the sentence route at each floor (default: publish.golden).",
+)  # fmt: skip
+@click.option(
+    "--with-options", is_flag=False, flag_value="lexical", default=None, type=click.Choice(["lexical", "all"]),
+    help="With --sweep: join a question's options to the lexical query, or with =all everywhere.",
+)  # fmt: skip
+@click.option("--plot", metavar="FILE.svg", type=click.Path(path_type=Path), help="With --sweep: draw it.")
+@click.option("--strongest", default=5, show_default=True, type=click.IntRange(0), help="Links to show.")
+@group_option
+@generation_option("Look at")
+@placed
+def links(place: Place, sweeping: bool, strongest: int, **options: Any) -> int:
+    """Show the links between related sentences: how many, over which cosine, and the strongest.
+
+    With --sweep, what there would be over other floors, and how well golden questions are answered by the
+    sentence route with those links. Writes nothing."""
+    if sweeping:
+        return _sweep(place, **options)
+    for name in ("thresholds", "golden", "with_options", "plot"):
+        if options[name] is not None:
+            raise UsageError(f"--{name.replace('_', '-')} goes with --sweep")
+    from pincite.text.links import links_shown
+    from resources.link_state import links as present
+
+    result = present(place.located(), options["generation"], options["groups"], strongest)
+    place.give(result, links_shown)
+    return 0
+
+
+def _sweep(
+    place: Place, thresholds: str | None, plot: Path | None, with_options: OptionsUse | None, **options: Any
+) -> int:
+    from pincite.text.links import sweep_shown
+    from resources.link_sweep import sweep
+
+    with Progress() as progress:
+        result = sweep(
+            place.located(), _cosines(thresholds), with_options=with_options or "none", progress=progress, **options
+        )
+    if plot:
+        _draw(result, plot)
+    place.give(result, sweep_shown)
+    return 0
+
+
+def _cosines(written: str | None) -> list[float]:
+    try:
+        return [float(part) for part in written.split(",")] if written is not None else []
+    except ValueError:
+        raise UsageError(f"--thresholds {written!r}: write cosines by commas, such as 0.85,0.9,0.95") from None
+
+
+def _draw(result: dict[str, Any], file: Path) -> None:
+    from pincite.text.links import sweep_panels
+    from resources.plots import figure
+
+    title = f"RELATED_TO by floor: generation {result['generation']}, {result['embedder']}"
+    try:
+        file.write_text(figure(sweep_panels(result), title), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--plot {file} cannot be written: {error.strerror or error}") from None
+    say(f"drawn: {file}")

@@ -1,0 +1,83 @@
+"""The options that commands share, and what becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
+
+import click
+
+from pincite.console import emit, guarded, tell
+from pipelines.query_settings import RerankerName, StrategyName
+
+if TYPE_CHECKING:
+    from resources.settings_file import Located
+
+Command = Callable[..., Any]
+Result = TypeVar("Result")
+
+group_option = click.option(
+    "--group", "groups", multiple=True, metavar="G", help="A group of the asker; may be repeated."
+)
+strategy_option = click.option(
+    "--strategy", type=click.Choice(get_args(StrategyName)), help="How candidates are found."
+)
+rerank_option = click.option(
+    "--rerank", metavar="NAMES", help=f"Of {', '.join(get_args(RerankerName))}; several by commas, in sequence."
+)
+
+
+def generation_option(verb: str) -> Callable[[Command], Command]:
+    """Adds --generation; what is done with another generation is for `verb` to say."""
+    return click.option("--generation", type=int, metavar="G", help=f"{verb} another generation than the live one.")
+
+
+def searching(command: Command) -> Command:
+    """Adds the options of everything that finds passages: those of `SearchOptions`."""
+    for option in (
+        generation_option("Ask"),
+        group_option,
+        click.option("--filter", "filters", multiple=True, metavar="KEY=VALUE", help="Restrict hits; may be repeated."),
+        rerank_option,
+        strategy_option,
+        click.option("-k", default=10, show_default=True, type=int, help="Hits to give."),
+    ):
+        command = option(command)
+    return command
+
+
+class Place:
+    """The options that every command takes."""
+
+    def __init__(self, config: str | None, state: str | None, as_json: bool) -> None:
+        self.config, self.state, self.as_json = config, state, as_json
+
+    def located(self) -> Located:
+        from resources.settings_file import locate
+
+        return locate(self.config, self.state)
+
+    def give(self, result: Result, shown: Callable[[Result], str]) -> None:
+        """A result on standard output, as JSON where that was asked for, else as people read it."""
+        if self.as_json:
+            emit(result)
+        else:
+            tell(shown(result))
+
+
+def placed(command: Command) -> Command:
+    """Adds --config, --state and --json, and hands them over as one `place`."""
+
+    def run(config: str | None, state: str | None, as_json: bool, **options: Any) -> None:
+        place = Place(config, state, as_json)
+        guarded(as_json, lambda: command(place, **options))
+
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output."),
+        click.option("--state", metavar="DIR", help="State folder (default: .pincite, or PINCITE_STATE)."),
+        click.option("--config", metavar="FILE", help="Settings file (default: pincite.yaml, or PINCITE_CONFIG)."),
+    ):
+        run = option(run)
+    return run

@@ -1,0 +1,69 @@
+"""`pincite parse`: what the parser finds in one file, to read or to look at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pincite.commands.options import Place, placed
+from pincite.console import Progress, say
+from pipelines.errors import DocumentError, UsageError
+
+if TYPE_CHECKING:
+    from pincite.parsed import Parsed
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--markdown", is_flag=True, help="The document as Markdown.")
+@click.option(
+    "--image", metavar="DIR", type=click.Path(path_type=Path), help="A picture of every page, kinds in colours."
+)
+@click.option("--pages", metavar="3-7,12", help="Only these pages.")
+@placed
+def parse(place: Place, file: Path, markdown: bool, image: Path | None, pages: str | None) -> int:
+    """Show what the parser finds in FILE; needs no index and makes none.
+
+    With --json, the document and its elements as a structural map, which pincite reads as
+    NAME.elements.json."""
+    from pincite.index import Index
+    from pincite.parsed import pages_from
+
+    located = place.located()
+    if markdown and (place.as_json or image):
+        raise UsageError("--markdown stands alone: leave out --json and --image")
+    if place.as_json and pages and not image:
+        raise UsageError("--json is the whole document: leave out --pages")
+    ranges = pages_from(pages) if pages else []
+    try:
+        with Progress() as progress, Index(located, progress) as index, index.parsed(file) as found:
+            if found.map_beside:
+                say(f"note: read without its map, {found.map_beside.name}, which `pincite index` takes in its place")
+            result = _asked_for(found, place.as_json, markdown, image, ranges)
+    except DocumentError as error:
+        raise error if place.as_json else DocumentError(f"{error.code}: {error}", error.code) from error
+    place.give(result, str)
+    return 0
+
+
+def _asked_for(
+    found: Parsed, as_json: bool, markdown: bool, image: Path | None, pages: list[range]
+) -> dict[str, Any] | str:
+    """A JSON value, or text."""
+    if image:
+        drawn = found.drawn(image, pages)
+        return drawn if as_json else "\n".join([*drawn["images"], *(f"warning: {each}" for each in drawn["warnings"])])
+    if as_json:
+        return found.map()
+    elements, document = found.elements(pages), found.reading.document
+    if markdown:
+        from pipelines.indexing.markdown_view import markdown_of
+
+        for warning in document.warnings:
+            say(f"warning: {warning}")
+        return markdown_of(elements).rstrip("\n")
+    from pincite.text.outline import outline_shown
+
+    return outline_shown(document, found.reading.parsed, elements)

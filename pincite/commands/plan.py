@@ -1,0 +1,26 @@
+"""`pincite plan`: what the next run would do and buy."""
+
+from __future__ import annotations
+
+import click
+
+from pincite.commands.options import Place, placed
+from pincite.console import Progress
+
+
+@click.command()
+@click.option("--source", "sources", multiple=True, metavar="[NAME=]PATH", help="Folder to index; may be repeated.")
+@placed
+def plan(place: Place, sources: tuple[str, ...]) -> int:
+    """Say what `pincite index` would add, change and remove, and what its language model would cost.
+
+    Writes nothing and asks no model. Documents are parsed only where prompts depend on them. Prompt tokens are
+    estimated upwards; completion tokens are the most that a reply may have. A reply that cannot be used is asked
+    for again, llm.attempts times at most."""
+    from pincite.text.plan import plan_shown
+    from resources.planning import plan as planned
+
+    with Progress() as progress:
+        result = planned(place.located(), sources, progress)
+    place.give(result, plan_shown)
+    return 0

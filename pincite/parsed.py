@@ -1,0 +1,140 @@
+"""One file as its parser reads it: its structural map, its elements, pictures of its pages. Needs no index."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import DocumentError, UsageError
+from pipelines.records import Element
+from resources.parsers.registry import map_beside
+from resources.reading import listed_alone, reader
+
+if TYPE_CHECKING:
+    from pipelines.settings import ParsingSettings
+    from resources.drawn_pages import DrawnPages
+    from resources.reading import Reader, Reading
+
+MOST_PAGE = 10_000_000
+
+
+def pages_from(argument: str) -> list[range]:
+    """`3-7,12` as ranges of pages; `5-` goes on to the last. Raises UsageError."""
+    ranges = []
+    for part in argument.split(","):
+        found = re.fullmatch(r"\s*+(\d{1,7})\s*+(-\s*+(\d{0,7}))?\s*+", part)
+        first = int(found[1]) if found else 0
+        last = int(found[3] or MOST_PAGE) if found and found[2] else first
+        if not 1 <= first <= last:
+            raise UsageError(f"--pages {argument!r}: write pages and ranges by commas, such as 3-7,12")
+        ranges.append(range(first, last + 1))
+    return ranges
+
+
+@contextmanager
+def parsed(path: Path, parsing: ParsingSettings, progress: Callable[[str, int, int], None]) -> Iterator[Parsed]:
+    """What the parser finds in a file, good as long as the context. Raises UsageError, DocumentError."""
+    with reader(parsing) as files:
+        yield Parsed(files, files.read(path), progress)
+
+
+class Parsed:
+    """A file that was read. Where `pages` are asked for, they are ranges; none stand for all.
+
+    Raises DocumentError `no_pages` or `no_page` where the document has none of those asked for."""
+
+    def __init__(self, files: Reader, reading: Reading, progress: Callable[[str, int, int], None]) -> None:
+        self._files, self._progress = files, progress
+        self.reading = reading
+
+    @property
+    def map_beside(self) -> Path | None:
+        """The structural map that `pincite index` would take in the file's place; here it is not read."""
+        beside = map_beside(self.reading.path)
+        return beside if beside.is_file() else None
+
+    def map(self) -> dict[str, Any]:
+        """The structural map of the whole document."""
+        from resources.parsers.element_map import to_map
+
+        return to_map(self.reading.parsed)
+
+    def elements(self, pages: Sequence[range] = ()) -> list[Element]:
+        """In reading order; of those on the pages, also what is there only in part."""
+        self._require(pages)
+        return _within(self.reading.elements, pages) if pages else self.reading.elements
+
+    def drawn(self, folder: Path, pages: Sequence[range] = ()) -> dict[str, Any]:
+        """{"images", "warnings"}: a PNG a page in the folder, with the elements in the colours of their kinds."""
+        self._require(pages)
+        source = self._pages_source()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"--image {folder}: not a folder that can be written to ({error.strerror})") from None
+        from resources.drawn_pages import DrawnPages
+
+        drawn = DrawnPages(self._files.pool, *listed_alone(source))
+        chosen = [n for n in range(1, len(drawn) + 1) if not pages or any(n in r for r in pages)]
+        if not chosen:
+            raise DocumentError(f"{source.name} has {len(drawn)} pages, none of those asked for", "no_page")
+        images, problems = self._draw(drawn, chosen, folder / source.stem)
+        warnings = [*self.reading.document.warnings, *problems]
+        elements = self.reading.elements
+        unplaced = sum(e.kind != "break" and all(place.box is None for place in e.places) for e in elements)
+        if unplaced:
+            warnings.append(f"elements without a box, which are not drawn: {unplaced}")
+        return {"images": images, "warnings": warnings}
+
+    def _require(self, pages: Sequence[range]) -> None:
+        name, count = self.reading.path.name, self.reading.document.pages or 0
+        if pages and not count:
+            raise DocumentError(f"{name} has no pages: leave out --pages", "no_pages")
+        if pages and all(chosen.start > count for chosen in pages):
+            raise DocumentError(f"{name} has {count} pages, none of those asked for", "no_page")
+
+    def _pages_source(self) -> Path:
+        """The PDF whose pages can be drawn: the file, or the one beside a map."""
+        from resources.page_pictures import pages_beside
+
+        path = self.reading.path
+        source = pages_beside(path)
+        if source is None:
+            beside = " and no PDF stands beside it" if path.name.endswith(".json") else ""
+            raise DocumentError(
+                f"{path.name}: only pages of a PDF can be drawn{beside}; read it with --markdown", "no_pages"
+            )
+        return source
+
+    def _draw(self, drawn: DrawnPages, chosen: list[int], stem: Path) -> tuple[list[str], list[str]]:
+        """Paths of the pictures written, and what is wrong with pages that could not be drawn."""
+        from pipelines.indexing.page_marks import marks_of
+        from resources.page_pictures import annotated, write
+
+        marks = marks_of(self.reading.elements)
+        images: list[str] = []
+        problems: list[str] = []
+        for done, (number, picture) in enumerate(drawn.pictures(chosen), start=1):
+            if isinstance(picture, DocumentError):
+                problems.append(str(picture))
+                continue
+            target = stem.with_name(f"{stem.name}-p{number:04d}.png")
+            write(annotated(picture, marks.get(number, []), f"page {number} of {len(drawn)}"), target)
+            images.append(str(target))
+            self._progress("drawing", done, len(chosen))
+        if not images:
+            raise DocumentError(problems[0], "corrupt")
+        return images, problems
+
+
+def _within(elements: Iterable[Element], ranges: Sequence[range]) -> list[Element]:
+    """Elements that stand, at least in part, on the pages."""
+    return [
+        element
+        for element in elements
+        if element.page_start is not None
+        and any(element.page_start < r.stop and (element.page_end or element.page_start) >= r.start for r in ranges)
+    ]

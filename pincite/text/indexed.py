@@ -1,0 +1,45 @@
+"""A run of `pincite index`, in lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pincite.text.lines import first_of
+
+
+def index_summary(result: dict[str, Any]) -> str:
+    documents, chunks, embedded = result["documents"], result["chunks"], result["embedded"]
+    lines = [
+        f"{documents['listed']} documents: {documents['added']} added, {documents['changed']} changed, "
+        f"{documents['unchanged']} unchanged, {documents['removed']} removed, {len(documents['failed'])} failed",
+        f"{chunks['total']} chunks: {chunks['written']} written, {chunks['deleted']} deleted; "
+        f"embedded {embedded['chunks']} chunk and {embedded['sentences']} sentence texts",
+        f"{_standing(result)}; {result['seconds']['total']:.1f} s",
+    ]
+    llm = result["llm"]
+    if llm["calls"] or llm["cached"] or llm["pending"]:
+        lines.append(
+            f"language model: {llm['calls']} calls, {llm['cached']} cached, {llm['pending']} in batches, "
+            f"{llm['prompt_tokens']} prompt and {llm['completion_tokens']} completion tokens, {llm['cost']:.4f}"
+            f" {llm['currency']}"
+        )
+    for item in documents["failed"]:
+        lines.append(f"failed: {item['source']}/{item['uri']}: {item['stage']}: {item['code']}: {item['message']}")
+    skipped = [{**item, "message": f"{item['code']}: {item['message']}"} for item in documents["skipped"]]
+    lines += first_of("skipped", skipped)
+    lines += first_of("warning", documents["warnings"])
+    lines.extend(f"note: {note}" for note in result["notes"])
+    return "\n".join(lines)
+
+
+def _standing(result: dict[str, Any]) -> str:
+    if result["generation"] is None:
+        return "no generation yet"
+    named = f"generation {result['generation']} ({result['embedder']})"
+    if result["published"]:
+        return f"{named} is live"
+    return (
+        f"{named} is as it was; the new one waits"
+        if result["llm"]["pending"]
+        else f"{named} is built but not published"
+    )
