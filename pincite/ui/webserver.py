@@ -33,8 +33,8 @@ def main() -> None:
 
     # The one place where Dagster hands its app over. What is served otherwise has no listener, and is not let be:
     # `pincite ui` asks for a page without the token first.
-    uvicorn.run = serve
-    webserver()
+    uvicorn.run = serve  # type: ignore[assignment]
+    webserver()  # type: ignore[no-untyped-call]
 
 
 if __name__ == "__main__":
