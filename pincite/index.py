@@ -15,6 +15,7 @@ from resources.settings_file import Located, locate
 
 if TYPE_CHECKING:
     from pincite.parsed import Parsed
+    from pipelines.query.evaluate import OptionsUse
     from resources.searching import Searcher
     from resources.state import State
 
@@ -160,6 +161,36 @@ class Index:
         from resources.verification import verify
 
         return verify(self._state)
+
+    def plan(self, sources: Sequence[str] = ()) -> dict[str, Any]:
+        """The JSON of `pincite plan`: what the next run would do and buy. Writes nothing; needs no index.
+
+        `sources` are folders as `pincite index --source` takes them; without any, all that are known."""
+        from resources.planning import plan
+
+        return plan(self._located, sources, self._progress)
+
+    def links(self, generation: int | None = None, groups: Sequence[str] = (), strongest: int = 5) -> dict[str, Any]:
+        """The JSON of `pincite links`: how many links between related sentences, over which cosine, and the
+        strongest."""
+        from resources.link_state import links
+
+        return links(self._state, generation, groups, strongest)
+
+    def sweep_links(
+        self,
+        thresholds: Sequence[float] = (),
+        golden: str | Path | None = None,
+        generation: int | None = None,
+        groups: Sequence[str] = (),
+        with_options: OptionsUse = "none",
+    ) -> dict[str, Any]:
+        """The JSON of `pincite links --sweep`: what links there would be over other cosines, and how golden
+        questions fare with them. Writes nothing."""
+        from resources.link_sweep import sweep
+
+        file = Path(golden) if golden is not None else None
+        return sweep(self._state, thresholds, file, generation, groups, with_options)
 
     def generations(self) -> list[dict[str, Any]]:
         """Every generation with its rows, size, scores, and why it is not live."""

@@ -9,12 +9,11 @@ from pipelines.errors import IndexStateError
 from pipelines.indexing.sentence_links import floor_for
 from resources.link_build import floor_used
 from resources.searching import Searcher
-from resources.settings_file import Located
 from resources.sql_files import query
-from resources.state import State, opened
 
 if TYPE_CHECKING:
     from resources.catalog import GenerationRow
+    from resources.state import State
 
 _PLACE = ("sentence_id", "chunk_id", "text", "page", "source", "uri")
 
@@ -45,32 +44,31 @@ def heading(state: State, generation: GenerationRow) -> dict[str, Any]:
 
 
 def links(
-    located: Located, generation: int | None = None, groups: Sequence[str] = (), strongest: int = 5
+    state: State, generation: int | None = None, groups: Sequence[str] = (), strongest: int = 5
 ) -> dict[str, Any]:
     """The JSON of `links`. The counts are of all links; the strongest are those between documents that the
     asker's groups may see, whose texts differ.
 
     Raises IndexStateError, SettingsError where this version does not know the generation's settings, DatabaseError."""
-    with opened(located) as state:
-        row = generation_of(state, generation)
-        with state.parts.database.connect() as connection:
-            counts = connection.execute(query("links", "counts", schema=row.schema)).fetchone()
-        with Searcher(state).reading(row.generation) as (connection, index):
-            index.ask_for(groups)
-            statement = query("links", "strongest", schema=row.schema)
-            found = connection.execute(statement, {"most": strongest}).fetchall()
-        assert counts is not None
-        sentences, edges, linked, across, equal = counts
-        return {
-            **heading(state, row),
-            "sentences": sentences,
-            "links": edges,
-            "sentences_linked": linked,
-            "share": linked / sentences if sentences else 0.0,
-            "across_documents": across,
-            "equal_texts": equal,
-            "strongest": [_link(values) for values in found],
-        }
+    row = generation_of(state, generation)
+    with state.parts.database.connect() as connection:
+        counts = connection.execute(query("links", "counts", schema=row.schema)).fetchone()
+    with Searcher(state).reading(row.generation) as (connection, index):
+        index.ask_for(groups)
+        statement = query("links", "strongest", schema=row.schema)
+        found = connection.execute(statement, {"most": strongest}).fetchall()
+    assert counts is not None
+    sentences, edges, linked, across, equal = counts
+    return {
+        **heading(state, row),
+        "sentences": sentences,
+        "links": edges,
+        "sentences_linked": linked,
+        "share": linked / sentences if sentences else 0.0,
+        "across_documents": across,
+        "equal_texts": equal,
+        "strongest": [_link(values) for values in found],
+    }
 
 
 def _link(row: Sequence[Any]) -> dict[str, Any]:

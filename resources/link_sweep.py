@@ -18,11 +18,8 @@ from pipelines.query.golden import golden_questions, map_questions
 from resources.evaluation import corpus_of, read_questions
 from resources.link_build import LinkedSentences, made_from
 from resources.link_state import generation_of, heading
-from resources.run import StageProgress, silent
 from resources.search_index import Generation, PostgresSearchIndex, ef_search
 from resources.searching import Searcher
-from resources.settings_file import Located
-from resources.state import opened
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -31,6 +28,7 @@ if TYPE_CHECKING:
     from pipelines.query.retrieve import Question
     from pipelines.records import SentenceLink
     from resources.catalog import GenerationRow
+    from resources.settings_file import Located
     from resources.state import State
 
 THRESHOLDS = (0.80, 0.85, 0.90, 0.92, 0.95)
@@ -77,13 +75,12 @@ class SweptIndex(PostgresSearchIndex):
 
 
 def sweep(
-    located: Located,
+    state: State,
     thresholds: Sequence[float] = (),
     golden: Path | None = None,
     generation: int | None = None,
     groups: Sequence[str] = (),
     with_options: OptionsUse = "none",
-    progress: StageProgress = silent,
 ) -> dict[str, Any]:
     """The JSON of `links --sweep`: a row for each threshold, the least first, and before them one without links.
 
@@ -91,31 +88,30 @@ def sweep(
     Without golden questions the scores are None, and `notes` say why. Raises UsageError, SettingsError,
     IndexStateError, DatabaseError, ModelError."""
     started = time.perf_counter()
-    with opened(located, progress) as state:
-        row = generation_of(state, generation)
-        about = heading(state, row)
-        in_use = about["floor"] or about["floor_set"]
-        floors = _floors(thresholds or (*THRESHOLDS, in_use))
-        seen = state.of(row)
-        sentences = LinkedSentences(seen.parts.tables, made_from(seen))
-        links = links_over(
-            floors[0], sentences.ids, sentences.chunk_ids, sentences.vectors, about["most"],
-            lambda done, total: progress("links", done, total),
-        ).links  # fmt: skip
-        rows = [_counted(floor, _over(links, floor), sentences) for floor in (None, *floors)]
-        file, notes = _golden(located, golden)
-        asked = None
-        if file is not None:
-            scorer = _Scorer(state, row, file, groups, with_options)
-            asked = {"file": str(file), "questions": len(scorer.mapped), "unmapped": len(scorer.unmapped)}
-            scorer.total = len(rows) * len(scorer.mapped)
-            chunk_of = dict(zip(sentences.ids, sentences.chunk_ids, strict=True))
-            for each in rows:
-                each.update(scorer.scores(_over(links, each["threshold"]), chunk_of))
-        return {
-            **about, "sentences": len(sentences.ids), "golden": asked, "rows": rows, "notes": notes,
-            "seconds": time.perf_counter() - started,
-        }  # fmt: skip
+    row = generation_of(state, generation)
+    about = heading(state, row)
+    in_use = about["floor"] or about["floor_set"]
+    floors = _floors(thresholds or (*THRESHOLDS, in_use))
+    seen = state.of(row)
+    sentences = LinkedSentences(seen.parts.tables, made_from(seen))
+    links = links_over(
+        floors[0], sentences.ids, sentences.chunk_ids, sentences.vectors, about["most"],
+        lambda done, total: state.run.progress("links", done, total),
+    ).links  # fmt: skip
+    rows = [_counted(floor, _over(links, floor), sentences) for floor in (None, *floors)]
+    file, notes = _golden(state.project, golden)
+    asked = None
+    if file is not None:
+        scorer = _Scorer(state, row, file, groups, with_options)
+        asked = {"file": str(file), "questions": len(scorer.mapped), "unmapped": len(scorer.unmapped)}
+        scorer.total = len(rows) * len(scorer.mapped)
+        chunk_of = dict(zip(sentences.ids, sentences.chunk_ids, strict=True))
+        for each in rows:
+            each.update(scorer.scores(_over(links, each["threshold"]), chunk_of))
+    return {
+        **about, "sentences": len(sentences.ids), "golden": asked, "rows": rows, "notes": notes,
+        "seconds": time.perf_counter() - started,
+    }  # fmt: skip
 
 
 def _floors(thresholds: Sequence[float]) -> list[float]:

@@ -5,17 +5,15 @@ Works without Dagster, and knows no stage: resources/make.py brings stages up to
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from pipelines.errors import IndexStateError
 from pipelines.settings import Settings, shaped_as
 from pipelines.stages import Resolved
 from resources import generations
 from resources.parts import Parts
-from resources.run import Run, StageProgress, silent
+from resources.run import Run
 from resources.settings_file import Located
 from resources.source_listing import SourceListing
 from resources.stage_runner import StageRunner
@@ -147,17 +145,3 @@ class State:
             self.parts.release("pool")
         self.warmup.join()
         return report
-
-
-@contextmanager
-def opened(project: Located, progress: StageProgress = silent) -> Iterator[State]:
-    """A state that there is already. Raises IndexStateError (`no_index`) where there is none."""
-    if not project.state.is_dir():
-        raise IndexStateError(
-            f"there is no index yet: {project.state} does not exist; run `pincite index --source FOLDER`", "no_index"
-        )
-    state = State(project, Run(progress=progress))
-    try:
-        yield state
-    finally:
-        state.close()

@@ -41,10 +41,11 @@ def links(place: Place, sweeping: bool, strongest: int, **options: Any) -> int:
     for name in ("thresholds", "golden", "with_options", "plot"):
         if options[name] is not None:
             raise UsageError(f"--{name.replace('_', '-')} goes with --sweep")
+    from pincite.index import open_index
     from pincite.text.links import links_shown
-    from resources.link_state import links as present
 
-    result = present(place.located(), options["generation"], options["groups"], strongest)
+    with open_index(place.located()) as opened:
+        result = opened.links(options["generation"], options["groups"], strongest)
     place.give(result, links_shown)
     return 0
 
@@ -52,13 +53,12 @@ def links(place: Place, sweeping: bool, strongest: int, **options: Any) -> int:
 def _sweep(
     place: Place, thresholds: str | None, plot: Path | None, with_options: OptionsUse | None, **options: Any
 ) -> int:
+    from pincite.index import open_index
     from pincite.text.links import sweep_shown
-    from resources.link_sweep import sweep
 
-    with Progress() as progress:
-        result = sweep(
-            place.located(), _cosines(thresholds), with_options=with_options or "none", progress=progress, **options
-        )
+    located, floors = place.located(), _cosines(thresholds)
+    with Progress() as progress, open_index(located, progress) as opened:
+        result = opened.sweep_links(floors, with_options=with_options or "none", **options)
     if plot:
         _draw(result, plot)
     place.give(result, sweep_shown)

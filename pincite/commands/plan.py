@@ -17,10 +17,10 @@ def plan(place: Place, sources: tuple[str, ...]) -> int:
     Writes nothing and asks no model. Documents are parsed only where prompts depend on them. Prompt tokens are
     estimated upwards; completion tokens are the most that a reply may have. A reply that cannot be used is asked
     for again, llm.attempts times at most."""
+    from pincite.index import Index
     from pincite.text.plan import plan_shown
-    from resources.planning import plan as planned
 
-    with Progress() as progress:
-        result = planned(place.located(), sources, progress)
+    with Progress() as progress, Index(place.located(), progress) as index:
+        result = index.plan(sources)
     place.give(result, plan_shown)
     return 0

@@ -18,10 +18,8 @@ from pipelines.errors import DatabaseError, IndexStateError
 from pipelines.ports import Filters
 from pipelines.query_settings import RerankerName, StrategyName
 from resources.database import Database
-from resources.link_state import links
 from resources.postgres_setup import ADMINISTRATOR, OWNER
 from resources.rerankers.cross_encoder import TransformerCrossEncoder
-from resources.settings_file import locate
 from tests.embedding_server import EmbeddingServer
 from tests.llm_server import Answer, LlmServer, first_token, llm_server, says
 from tests.projects import Project, kept_workers, make_project, new_database
@@ -291,8 +289,8 @@ def test_neither_ids_nor_links_nor_questions_lead_to_it(project: Project) -> Non
         assert "zeppelin" in str(index.suggest(20, ["board"]))
         for groups in HIDDEN_FROM:
             assert "zeppelin" not in str(index.suggest(20, groups))
-    for groups, told in ((("board",), True), *((groups, False) for groups in HIDDEN_FROM)):
-        assert ("zeppelin" in str(links(locate(str(project.config)), groups=groups, strongest=50))) is told
+        for groups, told in ((("board",), True), *((groups, False) for groups in HIDDEN_FROM)):
+            assert ("zeppelin" in str(index.links(groups=groups, strongest=50))) is told
 
 
 def test_golden_questions_find_only_what_their_asker_may(project: Project) -> None:
@@ -308,13 +306,12 @@ def test_golden_questions_find_only_what_their_asker_may(project: Project) -> No
 def test_nothing_is_read_but_as_that_role(project: Project, shown_to_models: list[str]) -> None:
     """What that role may not read, no command reads by other means."""
     (chunk,) = (row[0] for row in project.rows("SELECT chunk_id FROM g0001.chunks WHERE text LIKE '%%quicksilver%%'"))
-    located = locate(str(project.config))
     with open_index(project.config) as index:
         reads: list[Callable[[], Any]] = [
             *(partial(index.query, SECRET, strategy=strategy) for strategy in STRATEGIES),
             partial(index.ask, SECRET),
             partial(index.show, chunk, groups=["board"]),
-            partial(links, located),
+            index.links,
         ]
         for tables, refused in (("ALL TABLES IN SCHEMA g0001", reads), ("g0001.sentence_links", [])):
             project.rows(f"REVOKE SELECT ON {tables} FROM pincite_query")
