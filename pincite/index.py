@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, UsageError
 from resources.run import Run, silent
+from resources.search_options import SearchOptions
 from resources.settings_file import Located, locate
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class Index:
         generation: int | None = None,
     ) -> dict[str, Any]:
         """The JSON of `pincite query`: the best k passages, each with document, page and boxes."""
-        return self._searcher.query(text, k, strategy, rerank, filters, groups, generation)
+        return self._searcher.query(text, SearchOptions.of(k, strategy, rerank, filters, groups, generation))
 
     def ask(
         self,
@@ -99,8 +100,8 @@ class Index:
         are answers to choose from, by letter."""
         from resources.answering import Answerer
 
-        answerer = Answerer(self._state, self._searcher)
-        return answerer.ask(text, options, k, strategy, rerank, filters, groups, generation)
+        search = SearchOptions.of(k, strategy, rerank, filters, groups, generation)
+        return Answerer(self._state, self._searcher).ask(text, options, search)
 
     def show(
         self,

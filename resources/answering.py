@@ -17,17 +17,18 @@ from pipelines.query.retrieve import Question, require_question
 from pipelines.query.support import Weights, weights_of
 from pipelines.query.tools import language_of
 from resources.catalog import schema_name
-from resources.searching import Searcher, filters_from, rerankers_from
+from resources.searching import Searcher
 from resources.sql_files import query as statement
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
     from resources.search_index import Generation
+    from resources.search_options import SearchOptions
     from resources.state import State
 
 
-def options_from(arguments: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
+def choices_from(arguments: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
     """`LETTER=TEXT` arguments by letter, in capitals. Raises UsageError for a wrong form."""
     pairs = arguments.items() if isinstance(arguments, Mapping) else (item.partition("=")[::2] for item in arguments)
     options: dict[str, str] = {}
@@ -81,37 +82,27 @@ class Answerer:
     def __init__(self, state: State, searcher: Searcher) -> None:
         self._state, self._searcher = state, searcher
 
-    def ask(
-        self,
-        text: str,
-        options: Sequence[str] | Mapping[str, str] = (),
-        k: int = 10,
-        strategy: str | None = None,
-        rerank: str | Sequence[str] | None = None,
-        filters: Sequence[str] = (),
-        groups: Sequence[str] = (),
-        generation: int | None = None,
-    ) -> dict[str, Any]:
-        """The JSON of `ask`. Options join the words that are searched for, not the vector.
+    def ask(self, text: str, choices: Sequence[str] | Mapping[str, str], options: SearchOptions) -> dict[str, Any]:
+        """The JSON of `ask`. Choices join the words that are searched for, not the vector.
 
         Raises UsageError, SettingsError, IndexStateError, DatabaseError, ModelError."""
-        given, asker, names = options_from(options), filters_from(filters, groups), rerankers_from(rerank)
+        given = choices_from(choices)
         words = " ".join([text, *given.values()]) if given else None
-        require_question(text, k, words)
+        require_question(text, options.k, words)
         settings = self._state.settings.query
         started = time.perf_counter()
         question = Question(text, words)
-        with self._searcher.reading(generation) as (connection, index):
-            most = max(k, settings.context_passages)
-            found = self._searcher.retrieved(question, most, index, strategy, names, asker)
+        with self._searcher.reading(options.generation) as (connection, index):
+            most = max(options.k, settings.context_passages)
+            found = self._searcher.retrieved(question, index, replace(options, k=most))
             best = found.hits[: settings.context_passages]
             sentences = _sentences(connection, index.generation.number, best)
         context, notes = assemble(best, sentences, most=settings.context_passages, tokens=settings.context_tokens)
-        weigher = _Weigher(self._searcher, index.generation, asker.groups)
+        weigher = _Weigher(self._searcher, index.generation, options.filters.groups)
         answer = self._answer(text, given, context, weigher) if context else Answer(notes=("no passage was found",))
         answer = replace(answer, notes=(*found.notes, *notes, *answer.notes), marked=marked_of(text, context))
         return {
-            **answer_json(text, answer, found.hits[:k], bool(given)),
+            **answer_json(text, answer, found.hits[: options.k], bool(given)),
             "generation": index.generation.number,
             "seconds": time.perf_counter() - started,
         }

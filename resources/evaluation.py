@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, UsageError
-from pipelines.ports import Filters
 from pipelines.query.document_map import DocumentMap
 from pipelines.query.evaluate import Corpus, OptionsUse, Outcome, ask_all, run_json
 from pipelines.query.golden import MappedQuestion, golden_questions, map_questions
@@ -18,7 +17,8 @@ from pipelines.records import Element, ParsedDocument, RawDocument
 from pipelines.schemas import from_table
 from resources.answering import Answerer
 from resources.generations import spec_of
-from resources.searching import Searcher, rerankers_from
+from resources.search_options import SearchOptions
+from resources.searching import Searcher
 
 if TYPE_CHECKING:
     from resources.catalog import GenerationRow
@@ -110,21 +110,19 @@ def examine(
     walked, of which no two are built alike."""
     if k < 1:
         raise UsageError(f"k must be a whole number from 1, not {k}")
-    searcher, filters = Searcher(state, exact), Filters(groups=tuple(groups))
-    settings = state.settings.query
-    named = rerankers_from(rerank)
-    chosen = settings.rerank if named is None else named
+    searcher, settings = Searcher(state, exact), state.settings.query
+    asked = SearchOptions.of(k, strategy, rerank, groups=groups, generation=examination.generation.generation)
+    chosen = settings.rerank if asked.rerank is None else asked.rerank
     found: list[list[str]] = []
 
     def search(question: Any, most: int) -> Sequence[Any]:
-        _, hits = searcher.hits(question, most, strategy, chosen, filters, examination.generation.generation)
+        _, hits = searcher.hits(question, replace(asked, k=most))
         found.append([hit.passage.chunk_id for hit in hits])
         state.run.progress("questions", len(found), len(examination.questions))
         return hits
 
-    def answering(text: str, options: Mapping[str, str]) -> dict[str, Any]:
-        number = examination.generation.generation
-        return answerer.ask(text, options, k, strategy, rerank, groups=groups, generation=number)
+    def answering(text: str, choices: Mapping[str, str]) -> dict[str, Any]:
+        return answerer.ask(text, choices, asked)
 
     answerer = Answerer(state, searcher)
     outcomes = ask_all(

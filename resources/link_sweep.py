@@ -19,6 +19,7 @@ from resources.evaluation import corpus_of, read_questions
 from resources.link_build import LinkedSentences, made_from
 from resources.link_state import generation_of, heading
 from resources.search_index import Generation, PostgresSearchIndex, ef_search
+from resources.search_options import SearchOptions
 from resources.searching import Searcher
 
 if TYPE_CHECKING:
@@ -179,7 +180,9 @@ class _Scorer:
                 consulted, hits = self._last.get(question, ({}, ()))
                 if not hits or any(targets.get(name, ()) != links for name, links in consulted.items()):
                     swept.consulted = {}
-                    hits = self._searcher.retrieved(question, k, swept, ROUTE, None, self._filters).hits
+                    hits = self._searcher.retrieved(
+                        question, swept, SearchOptions(k, ROUTE, filters=self._filters)
+                    ).hits
                     self._last[question] = swept.consulted, hits
                 return hits
 

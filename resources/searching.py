@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, UsageError
-from pipelines.groups import group_names
 from pipelines.ports import Filters, Passage
 from pipelines.query.results import Hit, query_json
 from pipelines.query.retrieve import Question, Retrieved, require_question, retrieve
@@ -17,6 +16,7 @@ from pipelines.records import Box
 from resources.catalog import schema_name
 from resources.query_tools import ToolBox
 from resources.search_index import PostgresSearchIndex, search_index
+from resources.search_options import SearchOptions, asked_groups
 from resources.sql_files import query as statement
 
 if TYPE_CHECKING:
@@ -51,39 +51,6 @@ class FoundChunk:
     content_hash: str
     stale: bool
     sentence: NamedSentence | None = None
-
-
-def filters_from(filters: Sequence[str], groups: Sequence[str]) -> Filters:
-    """`KEY=VALUE` arguments as filters; several values of one key are alternatives.
-
-    `from=DATE` and `to=DATE` bound the effective date. Raises UsageError for a wrong form."""
-    equal: dict[str, tuple[str, ...]] = {}
-    dates: dict[str, str | None] = {"from": None, "to": None}
-    for argument in filters:
-        key, sign, value = argument.partition("=")
-        if not sign or not key:
-            raise UsageError(f"--filter {argument!r}: write KEY=VALUE")
-        if key in dates:
-            dates[key] = value
-        else:
-            equal[key] = (*equal.get(key, ()), value)
-    return Filters(equal, dates["from"], dates["to"], asked_groups(groups))
-
-
-def asked_groups(groups: Sequence[str]) -> tuple[str, ...]:
-    """Groups of an asker. Raises UsageError for what is no name of a group, such as several in one."""
-    try:
-        return group_names(list(groups)) if groups else ()
-    except ValueError as error:
-        raise UsageError(f"--group: {error}; give the option once for each group") from None
-
-
-def rerankers_from(names: str | Sequence[str] | None) -> tuple[str, ...] | None:
-    """Names by commas, or a sequence; None leaves the settings' choice."""
-    if names is None:
-        return None
-    listed = names.split(",") if isinstance(names, str) else list(names)
-    return tuple(name.strip() for name in listed if name.strip())
 
 
 def _only(rows: Sequence[tuple[Any, ...]], named: str, generation: int) -> tuple[Any, ...]:
@@ -124,40 +91,25 @@ class Searcher:
         ):
             yield connection, index
 
-    def retrieved(
-        self,
-        question: Question | str,
-        k: int,
-        index: PostgresSearchIndex,
-        strategy: str | None = None,
-        rerank: Sequence[str] | None = None,
-        filters: Filters | None = None,
-    ) -> Retrieved:
-        """Hits, and what fell back on the way. Raises UsageError, DatabaseError, ModelError."""
-        index.ask_for(filters.groups if filters else ())
+    def retrieved(self, question: Question | str, index: PostgresSearchIndex, options: SearchOptions) -> Retrieved:
+        """Hits, and what fell back on the way; the index is read of whatever generation it is. Raises UsageError,
+        DatabaseError, ModelError."""
+        index.ask_for(options.filters.groups)
         return retrieve(
             question,
             index,
             self.tools.of(index.generation.embedder),
             self._state.settings.query,
-            k=k,
-            strategy=strategy,
-            rerank=rerank,
-            filters=filters,
+            k=options.k,
+            strategy=options.strategy,
+            rerank=options.rerank,
+            filters=options.filters,
         )
 
-    def hits(
-        self,
-        question: Question | str,
-        k: int,
-        strategy: str | None = None,
-        rerank: Sequence[str] | None = None,
-        filters: Filters | None = None,
-        generation: int | None = None,
-    ) -> tuple[int, list[Hit]]:
+    def hits(self, question: Question | str, options: SearchOptions) -> tuple[int, list[Hit]]:
         """(generation, hits). Raises UsageError, IndexStateError, DatabaseError, ModelError."""
-        with self.reading(generation) as (_, index):
-            found = self.retrieved(question, k, index, strategy, rerank, filters)
+        with self.reading(options.generation) as (_, index):
+            found = self.retrieved(question, index, options)
             return index.generation.number, found.hits
 
     def chunk(self, named: str, groups: Sequence[str] = (), generation: int | None = None) -> FoundChunk:
@@ -190,29 +142,19 @@ class Searcher:
             sentence = NamedSentence(sentence_id, *said, found.boxes[sentence_id])
             return FoundChunk(number, found.passage, content_hash, stale, sentence)
 
-    def query(
-        self,
-        text: str,
-        k: int = 10,
-        strategy: str | None = None,
-        rerank: str | Sequence[str] | None = None,
-        filters: Sequence[str] = (),
-        groups: Sequence[str] = (),
-        generation: int | None = None,
-    ) -> dict[str, Any]:
+    def query(self, text: str, options: SearchOptions) -> dict[str, Any]:
         """The JSON of `query`."""
-        require_question(text, k)
-        chosen, names = filters_from(filters, groups), rerankers_from(rerank)
+        require_question(text, options.k)
         started = time.perf_counter()
-        with self.reading(generation) as (_, index):
-            found = self.retrieved(text, k, index, strategy, names, chosen)
+        with self.reading(options.generation) as (_, index):
+            found = self.retrieved(text, index, options)
             number = index.generation.number
-        settings = self._state.settings.query
+        rerank = self._state.settings.query.rerank if options.rerank is None else options.rerank
         return {
             **query_json(text, number, found.hits, time.perf_counter() - started),
             "strategy": found.strategy,
             "class": found.kind,
-            "rerank": [name for name in (settings.rerank if names is None else names) if name != "none"],
+            "rerank": [name for name in rerank if name != "none"],
             "searched": dict(found.searched),
             "notes": list(found.notes),
         }
