@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT))
 
 from pydantic import BaseModel  # noqa: E402
 
-from pipelines.codes import ERRORS, EXITS, EXPLAINED, FAILURES, FOUND, SKIPPED, Told  # noqa: E402
+from pincite.codes import ERRORS, EXITS, EXPLAINED, FAILURES, FOUND, SKIPPED, Told  # noqa: E402
 from pipelines.enrichment_settings import RoleSettings, RolesSettings  # noqa: E402
 from pipelines.errors import LIMITED, PASSING  # noqa: E402
 from pipelines.indexing.elements import KINDS  # noqa: E402

@@ -12,7 +12,7 @@ PinciteError                  exit 1, code in JSON
 └── IndexStateError           no index yet, wrong embedder, a damaged state, a run in progress
     └── DamagedFile           a Parquet file is not the one that was written
 
-A message names the thing (file, setting, address) and the remedy. What every code means: pipelines/codes.py.
+A message names the thing (file, setting, address) and the remedy. What every code means: pincite/codes.py.
 """
 
 from __future__ import annotations

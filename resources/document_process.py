@@ -17,14 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipelines.codes import FAILURES
 from pipelines.indexing.cleaning import clean_text
 from pipelines.schemas import schema_of
 from pipelines.tables import TABLES
 from resources.child_process import child_command, child_environment, program_path
 from resources.document_checks import LARGEST, require_sound
 from resources.document_frames import MOST_JSON, Message, Received, decoded, packed
-from resources.document_task import PARSING, Made
+from resources.document_task import Made
 from resources.document_tasks import KINDS
 
 if TYPE_CHECKING:
@@ -43,8 +42,11 @@ MOST_MESSAGE = 2000
 """Characters of what is said of a failure."""
 _PIECE = 1 << 20
 OF_TEXTS = frozenset({"limit_exceeded", "corrupt"})
-OF_FILES = OF_TEXTS | {code for code, (stages, *_) in FAILURES.items() if PARSING in stages.split(", ")} - {"changed"}
-OF_FILES |= {"no_picture", "no_page"}
+OF_FILES = OF_TEXTS | {
+    *("crashed", "element_map", "element_map_limit", "empty", "empty_parse", "encrypted", "front_matter"),
+    *("no_page", "no_picture", "no_text", "timeout", "unmapped_fonts", "unreadable", "unsupported"),
+}
+"""Codes of what may be wrong with a text, and with a file; any other is no answer of a process."""
 _HASH = re.compile(r"[0-9a-f]{32}")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.codes import FAILURES
+from pincite.codes import FAILURES
 from pipelines.errors import LIMITED, PASSING
 from tests.embedding_server import EmbeddingServer
 from tests.projects import Project, make_project, new_database, project_copy

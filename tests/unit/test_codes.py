@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pincite import run
-from pipelines import codes, errors
+from pincite import codes, run
+from pipelines import errors
 from pipelines.stages import STAGES
+from resources.document_process import OF_FILES, OF_TEXTS
 from resources.findings import PROBLEMS
 from resources.sql_files import statements
 
@@ -28,6 +29,13 @@ def test_stages_of_failures_are_stages() -> None:
     named = {stage for stages, *_ in codes.FAILURES.values() for stage in stages.split(", ")}
     assert named <= {"raw_documents", *STAGES}
     assert codes.FAILURES.keys() >= errors.PASSING | errors.LIMITED
+
+
+def test_what_processes_may_say_of_a_file_are_failures_of_parsing() -> None:
+    """The listing tells of a file that changes, and pictures of pages have warnings of their own."""
+    parsing = {code for code, (stages, *_) in codes.FAILURES.items() if "parsed_elements" in stages.split(", ")}
+    assert parsing - {"changed"} | {"no_picture", "no_page"} == OF_FILES
+    assert OF_TEXTS < OF_FILES
 
 
 ERROR_CLASSES = {

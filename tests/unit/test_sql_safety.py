@@ -20,7 +20,7 @@ STATEMENT = re.compile(
     r"\b(SELECT\s.+\sFROM|INSERT\s+INTO|UPDATE\s+\S+\s+SET|DELETE\s+FROM|(CREATE|ALTER|DROP)\s+(TABLE|SCHEMA|INDEX|ROLE))\b",
     re.DOTALL,
 )
-HELP = frozenset({"resources/findings.py", "resources/database.py", "pipelines/codes.py"})
+HELP = frozenset({"resources/findings.py", "resources/database.py", "pincite/codes.py"})
 """Their statements are printed for a person to run."""
 
 
