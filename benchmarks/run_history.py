@@ -3,14 +3,14 @@
     python benchmarks/run_history.py [--documents 12] [--pairs 8]
 
 One document of a few changes before every run. Every run is a process of its own that starts and stops the state's
-Postgres; its processor time is that of the process and of those that it waited for. Beside them stands an unchanged
-run, which records nothing.
+Postgres; told are its seconds, its processor time with that of the processes that it waited for, which read the
+document, and its own alone. Beside them stands an unchanged run, which records nothing.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -24,33 +24,40 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.increments import Project, document, endpoint, path_of  # noqa: E402  (path above)
 
-INDEX = "import sys; {plain}from pincite.cli import main; main()"
-PLAIN = "sys.modules['resources.dagster_instance.storage'] = None; "
+INDEX = """
+import atexit, resource, sys
+def own():
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    print(used.ru_utime + used.ru_stime, file=sys.stderr)
+atexit.register(own)
+{plain}
+from pincite.cli import main; main()
+"""
+PLAIN = "sys.modules['resources.dagster_instance.storage'] = None"
 KINDS = {"kept open": INDEX.format(plain=""), "as Dagster makes them": INDEX.format(plain=PLAIN)}
 
 
-def run(project: Project, code: str) -> tuple[float, float]:
-    """(Seconds, seconds of processor time) of one `pincite index`."""
+WHAT = ("seconds", "processor time", "own processor time")
+
+
+def run(project: Project, code: str) -> tuple[float, ...]:
+    """WHAT of one `pincite index`."""
     command = [sys.executable, "-c", code, "index", "--json", "--config", str(project.config)]
-    started = time.perf_counter()
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise SystemExit(f"pincite index exited with {process.returncode}")
-    return time.perf_counter() - started, used.ru_utime + used.ru_stime
+    started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    spent, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode:
+        raise SystemExit(f"pincite index exited with {done.returncode}: {done.stderr[-2000:]}")
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return spent, used, float(done.stderr.splitlines()[-1])
 
 
 def changed(project: Project, number: int) -> None:
     path_of(project.docs, number).write_text(document(number, project.nouns, 2 + time.time_ns()), encoding="utf-8")
 
 
-def shown(name: str, found: Sequence[tuple[float, float]]) -> str:
-    walls, works = zip(*found, strict=True)
-    return (
-        f"{name:<22} {statistics.median(walls):6.2f} s ({min(walls):.2f} to {max(walls):.2f})   processor "
-        f"{statistics.median(works):6.2f} s ({min(works):.2f} to {max(works):.2f})"
-    )
+def shown(runs: Sequence[tuple[float, ...]]) -> str:
+    return " ".join(f"{statistics.median(values):6.2f}" for values in zip(*runs, strict=True))
 
 
 def main() -> None:
@@ -61,22 +68,22 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="pincite-bench-") as place, endpoint() as url:
         project = Project(Path(place), options.documents)
         project.configure(url)
-        for code in (*KINDS.values(), *KINDS.values()):  # from nothing, then with nothing to do, so that files are warm
+        for code in KINDS.values():  # from nothing, then with nothing to do
             run(project, code)
-        found: dict[str, list[tuple[float, float]]] = {name: [] for name in KINDS}
+        print(f"one of {options.documents} documents changed: {', '.join(WHAT)}; {' / '.join(KINDS)}")
+        found: dict[str, list[tuple[float, ...]]] = {name: [] for name in KINDS}
         for pair in range(options.pairs):
             for name in [*KINDS] if pair % 2 else reversed([*KINDS]):
                 changed(project, pair % options.documents)
                 found[name].append(run(project, KINDS[name]))
+            print("  " + "  / ".join(shown(runs[-1:]) for runs in found.values()), flush=True)
         still = [run(project, KINDS["kept open"]) for _ in range(3)]
-    print(f"one of {options.documents} documents changed, medians of {options.pairs} runs each, by turns")
-    for name, runs in found.items():
-        print(shown(name, runs))
-    print(shown("nothing changed", still))
+    for name, runs in {**found, "nothing changed": still}.items():
+        print(f"{name:<22} {shown(runs)}   medians of {len(runs)}")
     kept, plain = found.values()
-    for at, what in enumerate(("seconds", "processor time")):
-        ratios = [after[at] / before[at] for after, before in zip(kept, plain, strict=True)]
-        print(f"kept open takes {statistics.median(ratios):.2f} of the {what} ({min(ratios):.2f} to {max(ratios):.2f})")
+    for at, what in enumerate(WHAT):
+        ratios = sorted(after[at] / before[at] for after, before in zip(kept, plain, strict=True))
+        print(f"kept open takes {statistics.median(ratios):.2f} of the {what} ({ratios[0]:.2f} to {ratios[-1]:.2f})")
 
 
 if __name__ == "__main__":
