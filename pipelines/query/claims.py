@@ -18,7 +18,7 @@ from pipelines.prompts import PromptTemplate, as_data
 from pipelines.query.answer import Answer, Claim, best_of, citation_of, option_claim
 from pipelines.query.assemble import ContextPassage
 from pipelines.query.support import Evidence, Weigh, coverage, evidence_of, gives_orders, share
-from pipelines.query.tools import uncut
+from pipelines.query.tools import numbers_of, uncut
 from pipelines.terms import terms_of
 
 NOT_ANSWERED = "NOT ANSWERED"
@@ -79,7 +79,7 @@ def said_in(reply: str) -> list[Said]:
     for stretch, cited in zip(parts[::2], [*parts[1::2], ""], strict=True):
         sentences = [item.strip() for item in _SENTENCES.split(stretch.lstrip(" .,;:!?…"))]
         sentences = [item for item in sentences if re.search(r"\w", item)]
-        numbers = tuple(dict.fromkeys(map(int, re.findall(r"\d+", cited))))
+        numbers = tuple(dict.fromkeys(numbers_of(cited)))
         for at, sentence in enumerate(sentences, start=1):
             mark = _MARK.search(sentence)
             own = numbers if at == len(sentences) else ()
@@ -221,7 +221,7 @@ def picked(
     if letter is None or declines(reply.text):
         return Answer(model=model.name, notes=("the passages do not decide between the options, says the model",))
     checker = Checker(question, context, weigh)
-    numbers = [number for said in _CITED.findall(reply.text) for number in map(int, re.findall(r"\d+", said))]
+    numbers = {number for said in _CITED.findall(reply.text) for number in numbers_of(said)}
     cited = [item for item in checker.evidence if not numbers or item.passage.number in numbers]
     wanted = weigh(set(terms_of(f"{question} {options[letter]}")))
     if not cited or not coverage(wanted, cited):

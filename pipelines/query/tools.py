@@ -14,6 +14,7 @@ from pipelines.errors import ModelError
 from pipelines.ports import CrossEncoder, LanguageModel, NoReply, Prompt, Reply, ReplyCheck, Vectors
 from pipelines.prompts import PromptTemplate, as_data
 
+_NUMBER = re.compile(r"\d++")
 _CYRILLIC = re.compile(r"[\u0400-\u052f]")
 _LATIN = re.compile(r"[a-z]", re.IGNORECASE)
 
@@ -59,3 +60,9 @@ def ask(model: LanguageModel, prompts: Sequence[Prompt], unusable: ReplyCheck) -
 def uncut(reply: Reply) -> Reply:
     """The reply as if it had come to its end: what is only searched with may stop in the middle."""
     return replace(reply, finish="stop") if reply.finish == "length" else reply
+
+
+def numbers_of(reply: str) -> list[int]:
+    """The whole numbers in a reply, which are places in what it was given; longer ones are cut to ten digits, since
+    they name none."""
+    return [int(number[:10]) for number in _NUMBER.findall(reply)]

@@ -14,22 +14,21 @@ from pipelines.ports import NoReply, Prompt, Reply
 from pipelines.prompts import as_data
 from pipelines.query.rerankers.context import RerankContext, full_text, reordered
 from pipelines.query.results import Scored
-from pipelines.query.tools import ask, prompted
+from pipelines.query.tools import ask, numbers_of, prompted
 
 WINDOW, STEP = 20, 10
 LONGEST_PASSAGE = 1_500
 """Characters of a passage that are read: the window must fit a model's context."""
 TOKENS_A_NUMBER = 8
 
-_NUMBER = re.compile(r"\d+")
 _BRACKETED = re.compile(r"\[\s*(\d+)\s*\]")
 _RUN = re.compile(r"\[?(?<!\d)\d++\]?(?:[\s>,;]++\[?\d++\]?)++")
 _LIST_MARK = re.compile(r"^[^\S\n]*+(?:\d++[.)]|[-*])\s++(?=\[?\d)", re.MULTILINE)
 
 
-def _valid(numbers: Sequence[str], count: int) -> list[int]:
-    """Places from 0, each once, that the numbers name."""
-    return list(dict.fromkeys(int(number) - 1 for number in numbers if 0 < int(number) <= count))
+def _valid(numbers: str, count: int) -> list[int]:
+    """Places from 0, each once, that the numbers in a text name."""
+    return list(dict.fromkeys(number - 1 for number in numbers_of(numbers) if 0 < number <= count))
 
 
 def permutation(reply: str, count: int) -> list[int] | None:
@@ -39,10 +38,10 @@ def permutation(reply: str, count: int) -> list[int] | None:
     the order; without a run, the numbers in brackets as they come. A number named twice counts
     once, places not named follow in the order they had."""
     text = _LIST_MARK.sub("", reply)
-    runs = [_valid(_NUMBER.findall(run), count) for run in _RUN.findall(text)]
+    runs = [_valid(run, count) for run in _RUN.findall(text)]
     named = max(runs, key=len, default=[])
     if len(named) < 2:
-        named = _valid(_BRACKETED.findall(text) or _NUMBER.findall(text), count)
+        named = _valid(" ".join(_BRACKETED.findall(text)) or text, count)
     return [*named, *(place for place in range(count) if place not in named)] if named else None
 
 

@@ -365,7 +365,7 @@ def test_one_letter_is_chosen_with_its_place(reply: str) -> None:
     assert (answer.option, answer.text) == ("B", "B: the registrar [Keys, p. 1]")
 
 
-@pytest.mark.parametrize("reply", ["NOT ANSWERED", "B\n[8]"])
+@pytest.mark.parametrize("reply", ["NOT ANSWERED", "B\n[8]", f"B\n[{'9' * 5000}]"])
 def test_a_choice_is_declined_without_a_place(reply: str) -> None:
     answer = pick(reply)
     assert answer.declined and answer.option is None

@@ -124,6 +124,8 @@ def test_an_endpoint_that_does_not_serve_is_an_error(rerank: Any) -> None:
         ("", None),
         ("I cannot order them.", None),
         ("[17] > [99]", None),
+        (f"[2] > [{'9' * 5000}] > [4]", [1, 3, 0, 2]),
+        ("7" * 5000, None),
     ],
 )
 def test_orders_are_read_out_of_prose(reply: str, expected: list[int] | None) -> None:
