@@ -31,6 +31,17 @@ def count_tokens(text: str) -> int:
     return sum(-(-len(piece) // _step(piece)) for piece in _PIECE.findall(text))
 
 
+def beginning(text: str, tokens: int) -> int:
+    """Characters of the longest beginning that has at most so many tokens; nothing after them is looked at."""
+    for match in _PIECE.finditer(text):
+        start, end = match.span()
+        step = _step(text[start])
+        if end - start > tokens * step:
+            return start + tokens * step
+        tokens -= -(-(end - start) // step)
+    return len(text)
+
+
 class TokenIndex:
     """Token counts of any slice of one text in logarithmic time after one pass."""
 

@@ -19,7 +19,7 @@ DEFENCES: Mapping[str, tuple[str, str]] = {
     ),
     "1c": (
         "A passage that a question's rerankers or answers cannot end",
-        "What one passage costs a question is bounded",
+        "What one passage costs a question is in proportion to its length, whatever stands in it",
     ),
     "1d": (
         "A small file that becomes much text: sheets, aliases, entities, archives",

@@ -11,13 +11,14 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from pipelines.inert import inert
 from pipelines.ports import Passage
 from pipelines.query.results import Hit
-from pipelines.tokens import count_tokens
+from pipelines.tokens import beginning, count_tokens
 
+_WORD = re.compile(r"\S+")
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|\n+")
 
 
@@ -78,12 +79,10 @@ def _joined(chunks: Sequence[Passage]) -> str:
 
 def _cut(text: str, tokens: int) -> str:
     """The longest beginning within the budget that ends with a sentence or line, of words at the least."""
-    ends = [match.start() for match in _SENTENCE_END.finditer(text)]
-    kept = next((text[:end] for end in reversed(ends) if count_tokens(text[:end]) <= tokens), "")
-    if kept:
-        return kept
-    words = list(re.finditer(r"\S+", text))
-    return next((text[: word.end()] for word in reversed(words) if count_tokens(text[: word.end()]) <= tokens), "")
+    room = beginning(text, tokens)
+    ends = takewhile(room.__ge__, (match.start() for match in _SENTENCE_END.finditer(text)))
+    words = takewhile(room.__ge__, (match.end() for match in _WORD.finditer(text)))
+    return text[: max(ends, default=0) or max(words, default=0)]
 
 
 def _runs(passages: Iterable[Passage]) -> list[list[Passage]]:
@@ -106,16 +105,16 @@ def _within(hits: Sequence[Hit], most: int, tokens: int) -> tuple[list[Passage],
     left, notes = tokens, []
     for hit in hits[:most]:
         passage = hit.passage
-        need = count_tokens(f"{passage.overlap}\n{passage.text}")
-        if need > left and not kept:
+        shown = f"{passage.overlap}\n{passage.text}"
+        fits = beginning(shown, left) == len(shown)
+        if not fits and not kept:
             passage = replace(passage, overlap="", text=_cut(passage.text, left))
-            need = left
             notes.append(f"hit 1 is longer than {tokens} tokens (query.context_tokens): its beginning was read")
-        elif need > left:
+        elif not fits:
             notes.append(f"hit {hit.rank} was not read: the context is full (query.context_tokens is {tokens})")
             continue
         kept.append(passage)
-        left -= need
+        left -= count_tokens(shown) if fits else left
     return kept, notes
 
 
@@ -142,8 +141,19 @@ def assemble(
 def _quotable(run: Sequence[Passage], text: str, sentences: Mapping[str, Sequence[Sentence]]) -> Iterable[Sentence]:
     before = run[0].previous_id
     if run[0].overlap and before:
-        yield from (item for item in sentences.get(before, ()) if item.text in run[0].overlap)
+        yield from _standing(sentences.get(before, ()), run[0].overlap)
     for chunk_id in dict.fromkeys(passage.chunk_id for passage in run):
-        own = [item for item in sentences.get(chunk_id, ()) if item.text in text]
+        own = _standing(sentences.get(chunk_id, ()), text)
         parts = (Sentence(chunk_id, item.text, item.page_start) for item in run if item.chunk_id == chunk_id)
         yield from own or parts
+
+
+def _standing(sentences: Iterable[Sentence], text: str) -> list[Sentence]:
+    """Those that stand in the text. They come as they are read, so each is looked for from the last one on first."""
+    found, at = [], 0
+    for item in sentences:
+        here = text.find(item.text, at)
+        if here >= 0 or item.text in text:
+            found.append(item)
+            at = max(at, here)
+    return found

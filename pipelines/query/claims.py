@@ -128,6 +128,9 @@ class Checker:
         self._asked = weigh(self._words)
         self._count = len(context)
         self.evidence = evidence_of(context)
+        self._of: dict[int, list[Evidence]] = {}
+        for item in self.evidence:
+            self._of.setdefault(item.passage.number, []).append(item)
 
     def checked(self, said: Said) -> Claim | str:
         """The claim with its places, or why it is dropped."""
@@ -152,12 +155,12 @@ class Checker:
         """How far the numbered passages bear out the terms, and a sentence of each that does; not at all
         where they lack one of the exact terms."""
         wanted = self._weigh(terms) or self._asked
-        cited = [[item for item in self.evidence if item.passage.number == number] for number in numbers]
-        held = {term for items in cited for item in items for term in item.about | item.around}
+        cited = [self._of[number] for number in numbers if number in self._of]
+        held = {term for first, *_ in cited for term in first.about | first.around}  # the same of a passage's sentences
         support = share(wanted, held)
         if support < CLAIM_SUPPORT or not exact <= held:
             return 0.0, []
-        best = [best_of(items, wanted) for items in cited if items]
+        best = [best_of(items, wanted) for items in cited]
         return support, [item for item in best if share(wanted, item.terms) and self._relevant(item, terms)]
 
     def _relevant(self, item: Evidence, terms: set[str]) -> bool:

@@ -33,6 +33,8 @@ _FUNCTION_WORDS = frozenset(
 )
 _REST = 0.5
 """Of a word's weight where the passage has it, but neither the sentence nor the headings above."""
+MOST_ORDERS = 100
+"""Sentences of a passage that are looked for in all of its text, to take them out."""
 _MACHINE = r"(?:ai|llm|gpt|ai assistant|(?:large )?language model|ai model|chat ?bot)"
 _MODEL = rf"(?:assistant|{_MACHINE})"
 _ORDERS = re.compile(
@@ -59,10 +61,11 @@ def weights_of(terms: Collection[str], documents: Mapping[str, int], total: int)
     return {term: math.log(1 + (max(total - count, 0) + 0.5) / (count + 0.5)) for term, count in counts.items()}
 
 
-def share(wanted: Weights, found: Collection[str]) -> float:
-    """The part of the wanted weight that is found, in [0, 1]; 0 where nothing is wanted."""
+def share(wanted: Weights, *found: Collection[str]) -> float:
+    """The part of the wanted weight that any of the collections has, in [0, 1]; 0 where nothing is wanted."""
     total = sum(wanted.values())
-    return sum(weight for term, weight in wanted.items() if term in found) / total if total else 0.0
+    held = (weight for term, weight in wanted.items() if any(term in each for each in found))
+    return sum(held) / total if total else 0.0
 
 
 def gives_orders(text: str) -> bool:
@@ -83,8 +86,8 @@ class Evidence:
 
     def support(self, wanted: Weights) -> float:
         """In [0, 1]: words of the sentence and its headings count whole, those around it by half."""
-        near = share(wanted, self.terms | self.about)
-        return near + _REST * (share(wanted, self.terms | self.about | self.around) - near)
+        near = share(wanted, self.terms, self.about)
+        return near + _REST * (share(wanted, self.terms, self.about, self.around) - near)
 
 
 def orders_in(context: Iterable[ContextPassage]) -> list[Evidence]:
@@ -108,17 +111,24 @@ def evidence_of(context: Iterable[ContextPassage]) -> list[Evidence]:
     """Every sentence of the context that may be quoted, in reading order."""
     found = []
     for passage in context:
-        text, sentences = passage.text, []
-        for sentence in passage.sentences:
-            if gives_orders(sentence.text):
-                text = text.replace(sentence.text, "\n")
-            elif (shown := inert_sentence(sentence)).text:
-                sentences.append(shown)
-        about, around = frozenset(terms_of(passage.about)), frozenset(terms_of(text))
+        orders = dict.fromkeys(item.text for item in passage.sentences if gives_orders(item.text))
+        shown = [inert_sentence(item) for item in passage.sentences if item.text not in orders]
+        sentences = [item for item in shown if item.text]
+        about = frozenset(terms_of(passage.about))
+        around = frozenset(terms_of(_without(passage.text, orders, sentences)))
         found += [Evidence(passage, item, frozenset(terms_of(item.text)), about, around) for item in sentences]
     return found
 
 
+def _without(text: str, orders: Collection[str], sentences: Sequence[Sentence]) -> str:
+    """The text without what gives orders in it; where that is much, what stands beside the sentences goes too."""
+    if len(orders) > MOST_ORDERS:
+        return "\n".join(item.text for item in sentences)
+    for order in orders:
+        text = text.replace(order, "\n")
+    return text
+
+
 def coverage(wanted: Weights, evidence: Sequence[Evidence]) -> float:
     """The most of the wanted weight that one passage holds, headings included."""
-    return max((share(wanted, item.about | item.around) for item in evidence), default=0.0)
+    return max((share(wanted, item.about, item.around) for item in evidence), default=0.0)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,29 +23,19 @@ from pipelines.terms import terms_of
 from resources.parsers.registry import media_type_of, parse_file
 from resources.prompts import read_prompts
 from tests.builders import raw
+from tests.growth import Parts, assert_linear
 from tests.hostile_texts import TEXTS
 
 pytestmark = [pytest.mark.faults, pytest.mark.defends("1b")]
 PROMPTS = {role: in_language(templates_of(role, read_prompts()[role]), "en") for role in ("summary", "context")}
 SHORTEST, DOUBLINGS = 8_000, 1
 """Characters of the text that a longer one is compared with, and how often it is doubled."""
-MUCH = 0.1
-"""Seconds of the processor from which the growth of a stage is looked at."""
-TIMES, REPETITIONS = 2.0**1.6, 3
-"""By which the time of a stage may grow where the text doubles: n log n, what memory costs, and a machine that
-does other work; and how often that is measured before it is believed."""
 
 
-def stages(path: Path) -> Iterator[tuple[str, float]]:
-    """The stages of text of one file, and the seconds of the processor that each takes in this thread."""
-    taken: list[tuple[str, float]] = []
-
-    def timed(stage: str, work: Callable[[], Any]) -> Any:
-        begun = time.thread_time()
-        made = work()
-        taken.append((stage, time.thread_time() - begun))
-        return made
-
+def stages(path: Path) -> dict[str, float]:
+    """The stages of text of one file, and the seconds that each takes."""
+    parts = Parts()
+    timed = parts.timed
     kind = media_type_of(path)
     assert kind
     try:
@@ -56,7 +44,7 @@ def stages(path: Path) -> Iterator[tuple[str, float]]:
             "elements", lambda: build_elements(raw(path.name, media_type=kind), parsed, lambda text: "en")
         )
     except DocumentError:  # too deep or without text: told by name, at a cost that counts too
-        return iter(taken)
+        return parts.seconds
     units = timed("structural_chunks", lambda: structural_chunks(document, elements, 60))
     packed = timed("packed_chunks", lambda: packed_chunks(units, elements, 320, 512))
     for strategy in ("recursive", "sentences", "page"):
@@ -75,7 +63,7 @@ def stages(path: Path) -> Iterator[tuple[str, float]]:
     timed("summary prompt", lambda: summary_prompt(PROMPTS["summary"], document.title, chunks, 250))
     timed("context prompts", lambda: list(context_prompts(PROMPTS["context"], document.title, chunks, 250)))
     timed("markdown_view", lambda: markdown_of(elements))
-    return iter(taken)
+    return parts.seconds
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -85,18 +73,6 @@ def test_stages_grow_with_the_text(tmp_path: Path, name: str) -> None:
     def measured(length: int) -> dict[str, float]:
         path = tmp_path / f"{length}{suffix}"
         path.write_text(make(length), encoding="utf-8")
-        return dict(stages(path))
+        return stages(path)
 
-    longest = SHORTEST << DOUBLINGS
-    before, now = measured(SHORTEST), measured(longest)
-
-    def grown() -> list[str]:
-        most = TIMES**DOUBLINGS
-        return [stage for stage, seconds in now.items() if seconds > max(MUCH, most * before.get(stage, seconds))]
-
-    for _ in range(REPETITIONS):
-        if not grown():
-            break
-        before = {stage: max(seconds, before.get(stage, 0.0)) for stage, seconds in measured(SHORTEST).items()}
-        now = {stage: min(seconds, now.get(stage, seconds)) for stage, seconds in measured(longest).items()}
-    assert not grown(), [(stage, before[stage], now[stage]) for stage in grown()]
+    assert_linear(measured, SHORTEST, DOUBLINGS)

@@ -5,7 +5,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.tokens import TokenIndex, count_tokens
+from pipelines.tokens import TokenIndex, beginning, count_tokens
 
 
 def test_counts_by_script() -> None:
@@ -23,6 +23,13 @@ def test_index_counts_slices_that_add_up(text: str, left: int, right: int) -> No
     index = TokenIndex(text)
     parts = index.count(0, left) + index.count(left, right) + index.count(right, len(text))
     assert parts == count_tokens(text) == index.count(0, len(text))
+
+
+@given(st.text(max_size=100) | st.text("ab1 .слово", max_size=100), st.integers(0, 30))
+def test_the_longest_beginning_within_a_budget(text: str, tokens: int) -> None:
+    end = beginning(text, tokens)
+    assert count_tokens(text[:end]) <= tokens
+    assert end == len(text) or count_tokens(text[: end + 1]) > tokens
 
 
 LIBRARY = Path(__file__).resolve().parents[1] / "data" / "library"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
 from query_fakes import hit
 
 from pipelines.ports import Reached
-from pipelines.query.assemble import ContextPassage, Sentence, assemble, place
+from pipelines.query.assemble import ContextPassage, Sentence, _cut, assemble, place
 from pipelines.query.results import Hit
 from pipelines.tokens import count_tokens
 
@@ -86,6 +90,20 @@ def test_only_the_first_is_cut_at_the_end_of_a_sentence_or_line() -> None:
         assert context[0].text == kept
         assert count_tokens(kept) <= tokens
         assert "query.context_tokens" in notes[0]
+
+
+@given(st.text("ab1. \n!", max_size=60), st.integers(1, 12))
+def test_what_is_cut_is_as_long_as_it_may_be(text: str, tokens: int) -> None:
+    ends = [match.start() for match in re.finditer(r"(?<=[.!?…])\s+|\n+", text)]
+    words = [match.end() for match in re.finditer(r"\S+", text)]
+    fitting = ([end for end in places if count_tokens(text[:end]) <= tokens] for places in (ends, words))
+    assert _cut(text, tokens) == text[: next(filter(None, (max(places, default=0) for places in fitting)), 0)]
+
+
+def test_a_sentence_may_stand_before_the_one_that_is_named_first() -> None:
+    texts = ["Two there.", "One here.", "None.", "Two there."]
+    (passage,) = assembled(hit(1, "a", text="One here. Two there."), a=texts)
+    assert [item.text for item in passage.sentences] == ["Two there.", "One here.", "Two there."]
 
 
 def test_a_sentence_that_was_cut_off_cannot_be_quoted() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import get_args
 
 import pytest
@@ -15,6 +16,7 @@ from pipelines.ports import Reply
 from pipelines.query.fuse import FUSIONS, reciprocal_rank, weighted_sum
 from pipelines.query.rerank import RERANKERS, reranked
 from pipelines.query.rerankers.context import full_text
+from pipelines.query.rerankers.cross_encoder import LONGEST_PASSAGE
 from pipelines.query.rerankers.evidence import document_score, evidence
 from pipelines.query.rerankers.logprob import answer_score
 from pipelines.query.results import Scored
@@ -170,3 +172,16 @@ def test_the_page_of_retrieval_names_every_strategy_and_fusion() -> None:
     assert re.findall(r"^\| `([\w+-]+)` \|", page, re.MULTILINE)[: len(names)] == list(names)
     assert f"asked for {FUSED_DEPTH} times the candidates" in page
     assert set(FUSIONS.values()) == {reciprocal_rank, weighted_sum} and all(f"`{name}`" in page for name in FUSIONS)
+
+
+@pytest.mark.defends("1c")
+def test_a_cross_encoder_is_given_so_much_of_a_passage() -> None:
+    given: list[str] = []
+
+    def scores(question: str, passages: list[str]) -> list[float]:
+        given.extend(passages)
+        return [0.5 for _ in passages]
+
+    long = scored("a", 1.0, text="[" * 20_000_000)
+    reranked([long], ["cross-encoder"], context(cross_encoder=lambda: SimpleNamespace(scores=scores)))
+    assert [len(text) for text in given] == [LONGEST_PASSAGE]

@@ -1,0 +1,45 @@
+"""Whether what is done costs in proportion to how much there is: measured in seconds of the processor, again where a
+machine that does other work may be why."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+MUCH = 0.1
+"""Seconds of the processor from which the growth of a part is looked at."""
+TIMES, REPETITIONS = 2.0**1.6, 3
+"""By which the time of a part may grow where there is twice as much: n log n, what memory costs, and a machine that
+does other work; and how often that is measured before it is believed."""
+
+
+class Parts:
+    """The parts of some work, with the seconds of the processor that each takes in this thread."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    def timed(self, name: str, work: Callable[[], Any]) -> Any:
+        begun = time.thread_time()
+        made = work()
+        self.seconds[name] = time.thread_time() - begun
+        return made
+
+
+def assert_linear(measured: Callable[[int], Mapping[str, float]], shortest: int, doublings: int = 1) -> None:
+    """`measured` gives the seconds that each part takes of so much; a part that much has and little has not does not
+    count."""
+    longest = shortest << doublings
+    before, now = dict(measured(shortest)), dict(measured(longest))
+
+    def grown() -> list[str]:
+        most = TIMES**doublings
+        return [name for name, seconds in now.items() if seconds > max(MUCH, most * before.get(name, seconds))]
+
+    for _ in range(REPETITIONS):
+        if not grown():
+            break
+        before = {name: max(seconds, before.get(name, 0.0)) for name, seconds in measured(shortest).items()}
+        now = {name: min(seconds, now.get(name, seconds)) for name, seconds in measured(longest).items()}
+    assert not grown(), [(name, before[name], now[name]) for name in grown()]
