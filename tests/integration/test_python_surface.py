@@ -103,3 +103,13 @@ def test_pages_are_drawn_where_a_folder_is_named(index: Index, tmp_path: Path) -
     assert drawn["images"] == [str(tmp_path / "travel-policy-2026-p0002.png")] == [str(p) for p in tmp_path.iterdir()]
     with pytest.raises(UsageError, match="name a folder"):
         index.parse(policy, pages="2")
+
+
+def test_a_wrong_group_is_refused_by_all_that_ask(project: Project, index: Index, tmp_path: Path) -> None:
+    golden = tmp_path / "golden.jsonl"
+    golden.write_text(json.dumps({"id": "1", "question": QUESTION, "gold": [{"uri": "handbook.md"}]}))
+    for asked in (index.query, index.ask, index.evaluate):
+        with pytest.raises(UsageError, match="has a comma"):
+            asked(golden if asked == index.evaluate else QUESTION, groups=["staff, board"])  # type: ignore[operator]
+    ran = project.run("eval", golden, "--group", "staff, board")
+    assert ran.code == 2 and "has a comma" in ran.json["error"]["message"]

@@ -16,7 +16,7 @@ from resources.document_process import OF_FILES, OF_TEXTS
 from resources.findings import PROBLEMS
 from resources.sql_files import statements
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "reference" / "codes.md").read_text(encoding="utf-8")
 
 

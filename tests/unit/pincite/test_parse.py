@@ -22,7 +22,7 @@ from tests.faults import work_here
 from tests.projects import kept_workers, run_command
 from tests.unit.parsers.documents import elements_of, pdf_of
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 LIBRARY = ROOT / "tests" / "data" / "library"
 POLICY = LIBRARY / "policies" / "travel-policy-2026.pdf"
 PROPOSAL = LIBRARY / "proposals" / "harbour-records-proposal.docx"
