@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import sys
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-"""Where the packages of pincite are imported from."""
+from resources.shipped import ROOT
+
 _KEPT = {
     *("HOME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "XDG_CACHE_HOME", "PINCITE_CACHE", "TESSDATA_PREFIX"),
     *("PYTHONHOME", "PYTHONUTF8", "PYTHONCOERCECLOCALE", "PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE"),

@@ -31,6 +31,7 @@ from resources.experiment_state import EMBEDDED, MadeIndex, experiment_state, ma
 from resources.generations import installed, spec_of
 from resources.prompts import read_prompts
 from resources.settings_file import anchored
+from resources.shipped import ROOT
 
 if TYPE_CHECKING:
     from resources.run import StageProgress
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 FOLDER = "experiments"
 _TAKEN = ("runs", "state")
 """Folders beside those of the results."""
-_ROOT = Path(__file__).resolve().parent.parent
 _LOG = logging.getLogger(__name__)
 _ANSWERING = (
     "pipelines/generated.py",
@@ -256,6 +256,6 @@ def _named(result: RunResult, plan: Planned) -> RunResult:
 @cache
 def _code() -> str:
     """Hash of the code that answers and scores, so that no result of other code is taken for one of this."""
-    found = sorted({file for pattern in _ANSWERING for file in _ROOT.glob(pattern)})
+    found = sorted({file for pattern in _ANSWERING for file in Path(ROOT).glob(pattern)})
     files = [file for file in found if not file.name.startswith("matrix")]
     return combined(text_hash(file.read_text(encoding="utf-8")) for file in files)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from pipelines.errors import SettingsError
 from pipelines.prompts import FIELDS, template_from
+from resources.shipped import ROOT
 
-# Beside this package in a checkout and in site-packages alike, as `sql` is.
-_FOLDER = Path(__file__).resolve().parent.parent / "prompts"
+_FOLDER = Path(ROOT, "prompts")
 _NAME = re.compile(r"([a-z_]+)\.([a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*)\.md")
 
 

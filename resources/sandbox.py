@@ -19,7 +19,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from resources import landlock
-from resources.child_process import ROOT, child_command, child_environment, module_path
+from resources.child_process import child_command, child_environment, module_path
+from resources.shipped import ROOT
 from resources.system_calls import drop_capabilities, filter_calls, give_up_privileges
 
 _SYSTEM = (

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import DatabaseError
+from resources.shipped import ROOT
 
 if TYPE_CHECKING:
     from psycopg.sql import Composed
@@ -21,11 +22,7 @@ _HEADER = re.compile(r"^--\s*name:\s*(\S*)\s*$", re.MULTILINE)
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 _MIGRATION = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
-
-
-# Beside this package in a checkout and in site-packages alike; looked up by file, because any
-# folder named `sql` on the import path would otherwise answer to the name.
-_FOLDER = Path(__file__).resolve().parent.parent / "sql"
+_FOLDER = Path(ROOT, "sql")
 
 
 def _text(*parts: str) -> str:

@@ -22,10 +22,11 @@ from urllib.parse import quote
 
 from pincite.console import say
 from pipelines.errors import IndexStateError, PinciteError, UsageError
-from resources.child_process import ROOT, child_command, module_path
+from resources.child_process import child_command, module_path
 from resources.dagster_instance.home import dagster_home
 from resources.private_state import private
 from resources.settings_file import CONFIG_VARIABLE, STATE_VARIABLE, Located
+from resources.shipped import ROOT
 
 TOKEN_VARIABLE = "PINCITE_UI_TOKEN"
 GUARD_VARIABLE = "PINCITE_UI_GUARD"

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from resources.child_process import ROOT, child_command, child_environment, module_path, program_environment
+from resources.child_process import child_command, child_environment, module_path, program_environment
+from resources.shipped import ROOT
 
 SECRETS = {
     "OPENAI_API_KEY": "sk-1",

@@ -12,9 +12,10 @@ from pipelines.errors import UsageError
 from pipelines.query.matrix import BASE, settings_of
 from pipelines.settings import Settings
 from resources.experiment_results import _file_name
-from resources.experiments import _Clock, read_matrix
+from resources.experiments import _ANSWERING, _Clock, read_matrix
+from resources.shipped import ROOT
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "guide" / "evaluation.md"
+PAGE = Path(ROOT, "docs", "guide", "evaluation.md")
 
 
 def test_off_and_on_are_names_and_true_is_none(tmp_path: Path) -> None:
@@ -75,3 +76,9 @@ def test_what_is_left_is_told_by_what_was() -> None:
     assert clock.left(0, 5) == ", about 10 s left"
     clock.indexes += [30.0]
     assert clock.left(2, 5) == ", about 70 s left"
+
+
+@pytest.mark.parametrize("pattern", _ANSWERING)
+def test_every_pattern_of_the_code_that_answers_matches_a_file(pattern: str) -> None:
+    """One that matches none would take results of other code for those of this."""
+    assert any(file.is_file() for file in Path(ROOT).glob(pattern))

@@ -1,0 +1,16 @@
+"""Where pincite is installed is found in one place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from resources.shipped import ROOT
+
+LAYERS = ("pincite", "assets", "resources", "pipelines")
+
+
+def test_one_module_alone_finds_the_root() -> None:
+    assert Path(ROOT).samefile(Path(__file__).parents[3])
+    files = [file for layer in LAYERS for file in Path(ROOT, layer).rglob("*.py")]
+    found = [file for file in files if "__file__" in file.read_text(encoding="utf-8")]
+    assert found == [Path(ROOT, "resources/shipped.py")]
