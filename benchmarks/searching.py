@@ -5,7 +5,7 @@
 
 Makes generations of invented chunks (`searching_data.py`): vectors in clusters and without any order, terms by
 Zipf's law. Everything is timed after the question's embedding, in turn with its bare statement on the same tables:
-of vectors ORDER BY distance LIMIT k at the same hnsw.ef_search, of terms the statement of sql/queries/search.sql
+of vectors ORDER BY distance LIMIT k at the same hnsw.ef_search, of terms the statement of sql/queries/search_chunks.sql
 with its parameters. `a query` counts the connection and the transaction in, as `pincite query` does.
 With --folder the generations are kept there and used again.
 """

@@ -59,7 +59,7 @@ class _Weigher:
         return weights_of(terms, self._documents, int(self._generation.statistics.get("chunks", 0)))
 
     def _read(self, terms: Sequence[str]) -> dict[str, int]:
-        named = statement("answer", "documents_of", schema=schema_name(self._generation.number))
+        named = statement("search_chunks", "documents_of", schema=schema_name(self._generation.number))
         with self._searcher.reading(self._generation.number) as (connection, index):
             index.ask_for(self._groups)
             return dict(connection.execute(named, {"terms": list(terms)}).fetchall())
@@ -69,7 +69,7 @@ def _sentences(connection: Connection[Any], generation: int, hits: Sequence[Hit]
     """Sentences by chunk, of the hits' passages and of those whose end they repeat."""
     wanted = [hit.passage.chunk_id for hit in hits]
     wanted += [hit.passage.previous_id for hit in hits if hit.passage.overlap and hit.passage.previous_id]
-    named = statement("answer", "sentences_of", schema=schema_name(generation))
+    named = statement("search_sentences", "sentences_of", schema=schema_name(generation))
     found: dict[str, list[Sentence]] = {}
     for row in connection.execute(named, {"chunk_ids": wanted}).fetchall():
         found.setdefault(row[0], []).append(Sentence(*row))

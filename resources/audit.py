@@ -138,8 +138,8 @@ def _distances(
     connection: Connection[Any], index: IndexTables, table: str, vector: str, how: str, width: int
 ) -> list[float]:
     with connection.transaction(force_rollback=True):
-        connection.execute(query("search", "tune"), {"ef_search": width})
-        connection.execute(query("search", how))
+        connection.execute(query("session", "tune"), {"ef_search": width})
+        connection.execute(query("session", how))
         return [row[0] for row in _rows(connection, index, "nearest", table, vector=vector, most=NEIGHBOURS)]
 
 

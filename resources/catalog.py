@@ -231,7 +231,7 @@ class Catalog:
             assert row is not None
             made = GenerationRow(*row)
             connection.execute(script("generation.sql", schema=made.schema, dimension=dimension))
-            connection.execute(query("catalog", "protect"), {"schema_name": made.schema})
+            connection.execute(query("generation", "protect"), {"schema_name": made.schema})
         return made
 
     def add_statistics(self, number: int, statistics: Mapping[str, Any]) -> GenerationRow:
@@ -275,7 +275,7 @@ class Catalog:
         with self.database.writing() as connection:
             connection.execute(query("catalog", "forget_previous"), {"generation": generation.generation})
             connection.execute(query("catalog", "delete_generation"), {"generation": generation.generation})
-            connection.execute(query("catalog", "drop_schema", schema=generation.schema))
+            connection.execute(query("generation", "drop_schema", schema=generation.schema))
 
     # ------------------------------------------------------------ costs and scores
 

@@ -111,17 +111,17 @@ class Database:
         with self.connect() as connection:
             applied = self._applied(connection)
             if applied < len(known):
-                connection.execute(query("database", "lock_migrations"), {"key": lock_key("migrate")})
+                connection.execute(query("session", "lock_migrations"), {"key": lock_key("migrate")})
                 self._require_utf8(connection)
                 self._require_vector(connection)
                 self._require_query_role(connection)
-                connection.execute(query("database", "create_catalog_schema"))
-                connection.execute(query("database", "create_migrations"))
+                connection.execute(query("session", "create_catalog_schema"))
+                connection.execute(query("session", "create_migrations"))
                 applied = self._applied(connection)
-                connection.execute(query("database", "use_catalog_schema"))
+                connection.execute(query("session", "use_catalog_schema"))
             for number, name, text in known[applied:]:
                 connection.execute(fill(text, {}, name))
-                connection.execute(query("database", "record_migration"), {"number": number, "name": name})
+                connection.execute(query("session", "record_migration"), {"number": number, "name": name})
             self._require_query_role(connection)
         if applied > len(known):
             raise IndexStateError(
@@ -148,7 +148,7 @@ class Database:
 
     def require_newest(self, connection: psycopg.Connection[Any]) -> None:
         """Raises IndexStateError (`lock_lost`) where another run may write by now."""
-        if self._run and not connection.execute(query("database", "is_newest_run"), self._run).fetchone():
+        if self._run and not connection.execute(query("session", "is_newest_run"), self._run).fetchone():
             raise IndexStateError(
                 f"the connection that held the lock of this {self._run['name']} run broke, and another run has "
                 "begun since; nothing more was written, run it again",
@@ -211,12 +211,12 @@ class Database:
 
     @staticmethod
     def _busy(connection: psycopg.Connection[Any], name: str) -> str:
-        holder = connection.execute(query("database", "lock_holder"), {"key": lock_key(name)}).fetchone()
+        holder = connection.execute(query("session", "lock_holder"), {"key": lock_key(name)}).fetchone()
         return f"another {name} run is in progress" + (f" ({holder[0]}; backend {holder[1]})" if holder else "")
 
     @staticmethod
     def _one(connection: psycopg.Connection[Any], name: str, values: dict[str, Any] | None = None) -> tuple[Any, ...]:
-        row: tuple[Any, ...] | None = connection.execute(query("database", name), values).fetchone()
+        row: tuple[Any, ...] | None = connection.execute(query("session", name), values).fetchone()
         assert row is not None, name
         return row
 
@@ -227,8 +227,8 @@ class Database:
         if len(self._idle) >= IDLE_CONNECTIONS:
             return False
         try:
-            connection.execute(query("database", "forget_settings"))
-            connection.execute(query("database", "take_time"))
+            connection.execute(query("session", "forget_settings"))
+            connection.execute(query("session", "take_time"))
             connection.commit()
         except psycopg.Error:
             return False
@@ -255,7 +255,7 @@ class Database:
                 connection = psycopg.connect(
                     self.url, application_name=application, autocommit=True, connect_timeout=self._address.timeout
                 )
-                connection.execute(query("database", "take_time"))
+                connection.execute(query("session", "take_time"))
                 connection.autocommit = autocommit
                 return connection
             except psycopg.OperationalError as error:
@@ -279,7 +279,7 @@ class Database:
     def _applied(self, connection: psycopg.Connection[Any]) -> int:
         if not self._one(connection, "has_migrations")[0]:
             return 0
-        rows = connection.execute(query("database", "applied_migrations")).fetchall()
+        rows = connection.execute(query("session", "applied_migrations")).fetchall()
         return int(rows[-1][0]) if rows else 0
 
     def _require_query_role(self, connection: psycopg.Connection[Any]) -> None:
@@ -289,8 +289,8 @@ class Database:
         if self._one(connection, "may_query")[0]:
             return
         try:
-            connection.execute(query("database", "create_query_role"))
-            connection.execute(query("database", "join_query_role"))
+            connection.execute(query("session", "create_query_role"))
+            connection.execute(query("session", "join_query_role"))
         except psycopg.errors.InsufficientPrivilege:
             raise DatabaseError(
                 f"queries run as the role pincite_query, which the user of the Postgres at {self._address.shown} may "
@@ -312,7 +312,7 @@ class Database:
     def _require_vector(self, connection: psycopg.Connection[Any]) -> None:
         import psycopg
 
-        row = connection.execute(query("database", "vector_versions")).fetchone()
+        row = connection.execute(query("session", "vector_versions")).fetchone()
         where = f"the Postgres at {self._address.shown}"
         if row is None:
             raise DatabaseError(f"{where} has no pgvector; install pgvector 0.8 or newer on it", "no_pgvector")
@@ -325,7 +325,7 @@ class Database:
             )
         if row[0] is None:
             try:
-                connection.execute(query("database", "create_vector"))
+                connection.execute(query("session", "create_vector"))
             except psycopg.errors.InsufficientPrivilege:
                 raise DatabaseError(
                     f"{where} lets this user not create pgvector; have an administrator run CREATE EXTENSION vector "

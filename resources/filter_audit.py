@@ -38,7 +38,7 @@ def filter_problems(index: IndexTables, least: float) -> list[tuple[str, str]]:
     number, problems = index.generation.generation, []
     for name, filters in named.items():
         with index.database.connect() as connection, search_index(connection, number) as search:
-            connection.execute(query("search", "walk_index"))
+            connection.execute(query("session", "walk_index"))
             walks = _walks(connection, index)
             if message := _shortfall(connection, search, vectors, filters, index.generation.statistics, least):
                 problems.append(("filter", f"a search {name} {message}"))
@@ -84,10 +84,10 @@ def _shortfall(
     for vector in vectors:
         exact = [item.score for item in search.compared(vector, NEIGHBOURS, filters)]
         # So narrow a walk meets less than what is asked for at once, and must go on.
-        connection.execute(query("search", "tune"), {"ef_search": NEIGHBOURS})
+        connection.execute(query("session", "tune"), {"ef_search": NEIGHBOURS})
         met += len(search.walked(vector, NEIGHBOURS, filters))
         there += len(exact)
-        connection.execute(query("search", "tune"), {"ef_search": ef_search(statistics)})
+        connection.execute(query("session", "tune"), {"ef_search": ef_search(statistics)})
         walked = [item.score for item in search.walked(vector, NEIGHBOURS, filters)]
         if len(walked) >= len(exact) > 0:
             found += sum(score >= exact[-1] - _TIE for score in walked)

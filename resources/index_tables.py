@@ -185,7 +185,7 @@ class IndexTables:
     def _add_postings(self, connection: Connection[Any], bucket: int, rows: Iterable[tuple[Any, ...]]) -> None:
         merged = self._run(connection, "has_postings", bucket=bucket)[0][0]
         if merged:
-            connection.execute(query("index", "stage_postings"))
+            connection.execute(query("generation", "stage_postings"))
         name = "copy_staged_postings" if merged else "copy_postings"
         self._copy(connection, name, index_rows.POSTING_TYPES, rows)
         if merged:
@@ -193,8 +193,8 @@ class IndexTables:
 
     def _regroup(self, connection: Connection[Any], bucket: int, regrouped: Mapping[str, Sequence[str]]) -> None:
         """Gives documents other groups; their postings go with them."""
-        connection.execute(query("index", "drop_staged_postings"))
-        connection.execute(query("index", "stage_postings"))
+        connection.execute(query("generation", "drop_staged_postings"))
+        connection.execute(query("generation", "stage_postings"))
         moved: list[int] = []
         for doc_id, groups in regrouped.items():
             self._run(connection, "regroup_document", doc_id=doc_id, groups=list(groups))
@@ -225,7 +225,7 @@ class IndexTables:
     def replace_links(self, links: Iterable[SentenceLink]) -> tuple[int, int]:
         """Make RELATED_TO these links; only rows that differ are touched. Returns (written, deleted)."""
         with self.database.writing() as connection:
-            connection.execute(query("index", "stage_links"))
+            connection.execute(query("generation", "stage_links"))
             rows = ((link.source_id, link.target_id, link.similarity) for link in links)
             self._copy(connection, "copy_staged_links", index_rows.LINK_TYPES, rows)
             deleted = connection.execute(self._query("delete_links")).rowcount
@@ -245,7 +245,7 @@ class IndexTables:
         with self.database.connect(autocommit=True) as connection:
             connection.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
             # The server goes on building for a run that was killed; the next one waits for its end.
-            connection.execute(query("database", "lock_build"), {"key": lock_key(f"build {self.schema}")})
+            connection.execute(query("session", "lock_build"), {"key": lock_key(f"build {self.schema}")})
             self.database.require_newest(connection)
             valid = self._valid_indexes(connection)
             missing = [table for table in INDEXED_TABLES if not valid.get(index_name(table))]
@@ -253,7 +253,7 @@ class IndexTables:
                 self.database.require_newest(connection)
                 if index_name(table) in valid:
                     names = {"schema": self.schema, "index": index_name(table)}
-                    connection.execute(query("index", "drop_vector_index", **names))
+                    connection.execute(query("generation", "drop_vector_index", **names))
                 self._build(connection, table, live)
             if missing:
                 self._run(connection, "analyze")
@@ -261,7 +261,7 @@ class IndexTables:
 
     def _build(self, connection: Connection[Any], table: str, live: bool) -> None:
         dimension, half = self.generation.dimension, self.generation.dimension > MOST_VECTOR_DIMENSIONS
-        count = connection.execute(query("index", "row_count", schema=self.schema, table=table)).fetchone()
+        count = connection.execute(query("generation", "row_count", schema=self.schema, table=table)).fetchone()
         rows = count[0] if count else 0
         need = rows * (dimension * (2 if half else 4) + _GRAPH_BYTES) // 1024
         self._run(connection, "more_memory", kilobytes=min(need, self._most_kilobytes()))
@@ -269,7 +269,7 @@ class IndexTables:
         values: dict[str, str | int] = {"schema": self.schema, "index": index_name(table), "table": table}
         if half:
             values["dimension"] = dimension
-        connection.execute(query("index", statement + ("_concurrently" if live else ""), **values))
+        connection.execute(query("generation", statement + ("_concurrently" if live else ""), **values))
 
     def _most_kilobytes(self) -> int:
         """A quarter of this machine's memory for a server on it."""
@@ -291,8 +291,8 @@ class IndexTables:
     # ------------------------------------------------------------ within
 
     def _query(self, name: str) -> Composed:
-        has_schema = "{schema}" in statements("index")[name]
-        return query("index", name, schema=self.schema) if has_schema else query("index", name)
+        has_schema = "{schema}" in statements("generation")[name]
+        return query("generation", name, schema=self.schema) if has_schema else query("generation", name)
 
     def _run(self, connection: Connection[Any], name: str, **values: Any) -> list[tuple[Any, ...]]:
         cursor = connection.execute(self._query(name), values)
@@ -308,18 +308,18 @@ class IndexTables:
         """Into a table of the generation, or one that is staged already. Postgres takes no COPY from a user whom
         row-level security holds, an owner that is no superuser for one: its rows go through a table of the session."""
         table = name.removeprefix("copy_")
-        own = "{schema}" in statements("index")[name]
+        own = "{schema}" in statements("generation")[name]
         held = own and self._run(connection, "row_security_holds")[0][0]
         names = {"schema": self.schema, "table": table}
         if held:
-            connection.execute(query("index", "stage_rows", **names))
-        statement = query("index", name, schema="pg_temp") if held else self._query(name)
+            connection.execute(query("generation", "stage_rows", **names))
+        statement = query("generation", name, schema="pg_temp") if held else self._query(name)
         with connection.cursor() as cursor, cursor.copy(statement) as copy:
             for data in packed_rows(types, rows):
                 copy.write(data)
         if held:
-            connection.execute(query("index", "move_staged_rows", **names))
-            connection.execute(query("index", "drop_staged_rows", table=table))
+            connection.execute(query("generation", "move_staged_rows", **names))
+            connection.execute(query("generation", "drop_staged_rows", table=table))
 
 
 def index_name(table: str) -> str:

@@ -37,14 +37,14 @@ def settle(url: str) -> None:
         connection = psycopg.connect(url)
         for step in ("make_other_superuser", "become_other_superuser", "rename_superuser", "become_superuser_again",
                      "drop_other_superuser"):  # fmt: skip
-            connection.execute(query("embedded", step))
+            connection.execute(query("session", step))
     with connection:
-        connection.execute(query("embedded", "make_owner"))
-        connection.execute(query("embedded", "hand_over_database"))
-        databases = [row[0] for row in connection.execute(query("embedded", "databases"))]
+        connection.execute(query("session", "make_owner"))
+        connection.execute(query("session", "hand_over_database"))
+        databases = [row[0] for row in connection.execute(query("session", "databases"))]
         here = connection.info.dbname
-        connection.execute(query("embedded", "reload"))
+        connection.execute(query("session", "reload"))
     for name in databases:
         if name != here:
             with psycopg.connect(make_conninfo(url, user=ADMINISTRATOR, dbname=name)) as other:
-                other.execute(query("embedded", "hand_over_database"))
+                other.execute(query("session", "hand_over_database"))

@@ -15,7 +15,7 @@ def security_problems(database: Database, schema: str) -> list[tuple[str, str]]:
     """Tables without row-level security, policies that are others than they should be, and what the role of queries
     may do beside reading by them."""
     with database.connect() as connection:
-        return connection.execute(query("security", "unsecured"), {"schema_name": schema}).fetchall()
+        return connection.execute(query("audit", "unsecured"), {"schema_name": schema}).fetchall()
 
 
 def secure(catalog: Catalog) -> None:
@@ -26,7 +26,7 @@ def secure(catalog: Catalog) -> None:
             continue
         with catalog.database.writing() as connection:
             for step in ("unprotect", "revoke", "revoke_tables"):
-                connection.execute(query("security", step, schema=generation.schema))
-            connection.execute(query("security", "define_asker_groups"))
-            connection.execute(query("security", "use_catalog"))
-            connection.execute(query("catalog", "protect"), {"schema_name": generation.schema})
+                connection.execute(query("generation", step, schema=generation.schema))
+            connection.execute(query("generation", "define_asker_groups"))
+            connection.execute(query("generation", "use_catalog"))
+            connection.execute(query("generation", "protect"), {"schema_name": generation.schema})

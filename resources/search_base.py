@@ -99,9 +99,9 @@ DISTANCES = ("distance", "sentence_distance")
 
 @cache
 def _statement(name: str, half: int | None, **values: str) -> Composed:
-    """A statement of sql/queries/search.sql with its fragments written out; `half` is the dimension of vectors
-    that are compared in half precision."""
-    known = statements("search")
+    """A statement of search_chunks.sql or search_sentences.sql with its fragments written out; `half` is the dimension
+    of vectors that are compared in half precision."""
+    known = {**statements("search_chunks"), **statements("search_sentences")}
     text = known[name]
     for fragment in FRAGMENTS:
         text = text.replace(f"{{{fragment}}}", known[fragment])
@@ -148,7 +148,7 @@ class GenerationSearch:
         """Settings for the rest of the transaction: the planner's, and the least width of a walk."""
         width = min(least_ef_search, MOST_EF_SEARCH)
         if width > self._ef_search:
-            self._rows(query("search", "tune"), {"ef_search": width})
+            self._rows(query("session", "tune"), {"ef_search": width})
             self._ef_search = width
 
     def _rows(self, statement: Composed, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
@@ -161,7 +161,7 @@ class GenerationSearch:
     def ask_for(self, groups: Sequence[str]) -> None:
         """Whose groups what follows in the transaction is read for."""
         if tuple(groups) != self._groups:
-            self._rows(query("search", "ask_for"), {"groups": storable(groups)})
+            self._rows(query("session", "ask_for"), {"groups": storable(groups)})
             self._groups = tuple(groups)
 
     def _parameters(self, filters: Filters, **more: Any) -> dict[str, Any]:

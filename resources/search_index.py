@@ -46,7 +46,6 @@ __all__ = [
     "search_index",
 ]
 
-CATALOG = "pincite"
 EXACT_CHUNKS = 5_000
 """Up to so many matching chunks are compared one by one."""
 
@@ -111,7 +110,7 @@ class PostgresSearchIndex(SentenceSearch):
         )
         everything = self._all_match(filters)
         few = not everything and self._few_match(filters, k)
-        self._rows(query("search", "sort"), {"sort": "off"})
+        self._rows(query("session", "sort"), {"sort": "off"})
         if few:
             found = self._rows(self._named("best_among_matching"), parameters)
         else:
@@ -119,7 +118,7 @@ class PostgresSearchIndex(SentenceSearch):
             found = self._rows(best, {**parameters, "depth": k + 1 if everything else WALK_WIDTH * k})
             if not _complete(found, k):
                 found = self._rows(best, {**parameters, "depth": None})
-        self._rows(query("search", "sort"), {"sort": "on"})
+        self._rows(query("session", "sort"), {"sort": "on"})
         return _candidates(found)
 
     def newest_date(self) -> str | None:
@@ -142,7 +141,7 @@ def resolve(connection: Connection[Any], generation: int | None = None) -> Gener
     """The named generation, or the live one. Raises IndexStateError where there is none."""
     import psycopg
 
-    statement = query("search", "generation_of", catalog=CATALOG)
+    statement = query("catalog", "generation_of")
     try:
         row = connection.execute(statement, {"generation": generation}).fetchone()
     except psycopg.errors.UndefinedTable:
@@ -156,7 +155,7 @@ def resolve(connection: Connection[Any], generation: int | None = None) -> Gener
 
 def _require_security(connection: Connection[Any], generation: int) -> None:
     """Raises IndexStateError (`row_security`) where nothing would keep restricted rows from who asks."""
-    statement = query("security", "row_security_active")
+    statement = query("session", "row_security_active")
     if connection.execute(statement, {"schema_name": schema_name(generation)}).fetchone() != (True,):
         raise IndexStateError(
             f"row-level security does not hold in generation {generation}, so nothing is read from it; see `pincite "
@@ -179,12 +178,12 @@ def search_index(
     asking = False
     try:
         with connection.transaction(force_rollback=True):
-            connection.execute(query("search", "begin"))
-            connection.execute(query("search", "ask_in_time"))
+            connection.execute(query("session", "begin"))
+            connection.execute(query("session", "ask_in_time"))
             found = resolve(connection, generation)
-            statement = query("search", "has_restricted", schema=schema_name(found.number))
+            statement = query("search_chunks", "has_restricted", schema=schema_name(found.number))
             restricted = connection.execute(statement).fetchone() != (False,)
-            connection.execute(query("search", "become_asker"))
+            connection.execute(query("session", "become_asker"))
             asking = True
             _require_security(connection, found.number)
             index = PostgresSearchIndex(connection, found, metadata_keys, restricted, exact)

@@ -126,11 +126,15 @@ class Searcher:
         filters = Filters(groups=groups)
         with self.reading(generation) as (connection, index):
             number = index.generation.number
+            schema = schema_name(number)
             index.ask_for(groups)
             asked = {"prefix": named, "most": SHOWN_ALTERNATIVES + 1}
             chunks, sentences = (
-                connection.execute(statement("search", name, schema=schema_name(number)), asked).fetchall()
-                for name in ("chunks_starting", "sentences_starting")
+                connection.execute(named, asked).fetchall()
+                for named in (
+                    statement("search_chunks", "chunks_starting", schema=schema),
+                    statement("search_sentences", "sentences_starting", schema=schema),
+                )
             )
             row = _only([*chunks, *sentences], named, number)
             if row in chunks:

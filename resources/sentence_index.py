@@ -68,7 +68,7 @@ class SentenceSearch(GenerationSearch):
         return [ReachedSentence(FoundSentence(*row[:-4]), *row[-4:]) for row in rows]
 
     def frequencies(self, terms: Sequence[str]) -> tuple[dict[str, int], int]:
-        statement = query("answer", "documents_of", schema=self._schema)
+        statement = query("search_chunks", "documents_of", schema=self._schema)
         known = dict(self._rows(statement, {"terms": storable(terms)}))
         return known, int(self.generation.statistics.get("chunks", 0))
 

@@ -41,7 +41,7 @@ def verify(state: State, progress: Progress | None = None) -> dict[str, Any]:
     try:
         state.parts.catalog  # noqa: B018  (brings the catalog to this version)
         with state.parts.database.connect("pincite verify") as connection:
-            connection.execute(query("search", "begin"))
+            connection.execute(query("session", "begin"))
             oracle = _Oracle(state, connection, progress or state.run.progress)
             notes = oracle.notes
             problems.extend({"code": code, "message": message} for code, message in oracle.problems())
@@ -74,7 +74,7 @@ class _Oracle:
         self._seen = State(state.project, parts=parts)
 
     def problems(self) -> Iterator[Finding]:
-        if self._rows("database", "lock_holder", key=lock_key("index")):
+        if self._rows("session", "lock_holder", key=lock_key("index")):
             self.notes.append("a run is in progress; what it is changing may show here")
         self._note_files()
         live, generations = self._catalog.live(), self._catalog.generations()

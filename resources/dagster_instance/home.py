@@ -109,7 +109,7 @@ def close_dead_runs(instance: DagsterInstance, database: Database, own: str = ""
     if not others:
         return []
     with database.connect() as connection:
-        rows = connection.execute(query("database", "sessions"), {"like": f"{_SESSION}%"}).fetchall()
+        rows = connection.execute(query("session", "sessions"), {"like": f"{_SESSION}%"}).fetchall()
     sessions = {name.removeprefix(_SESSION) for (name,) in rows}
     dead = [run for run in others if run.run_id not in sessions and _is_gone(run, database)]
     for run in dead:

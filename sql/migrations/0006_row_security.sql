@@ -1,5 +1,5 @@
 -- Who may read what: the query role sees public documents and those of the asker's groups, and no other table than
--- the generations'. The role is made before this (sql/queries/database.sql).
+-- the generations'. The role is made before this (sql/queries/session.sql).
 
 CREATE FUNCTION asker_groups() RETURNS text[] LANGUAGE sql STABLE PARALLEL SAFE AS
 $$ SELECT coalesce(nullif(current_setting('pincite.groups', true), ''), '{}')::text[] $$;

@@ -81,9 +81,10 @@ SELECT generation, key, settings, embedder, dimension, statistics, built_from, c
     keys, verdict
 FROM pincite.generations JOIN pincite.live USING (generation);
 
--- name: protect
--- Row-level security of a generation's tables.
-SELECT pincite.protect(%(schema_name)s);
+-- name: generation_of
+SELECT generation, dimension, embedder, statistics
+FROM pincite.generations
+WHERE generation = coalesce(%(generation)s::integer, (SELECT generation FROM pincite.live));
 
 -- name: create_generation
 INSERT INTO pincite.generations (key, settings, embedder, dimension, statistics, keys)
@@ -120,9 +121,6 @@ UPDATE pincite.live SET previous = NULL WHERE previous = %(generation)s;
 
 -- name: delete_generation
 DELETE FROM pincite.generations WHERE generation = %(generation)s;
-
--- name: drop_schema
-DROP SCHEMA IF EXISTS {schema} CASCADE;
 
 -- name: mark_published
 UPDATE pincite.generations SET published_at = now() WHERE generation = %(generation)s;

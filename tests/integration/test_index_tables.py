@@ -465,7 +465,7 @@ def test_the_audit_walks_the_index_by_filters_of_several_selectivities(
 
 @pytest.mark.defends("7f")
 def test_a_walk_that_does_not_go_on_is_found(crowd: IndexTables, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(statements("search"), "tune", statements("search")["tune"].replace("relaxed_order", "off"))
+    monkeypatch.setitem(statements("session"), "tune", statements("session")["tune"].replace("relaxed_order", "off"))
     assert [message for code, message in audit(crowd) if code == "filter" and "ends before" in message]
 
 

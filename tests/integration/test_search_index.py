@@ -298,7 +298,7 @@ def test_the_live_generation_is_read_unless_one_is_named(database: Database, sma
 def test_before_anything_is_published_there_is_no_index(tmp_path: Path, database: Database) -> None:
     with database.connect() as connection:
         connection.execute("DELETE FROM pincite.live")
-        statement = query("search", "generation_of", catalog="pincite")
+        statement = query("catalog", "generation_of")
         assert connection.execute(statement, {"generation": None}).fetchone() is None
         with pytest.raises(IndexStateError, match="run `pincite index`"):
             module.resolve(connection)

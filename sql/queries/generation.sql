@@ -1,4 +1,4 @@
--- Writing one generation's tables.
+-- Writing one generation's tables, and keeping them from those who may not read them.
 
 -- name: content_hashes
 SELECT doc_id, content_hash FROM {schema}.documents;
@@ -248,3 +248,37 @@ SELECT 'document_summaries' AS made, summary_method AS method, count(*) FROM {sc
 UNION ALL
 SELECT 'chunk_contexts', context_method, count(*) FROM {schema}.chunks GROUP BY context_method
 ORDER BY made, method;
+
+-- name: drop_schema
+DROP SCHEMA IF EXISTS {schema} CASCADE;
+
+-- name: protect
+-- Row-level security of a generation's tables.
+SELECT pincite.protect(%(schema_name)s);
+
+-- name: unprotect
+-- Policies, and rights that are not the owner's, of whatever kind.
+DO $$
+DECLARE
+    kept record;
+BEGIN
+    FOR kept IN
+        SELECT c.relname AS name, p.polname AS policy FROM pg_policy AS p JOIN pg_class AS c ON c.oid = p.polrelid
+        WHERE c.relnamespace = '{schema}'::regnamespace
+    LOOP
+        EXECUTE format('DROP POLICY %I ON {schema}.%I', kept.policy, kept.name);
+    END LOOP;
+END $$;
+
+-- name: revoke
+REVOKE ALL ON SCHEMA pincite, {schema} FROM PUBLIC, pincite_query;
+
+-- name: revoke_tables
+REVOKE ALL ON ALL TABLES IN SCHEMA pincite, {schema} FROM PUBLIC, pincite_query;
+
+-- name: define_asker_groups
+CREATE OR REPLACE FUNCTION pincite.asker_groups() RETURNS text[] LANGUAGE sql STABLE PARALLEL SAFE AS
+$$ SELECT coalesce(nullif(current_setting('pincite.groups', true), ''), '{}')::text[] $$;
+
+-- name: use_catalog
+GRANT USAGE ON SCHEMA pincite TO pincite_query;

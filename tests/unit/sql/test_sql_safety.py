@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from resources import shipped
+
+ROOT = Path(shipped.ROOT)
 CODE = [
     path for layer in ("pipelines", "resources", "assets", "pincite") for path in sorted((ROOT / layer).rglob("*.py"))
 ]
@@ -115,7 +117,7 @@ def test_what_is_built_in_sql_is_seen(built: str) -> None:
 @pytest.mark.case(26)
 def test_values_go_as_parameters() -> None:
     """A placeholder of a statement is a name (of a schema, table or index) or a number of dimensions."""
-    names = {"schema", "table", "index", "dimension", "catalog", "filter", "matching", "distance", "scored"}
+    names = {"schema", "table", "index", "dimension", "filter", "matching", "distance", "scored"}
     names |= {"ranked", "sentence_columns", "sentence_distance", "sentence_matching"}
     for path in sorted((ROOT / "sql" / "queries").glob("*.sql")):
         text = re.sub(r"--[^\n]*", "", path.read_text(encoding="utf-8"))

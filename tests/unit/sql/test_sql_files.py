@@ -8,8 +8,9 @@ import pytest
 
 from pipelines.errors import DatabaseError
 from resources import sql_files
+from resources.shipped import ROOT
 
-FOLDER = Path(sql_files.__file__).parents[1] / "sql"
+FOLDER = Path(ROOT, "sql")
 
 TWO = """-- What this file is for.
 
@@ -67,7 +68,7 @@ def test_unknown_names_say_what_there_is() -> None:
 
 def test_every_query_file_parses() -> None:
     files = sorted(file.stem for file in (FOLDER / "queries").glob("*.sql"))
-    assert {"audit", "catalog", "database", "index"} <= set(files)
+    assert {"audit", "catalog", "generation", "session"} <= set(files)
     for file in files:
         assert sql_files.statements(file)
 

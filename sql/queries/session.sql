@@ -1,0 +1,210 @@
+-- Opening a database, locks, what holds within a transaction, and the roles of the embedded server.
+
+-- name: forget_settings
+RESET ALL;
+
+-- name: take_time
+-- Builds and loads take as long as they take. What a server has for those who ask, `ask_in_time` gives back.
+SET statement_timeout = 0;
+
+-- name: lock_migrations
+SELECT pg_advisory_xact_lock(%(key)s);
+
+-- name: encoding
+SELECT current_setting('server_encoding');
+
+-- name: may_query
+-- Whether this user can be the role that queries run as. Since version 16 a member may be one without that right, as
+-- who has made the role is.
+SELECT coalesce((
+    SELECT pg_has_role(oid, CASE WHEN current_setting('server_version_num')::integer < 160000 THEN 'MEMBER' ELSE 'SET' END)
+    FROM pg_roles WHERE rolname = 'pincite_query'
+), false);
+
+-- name: create_query_role
+DO $$ BEGIN
+    CREATE ROLE pincite_query NOLOGIN;
+EXCEPTION WHEN duplicate_object OR unique_violation THEN
+    NULL;  -- made for another database of this server
+END $$;
+
+-- name: join_query_role
+GRANT pincite_query TO CURRENT_USER;
+
+-- name: create_catalog_schema
+CREATE SCHEMA IF NOT EXISTS pincite;
+
+-- name: create_migrations
+CREATE TABLE IF NOT EXISTS pincite.migrations (
+    number integer PRIMARY KEY,
+    name text NOT NULL,
+    applied_at timestamptz NOT NULL DEFAULT now()
+);
+
+-- name: has_migrations
+SELECT to_regclass('pincite.migrations') IS NOT NULL;
+
+-- name: applied_migrations
+SELECT number, name FROM pincite.migrations ORDER BY number;
+
+-- name: record_migration
+INSERT INTO pincite.migrations (number, name) VALUES (%(number)s, %(name)s);
+
+-- name: use_catalog_schema
+SELECT set_config('search_path', concat_ws(', ', 'pincite', nullif(current_setting('search_path'), '')), true);
+
+-- name: vector_versions
+SELECT installed_version, default_version FROM pg_available_extensions WHERE name = 'vector';
+
+-- name: create_vector
+CREATE EXTENSION IF NOT EXISTS vector;
+
+-- name: try_lock
+SELECT pg_try_advisory_lock(%(key)s);
+
+-- name: lock_holder
+SELECT a.application_name, a.pid
+FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
+    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND (l.classid::bigint << 32 | l.objid::bigint) = %(key)s;
+
+-- name: sessions
+SELECT application_name FROM pg_stat_activity
+WHERE datname = current_database() AND application_name LIKE %(like)s;
+
+-- name: lock_build
+-- For as long as the connection lasts; an orphan's ends when its client is seen to be gone.
+SELECT set_config('client_connection_check_interval', '2s', false), pg_advisory_lock(%(key)s);
+
+-- name: begin_run
+INSERT INTO pincite.runs AS run (name, token) VALUES (%(name)s, 1)
+ON CONFLICT (name) DO UPDATE SET token = run.token + 1
+RETURNING token;
+
+-- name: is_newest_run
+SELECT true FROM pincite.runs WHERE name = %(name)s AND token = %(token)s FOR SHARE;
+
+-- name: begin
+SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY;
+
+-- name: ask_in_time
+SET LOCAL statement_timeout TO DEFAULT;
+
+-- name: become_asker
+-- What follows in the transaction is read as the query role, which row-level security holds to the public documents
+-- and those of the asker's groups.
+SET LOCAL ROLE pincite_query;
+
+-- name: ask_for
+SELECT set_config('pincite.groups', %(groups)s::text[]::text, true);
+
+-- name: tune
+-- Strict order drops what a filtered walk finds late (recall 0.77 where relaxed order has 1.0), so
+-- the walk is relaxed, takes more than k, and the best k are sorted out of them. Plans are made for the
+-- values at hand: a filter that is not given must cost nothing. One process adds in one order, so that
+-- equal passages score equally. A language model may be waited for in the middle of the transaction: by a limit of
+-- ours, since that of a server may be shorter, and without one a process that stands still would hold back vacuum.
+SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true),
+       set_config('hnsw.ef_search', %(ef_search)s::text, true),
+       set_config('plan_cache_mode', 'force_custom_plan', true),
+       set_config('max_parallel_workers_per_gather', '0', true),
+       set_config('idle_in_transaction_session_timeout', '1h', true),
+       set_config('jit', 'off', true);
+
+-- name: sort
+-- Where rows are secured the planner knows nothing of them, takes every array to be short, and would sort what a hash
+-- adds up in less time.
+SELECT set_config('enable_sort', %(sort)s, true);
+
+-- name: compare_exactly
+SELECT set_config('enable_indexscan', 'off', true),
+       set_config('enable_seqscan', 'on', true),
+       set_config('enable_sort', 'on', true);
+
+-- name: walk_index
+SELECT set_config('enable_seqscan', 'off', true),
+       set_config('enable_sort', 'off', true);
+
+-- name: row_security_active
+-- Whether the rows of every table are kept from who asks, as who asks.
+SELECT coalesce(bool_and(row_security_active(c.oid)), false)
+FROM pg_class AS c WHERE c.relnamespace = to_regnamespace(%(schema_name)s) AND c.relkind IN ('r', 'p');
+
+-- name: make_other_superuser
+-- The role that initdb makes is a superuser for good, and serves for what is here alone; everyday work is done as
+-- `pincite`, which owns the index and may neither read files of the server nor run programs.
+-- In states made before: there the superuser itself is called `pincite`, and only another one may rename it.
+CREATE ROLE pincite_renaming SUPERUSER;
+
+-- name: become_other_superuser
+SET LOCAL SESSION AUTHORIZATION pincite_renaming;
+
+-- name: rename_superuser
+ALTER ROLE pincite RENAME TO pincite_admin;
+
+-- name: become_superuser_again
+RESET SESSION AUTHORIZATION;
+
+-- name: drop_other_superuser
+DROP ROLE pincite_renaming;
+
+-- name: make_owner
+-- Without row-level security, which would refuse the owner COPY and pg_dump.
+DO $$ BEGIN
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'pincite') THEN
+        CREATE ROLE pincite LOGIN NOSUPERUSER CREATEDB CREATEROLE BYPASSRLS;
+    END IF;
+    IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'pincite_query') THEN
+        GRANT pincite_query TO pincite WITH ADMIN OPTION;
+        ALTER ROLE pincite_query NOLOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE;
+    END IF;
+END $$;
+
+-- name: databases
+SELECT datname FROM pg_database WHERE datallowconn AND NOT datistemplate ORDER BY datname;
+
+-- name: hand_over_database
+-- What the superuser owns in this database, that of extensions apart, and its policies for the one who keeps it. A
+-- sequence of a column goes with its table.
+DO $$
+DECLARE
+    own CONSTANT oid := (SELECT oid FROM pg_roles WHERE rolname = 'pincite_admin');
+    kept record;
+BEGIN
+    IF (SELECT datdba = own FROM pg_database WHERE datname = current_database()) THEN
+        EXECUTE format('ALTER DATABASE %I OWNER TO pincite', current_database());
+    END IF;
+    FOR kept IN
+        SELECT nspname AS name FROM pg_namespace WHERE nspowner = own AND oid >= 16384 AND nspname !~ '^pg_'
+    LOOP
+        EXECUTE format('ALTER SCHEMA %I OWNER TO pincite', kept.name);
+    END LOOP;
+    FOR kept IN
+        SELECT n.nspname AS space, c.relname AS name FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        WHERE c.relowner = own AND c.oid >= 16384 AND c.relkind IN ('r', 'p', 'v', 'm', 'S', 'f')
+            AND n.nspname !~ '^pg_' AND NOT EXISTS (SELECT FROM pg_depend AS d
+                WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND (d.deptype = 'e'
+                    OR c.relkind = 'S' AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')))
+    LOOP
+        EXECUTE format('ALTER TABLE %I.%I OWNER TO pincite', kept.space, kept.name);
+    END LOOP;
+    FOR kept IN
+        SELECT n.nspname AS space, p.proname AS name FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+        WHERE p.proowner = own AND p.oid >= 16384 AND NOT EXISTS (SELECT FROM pg_depend AS d
+            WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
+        GROUP BY n.nspname, p.proname HAVING count(*) = 1
+    LOOP
+        EXECUTE format('ALTER ROUTINE %I.%I OWNER TO pincite', kept.space, kept.name);
+    END LOOP;
+    FOR kept IN
+        SELECT n.nspname AS space, c.relname AS name, p.polname AS policy
+        FROM pg_policy AS p JOIN pg_class AS c ON c.oid = p.polrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        WHERE p.polroles = ARRAY[own]
+    LOOP
+        EXECUTE format('ALTER POLICY %I ON %I.%I TO pincite', kept.policy, kept.space, kept.name);
+    END LOOP;
+END $$;
+
+-- name: reload
+SELECT pg_reload_conf();
