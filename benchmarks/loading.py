@@ -88,10 +88,10 @@ class TimedTables(IndexTables):
     spent: Counter[str]
     kilobytes = 0
 
-    def _copy(self, connection: Any, name: str, types: Any, rows: Any) -> None:
+    def _copy(self, connection: Any, table: str, columns: Any, rows: Any) -> None:
         started = time.perf_counter()
-        super()._copy(connection, name, types, rows)
-        self.spent[name] += time.perf_counter() - started  # type: ignore[assignment]
+        super()._copy(connection, table, columns, rows)
+        self.spent[table] += time.perf_counter() - started  # type: ignore[assignment]
 
     def _run(self, connection: Any, name: str, **values: Any) -> list[tuple[Any, ...]]:
         self.kilobytes = max(self.kilobytes, values.get("kilobytes", 0))
@@ -140,13 +140,15 @@ def measure_copy(database: Database, rows: int) -> None:
         )
         tables = new_tables(database)
         same.append(
-            bare_copy(database, f"CREATE TABLE bare (LIKE {tables.schema}.chunks)", index_rows.CHUNK_TYPES, wide)
+            bare_copy(
+                database, f"CREATE TABLE bare (LIKE {tables.schema}.chunks)", tuple(index_rows.CHUNKS.values()), wide
+            )
         )
         started = time.perf_counter()
         for bucket, first in enumerate(range(0, len(documents), 32)):
             tables.replace(bucket, documents[first : first + 32])
         whole.append(time.perf_counter() - started)
-        copied.append(tables.spent["copy_chunks"])
+        copied.append(tables.spent["chunks"])
     print(f"COPY of {len(wide)} rows of {DIMENSION} dimensions and 1 KB of text, the best of three")
     for name, spent in (
         ("bare, number, text and vector", min(bare)),

@@ -10,7 +10,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -31,22 +31,44 @@ Rows = dict[str, Row]
 _Link = tuple[str, str, float]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Table:
-    """A table of rows with an id: its name and singular, where the ids of row and document stand, and how a
-    document's rows are made."""
+    """A table of rows with an id: its name and singular, its columns, which of them is the id, and how a document's
+    rows are made."""
 
     name: str
     noun: str
-    id: int
-    document: int
+    columns: index_rows.Columns
+    key: str
     made: Callable[[IndexedDocument, int], Iterable[Row]]
+
+    def place(self, column: str) -> int:
+        """Where a column stands in a row."""
+        return list(self.columns).index(column)
+
+    @cached_property
+    def id(self) -> int:
+        return self.place(self.key)
+
+    @cached_property
+    def document(self) -> int:
+        return self.place("doc_id")
 
 
 _NO_NUMBERS: Mapping[str, int] = defaultdict(int)
-_DOCUMENTS = _Table("documents", "document", 0, 0, lambda document, bucket: [index_rows.document_row(document, bucket)])
-_CHUNKS = _Table("chunks", "chunk", 1, 2, lambda document, bucket: index_rows.chunk_rows(document, _NO_NUMBERS))
-_SENTENCES = _Table("sentences", "sentence", 0, 1, lambda document, bucket: index_rows.sentence_rows(document))
+_DOCUMENTS = _Table(
+    "documents", "document", index_rows.DOCUMENTS, "doc_id",
+    lambda document, bucket: [index_rows.document_row(document, bucket)],
+)  # fmt: skip
+_CHUNKS = _Table(
+    "chunks", "chunk", index_rows.CHUNKS, "chunk_id",
+    lambda document, bucket: index_rows.chunk_rows(document, _NO_NUMBERS),
+)  # fmt: skip
+_SENTENCES = _Table(
+    "sentences", "sentence", index_rows.SENTENCES, "sentence_id",
+    lambda document, bucket: index_rows.sentence_rows(document),
+)  # fmt: skip
+_NUMBER = _CHUNKS.place("number")
 
 
 def bucket_findings(
@@ -62,7 +84,8 @@ def bucket_findings(
     does not have any more are not compared, nor their postings."""
     places = {document.raw.doc_id: f"{document.raw.source}/{document.raw.uri}" for document in documents}
     stored = _stored(connection, schema, bucket, _DOCUMENTS)
-    places = {doc_id: f"{row[2]}/{row[3]}" for doc_id, row in stored.rows.items()} | places
+    source, uri = _DOCUMENTS.place("source"), _DOCUMENTS.place("uri")
+    places = {doc_id: f"{row[source]}/{row[uri]}" for doc_id, row in stored.rows.items()} | places
     yield from _compared(_DOCUMENTS, documents, bucket, stored, places, held)
     chunks = _stored(connection, schema, bucket, _CHUNKS)
     yield from _compared(_CHUNKS, documents, bucket, chunks, places, held)
@@ -83,7 +106,6 @@ def bucket_findings(
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    columns: Sequence[str]
     rows: Rows
     numbers: Mapping[str, int]
     twice: list[Finding]
@@ -94,16 +116,15 @@ def _stored(connection: Connection[Any], schema: str, bucket: int, table: _Table
     numbers: dict[str, int] = {}
     twice: list[Finding] = []
     with connection.cursor(binary=True) as cursor:
-        cursor.execute(query("verify", table.name, schema=schema), {"bucket": bucket})
-        columns = [column.name for column in cursor.description or ()]
+        cursor.execute(query("verify", table.name, schema=schema, columns=tuple(table.columns)), {"bucket": bucket})
         for row in cursor:
             name = row[table.id]
             if name in rows:
                 twice.append((f"duplicate_{table.noun}", str(name)))
             if table is _CHUNKS:
-                numbers[name] = row[0]
+                numbers[name] = row[_NUMBER]
             rows[name] = _comparable(row, table)
-    return _Stored(columns, rows, numbers, twice)
+    return _Stored(rows, numbers, twice)
 
 
 def _comparable(row: Row, table: _Table) -> Row:
@@ -111,7 +132,7 @@ def _comparable(row: Row, table: _Table) -> Row:
     kinds = _kinds()
     plain = [kinds[type(value)](value) if type(value) in kinds else value for value in row]
     if table is _CHUNKS:
-        plain[0] = None
+        plain[_NUMBER] = None
     return tuple(plain)
 
 
@@ -129,7 +150,7 @@ def _single(value: float) -> float:
 
 
 def _sent(vector: Any) -> bytes:
-    """A vector as vector_send gives it."""
+    """A vector as Postgres sends it."""
     return len(vector).to_bytes(2) + bytes(2) + bytes(vector.astype(">f4"))
 
 
@@ -160,7 +181,7 @@ def _compared(
             if found is None:
                 yield f"missing_{table.noun}", _named(table, wanted, places)
             elif found != wanted:
-                differ = [name for name, a, b in zip(stored.columns, found, wanted, strict=True) if a != b]
+                differ = [name for name, a, b in zip(table.columns, found, wanted, strict=True) if a != b]
                 yield f"changed_{table.noun}", f"{_named(table, wanted, places)} in {', '.join(differ)}"
     for row in left.values():
         if row[table.document] not in held:

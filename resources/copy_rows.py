@@ -7,7 +7,7 @@ than all else in a load.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import partial
 from itertools import pairwise
@@ -72,9 +72,10 @@ ENCODERS: Mapping[str, Callable[[Any], bytes]] = {
     "int4range[]": _ranges,
     "jsonb": lambda value: _sized(b"\x01" + json.dumps(value.obj).encode()),
     "vector": _vector,
-    "packed": bytes,
+    "int4[]": bytes,
+    "float4[]": bytes,
 }
-"""A value of each type as COPY takes it, its length before it; `packed` is what `number_arrays` gives."""
+"""A value of each type as COPY takes it, its length before it; arrays of numbers come as `number_arrays` gives them."""
 
 
 def number_arrays(kind: str, values: NDArray[Any], bounds: Sequence[int]) -> Iterator[bytes]:
@@ -88,7 +89,7 @@ def number_arrays(kind: str, values: NDArray[Any], bounds: Sequence[int]) -> Ite
         yield _array(kind, data[8 * start : 8 * end], end - start)
 
 
-def packed_rows(types: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[bytes]:
+def packed_rows(types: Collection[str], rows: Iterable[Sequence[Any]]) -> Iterator[bytes]:
     """Blocks of one binary COPY of rows whose columns have these types of `ENCODERS`; None is null."""
     encoders, head = [ENCODERS[name] for name in types], Struct(">h").pack(len(types))
     block = bytearray(_HEAD)

@@ -24,21 +24,34 @@ MOST_VECTOR_DIMENSIONS = 2000
 LARGEST_HALF = 65504.0
 
 
-def _types(names: str) -> tuple[str, ...]:
-    return tuple(names.split())
+Columns = Mapping[str, str]
+"""Columns of a table in the order in which its rows are made, copied and compared, with the types of
+`copy_rows.ENCODERS`. sql/generation.sql declares them in the same order."""
 
 
-DOCUMENT_TYPES = _types("text int2 text text text text text date text text[] jsonb int4 text text bool text text")
-CHUNK_TYPES = _types(
-    "int4 text text int4 text text[] text[] text text text int4 int4 jsonb int4range[] int4 int4 jsonb text text vector"
-    " text"
+def _columns(text: str) -> Columns:
+    return dict(column.split() for column in text.split(","))
+
+
+DOCUMENTS = _columns(
+    "doc_id text, bucket int2, source text, uri text, title text, family text, language text, effective_date date,"
+    "version text, groups text[], metadata jsonb, pages int4, summary text, content_hash text, stale bool,"
+    "row_hash text, summary_method text"
 )
-SENTENCE_TYPES = _types(
-    "text text int4 text text text int4 jsonb float4 int4 int4 text text text[] text text vector int4 int4 int4range"
+CHUNKS = _columns(
+    "number int4, chunk_id text, doc_id text, ordinal int4, section_id text, header_chain text[], block_types text[],"
+    "text text, overlap text, context text, page_start int4, page_end int4, boxes jsonb, spans int4range[],"
+    "tokens int4, terms int4, metadata jsonb, previous_id text, next_id text, embedding vector, context_method text"
 )
-LINK_TYPES = _types("text text float4")
-TERM_TYPES = _types("text text[] int4")
-POSTING_TYPES = _types("text int2 text[] packed packed")
+SENTENCES = _columns(
+    "sentence_id text, doc_id text, ordinal int4, chunk_id text, text text, source text, page int4, boxes jsonb,"
+    "confidence float4, start int4, length int4, paragraph_id text, section_id text, section_path text[],"
+    "previous_id text, next_id text, embedding vector, paragraph_start int4, paragraph_length int4,"
+    "paragraph_span int4range"
+)
+SENTENCE_LINKS = _columns("source_id text, target_id text, similarity float4")
+TERMS = _columns("term text, groups text[], documents int4")
+POSTINGS = _columns("term text, bucket int2, groups text[], chunks int4[], weights float4[]")
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["IndexTables", "IndexedDocument", "VectorIndexes"]
 
 INDEXED_TABLES = ("chunks", "sentences")
+STAGED_TABLES = ("staged_postings", "staged_links")
+"""Tables of the session, whose rows are merged into the generation's."""
 _GRAPH_BYTES = 1500
 """Memory of one vector's place in an HNSW graph under construction, beside the vector."""
 _REMOTE_KILOBYTES = 2 << 20
@@ -168,11 +170,11 @@ class IndexTables:
         fresh = self._run(connection, "new_chunk_numbers", count=len(chunk_ids))
         numbers = {chunk_id: row[0] for chunk_id, row in zip(chunk_ids, fresh, strict=True)}
         rows: Iterable[tuple[Any, ...]] = (index_rows.document_row(document, bucket) for document in documents)
-        self._copy(connection, "copy_documents", index_rows.DOCUMENT_TYPES, rows)
+        self._copy(connection, "documents", index_rows.DOCUMENTS, rows)
         rows = (row for document in documents for row in index_rows.chunk_rows(document, numbers))
-        self._copy(connection, "copy_chunks", index_rows.CHUNK_TYPES, rows)
+        self._copy(connection, "chunks", index_rows.CHUNKS, rows)
         rows = (row for document in documents for row in index_rows.sentence_rows(document))
-        self._copy(connection, "copy_sentences", index_rows.SENTENCE_TYPES, rows)
+        self._copy(connection, "sentences", index_rows.SENTENCES, rows)
         return numbers
 
     @staticmethod
@@ -186,8 +188,7 @@ class IndexTables:
         merged = self._run(connection, "has_postings", bucket=bucket)[0][0]
         if merged:
             connection.execute(query("generation", "stage_postings"))
-        name = "copy_staged_postings" if merged else "copy_postings"
-        self._copy(connection, name, index_rows.POSTING_TYPES, rows)
+        self._copy(connection, "staged_postings" if merged else "postings", index_rows.POSTINGS, rows)
         if merged:
             self._run(connection, "merge_postings")
 
@@ -218,7 +219,7 @@ class IndexTables:
         rows = ((term, groups, count) for groups, counts in frequencies.items() for term, count in counts.items())
         with self.database.writing() as connection:
             self._run(connection, "clear_terms")
-            self._copy(connection, "copy_terms", index_rows.TERM_TYPES, rows)
+            self._copy(connection, "terms", index_rows.TERMS, rows)
             if commit:
                 commit(connection)
 
@@ -227,7 +228,7 @@ class IndexTables:
         with self.database.writing() as connection:
             connection.execute(query("generation", "stage_links"))
             rows = ((link.source_id, link.target_id, link.similarity) for link in links)
-            self._copy(connection, "copy_staged_links", index_rows.LINK_TYPES, rows)
+            self._copy(connection, "staged_links", index_rows.SENTENCE_LINKS, rows)
             deleted = connection.execute(self._query("delete_links")).rowcount
             return connection.execute(self._query("merge_links")).rowcount, deleted
 
@@ -303,19 +304,19 @@ class IndexTables:
             return self._run(connection, name, **values)
 
     def _copy(
-        self, connection: Connection[Any], name: str, types: Sequence[str], rows: Iterable[Sequence[Any]]
+        self, connection: Connection[Any], table: str, columns: index_rows.Columns, rows: Iterable[Sequence[Any]]
     ) -> None:
         """Into a table of the generation, or one that is staged already. Postgres takes no COPY from a user whom
         row-level security holds, an owner that is no superuser for one: its rows go through a table of the session."""
-        table = name.removeprefix("copy_")
-        own = "{schema}" in statements("generation")[name]
-        held = own and self._run(connection, "row_security_holds")[0][0]
+        staged = table in STAGED_TABLES
+        held = not staged and self._run(connection, "row_security_holds")[0][0]
         names = {"schema": self.schema, "table": table}
         if held:
             connection.execute(query("generation", "stage_rows", **names))
-        statement = query("generation", name, schema="pg_temp") if held else self._query(name)
+        schema = "pg_temp" if held or staged else self.schema
+        statement = query("generation", "copy_rows", schema=schema, table=table, columns=tuple(columns))
         with connection.cursor() as cursor, cursor.copy(statement) as copy:
-            for data in packed_rows(types, rows):
+            for data in packed_rows(columns.values(), rows):
                 copy.write(data)
         if held:
             connection.execute(query("generation", "move_staged_rows", **names))

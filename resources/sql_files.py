@@ -1,7 +1,7 @@
 """SQL by name. Statements live in the `sql` folder; nothing here is composed from strings.
 
 `sql/queries/FILE.sql` holds statements headed `-- name: some_name`; a placeholder such as
-`{schema}` becomes a quoted identifier, or a literal where a number is given.
+`{schema}` becomes a quoted identifier, a list of them, or a literal where a number is given.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pipelines.errors import DatabaseError
 from resources.shipped import ROOT
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _HEADER = re.compile(r"^--\s*name:\s*(\S*)\s*$", re.MULTILINE)
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
+Value = str | int | tuple[str, ...]
 _MIGRATION = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
 _FOLDER = Path(ROOT, "sql")
 
@@ -61,8 +62,9 @@ def statements(file: str) -> dict[str, str]:
     return parse(_text("queries", f"{file}.sql"), f"sql/queries/{file}.sql")
 
 
-def fill(text: str, values: Mapping[str, str | int], origin: str = "sql") -> Composed:
-    """The statement with its `{placeholders}` filled: text as a quoted identifier, a number as a literal.
+def fill(text: str, values: Mapping[str, Value], origin: str = "sql") -> Composed:
+    """The statement with its `{placeholders}` filled: text as a quoted identifier, several as a list of them, a number
+    as a literal.
 
     Raises DatabaseError for a placeholder without a value and for a value without a placeholder."""
     from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
@@ -74,9 +76,12 @@ def fill(text: str, values: Mapping[str, str | int], origin: str = "sql") -> Com
         name = match.group(1)
         if name not in values:
             raise DatabaseError(f"{origin}: no value for {{{name}}}", "sql_placeholder")
-        value: Any = values[name]
+        value = values[name]
         parts.append(SQL(text[position : match.start()]))
-        parts.append(Literal(value) if isinstance(value, int) else Identifier(value))
+        if isinstance(value, tuple):
+            parts.append(SQL(", ").join(map(Identifier, value)))
+        else:
+            parts.append(Literal(value) if isinstance(value, int) else Identifier(value))
         used.add(name)
         position = match.end()
     parts.append(SQL(text[position:]))
@@ -86,7 +91,7 @@ def fill(text: str, values: Mapping[str, str | int], origin: str = "sql") -> Com
     return Composed(parts)
 
 
-def query(file: str, name: str, **values: str | int) -> Composed:
+def query(file: str, name: str, **values: Value) -> Composed:
     """One named statement, filled. Raises DatabaseError naming the file and the names it has."""
     known = statements(file)
     if name not in known:
@@ -96,7 +101,7 @@ def query(file: str, name: str, **values: str | int) -> Composed:
     return fill(known[name], values, f"{file}.{name}")
 
 
-def script(name: str, **values: str | int) -> Composed:
+def script(name: str, **values: Value) -> Composed:
     """A whole file of `sql/`, such as `generation.sql`, filled."""
     return fill(_text(name), values, f"sql/{name}")
 

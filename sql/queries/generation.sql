@@ -79,29 +79,11 @@ INSERT INTO {schema}.{table} SELECT * FROM pg_temp.{table};
 -- name: drop_staged_rows
 DROP TABLE pg_temp.{table};
 
--- name: copy_documents
-COPY {schema}.documents (
-    doc_id, bucket, source, uri, title, family, language, effective_date, version, groups, metadata, pages, summary,
-    content_hash, stale, row_hash, summary_method
-) FROM STDIN (FORMAT binary);
-
--- name: copy_chunks
-COPY {schema}.chunks (
-    number, chunk_id, doc_id, ordinal, section_id, header_chain, block_types, text, overlap, context, page_start,
-    page_end, boxes, spans, tokens, terms, metadata, previous_id, next_id, embedding, context_method
-) FROM STDIN (FORMAT binary);
-
--- name: copy_sentences
-COPY {schema}.sentences (
-    sentence_id, doc_id, ordinal, chunk_id, text, source, page, boxes, confidence, start, length, paragraph_id,
-    section_id, section_path, previous_id, next_id, embedding, paragraph_start, paragraph_length, paragraph_span
-) FROM STDIN (FORMAT binary);
+-- name: copy_rows
+COPY {schema}.{table} ({columns}) FROM STDIN (FORMAT binary);
 
 -- name: has_postings
 SELECT EXISTS (SELECT FROM {schema}.postings WHERE bucket = %(bucket)s);
-
--- name: copy_postings
-COPY {schema}.postings (term, bucket, groups, chunks, weights) FROM STDIN (FORMAT binary);
 
 -- name: prune_postings
 UPDATE {schema}.postings AS stored SET (chunks, weights) = (
@@ -135,9 +117,6 @@ CREATE TEMPORARY TABLE staged_postings (
     weights real[] NOT NULL
 ) ON COMMIT DROP;
 
--- name: copy_staged_postings
-COPY staged_postings (term, bucket, groups, chunks, weights) FROM STDIN (FORMAT binary);
-
 -- name: drop_staged_postings
 DROP TABLE IF EXISTS staged_postings;
 
@@ -170,9 +149,6 @@ ON CONFLICT (term, bucket, groups) DO UPDATE SET
 -- name: clear_terms
 DELETE FROM {schema}.terms;
 
--- name: copy_terms
-COPY {schema}.terms (term, groups, documents) FROM STDIN (FORMAT binary);
-
 -- name: stage_links
 CREATE TEMPORARY TABLE staged_links (
     source_id text NOT NULL,
@@ -180,9 +156,6 @@ CREATE TEMPORARY TABLE staged_links (
     similarity real NOT NULL,
     PRIMARY KEY (source_id, target_id)
 ) ON COMMIT DROP;
-
--- name: copy_staged_links
-COPY staged_links (source_id, target_id, similarity) FROM STDIN (FORMAT binary);
 
 -- name: delete_links
 DELETE FROM {schema}.sentence_links AS stored

@@ -1,5 +1,4 @@
--- What `verify` reads, in one transaction. Columns are in the order of resources/index_rows.py; a vector comes
--- as the bytes that it was sent as.
+-- What `verify` reads, in one transaction. Columns are those of resources/index_rows.py.
 
 -- name: schemas
 -- Schemas with tables of a generation in them, whether or not the catalog knows it.
@@ -26,21 +25,17 @@ WHERE '' IN (source, uri, stage, code, message) ORDER BY doc_id, stage;
 SELECT bucket FROM {schema}.documents UNION SELECT bucket FROM {schema}.postings;
 
 -- name: documents
-SELECT doc_id, bucket, source, uri, title, family, language, effective_date, version, groups, metadata, pages,
-    summary, content_hash, stale, row_hash, summary_method
-FROM {schema}.documents WHERE bucket = %(bucket)s;
+SELECT {columns} FROM {schema}.documents WHERE bucket = %(bucket)s;
 
 -- name: chunks
-SELECT c.number, c.chunk_id, c.doc_id, c.ordinal, c.section_id, c.header_chain, c.block_types, c.text, c.overlap,
-    c.context, c.page_start, c.page_end, c.boxes, c.spans, c.tokens, c.terms, c.metadata, c.previous_id, c.next_id,
-    vector_send(c.embedding) AS embedding, c.context_method
-FROM {schema}.chunks AS c JOIN {schema}.documents AS d USING (doc_id) WHERE d.bucket = %(bucket)s;
+SELECT {columns} FROM (
+    SELECT c.* FROM {schema}.chunks AS c JOIN {schema}.documents AS d USING (doc_id) WHERE d.bucket = %(bucket)s
+) AS stored;
 
 -- name: sentences
-SELECT s.sentence_id, s.doc_id, s.ordinal, s.chunk_id, s.text, s.source, s.page, s.boxes, s.confidence, s.start,
-    s.length, s.paragraph_id, s.section_id, s.section_path, s.previous_id, s.next_id,
-    vector_send(s.embedding) AS embedding, s.paragraph_start, s.paragraph_length, s.paragraph_span
-FROM {schema}.sentences AS s JOIN {schema}.documents AS d USING (doc_id) WHERE d.bucket = %(bucket)s;
+SELECT {columns} FROM (
+    SELECT s.* FROM {schema}.sentences AS s JOIN {schema}.documents AS d USING (doc_id) WHERE d.bucket = %(bucket)s
+) AS stored;
 
 -- name: postings
 SELECT term, groups, chunks, weights FROM {schema}.postings WHERE bucket = %(bucket)s;

@@ -42,7 +42,7 @@ def _stage(name: str) -> Fits:
 
 
 def _copied(name: str) -> Fits:
-    return lambda tables, connection, statement, *rest, **named: statement == name
+    return lambda tables, connection, table, *rest, **named: table == name
 
 
 @dataclass(frozen=True)
@@ -70,11 +70,11 @@ POINTS = {
     "contexts before a commit": Point(f"{_CATALOG}.commit", "before", _stage("chunk_contexts")),
     "generation made": Point(f"{_CATALOG}.create_generation", "after"),
     "terms frozen": Point(f"{_TABLES}.freeze_terms", "after"),
-    "copying chunks": Point(f"{_TABLES}._copy", "items", _copied("copy_chunks")),
-    "copying sentences": Point(f"{_TABLES}._copy", "items", _copied("copy_sentences")),
+    "copying chunks": Point(f"{_TABLES}._copy", "items", _copied("chunks")),
+    "copying sentences": Point(f"{_TABLES}._copy", "items", _copied("sentences")),
     "before rows commit": Point("resources.index_build:commit_row", "after"),
     "after rows commit": Point(f"{_TABLES}.replace", "after"),
-    "copying links": Point(f"{_TABLES}._copy", "items", _copied("copy_staged_links")),
+    "copying links": Point(f"{_TABLES}._copy", "items", _copied("staged_links")),
     "links loaded": Point(f"{_TABLES}.replace_links", "after"),
     "before building": Point(f"{_TABLES}.build_vector_indexes", "before"),
     "building": Point(f"{_TABLES}._build", "before"),

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.copy_rows import number_arrays, packed_rows
-from resources.index_rows import POSTING_TYPES, IndexedDocument, posting_rows, postings_of
+from resources.index_rows import POSTINGS, IndexedDocument, posting_rows, postings_of
 
 AVERAGE = 3.7
 COUNTS = st.dictionaries(st.text(max_size=3), st.integers(1, 9), max_size=5)
@@ -66,7 +66,7 @@ def test_rows_of_postings_are_packed_by_term() -> None:
     groups = struct.pack(">iiiIii i", 26, 1, 0, 25, 1, 1, 2) + b"hr"
     last = struct.pack(">hi", 5, 8) + "їжак".encode() + struct.pack(">ih", 2, 3) + groups + hedgehog[3] + hedgehog[4]
     rows = posting_rows(postings, 3, ("hr",))
-    assert b"".join(packed_rows(POSTING_TYPES, rows)).endswith(red[4] + last + b"\xff\xff")
+    assert b"".join(packed_rows(POSTINGS.values(), rows)).endswith(red[4] + last + b"\xff\xff")
 
 
 def test_an_array_may_be_empty() -> None:

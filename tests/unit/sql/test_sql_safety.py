@@ -116,9 +116,9 @@ def test_what_is_built_in_sql_is_seen(built: str) -> None:
 
 @pytest.mark.case(26)
 def test_values_go_as_parameters() -> None:
-    """A placeholder of a statement is a name (of a schema, table or index) or a number of dimensions."""
+    """A placeholder of a statement is a name (of a schema, table, index or columns) or a number of dimensions."""
     names = {"schema", "table", "index", "dimension", "filter", "matching", "distance", "scored"}
-    names |= {"ranked", "sentence_columns", "sentence_distance", "sentence_matching"}
+    names |= {"columns", "ranked", "sentence_columns", "sentence_distance", "sentence_matching"}
     for path in sorted((ROOT / "sql" / "queries").glob("*.sql")):
         text = re.sub(r"--[^\n]*", "", path.read_text(encoding="utf-8"))
         found = set(re.findall(r"\{([a-z][a-z0-9_]*)\}", text))
