@@ -1,0 +1,180 @@
+-- The catalog as it is now: what is known across generations. sql/migrations make it, step by step, in every database;
+-- a test compares what they make with this.
+CREATE SCHEMA pincite;
+
+CREATE TABLE pincite.migrations (
+    number integer PRIMARY KEY,
+    name text NOT NULL,
+    applied_at timestamptz NOT NULL DEFAULT now()
+);
+
+-- ---------------------------------------------------------------- documents and stages
+
+-- `lost` are contents of files that are gone while their side-cars are left, by uri: what comes back under another name
+-- is known.
+CREATE TABLE pincite.sources (
+    name text PRIMARY KEY,
+    root text NOT NULL,
+    settings jsonb NOT NULL DEFAULT '{}',
+    added_at timestamptz NOT NULL DEFAULT now(),
+    indexed_at timestamptz,
+    lost jsonb NOT NULL DEFAULT '{}'
+);
+
+-- One row is the commit of one Parquet file; a file without a row does not count.
+CREATE TABLE pincite.manifest (
+    table_name text NOT NULL,
+    key text NOT NULL,
+    bucket smallint NOT NULL,
+    file text NOT NULL,
+    input text NOT NULL,
+    output text NOT NULL,
+    rows bigint NOT NULL,
+    documents integer NOT NULL,
+    run_id text,
+    committed_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (table_name, key, bucket)
+);
+
+-- Failures belong to the key of their stage, as results do: two settings may stand side by side.
+CREATE TABLE pincite.failures (
+    doc_id text NOT NULL,
+    stage text NOT NULL,
+    bucket smallint NOT NULL,
+    source text NOT NULL,
+    uri text NOT NULL,
+    code text NOT NULL,
+    message text NOT NULL,
+    failed_at timestamptz NOT NULL DEFAULT now(),
+    key text NOT NULL DEFAULT '',
+    PRIMARY KEY (doc_id, stage, key)
+);
+
+-- ---------------------------------------------------------------- generations
+
+-- `keys` are the stages' keys that it was made with, as code of another version cannot compute them; `verdict` says why
+-- one that is built was not published.
+CREATE TABLE pincite.generations (
+    generation integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    key text NOT NULL,
+    settings jsonb NOT NULL,
+    embedder jsonb NOT NULL,
+    dimension integer NOT NULL,
+    statistics jsonb NOT NULL,
+    built_from text,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    built_at timestamptz,
+    published_at timestamptz,
+    keys jsonb NOT NULL DEFAULT '{}',
+    verdict jsonb
+);
+
+-- The one pointer to the live generation. A rollback holds: nothing is published until a person publishes.
+CREATE TABLE pincite.live (
+    only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    generation integer NOT NULL REFERENCES pincite.generations,
+    previous integer REFERENCES pincite.generations,
+    held boolean NOT NULL DEFAULT false
+);
+
+CREATE TABLE pincite.costs (
+    run_id text NOT NULL,
+    generation integer,
+    stage text NOT NULL,
+    items bigint NOT NULL,
+    tokens bigint NOT NULL,
+    seconds double precision NOT NULL,
+    at timestamptz NOT NULL DEFAULT now()
+);
+
+-- Scores of the golden questions, one row a run of them.
+CREATE TABLE pincite.scores (
+    generation integer NOT NULL REFERENCES pincite.generations ON DELETE CASCADE,
+    at timestamptz NOT NULL DEFAULT now(),
+    name text NOT NULL,
+    metrics jsonb NOT NULL,
+    PRIMARY KEY (generation, at, name)
+);
+
+-- The number of the run that may write. A run that lost its lock has an older one.
+CREATE TABLE pincite.runs (
+    name text PRIMARY KEY,
+    token bigint NOT NULL
+);
+
+-- ---------------------------------------------------------------- language models
+
+-- What language models said, by model, parameters and prompt. A row without text and without `rejected` was
+-- asked and not answered usably yet. Tokens and costs are those of every attempt.
+CREATE TABLE pincite.llm_replies (
+    key text PRIMARY KEY,
+    stage text NOT NULL,
+    model text NOT NULL,
+    text text,
+    finish text NOT NULL DEFAULT '',
+    logprobs jsonb NOT NULL DEFAULT '[]',
+    rejected text,
+    attempts integer NOT NULL DEFAULT 0,
+    prompt_tokens bigint NOT NULL DEFAULT 0,
+    completion_tokens bigint NOT NULL DEFAULT 0,
+    estimated_tokens bigint NOT NULL DEFAULT 0,
+    cost double precision NOT NULL DEFAULT 0,
+    currency text NOT NULL DEFAULT '',
+    run_id text NOT NULL DEFAULT '',
+    generation integer,
+    at timestamptz NOT NULL DEFAULT now(),
+    CHECK (text IS NULL OR rejected IS NULL)
+);
+CREATE INDEX ON pincite.llm_replies (run_id);
+
+-- Batches of prompts at an endpoint: recorded before they are submitted, without an id until they are.
+CREATE TABLE pincite.llm_batches (
+    number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    fingerprint text NOT NULL,
+    batch_id text,
+    base_url text NOT NULL,
+    model text NOT NULL,
+    stage text NOT NULL,
+    generation integer,
+    run_id text NOT NULL,
+    keys text[] NOT NULL,
+    state text NOT NULL,
+    submitted_at timestamptz NOT NULL DEFAULT now(),
+    collected_at timestamptz
+);
+
+-- ---------------------------------------------------------------- row-level security
+
+-- Who may read what: the query role sees public documents and those of the asker's groups, and no other table than
+-- the generations'.
+CREATE FUNCTION pincite.asker_groups() RETURNS text[] LANGUAGE sql STABLE PARALLEL SAFE AS
+$$ SELECT coalesce(nullif(current_setting('pincite.groups', true), ''), '{}')::text[] $$;
+GRANT USAGE ON SCHEMA pincite TO pincite_query;
+
+-- Forced: the owner reads and writes by a policy of its own, not by being the owner. Rows are looked up one by one, for
+-- which EXISTS will not do: the planner would read all documents first, for every statement.
+CREATE FUNCTION pincite.protect(made text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    own constant text := '(groups = ''{}'' OR groups && (SELECT pincite.asker_groups()))';
+    rule record;
+BEGIN
+    EXECUTE format('GRANT USAGE ON SCHEMA %I TO pincite_query', made);
+    FOR rule IN
+        SELECT * FROM (VALUES
+            ('documents', own),
+            ('postings', own),
+            ('terms', own || ' AND (SELECT true FROM %1$I.postings AS p WHERE p.term = terms.term LIMIT 1)'),
+            ('chunks', '(SELECT true FROM %1$I.documents AS d WHERE d.doc_id = chunks.doc_id)'),
+            ('sentences', '(SELECT true FROM %1$I.documents AS d WHERE d.doc_id = sentences.doc_id)'),
+            ('sentence_links', '(SELECT true FROM %1$I.sentences AS s WHERE s.sentence_id = source_id)'
+                ' AND (SELECT true FROM %1$I.sentences AS s WHERE s.sentence_id = target_id)')
+        ) AS rules (kept, seen)
+    LOOP
+        EXECUTE format('ALTER TABLE %I.%I ENABLE ROW LEVEL SECURITY', made, rule.kept);
+        EXECUTE format('ALTER TABLE %I.%I FORCE ROW LEVEL SECURITY', made, rule.kept);
+        EXECUTE format('CREATE POLICY upkeep ON %I.%I TO CURRENT_USER USING (true) WITH CHECK (true)', made, rule.kept);
+        EXECUTE format('CREATE POLICY asker ON %I.%I FOR SELECT TO pincite_query', made, rule.kept)
+            || ' USING (' || format(rule.seen, made) || ')';
+        EXECUTE format('GRANT SELECT ON %I.%I TO pincite_query', made, rule.kept);
+    END LOOP;
+END $$;
