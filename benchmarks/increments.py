@@ -24,12 +24,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from functools import cache
 from hashlib import blake2b
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +35,8 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from resources.postgres_server import PostgresServer  # noqa: E402  (the path above finds it)
+from benchmarks.quick_endpoint import quick_endpoint  # noqa: E402  (the path above finds it)
+from resources.postgres_server import PostgresServer  # noqa: E402
 
 DIMENSION = 384
 TABLES = ("documents", "chunks", "sentences", "sentence_links", "postings")
@@ -114,53 +112,11 @@ def word_vector(word: str) -> Any:
     return np.random.default_rng(seed).standard_normal(DIMENSION)
 
 
-asked: Counter[str] = Counter()
-"""Texts that were asked for, and how often."""
-
-
-class QuickEndpoint(BaseHTTPRequestHandler):
-    """An embeddings endpoint that costs little: the sum of one random vector a word."""
-
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self) -> None:
-        texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["input"]
-        asked.update(texts)
-        vectors = [np.sum([word_vector(word) for word in ["", *re.findall(r"\w+", text.lower())]], 0) for text in texts]
-        data = [
-            {"object": "embedding", "index": number, "embedding": [round(value, 3) for value in vector.tolist()]}
-            for number, vector in enumerate(vectors)
-        ]
-        usage = {"prompt_tokens": len(texts), "total_tokens": len(texts)}
-        reply = json.dumps({"object": "list", "model": "fake", "data": data, "usage": usage}).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(reply)))
-        self.end_headers()
-        self.wfile.write(reply)
-
-    def log_message(self, format: str, *values: Any) -> None:
-        pass
-
-
-class QuickServer(ThreadingHTTPServer):
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Says nothing of an asker that was killed."""
-        if not isinstance(sys.exc_info()[1], ConnectionError):
-            super().handle_error(request, client_address)
-
-
-@contextmanager
-def endpoint(port: int = 0) -> Iterator[str]:
-    server = QuickServer(("127.0.0.1", port), QuickEndpoint)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/v1"
-    finally:
-        server.shutdown()
-        server.server_close()
+def vectors(texts: Sequence[str]) -> Iterator[list[float]]:
+    """The sum of one random vector a word."""
+    for text in texts:
+        summed = np.sum([word_vector(word) for word in ["", *re.findall(r"\w+", text.lower())]], 0)
+        yield [round(value, 3) for value in summed.tolist()]
 
 
 # ---------------------------------------------------------------- a project and its runs
@@ -288,7 +244,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="pincite-bench-") as place:
         project = Project((options.folder or Path(place)).resolve(), options.documents)
-        with endpoint(project.port) as url:
+        with quick_endpoint(vectors, project.port) as url:
             project.configure(url)
             if options.serve:
                 print(f"answering at {url} for {project.config}; stop with Ctrl-C")

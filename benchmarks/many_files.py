@@ -20,13 +20,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +32,8 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.increments import QuickServer  # noqa: E402  (the path above finds it)
-from benchmarks.indexing import tree_memory  # noqa: E402
+from benchmarks.indexing import tree_memory  # noqa: E402  (the path above finds it)
+from benchmarks.quick_endpoint import quick_endpoint  # noqa: E402
 from resources.due import served_now  # noqa: E402
 from resources.parsers.registry import media_type_of  # noqa: E402
 from resources.settings_file import locate  # noqa: E402
@@ -47,40 +44,10 @@ SHARED = ROOT.parent / "shared" / "data"
 REAL = ("policies", "unlp-medicine", "reports", "parser-fixtures")
 
 
-class Hashed(BaseHTTPRequestHandler):
-    """An embeddings endpoint whose vectors are hashes of the texts."""
-
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self) -> None:
-        texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["input"]
-        vectors = (np.frombuffer(blake2b(text.encode(), digest_size=32).digest(), np.int8) for text in texts)
-        data = [
-            {"object": "embedding", "index": number, "embedding": (vector.astype(float) + 0.5).tolist()}
-            for number, vector in enumerate(vectors)
-        ]
-        usage = {"prompt_tokens": len(texts), "total_tokens": len(texts)}
-        reply = json.dumps({"object": "list", "model": "hashed", "data": data, "usage": usage}).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(reply)))
-        self.end_headers()
-        self.wfile.write(reply)
-
-    def log_message(self, format: str, *values: Any) -> None:
-        pass
-
-
-@contextmanager
-def endpoint() -> Iterator[str]:
-    server = QuickServer(("127.0.0.1", 0), Hashed)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/v1"
-    finally:
-        server.shutdown()
-        server.server_close()
+def hashed(texts: Sequence[str]) -> Iterator[list[float]]:
+    """Vectors that are hashes of the texts."""
+    for text in texts:
+        yield (np.frombuffer(blake2b(text.encode(), digest_size=32).digest(), np.int8).astype(float) + 0.5).tolist()
 
 
 def gather(folder: Path, files: int, seed: int) -> tuple[int, int]:
@@ -169,7 +136,7 @@ def main() -> None:
         real, made = gather(docs, asked.files, asked.seed)
         size = sum(path.stat().st_size for path in docs.rglob("*") if path.is_file())
         print(f"files              {real} real, {made} made with seed {asked.seed}; {size / 1e6:.0f} MB", flush=True)
-        with endpoint() as url:
+        with quick_endpoint(hashed) as url:
             embedder = {"endpoint": url, "model": "hashed"}
             sources = [{"name": "many", "path": "docs"}]
             limits = {"timeout_seconds": asked.seconds}

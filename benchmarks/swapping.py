@@ -22,11 +22,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from hashlib import blake2b
 from pathlib import Path
@@ -38,8 +36,9 @@ import psycopg
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.increments import DIMENSION, FRAME, Project, QuickEndpoint, QuickServer, timed, told  # noqa: E402
+from benchmarks.increments import DIMENSION, FRAME, Project, timed, told  # noqa: E402
 from benchmarks.indexing import embedded_texts  # noqa: E402
+from benchmarks.quick_endpoint import quick_endpoint  # noqa: E402
 from resources.postgres_server import PostgresServer  # noqa: E402
 
 SECTIONS, SENTENCES = 20, 8
@@ -64,36 +63,11 @@ def word_vector(word: str) -> Any:
     return np.random.default_rng(seed).standard_normal(FREEDOM)
 
 
-class PackedEndpoint(QuickEndpoint):
-    """The sum of one random vector a word, sent packed."""
-
-    def do_POST(self) -> None:
-        texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["input"]
-        asked.update(texts)
-        sums = [np.sum([word_vector(word) for word in ["", *re.findall(r"\w+", text.lower())]], 0) for text in texts]
-        vectors = (np.array(sums) @ BASIS).astype("<f4")
-        data = [
-            {"index": number, "embedding": base64.b64encode(vector.tobytes()).decode()}
-            for number, vector in enumerate(vectors)
-        ]
-        reply = json.dumps({"data": data, "usage": {"total_tokens": len(texts)}}).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(reply)))
-        self.end_headers()
-        self.wfile.write(reply)
-
-
-@contextmanager
-def endpoint() -> Iterator[str]:
-    server = QuickServer(("127.0.0.1", 0), PackedEndpoint)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/v1"
-    finally:
-        server.shutdown()
-        server.server_close()
+def packed_vectors(texts: Sequence[str]) -> list[str]:
+    """The sum of one random vector a word, in base64."""
+    asked.update(texts)
+    sums = [np.sum([word_vector(word) for word in ["", *re.findall(r"\w+", text.lower())]], 0) for text in texts]
+    return [base64.b64encode(vector.tobytes()).decode() for vector in (np.array(sums) @ BASIS).astype("<f4")]
 
 
 # ---------------------------------------------------------------- a swap of the embedder
@@ -124,7 +98,7 @@ def bare_embedding(texts: Sequence[str], place: Path, **settings: str) -> float:
 
 def measure_swap(place: Path, chunks: int, most: int) -> None:
     project = Project(place / "swap", max(1, chunks // SECTIONS), sections=SECTIONS, sentences=SENTENCES)
-    with endpoint() as url:
+    with quick_endpoint(packed_vectors) as url:
         project.configure(url)
         cold, first = project.index()
         project.configure(url, "other")
@@ -182,7 +156,7 @@ def measure_kill(place: Path, chunks: int) -> None:
     for number, (moment, half) in enumerate(moments.items()):
         project = Project(place / f"kill{number}", documents)
         asked.clear()
-        with endpoint() as url:
+        with quick_endpoint(packed_vectors) as url:
             project.configure(url)
             killed(project, partial(half, project))
             before = sum(asked.values())
