@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping, Sequence
 
 HELVETICA = b"/F<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"
@@ -35,3 +36,17 @@ def pdf(
         every[number + 1] = stream(content)
     body = b"".join(b"%d 0 obj%b\nendobj\n" % (number, text) for number, text in sorted(every.items()))
     return b"%%PDF-1.4\n%btrailer<</Root 1 0 R/Size %d>>\n%%%%EOF" % (body, max(every) + 1)
+
+
+def stream_bomb() -> bytes:
+    """280 MB of text in 1.5 MB."""
+    content = zlib.compress(b"BT /F1 9 Tf " + b"(x) Tj " * (40 << 20) + b" ET", 1)
+    objects = [
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>",
+        b"<</Length %d/Filter/FlateDecode>>stream\n%b\nendstream" % (len(content), content),
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+    ]
+    body = b"".join(b"%d 0 obj%b\nendobj\n" % (at, text) for at, text in enumerate(objects, start=1))
+    return b"%%PDF-1.4\n%btrailer<</Root 1 0 R/Size 6>>\n%%%%EOF" % body

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import zipfile
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.pdf_objects import stream_bomb
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 S = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
@@ -74,20 +75,6 @@ def _sheet(rows: str, strings: str = "", more: str = "") -> Write:
     )
 
 
-def _stream_bomb(path: Path) -> None:
-    """280 MB of text in 1.5 MB."""
-    content = zlib.compress(b"BT /F1 9 Tf " + b"(x) Tj " * (40 << 20) + b" ET", 1)
-    objects = [
-        b"<</Type/Catalog/Pages 2 0 R>>",
-        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
-        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>",
-        b"<</Length %d/Filter/FlateDecode>>stream\n%b\nendstream" % (len(content), content),
-        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
-    ]
-    body = b"%PDF-1.4\n" + b"".join(b"%d 0 obj%b\nendobj\n" % (at, o) for at, o in enumerate(objects, start=1))
-    path.write_bytes(body + b"trailer<</Root 1 0 R/Size 6>>\n%%EOF")
-
-
 def _pdf(lines: list[str]) -> Write:
     def write(path: Path) -> None:
         from reportlab.pdfgen.canvas import Canvas
@@ -136,7 +123,7 @@ ATTACKS: Mapping[str, Attack] = {
     ),
     "zeros.docx": Attack(_package(**{"word/document.xml": bytes(80 << 20)}), LIMIT),
     "entities.docx": Attack(_word("<w:p><w:r><w:t>&k;</w:t></w:r></w:p>", f"<!DOCTYPE d [{_ENTITIES}]>"), LIMIT),
-    "stream.pdf": Attack(_stream_bomb, KILLED),
+    "stream.pdf": Attack(lambda path: path.write_bytes(stream_bomb()), KILLED),
     # Deep.
     "deep.html": Attack(
         _text("".join(f"<div><h{at % 6 + 1}>Heading {at}</h{at % 6 + 1}>" for at in range(10_000))), LIMIT

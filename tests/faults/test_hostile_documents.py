@@ -6,7 +6,6 @@ import os
 import random
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,6 +20,7 @@ from resources.document_pool import DocumentPool
 from resources.source_files import private_copy
 from resources.sources import list_source
 from tests.faults.parsing import LIBRARY, POLICY, outcomes, parsed
+from tests.pdf_objects import stream_bomb
 from tests.unit.parsers.documents import raw_of
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
@@ -231,18 +231,9 @@ def test_html_with_entities_and_outside_references_fetches_nothing(pool: Documen
 
 @pytest.mark.case(19)
 def test_pdf_stream_bomb(tmp_path: Path) -> None:
-    """280 MB of text in 1.5 MB; only the page that holds it is lost, and here there is no other."""
-    content = zlib.compress(b"BT /F1 9 Tf " + b"(x) Tj " * (40 << 20) + b" ET", 1)
-    objects = [
-        b"<</Type/Catalog/Pages 2 0 R>>",
-        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
-        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>",
-        b"<</Length %d/Filter/FlateDecode>>stream\n%b\nendstream" % (len(content), content),
-        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
-    ]
+    """Only the page that holds it is lost, and here there is no other."""
     path = tmp_path / "stream.pdf"
-    body = b"%PDF-1.4\n" + b"".join(b"%d 0 obj%b\nendobj\n" % (at, o) for at, o in enumerate(objects, start=1))
-    path.write_bytes(body + b"trailer<</Root 1 0 R/Size 6>>\n%%EOF")
+    path.write_bytes(stream_bomb())
     with DocumentPool(
         ParsingSettings(workers=1, memory_mb=256, timeout_seconds=6, page_timeout_seconds=3, ocr="off")
     ) as pool:

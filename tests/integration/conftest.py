@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ from resources.database import Database
 from resources.llm.factory import language_model
 from resources.llm.model import BoughtModel
 from resources.llm.replies import ReplyStore
+from resources.postgres_server import PostgresServer
 from tests.embedding_server import EmbeddingServer, embedding_server
 from tests.llm_server import LlmServer, llm_server
 from tests.projects import drop_database, kept_workers, running_server
@@ -81,6 +83,28 @@ def endpoint() -> Iterator[EmbeddingServer]:
     """An embeddings endpoint on loopback that records what it is asked for."""
     with embedding_server() as server:
         yield server
+
+
+# ---------------------------------------------------------------- servers that are stopped
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A state whose server was made and stopped."""
+    state = tmp_path_factory.mktemp("template")
+    server = PostgresServer(state)
+    server.acquire()
+    server.release()
+    return state
+
+
+@pytest.fixture
+def state(tmp_path: Path, template: Path) -> Iterator[Path]:
+    """A copy of that state; what runs on it at the end is stopped."""
+    made = tmp_path / "state"
+    subprocess.run(["cp", "-a", str(template), str(made)], check=True)
+    yield made
+    PostgresServer(made).stop(force=True)
 
 
 # ---------------------------------------------------------------- language models

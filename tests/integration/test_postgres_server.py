@@ -90,25 +90,6 @@ def killed(pid: int) -> None:
         os.close(descriptor)
 
 
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A state whose server was made and stopped."""
-    state = tmp_path_factory.mktemp("template")
-    server = PostgresServer(state)
-    server.acquire()
-    server.release()
-    return state
-
-
-@pytest.fixture
-def state(tmp_path: Path, template: Path) -> Iterator[Path]:
-    """A copy of that state; what runs on it at the end is stopped."""
-    made = tmp_path / "state"
-    subprocess.run(["cp", "-a", str(template), str(made)], check=True)
-    yield made
-    PostgresServer(made).stop(force=True)
-
-
 def test_made_on_first_use_and_stopped_by_its_user(tmp_path: Path) -> None:
     state = tmp_path / "new" / "state with 'quotes' and spaces, long enough to overflow a socket address" / ("x" * 60)
     server = PostgresServer(state)

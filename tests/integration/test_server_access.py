@@ -29,25 +29,6 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become ano
 FORK = get_context("fork")
 
 
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A state whose server was made and stopped."""
-    state = tmp_path_factory.mktemp("template")
-    server = PostgresServer(state)
-    server.acquire()
-    server.release()
-    return state
-
-
-@pytest.fixture
-def state(tmp_path: Path, template: Path) -> Iterator[Path]:
-    """A copy of that state; what runs on it at the end is stopped."""
-    made = tmp_path / "state"
-    subprocess.run(["cp", "-a", str(template), str(made)], check=True)
-    yield made
-    PostgresServer(made).stop(force=True)
-
-
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
     """A folder that every user may enter."""
