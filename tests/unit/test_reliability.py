@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -79,6 +80,12 @@ def test_a_case_that_no_test_injects_is_missing() -> None:
     assert rows(page(tests))["5"][2:] == ["0", "**not injected**", "unknown"]
 
 
+def test_a_defence_that_no_test_shows_is_missing() -> None:
+    tests = {name: value for name, value in EVERY.items() if not {"1c", "4b"} & value.cases.keys()}
+    tests["test_not_here"] = told("1c", outcome="skipped")
+    assert missing(tests) == ["1c", "4b"]
+
+
 def test_a_defence_is_told_with_the_tests_that_show_it_and_is_none_without() -> None:
     tests = {name: value for name, value in EVERY.items() if "4b" not in value.cases}
     tests |= {"tests/a.py::test_blank[0]": told("4a"), "tests/a.py::test_blank[1]": told("4a", "4c")}
@@ -127,7 +134,7 @@ def test_a_session_writes_the_page_and_fails_where_a_case_is_missing(session) ->
     said, code, text = session(SOURCE)
     assert (code, rows(text)["2"][2:]) == (1, ["3", "held", "nothing"])
     assert rows(text)["3"][2:] == ["4", "**failed**: `test_them.py::test_three`", "unknown"]
-    assert "no test injected case 1, 4, 5" in said
+    assert re.search(r"no test injected or shows 1, 4, 5,.*, 1a, 1b", said)
     assert session(SOURCE.replace("assert 0", "pass"))[1] == 1
 
 
@@ -161,23 +168,32 @@ def test_the_page_is_the_same_in_one_process_and_in_several(session) -> None:  #
 # ---------------------------------------------------------------- the project's own tests
 
 
+MARKS = ("pytest.mark.case", "pytest.mark.defends")
+
+
 def claimed(source: str) -> Iterator[int | str]:
-    """What `pytest.mark.case` is given in a file, on helpers left out: a mark counts on a test only."""
+    """What the marks are given in a file, on helpers left out: a mark counts on a test only."""
     tree = ast.parse(source)
     helpers = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name[:5] != "test_")
     idle = {id(inner) for helper in helpers for mark in helper.decorator_list for inner in ast.walk(mark)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.case" and id(node) not in idle:
-            (argument,) = node.args
-            if isinstance(argument, ast.Constant):
-                yield argument.value
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in MARKS and id(node) not in idle:
+            yield from (argument.value for argument in node.args if isinstance(argument, ast.Constant))
 
 
 def test_a_mark_counts_on_a_test_only() -> None:
-    source = "@pytest.mark.case({})\ndef {}(): pass\n"
-    assert list(claimed(source.format(3, "helper") + source.format(4, "test_it"))) == [4]
+    source = "@pytest.mark.{}\ndef {}(): pass\n"
+    marked = [
+        source.format(*pair)
+        for pair in (("case(3)", "helper"), ("case(4)", "test_a"), ("defends('1a', '1b')", "test_b"))
+    ]
+    assert list(claimed("".join(marked))) == [4, "1a", "1b"]
 
 
-def test_every_case_has_a_test() -> None:
+def test_every_case_and_defence_has_a_test() -> None:
     files = (path for folder in ("unit", "integration", "dagster", "faults") for path in (TESTS / folder).rglob("*.py"))
-    assert {number for path in files for number in claimed(path.read_text(encoding="utf-8"))} == {*CASES, *ORACLE}
+    assert {number for path in files for number in claimed(path.read_text(encoding="utf-8"))} == {
+        *CASES,
+        *ORACLE,
+        *DEFENCES,
+    }
