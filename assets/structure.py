@@ -4,7 +4,7 @@ import dagster as dg
 
 from assets.declare import asset, buckets_of
 from assets.metadata import attach, table
-from resources.kept_generations import restrict
+from resources.kept_generations import restrict, restricted_whatever
 from resources.make import make
 from resources.state import State
 from resources.status import document_warnings
@@ -16,7 +16,8 @@ _SHOWN = 50
 def parsed_elements(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """Blocks in reading order (headings, paragraphs, lists, tables, ...), parsed in worker processes
     under time and memory limits. A document that fails is named; the others go on."""
-    report = make(state, "parsed_elements", buckets_of(context))
+    with restricted_whatever(state):
+        report = make(state, "parsed_elements", buckets_of(context))
     restrict(state)
     said = [warning for warnings in document_warnings(state).values() for warning in warnings]
     attach(context, report, warnings=table(said[:_SHOWN]))

@@ -78,7 +78,6 @@ def _run(
     state = State(located, Run(str(uuid.uuid4()), progress, retry_failed))
     try:
         with state.parts.database.exclusive("index"):
-            secure(state.parts.catalog)
             return _locked(state, sources, allow_deletions, retry_failed, started)
     finally:
         state.close()
@@ -89,6 +88,7 @@ def _locked(
 ) -> dict[str, Any]:
     book = state.parts.sources
     with restricted_whatever(state):
+        secure(state.parts.catalog)
         _require_given(state.project, sources)
         for argument in sources:
             book.select(source_from(argument, book.known()))

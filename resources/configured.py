@@ -7,6 +7,7 @@ from functools import partial
 import dagster as dg
 
 from resources.dagster_instance.home import close_dead_runs, present
+from resources.kept_generations import restricted_whatever
 from resources.private_state import private
 from resources.row_security import secure
 from resources.run import Run
@@ -33,7 +34,8 @@ class StateResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             ):
                 if context.instance:
                     close_dead_runs(context.instance, state.parts.database, state.run.id)
-                secure(state.parts.catalog)
+                with restricted_whatever(state):
+                    secure(state.parts.catalog)
                 yield state
         finally:
             state.close()

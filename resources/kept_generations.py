@@ -21,10 +21,12 @@ from resources.built import Problems
 from resources.catalog import ManifestRow, commit_row
 from resources.document_groups import groups_now, hidden_documents
 from resources.document_listing import adopt_listing, listing_output
+from resources.each_generation import each_generation
 from resources.index_build import IndexBuild
 from resources.index_tables import IndexTables
 from resources.make import link_sentences, make, mended, write_index
 from resources.publishing import AUDITED_SHARE
+from resources.row_security import shut_where_damaged
 from resources.stage_work import StageReport
 
 if TYPE_CHECKING:
@@ -37,7 +39,8 @@ _BY_DOCUMENTS = tuple(name for name in STAGES if name not in ("raw_documents", "
 
 
 def keep_up(state: State) -> StageReport:
-    """Brings all generations but the one of the settings up to date, as far as each can be."""
+    """Brings all generations but the one of the settings up to date, as far as each can be. Raises the error of one
+    that cannot after the others."""
     return mended(state, lambda: _keep_up(state), before="parsed_elements")
 
 
@@ -45,13 +48,16 @@ def _keep_up(state: State) -> StageReport:
     report, started = StageReport("kept_generations"), time.perf_counter()
     target = generations.find_generation(state.parts.catalog, state.settings)
     live = state.parts.catalog.live()
-    for generation in state.parts.catalog.generations():
+
+    def bring(generation: GenerationRow) -> None:
         if target and generation.generation == target.generation:
-            continue
+            return
         if live and generation.generation == live.generation:
             _follow(state, generation, report)
         else:
             _withdraw(state, generation, report)
+
+    each_generation(state.parts.catalog, bring)
     report.seconds = time.perf_counter() - started
     state.run.reports[report.stage] = report
     return report
@@ -112,14 +118,19 @@ def _finish(beside: State, audited: bool) -> Problems:
 
 def restrict(state: State) -> None:
     """What restricts reaches every generation before anything else is made, so that what fails later leaves nothing
-    open: documents that are withheld go, and groups that shut somebody out hold."""
+    open: documents that are withheld go, and groups that shut somebody out hold.
+
+    A generation whose tables cannot be written is shut. Raises that error after all the others are restricted."""
     report, hidden = StageReport("kept_generations"), hidden_documents(state)
 
     def restricts(doc_id: str, before: tuple[str, ...], now: tuple[str, ...] | None) -> bool:
         return doc_id in hidden if now is None else bool(now) and not (before and set(before) <= set(now))
 
-    for generation in state.parts.catalog.generations():
-        mended(state, partial(_withdraw, state, generation, report, restricts), before="parsed_elements")
+    def reach(generation: GenerationRow) -> None:
+        with shut_where_damaged(state.parts.database, generation):
+            mended(state, partial(_withdraw, state, generation, report, restricts), before="parsed_elements")
+
+    each_generation(state.parts.catalog, reach)
 
 
 def _withdraw(
@@ -161,13 +172,21 @@ def _withdraw(
 def restricted_whatever(state: State) -> Iterator[None]:
     """Where a run is refused, or its listing, what is known to restrict documents holds nevertheless.
 
-    Raises that PinciteError, also where what restricts cannot be written."""
+    Raises that error, saying also where what restricts could not be written."""
     try:
         yield
-    except PinciteError as error:
+    except Exception as error:
         try:
-            state.listing.restrict()
-            restrict(state)
+            _restrict_what_is_known(state)
         except PinciteError as failed:
+            if isinstance(error, PinciteError) and str(failed) != str(error):
+                error.args = (f"{error}; and what restricts documents does not hold everywhere: {failed}",)
             raise error from failed
         raise
+
+
+def _restrict_what_is_known(state: State) -> None:
+    try:
+        state.listing.restrict()
+    finally:
+        restrict(state)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+from pipelines.errors import IndexStateError, PinciteError
+from resources.each_generation import each_generation
 from resources.sql_files import query
 
 if TYPE_CHECKING:
-    from resources.catalog import Catalog
+    from psycopg import Connection
+
+    from resources.catalog import Catalog, GenerationRow
     from resources.database import Database
 
 
@@ -20,13 +27,36 @@ def security_problems(database: Database, schema: str) -> list[tuple[str, str]]:
 
 def secure(catalog: Catalog) -> None:
     """Makes policies and rights anew in the generations where they are not what they should be. What the role of
-    queries is by itself, only an administrator can change; the audit tells of it."""
-    for generation in catalog.generations():
-        if not security_problems(catalog.database, generation.schema):
-            continue
-        with catalog.database.writing() as connection:
-            for step in ("unprotect", "revoke", "revoke_tables"):
-                connection.execute(query("generation", step, schema=generation.schema))
-            connection.execute(query("generation", "define_asker_groups"))
-            connection.execute(query("generation", "use_catalog"))
-            connection.execute(query("generation", "protect"), {"schema_name": generation.schema})
+    queries is by itself, only an administrator can change; the audit tells of it.
+
+    A generation that cannot be secured is shut. Raises that error after all the others are secured."""
+    each_generation(catalog, partial(_secure, catalog.database))
+
+
+def _secure(database: Database, generation: GenerationRow) -> None:
+    if not security_problems(database, generation.schema):
+        return
+    with shut_where_damaged(database, generation), database.writing() as connection:
+        _withdraw_rights(connection, generation)
+        connection.execute(query("generation", "protect"), {"schema_name": generation.schema})
+
+
+@contextmanager
+def shut_where_damaged(database: Database, generation: GenerationRow) -> Iterator[None]:
+    """Where the tables of a generation are not such that what restricts can be written to them, nobody reads them: its
+    rights are given back when it can be secured again."""
+    try:
+        yield
+    except IndexStateError as error:
+        if error.code == "damaged_schema":
+            with suppress(PinciteError), database.writing() as connection:
+                _withdraw_rights(connection, generation)
+        raise
+
+
+def _withdraw_rights(connection: Connection[Any], generation: GenerationRow) -> None:
+    """Policies go, and all rights in a generation but its owner's."""
+    for step in ("unprotect", "revoke", "revoke_tables"):
+        connection.execute(query("generation", step, schema=generation.schema))
+    connection.execute(query("generation", "define_asker_groups"))
+    connection.execute(query("generation", "use_catalog"))
