@@ -76,7 +76,7 @@ PROBLEMS: Mapping[str, tuple[str, str]] = {
 """Code to what its findings are, and the remedy; those of audit and checks say it themselves."""
 
 
-_SECURED = frozenset({"row_security", "policy", "query_role"})
+SECURED = frozenset({"row_security", "policy", "query_role"})
 """What a run mends in every generation."""
 
 
@@ -94,5 +94,5 @@ def told(findings: Iterable[Finding], generation: int | None = None, kept: bool 
         text = f"{what}: {'; '.join(shown)}{more}" if what else f"{'; '.join(shown)}{more}"
         if generation is not None:
             text = f"generation {generation}: {text}"
-            remedy = _KEPT if kept and code not in _SECURED else remedy.replace("{schema}", schema_name(generation))
+            remedy = _KEPT if kept and code not in SECURED else remedy.replace("{schema}", schema_name(generation))
         yield code, f"{text}. {remedy[:1].upper()}{remedy[1:]}" if remedy else text

@@ -15,7 +15,7 @@ from resources.audit import audit
 from resources.catalog import Catalog
 from resources.database import APPLICATION, Database, lock_key
 from resources.document_groups import groups_now
-from resources.findings import Finding, told
+from resources.findings import SECURED, Finding, told
 from resources.index_tables import EMPTY, IndexTables
 from resources.live_checks import Progress, file_findings, live_findings, term_findings, unsound_files
 from resources.parts import Parts
@@ -74,11 +74,16 @@ class _Oracle:
         self._seen = State(state.project, parts=parts)
 
     def problems(self) -> Iterator[Finding]:
+        live, generations = self._catalog.live(), self._catalog.generations()
+        schemas = {name: set(tables) for name, tables in self._rows("verify", "schemas")}
+        # Before all else, which may end in an error: a query reads every generation that it is asked for, complete or
+        # not.
+        for row in generations:
+            if schemas.get(row.schema, set()) & TABLES:
+                yield from told(security_problems(self._database, row.schema), row.generation)
         if self._rows("session", "lock_holder", key=lock_key("index")):
             self.notes.append("a run is in progress; what it is changing may show here")
         self._note_files()
-        live, generations = self._catalog.live(), self._catalog.generations()
-        schemas = {name: set(tables) for name, tables in self._rows("verify", "schemas")}
         yield from told(self._leftovers(schemas, generations))
         yield from told(self._nameless())
         present = {row.generation: row for row in generations if schemas.get(row.schema, set()) >= TABLES}
@@ -129,7 +134,7 @@ class _Oracle:
         wrong = list(self._dimensions(live))
         yield from wrong
         if not wrong:
-            yield from audit(IndexTables(self._database, live))
+            yield from (found for found in audit(IndexTables(self._database, live)) if found[0] not in SECURED)
         yield from term_findings(seen, live)
         if whole:
             yield from self._visible(seen, live)
@@ -147,7 +152,6 @@ class _Oracle:
         if generation.built_at is None:
             self.notes.append(f"generation {generation.generation} was never completed; its rows are not verified")
             return
-        yield from security_problems(self._database, generation.schema)
         yield from self._dimensions(generation)
         committed = self._catalog.manifest_of("indexed_documents", generation.schema)
         states = IndexTables(self._database, generation).bucket_states()

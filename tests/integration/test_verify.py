@@ -256,6 +256,32 @@ def test_tampering_with_the_database_is_told(reread: Project, name: str) -> None
     assert tampering.told in found[codes[0]]
 
 
+UNVERIFIED = {
+    "never completed": ("UPDATE pincite.generations SET built_at = NULL WHERE generation = 1", 1, None),
+    "without a table": ("DROP TABLE g0001.terms", 1, "missing_tables"),
+    "live, without a table": ("DROP TABLE g0002.terms", 2, "missing_tables"),
+    "live, of settings that cannot be read": (
+        "UPDATE pincite.generations SET settings = settings || '{\"chunking\": 3}' WHERE generation = 2", 2, "settings",
+    ),
+    "live, of another dimension": (OTHERS["dimension"].statement, 2, "dimension"),
+    "of commits that cannot be read": ("ALTER TABLE pincite.manifest DROP COLUMN file", 1, "damaged_schema"),
+}  # fmt: skip
+"""Generations of which nothing else is looked at, and what is told of that."""
+
+
+@pytest.mark.defends("4e")
+@pytest.mark.parametrize("name", UNVERIFIED)
+def test_security_is_verified_whatever_else_cannot_be(reread: Project, name: str) -> None:
+    """A query reads each of them that it is asked for."""
+    statements, number, told = UNVERIFIED[name]
+    opened = f"ALTER TABLE g000{number}.chunks DISABLE ROW LEVEL SECURITY"
+    for statement in [*statements.split("; "), opened]:
+        reread.rows(statement)
+    found = problems(reread)
+    assert f"generation {number}: " in found["row_security"] and f"g000{number}.chunks shows" in found["row_security"]
+    assert told is None or told in found
+
+
 def test_more_than_a_few_are_counted(reread: Project) -> None:
     reread.rows("UPDATE g0002.sentences SET text = ''")
     ((count,),) = reread.rows("SELECT count(*) FROM g0002.sentences")
