@@ -12,7 +12,7 @@ from assets.pictures import bars, lines
 from pipelines.inert import inert
 from pipelines.schemas import schema_of
 from pipelines.stages import WHOLE, Stage
-from pipelines.visible import visible
+from pipelines.visible import one_line
 from resources.stage_work import StageReport
 from resources.state import State
 
@@ -54,7 +54,7 @@ def attach(context: dg.AssetExecutionContext, report: StageReport, **more: Any) 
     log_made(context, report.stage, lambda bucket: whole if bucket == WHOLE else {**whole, **_own(report, bucket)})
     context.log.info("%s: %d computed, %d kept, %d rows", report.stage, report.computed, report.kept, report.total)
     for failure in report.failures:
-        context.log.warning(visible(f"{failure.source}/{failure.uri}: {failure.code}: {failure.message}"))
+        context.log.warning(one_line(f"{failure.source}/{failure.uri}: {failure.code}: {failure.message}"))
 
 
 def _own(report: StageReport, bucket: int) -> dict[str, int]:
@@ -136,4 +136,4 @@ def _cell(value: Any) -> str | int | float | bool | None:
     """A value as the UI shows it. Names and messages come from documents: of those the words, on one line."""
     if value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
-    return visible(" ".join(inert(str(value)).split()))
+    return one_line(" ".join(inert(str(value)).split()))

@@ -29,7 +29,7 @@ from pincite.commands.sources import sources
 from pincite.commands.status import status
 from pincite.commands.ui import ui
 from pincite.commands.verify import verify
-from pincite.console import emit, say
+from pincite.console import Block, emit, say
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -90,7 +90,7 @@ def _usage(error: click.ClickException) -> None:
         emit({"error": {"code": "usage", "message": error.format_message()}})
     shown = io.StringIO()
     error.show(file=shown)
-    say(shown.getvalue().rstrip())
+    say(Block(shown.getvalue().rstrip()))
     sys.exit(2)
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import textwrap
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import click
 
 from pipelines.errors import PinciteError
-from pipelines.visible import visible, visible_json
+from pipelines.visible import one_line, visible, visible_json
 
 _LOG_EVERY_SECONDS = 10.0
 
@@ -46,7 +47,7 @@ class Progress:
         if stage != self._stage:
             self.close()
             self._stage = stage
-            self._bar = tqdm(total=total, desc=visible(stage), file=sys.stderr, leave=False, mininterval=0.1)
+            self._bar = tqdm(total=total, desc=one_line(stage), file=sys.stderr, leave=False, mininterval=0.1)
         self._bar.total = total
         self._bar.update(done - self._bar.n)
 
@@ -56,15 +57,31 @@ class Progress:
         self._bar, self._stage = None, ""
 
 
+class Block(str):
+    """Text that may have several lines, each of which is what it seems to be: names in it have been written as one
+    line."""
+
+    __slots__ = ()
+
+
+def block(lines: Iterable[str]) -> Block:
+    """Lines to be printed, or blocks of them, below one another."""
+    return Block("\n".join(map(_shown, lines)))
+
+
+def _shown(text: str) -> str:
+    return visible(text) if isinstance(text, Block) else one_line(text)
+
+
 def say(text: str) -> None:
-    """On standard error."""
-    click.echo(visible(text), err=True)
+    """On standard error: one line, or a block."""
+    click.echo(_shown(text), err=True)
 
 
 def tell(text: str) -> None:
-    """On standard output. All that is printed goes through here, `say` or `emit`: names and texts of documents, and
-    messages of others, may hold what steers a terminal."""
-    click.echo(visible(text))
+    """On standard output: one line, or a block. All that is printed goes through here, `say` or `emit`: names and
+    texts of documents, and messages of others, may hold what steers a terminal, or what looks like a line of ours."""
+    click.echo(_shown(text))
 
 
 def as_json(value: Any, indent: int | None = None) -> str:
@@ -76,11 +93,11 @@ def emit(value: Any) -> None:
     click.echo(as_json(value, indent=2))
 
 
-def rows(table: Sequence[Sequence[Any]], header: Sequence[str]) -> str:
+def rows(table: Sequence[Sequence[Any]], header: Sequence[str]) -> Block:
     """A plain table with aligned columns."""
-    texts = [[visible(str(cell)) for cell in line] for line in [header, *table]]
+    texts = [[one_line(str(cell)) for cell in line] for line in [header, *table]]
     widths = [max(len(line[column]) for line in texts) for column in range(len(header))]
-    return "\n".join(
+    return block(
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in texts
     )
 
@@ -106,7 +123,7 @@ def guarded(in_json: bool, work: Callable[[], int | None]) -> None:
     except Exception as error:
         if in_json:
             emit({"error": {"code": "internal", "message": f"{type(error).__name__}: {error}"}})
-        say(traceback.format_exc())
+        say(Block(textwrap.indent(traceback.format_exc().rstrip(), "  ")))
         say(f"pincite: an error that was not foreseen ({type(error).__name__}); what was committed is kept")
         code = 1
     sys.exit(code)

@@ -10,12 +10,22 @@ _UNSEEN = (
     "\U000e0000-\U000e0fff"
 )
 _IN_TEXT = re.compile(f"[\x00-\x08\x0b-\x1f{_UNSEEN}]")
+_IN_A_LINE = re.compile(f"[\x00-\x1f{_UNSEEN}]")
 _IN_JSON = re.compile(f"[{_UNSEEN}]")
 
 
 def visible(text: str) -> str:
     """Lines and tabs stay; other control characters, and characters without width, are written as escapes."""
-    return _IN_TEXT.sub(lambda match: match[0].encode("unicode_escape", "surrogatepass").decode(), text)
+    return _IN_TEXT.sub(_as_number, text)
+
+
+def one_line(text: str) -> str:
+    """The same, and ends of lines and tabs too: a name that goes on to another line would say there what it likes."""
+    return _IN_A_LINE.sub(_as_number, text)
+
+
+def _as_number(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape", "surrogatepass").decode()
 
 
 def visible_json(text: str) -> str:

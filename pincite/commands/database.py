@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pincite.commands.options import Place, placed
+from pincite.console import block
 from pipelines.errors import IndexStateError, UsageError
 
 if TYPE_CHECKING:
@@ -20,8 +21,13 @@ if TYPE_CHECKING:
 def db(place: Place, action: str, force: bool) -> int:
     """Start, stop or look at the state's Postgres server; print its address, or the folder of psql, pg_dump and
     pg_restore of its version."""
-    place.give(_done(place.located(), action, force), lambda result: str(result["shown"]))
+    place.give(_done(place.located(), action, force), _shown)
     return 0
+
+
+def _shown(result: dict[str, Any]) -> str:
+    shown: str = result["shown"]
+    return shown
 
 
 def _done(located: Located, action: str, force: bool) -> dict[str, Any]:
@@ -50,7 +56,7 @@ def _done(located: Located, action: str, force: bool) -> dict[str, Any]:
         return {"running": False, "shown": "stopped" if server.stop(force=force) else "was not running"}
     running = server.is_running()
     if action == "url":
-        shown = server.url if running else f"{server.url}\n(not running; `pincite db start` keeps it up)"
+        shown = server.url if running else block([server.url, "(not running; `pincite db start` keeps it up)"])
         return {"running": running, "url": server.url, "shown": shown}
     shown = f"running: {server.url}" if running else "not running (it starts when needed)"
     return {"running": running, "url": server.url, "shown": shown}

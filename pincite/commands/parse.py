@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pincite.commands.options import Place, placed
-from pincite.console import Progress, say
+from pincite.console import Block, Progress, block, emit, say, tell
 from pipelines.errors import DocumentError, UsageError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def parse(place: Place, file: Path, markdown: bool, image: Path | None, pages: s
             result = _asked_for(found, place.as_json, markdown, image, ranges)
     except DocumentError as error:
         raise error if place.as_json else DocumentError(f"{error.code}: {error}", error.code) from error
-    place.give(result, str)
+    tell(result) if isinstance(result, str) else emit(result)
     return 0
 
 
@@ -54,7 +54,7 @@ def _asked_for(
     """A JSON value, or text."""
     if image:
         drawn = found.drawn(image, pages)
-        return drawn if as_json else "\n".join([*drawn["images"], *(f"warning: {each}" for each in drawn["warnings"])])
+        return drawn if as_json else block([*drawn["images"], *(f"warning: {each}" for each in drawn["warnings"])])
     if as_json:
         return found.map()
     elements, document = found.elements(pages), found.reading.document
@@ -63,7 +63,7 @@ def _asked_for(
 
         for warning in document.warnings:
             say(f"warning: {warning}")
-        return markdown_of(elements).rstrip("\n")
+        return Block(markdown_of(elements).rstrip("\n"))
     from pincite.text.outline import outline_shown
 
     return outline_shown(document, found.reading.parsed, elements)

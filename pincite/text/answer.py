@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pincite.console import block
 from pincite.text.lines import BY_MODEL, SHORT_ID, wrapped
 from pincite.text.passages import pin
 
@@ -28,4 +29,4 @@ def answer_shown(result: dict[str, Any]) -> str:
     if result["declined"] and result["hits"]:
         lines += ["", "Nearest passages:", *(f"   {pin(hit)}  [{hit['source']}]" for hit in result["hits"][:3])]
     lines += ["", *(f"note: {note}" for note in result["notes"])]
-    return "\n".join([*lines, f"generation {result['generation']}, {result['seconds']:.3f} s"])
+    return block([*lines, f"generation {result['generation']}, {result['seconds']:.3f} s"])

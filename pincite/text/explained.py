@@ -7,9 +7,10 @@ import textwrap
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pincite.console import rows
+from pincite.console import Block, block, rows
 from pincite.text.lines import SHORT_ID
 from pincite.text.passages import pin
+from pipelines.visible import one_line
 
 WIDTH = 96
 UNKNOWN = "not recorded"
@@ -37,22 +38,22 @@ def explanation_shown(result: dict[str, Any]) -> str:
         *(_stage(stage) for stage in result["stages"]),
         *(f"problem: {item['code']}: {item['message']}" for item in result["problems"]),
     ]
-    return "\n".join([*parts, *([] if result["problems"] else ["", "all agree, from the document to the vector"])])
+    return block([*parts, *([] if result["problems"] else ["", "all agree, from the document to the vector"])])
 
 
-def _block(title: str, lines: Lines) -> str:
-    """A heading and its lines, values aligned and wrapped."""
+def _block(title: str, lines: Lines) -> Block:
+    """A heading and its lines, values aligned and wrapped. Only a text, which is a block, goes on below itself."""
     width = max(len(name) for name, _ in lines) + 4
-    shown = [f"\n{title}"]
+    shown = ["", title]
     for name, value in lines:
         head = f"  {name}".ljust(width)
-        for line in _short(value).splitlines() or [""]:
+        for line in value.splitlines() if value and isinstance(value, Block) else [one_line(_short(value))]:
             shown += textwrap.wrap(
                 line, WIDTH, initial_indent=head, subsequent_indent=" " * width, break_long_words=False,
                 break_on_hyphens=False,
             ) or [head.rstrip()]  # fmt: skip
             head = " " * width
-    return "\n".join(shown)
+    return block(shown)
 
 
 def _short(value: Any) -> str:
@@ -103,7 +104,7 @@ def _generation(generation: dict[str, Any]) -> Lines:
 # ---------------------------------------------------------------- stages
 
 
-def _stage(stage: dict[str, Any]) -> str:
+def _stage(stage: dict[str, Any]) -> Block:
     lines: Lines = [("key", stage["key"]), ("  version", stage["version"])]
     lines += [(f"  {name}", value) for name, value in stage["settings"].items()]
     lines += [(f"  after {name}", key) for name, key in stage["keys_before"].items()]
@@ -128,7 +129,7 @@ def _stage(stage: dict[str, Any]) -> str:
     ]
     for mark, about in _ABOUT.items():
         lines += about(stage) if mark in stage else []
-    return _block(stage["stage"], lines) + (_elements(stage["elements"]) if stage.get("elements") else "")
+    return block([_block(stage["stage"], lines), *(_elements(stage["elements"]) if stage.get("elements") else ())])
 
 
 def _input(item: dict[str, Any]) -> str:
@@ -153,12 +154,12 @@ def _cost(stage: dict[str, Any]) -> str:
     )
 
 
-def _elements(elements: list[dict[str, Any]]) -> str:
+def _elements(elements: list[dict[str, Any]]) -> list[str]:
     table = [
         (item["kind"], _pages(item["page_start"], item["page_end"]), len(item["boxes"]), item["words"])
         for item in elements
     ]
-    return "\n" + textwrap.indent(rows(table, ("element", "page", "boxes", "begins")), "  ")
+    return [f"  {line}" for line in rows(table, ("element", "page", "boxes", "begins")).split("\n")]
 
 
 def _pages(first: int | None, last: int | None) -> str:
@@ -193,7 +194,7 @@ def _sentences(stage: dict[str, Any]) -> Lines:
         f"cosine {link['similarity']:.3f}"
         for link in stage["links"]
     ]
-    return [("sentences", stage["sentences"]), ("related to", "\n".join(links))]
+    return [("sentences", stage["sentences"]), ("related to", block(links))]
 
 
 def _figures(stage: dict[str, Any]) -> Lines:
@@ -202,7 +203,7 @@ def _figures(stage: dict[str, Any]) -> Lines:
 
 def _text(stage: dict[str, Any]) -> Lines:
     method = " of ".join(filter(None, (stage["method"], stage["model"])))
-    return [("method", method), ("note", stage["note"]), ("text", stage["text"])]
+    return [("method", method), ("note", stage["note"]), ("text", Block(stage["text"] or ""))]
 
 
 def _vector(stage: dict[str, Any]) -> Lines:
@@ -210,7 +211,7 @@ def _vector(stage: dict[str, Any]) -> Lines:
     lines: Lines = [
         ("embedder", f"{embedder['kind']} {embedder['name']}, {_short(embedder['identity'])}"),
         ("prefix", repr(prefix) if prefix else None),
-        ("embedded text", stage["embedded_text"]),
+        ("embedded text", Block(stage["embedded_text"] or "")),
         ("hash of it", stage["text_hash"]),
         ("recorded", stage["recorded_text_hash"]),
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pincite.console import block
 from pincite.text.lines import first_of
 
 
@@ -29,7 +30,7 @@ def index_summary(result: dict[str, Any]) -> str:
     lines += first_of("skipped", skipped)
     lines += first_of("warning", documents["warnings"])
     lines.extend(f"note: {note}" for note in result["notes"])
-    return "\n".join(lines)
+    return block(lines)
 
 
 def _standing(result: dict[str, Any]) -> str:

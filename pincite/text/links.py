@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pincite.console import rows
+from pincite.console import block, rows
 
 if TYPE_CHECKING:
     from resources.plots import Panel
@@ -24,7 +24,7 @@ def links_shown(result: dict[str, Any]) -> str:
         lines.append("the strongest across documents, of texts that differ:")
     for link in result["strongest"]:
         lines += [f"{link['similarity']:.4f}  {_end(link['from'])}", f"        {_end(link['to'])}"]
-    return "\n".join(lines)
+    return block(lines)
 
 
 def sweep_shown(result: dict[str, Any]) -> str:
@@ -46,7 +46,7 @@ def sweep_shown(result: dict[str, Any]) -> str:
     if golden := result["golden"]:
         lines.append(f"scores of the sentence route: {golden['questions']} questions of {golden['file']}, "
                      f"{golden['unmapped']} gold places not mapped")  # fmt: skip
-    return "\n".join([*lines, *(f"note: {note}" for note in result["notes"]), f"{result['seconds']:.1f} s"])
+    return block([*lines, *(f"note: {note}" for note in result["notes"]), f"{result['seconds']:.1f} s"])
 
 
 def sweep_panels(result: dict[str, Any]) -> list[Panel]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from pincite.console import rows
+from pincite.console import block, rows
 from pipelines.indexing.page_marks import label_of
 from pipelines.records import Element, ParsedDocument, ParsedFile
 
@@ -62,4 +62,4 @@ def outline_shown(document: ParsedDocument, parsed: ParsedFile, elements: Sequen
     counts = Counter(element.kind for element in elements)
     lines += ["", ", ".join(f"{kind.replace('_', ' ')} {count}" for kind, count in counts.most_common())]
     lines += [f"warning: {warning}" for warning in document.warnings]
-    return "\n".join(lines)
+    return block(lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pincite.console import rows
+from pincite.console import block, rows
 from pincite.text.lines import BY_MODEL, SHORT_ID, wrapped
 from pincite.text.paragraph import marked, reached
 from pipelines.terms import terms_of
@@ -57,13 +57,14 @@ def hits_shown(result: dict[str, Any], explain: bool) -> str:
         lines.append("no passage found")
     if not explain:
         lines += [f"note: {note}" for note in result.get("notes", ())]
-    return "\n".join([*lines, f"generation {result['generation']}, {result['seconds']:.3f} s"])
+    return block([*lines, f"generation {result['generation']}, {result['seconds']:.3f} s"])
 
 
 def _way(result: dict[str, Any]) -> list[str]:
     """How a query was answered: strategy, rerankers, what was searched for in place of the question."""
     lines = [f"strategy {result['strategy']}, rerank {', '.join(result['rerank']) or 'none'}"]
-    lines += [f"{name} searched for, {BY_MODEL.lower()}: {text}" for name, text in result["searched"].items()]
+    for name, text in result["searched"].items():
+        lines.append(f"{name} searched for, {BY_MODEL.lower()}: {' '.join(text.split())}")
     return [*lines, *(f"note: {note}" for note in result["notes"])]
 
 
@@ -98,7 +99,7 @@ def passage_shown(result: dict[str, Any]) -> str:
             lines += [f"{title}{written}:", *wrapped(result[name])]
     lines.extend(f"box: {box_shown(box)}" for box in result["boxes"])
     lines.extend(f"image: {image}" for image in result["images"])
-    return "\n".join(lines)
+    return block(lines)
 
 
 def _marked(text: str, sentence: dict[str, Any]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pincite.console import rows
+from pincite.console import block, rows
 
 
 def plan_shown(result: dict[str, Any]) -> str:
@@ -31,4 +31,4 @@ def plan_shown(result: dict[str, Any]) -> str:
         lines.append("no call of a language model")
     lines += [f"failed: {item['source']}/{item['uri']}: {item['code']}: {item['message']}"
               for item in documents["failed"]]  # fmt: skip
-    return "\n".join([*lines, *(f"note: {note}" for note in result["notes"])])
+    return block([*lines, *(f"note: {note}" for note in result["notes"])])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pincite.console import rows
+from pincite.console import Block, block, rows
 
 
 def scores_shown(result: dict[str, Any]) -> str:
@@ -22,13 +22,13 @@ def scores_shown(result: dict[str, Any]) -> str:
             parts.append(f"gold not mapped: {gold['id']}: {gold['uri']}: {gold['problem']}")
         why = ", ".join(f"{kind} {count}" for kind, count in run["diagnosis"].items())
         parts.append(f"diagnosis: {why}; {run['seconds_per_query']:.3f} s a question")
-    return "\n".join(parts)
+    return block(parts)
 
 
 def matrix_shown(result: dict[str, Any]) -> str:
-    lines = [result["tables"], ""]
+    lines = [Block(result["tables"]), ""]
     lines += [f"failed: {item['name']}: {item['code']}: {item['message']}" for item in result["failed"]]
     unmapped = max((run["unmapped"] for run in result["runs"]), default=0)
     lines += [f"gold that could not be mapped: {unmapped}, all in --json"] if unmapped else []
     lines += [f"{result['resumed']} of {len(result['runs'])} runs were finished before"] if result["resumed"] else []
-    return "\n".join([*lines, *(f"written: {file}" for file in result["files"])])
+    return block([*lines, *(f"written: {file}" for file in result["files"])])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pincite.console import rows
+from pincite.console import block, rows
 from pincite.text.lines import first_of
 from resources.sandbox import shown as sandbox_shown
 
@@ -36,7 +36,7 @@ def status_shown(result: dict[str, Any]) -> str:
     parts += [_cost_shown(cost) for cost in result["costs"]]
     for item in result["failures"]:
         parts.append(f"failed: {item['source']}/{item['uri']}: {item['stage']}: {item['code']}: {item['message']}")
-    return "\n".join([*parts, sandbox_shown(result["sandbox"]), *first_of("warning", result["warnings"])])
+    return block([*parts, sandbox_shown(result["sandbox"]), *first_of("warning", result["warnings"])])
 
 
 def overlap_shown(generations: Sequence[dict[str, Any]]) -> list[str]:
@@ -89,7 +89,7 @@ def generations_shown(found: list[dict[str, Any]]) -> str:
     ]  # fmt: skip
     head = ("generation", "", "embedder", "dimensions", "documents", "chunks", "MB", "since", "golden questions")
     told = [note for item in found for note in item["notes"]]
-    return "\n".join([rows(table, head), *told]) if table else "there is no generation yet; run `pincite index`"
+    return block([rows(table, head), *told]) if table else "there is no generation yet; run `pincite index`"
 
 
 def _state(item: dict[str, Any]) -> str:
@@ -103,4 +103,4 @@ def _state(item: dict[str, Any]) -> str:
 def verified_shown(result: dict[str, Any]) -> str:
     lines = [f"{item['code']}: {item['message']}" for item in result["problems"]]
     lines += [f"note: {note}" for note in result.get("notes", ())]
-    return "\n".join([*lines, "all is as it should be" if result["ok"] else f"{len(result['problems'])} problems"])
+    return block([*lines, "all is as it should be" if result["ok"] else f"{len(result['problems'])} problems"])

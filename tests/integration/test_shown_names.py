@@ -16,7 +16,9 @@ from tests.projects import Project, Ran, kept_workers, make_project, new_databas
 
 pytestmark = [pytest.mark.integration]
 
-STEERING = "\x7f\x9b2J\u202egnp.exe\u2066\u200b\U000e0041"
+STEERING = "\x7f\x9b2J\x85\u2028\u2029\u202egnp.exe\u2066\u200b\U000e0041"
+FORGED = "failed: forged.pdf"
+FORGING = f"\r\v\f\n{FORGED}"
 RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
 
 
@@ -34,12 +36,24 @@ def project(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest
         made.write(f"c{STEERING}.txt", "The harbour.")
         made.write(f"c{STEERING}.txt.meta.yaml", f'"k{ascii(STEERING)[1:-1]}": 1\n')
         made.write(f"d{STEERING}.bin", b"\x00")
+        made.write(f"e{FORGING}.txt", "The harbour.")
+        made.write(f"f{FORGING}.txt.meta.yaml", "groups: [board]\n")
+        made.write("g.html", f"<title>Harbour{FORGING}</title><h1>Harbour{FORGING}</h1><p>The quay is closed.</p>")
+        made.write("g.html.meta.yaml", f"title: {json.dumps('Quay' + FORGING)}\n")
+        made.write("h.txt", "The harbour.")
+        made.write("h.txt.meta.yaml", f"{json.dumps('k' + FORGING)}: 1\n")
         made.index(code=3)
         yield made
 
 
+def steers(ran: Ran) -> list[str]:
+    """What would steer a terminal, and lines that only seem to be ours."""
+    lines = [line for text in (ran.out, ran.err) for line in text.split("\n")]
+    return [ascii(line) for line in lines if RAW.search(line) or line.strip().startswith(FORGED)]
+
+
 def plain(project: Project, command: str, *arguments: str) -> Ran:
-    return run_command(*command.split(), *arguments, "--config", project.config)
+    return run_command(*command.split(" "), *arguments, "--config", project.config)
 
 
 @pytest.mark.defends("3b")
@@ -47,25 +61,28 @@ def plain(project: Project, command: str, *arguments: str) -> Ran:
     "command",
     [
         *("index", "index --retry-failed", "plan", "status", "verify", "sources list", "generations list"),
-        *("query harbour --explain", "query harbour --group a\x9bb", "links", f"sources remove x{STEERING.strip()}"),
-        *(f"show abcdef\x9b{STEERING}", f"parse x{STEERING}"),
+        *("query harbour --explain", "query quay", "ask quay", "query harbour --group a\x9bb", "links"),
+        *(f"sources remove x{STEERING}", f"show abcdef\x9b{STEERING}", f"parse x{STEERING}"),
     ],
     ids=ascii,
 )
 def test_nothing_that_steers_is_printed(project: Project, command: str) -> None:
-    for ran in (plain(project, command), project.run(command)):
-        assert not RAW.findall(ran.out + ran.err), ascii(ran.out + ran.err)
+    for ran in (plain(project, command), plain(project, command, "--json")):
+        assert not steers(ran)
 
 
 def test_a_passage_and_its_parse_are_shown_with_their_names(project: Project) -> None:
     (hit, *_) = project.hits("open on weekdays", "--strategy", "lexical")
     assert hit["uri"] == f"a{STEERING}.txt"
-    for command in (f"show {hit['chunk_id']}", f"explain {hit['chunk_id']}"):
-        ran = plain(project, command)
-        assert ran.code == 0 and not RAW.findall(ran.out + ran.err)
+    (other, *_) = project.hits("quay closed", "--strategy", "lexical")
+    assert other["uri"] == "g.html"
+    for found in (hit, other):
+        for command in (f"show {found['chunk_id']}", f"explain {found['chunk_id']}"):
+            ran = plain(project, command)
+            assert ran.code == 0 and not steers(ran)
     for more in ([], ["--markdown"], ["--json"]):
         ran = run_command("parse", project.docs / hit["uri"], *more)
-        assert ran.code == 0 and not RAW.findall(ran.out + ran.err)
+        assert ran.code == 0 and not steers(ran)
     assert json.loads(run_command("parse", project.docs / hit["uri"], "--json").out)
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pincite.console import as_json, say, tell
-from pipelines.visible import visible, visible_json
+from pincite.console import Block, as_json, block, rows, say, tell
+from pipelines.visible import one_line, visible, visible_json
 
 ROOT = Path(__file__).resolve().parents[2]
 RAW = [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\t\n"]
@@ -22,6 +22,25 @@ def test_what_cannot_be_seen_is_written_as_its_number(char: str) -> None:
     assert visible(f"a{char}b").isprintable() and visible(f"a{char}b").isascii()
     written = visible_json(json.dumps({"a": char}, ensure_ascii=False))
     assert written.isprintable() and json.loads(written) == {"a": char}
+
+
+@pytest.mark.defends("3b")
+@pytest.mark.parametrize("char", [*RAW, "\t", "\n"], ids=ascii)
+def test_a_name_stays_on_its_line(char: str) -> None:
+    assert one_line(f"a{char}b").isprintable() and one_line(f"a{char}b").isascii()
+
+
+@pytest.mark.defends("3b")
+def test_only_a_block_has_several_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    forged = "x\nfailed: other.pdf"
+    for printed in (tell, say):
+        printed(forged)
+    tell(block([forged, Block("two\nlines"), rows([(forged, 1)], ("name", "count"))]))
+    shown = capsys.readouterr()
+    escaped = "x\\nfailed: other.pdf"
+    table = [f"{'name':{len(escaped)}}  count", f"{escaped}  1"]
+    assert shown.err.splitlines() == [escaped]
+    assert shown.out.splitlines() == [escaped, escaped, "two", "lines", *table]
 
 
 def test_what_can_be_seen_is_left_as_it_is() -> None:
