@@ -3,10 +3,10 @@
 import dagster as dg
 
 from assets.metadata import table
-from resources.checks import CHECKS as CHECKED
-from resources.checks import DESCRIPTIONS
-from resources.checks import check as find
-from resources.state import State
+from resources.checks.stages import CHECKS as CHECKED
+from resources.checks.stages import DESCRIPTIONS
+from resources.checks.stages import check as find
+from resources.state.state import State
 
 _SHOWN = 20
 

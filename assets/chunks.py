@@ -5,9 +5,9 @@ import dagster as dg
 from assets.declare import asset, buckets_of
 from assets.metadata import attach, histogram, table
 from assets.retries import patient
-from resources.make import make
-from resources.state import State
-from resources.status import overlap_rows
+from resources.reports.status import overlap_rows
+from resources.stages.make import make
+from resources.state.state import State
 
 
 @asset("parquet", "python")

@@ -8,8 +8,8 @@ import dagster as dg
 
 from pipelines.fingerprint import combined
 from pipelines.stages import STAGES, WHOLE
-from resources.catalog import ManifestRow
-from resources.state import State
+from resources.postgres.catalog import ManifestRow
+from resources.state.state import State
 
 _LOGGED_HERE = "__source_asset_observation__"
 """Of an output with this in its metadata Dagster logs no materialisations by itself: it would give

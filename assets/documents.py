@@ -4,9 +4,9 @@ import dagster as dg
 
 from assets.declare import asset, buckets_of
 from assets.metadata import attach, table
-from resources.kept_generations import restrict, restricted_whatever
-from resources.make import list_documents
-from resources.state import State
+from resources.generations.upkeep import restrict, restricted_whatever
+from resources.stages.make import list_documents
+from resources.state.state import State
 
 _SHOWN = 50
 

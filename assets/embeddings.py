@@ -5,8 +5,8 @@ import dagster as dg
 from assets.declare import asset, buckets_of
 from assets.metadata import attach
 from assets.retries import patient
-from resources.make import link_sentences, make
-from resources.state import State
+from resources.stages.make import link_sentences, make
+from resources.state.state import State
 
 
 @asset("parquet", "pytorch", pool="embedding")

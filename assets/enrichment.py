@@ -4,8 +4,8 @@ import dagster as dg
 
 from assets.declare import asset, buckets_of
 from assets.metadata import attach
-from resources.make import make
-from resources.state import State
+from resources.stages.make import make
+from resources.state.state import State
 
 
 @asset("parquet", "python", pool="llm")

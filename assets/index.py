@@ -6,11 +6,11 @@ import dagster as dg
 
 from assets.declare import asset, buckets_of
 from assets.metadata import attach, changes, table
-from resources.index_build import INPUTS
-from resources.kept_generations import keep_up
-from resources.make import write_index
-from resources.publishing import publish
-from resources.state import State
+from resources.generations.publish import publish
+from resources.generations.upkeep import keep_up
+from resources.stages.indexed_documents import INPUTS
+from resources.stages.make import write_index
+from resources.state.state import State
 
 NIGHTLY = dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=48), warn_window=timedelta(hours=26))
 """Late after a missed night, failed after two."""

@@ -13,8 +13,8 @@ from pipelines.inert import inert
 from pipelines.schemas import schema_of
 from pipelines.stages import WHOLE, Stage
 from pipelines.visible import one_line
-from resources.stage_work import StageReport
-from resources.state import State
+from resources.state.stage_work import StageReport
+from resources.state.state import State
 
 Table = dg.TableMetadataValue | dg.TextMetadataValue
 

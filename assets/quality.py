@@ -6,9 +6,9 @@ import dagster as dg
 
 from assets.declare import asset
 from assets.metadata import score_chart, score_rows, table
-from resources.golden_scores import score_live
-from resources.score_history import headline, last_scores
-from resources.state import State
+from resources.evaluation.score_history import headline, last_scores
+from resources.generations.scores import score_live
+from resources.state.state import State
 
 _LAST = 30
 """Runs that the picture and the tables go back."""

@@ -5,7 +5,7 @@ import dagster as dg
 from assets.declare import range_tags
 from assets.jobs import index_job
 from resources.settings_file import locate
-from resources.source_watch import change_since, watch
+from resources.state.source_watch import change_since, watch
 
 INTERVAL_SECONDS = 300
 

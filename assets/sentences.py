@@ -4,9 +4,9 @@ import dagster as dg
 
 from assets.declare import asset, buckets_of
 from assets.metadata import attach
-from resources.make import make
-from resources.state import State
-from resources.status import sentence_counts
+from resources.reports.status import sentence_counts
+from resources.stages.make import make
+from resources.state.state import State
 
 
 @asset("parquet", "spacy")

@@ -4,10 +4,10 @@ import dagster as dg
 
 from assets.declare import asset, buckets_of
 from assets.metadata import attach, table
-from resources.kept_generations import restrict, restricted_whatever
-from resources.make import make
-from resources.state import State
-from resources.status import document_warnings
+from resources.generations.upkeep import restrict, restricted_whatever
+from resources.reports.status import document_warnings
+from resources.stages.make import make
+from resources.state.state import State
 
 _SHOWN = 50
 

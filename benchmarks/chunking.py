@@ -32,16 +32,16 @@ from benchmarks.machine import BUT_ROWS, provenance  # noqa: E402
 from benchmarks.parsing_report import share, table  # noqa: E402
 from benchmarks.published import PUBLISHED as FIGURES  # noqa: E402
 from benchmarks.svg import Panel, curves  # noqa: E402
+from pipelines.evaluation.document_map import as_pairs  # noqa: E402
+from pipelines.evaluation.metrics import Spans, length_of, precision_omega, span_scores  # noqa: E402
 from pipelines.indexing.embeddings import embedded_text  # noqa: E402
 from pipelines.indexing.overlap import calibrations, cosines_of, with_overlap, with_own_overlap  # noqa: E402
 from pipelines.indexing.packed_chunks import SPLITTERS, packed_chunks  # noqa: E402
-from pipelines.query.document_map import as_pairs  # noqa: E402
-from pipelines.query.metrics import Spans, length_of, precision_omega, span_scores  # noqa: E402
 from pipelines.records import Chunk  # noqa: E402
-from pipelines.settings import EmbedderSettings  # noqa: E402
-from resources.embedders.factory import make_embedder  # noqa: E402
-from resources.embedders.specs import ENGLISH, resolve  # noqa: E402
-from resources.embedders.static import StaticEmbedder  # noqa: E402
+from pipelines.settings.base import EmbedderSettings  # noqa: E402
+from resources.models.embedders.factory import make_embedder  # noqa: E402
+from resources.models.embedders.specs import ENGLISH, resolve  # noqa: E402
+from resources.models.embedders.static import StaticEmbedder  # noqa: E402
 
 K = 5
 METRICS = ("recall", "precision", "IoU", "precision-omega")

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from pipelines.evaluation.document_map import merged
+from pipelines.evaluation.metrics import Spans
 from pipelines.fingerprint import document_id
-from pipelines.indexing.elements import build_elements
 from pipelines.indexing.structural_chunks import structural_chunks
-from pipelines.query.document_map import merged
-from pipelines.query.metrics import Spans
+from pipelines.parsing.elements import build_elements
 from pipelines.records import Element, ParsedDocument, Place, RawDocument, StructuralChunk
-from resources.document_tasks import detect_language
 from resources.parsers.registry import media_type_of, parse_file
+from resources.workers.tasks import detect_language
 
 
 @dataclass

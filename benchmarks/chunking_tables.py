@@ -21,12 +21,12 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any
 
-from pipelines.indexing.elements import build_elements
 from pipelines.indexing.packed_chunks import packed_chunks
 from pipelines.indexing.structural_chunks import structural_chunks, table_rows
+from pipelines.parsing.elements import build_elements
 from pipelines.records import PackedChunk, RawDocument
-from resources.document_tasks import detect_language
-from resources.parsers.html import parse_source
+from resources.parsers.html.reader import parse_source
+from resources.workers.tasks import detect_language
 
 TARGETS = (320, 50)
 FIGURES = "figures"

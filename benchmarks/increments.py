@@ -36,13 +36,13 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.quick_endpoint import quick_endpoint  # noqa: E402  (the path above finds it)
-from resources.postgres_server import PostgresServer  # noqa: E402
+from resources.postgres.server import PostgresServer  # noqa: E402
 
 DIMENSION = 384
 TABLES = ("documents", "chunks", "sentences", "sentence_links", "postings")
 BARE = {
     "python and imports": "import click, dagster, numpy, psycopg, pyarrow.parquet, pydantic, yaml",
-    "start and stop Postgres": "import sys; from pathlib import Path; from resources.postgres_server import "
+    "start and stop Postgres": "import sys; from pathlib import Path; from resources.postgres.server import "
     "PostgresServer as P; s = P(Path(sys.argv[1])); s.acquire(); s.release()",
 }
 

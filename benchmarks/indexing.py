@@ -27,9 +27,9 @@ POLICIES = ROOT.parent / "shared" / "data" / "policies"
 BARE = """
 import json, sys, time
 started = time.perf_counter()
-from pipelines.settings import EmbedderSettings
-from resources.embedders.factory import make_embedder
-from resources.embedders.specs import resolve
+from pipelines.settings.base import EmbedderSettings
+from resources.models.embedders.factory import make_embedder
+from resources.models.embedders.specs import resolve
 texts, preset = json.load(open(sys.argv[1])), sys.argv[2]
 settings = EmbedderSettings()
 model = make_embedder(resolve(settings, preset), settings)
@@ -88,7 +88,7 @@ def embedded_texts(state: Path, folder: Path) -> list[str]:
     from pipelines.indexing.embeddings import embedded_text
     from pipelines.records import Chunk, ChunkContext, DocumentSummary, Sentence
     from pipelines.schemas import from_table
-    from resources.parquet_tables import ParquetTables
+    from resources.parquet.tables import ParquetTables
 
     tables = ParquetTables(str(state / "parquet"))
 

@@ -30,11 +30,11 @@ from benchmarks.increments import DIMENSION, invented  # noqa: E402  (path above
 from pipelines.fingerprint import document_id, fingerprint  # noqa: E402
 from pipelines.indexing.indexed_documents import DocumentFacts  # noqa: E402
 from pipelines.records import Chunk, ParsedDocument, RawDocument, Span  # noqa: E402
-from resources import index_rows  # noqa: E402
-from resources.catalog import Catalog  # noqa: E402
-from resources.database import Database  # noqa: E402
-from resources.index_tables import IndexedDocument, IndexTables  # noqa: E402
-from resources.sql_files import query  # noqa: E402
+from resources.postgres import index_rows  # noqa: E402
+from resources.postgres.catalog import Catalog  # noqa: E402
+from resources.postgres.database import Database  # noqa: E402
+from resources.postgres.index_tables import IndexedDocument, IndexTables  # noqa: E402
+from resources.postgres.statements import query  # noqa: E402
 
 PARTS = ("copy", "hnsw")
 CHUNKS_A_DOCUMENT = 100

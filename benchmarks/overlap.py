@@ -19,14 +19,14 @@ import numpy as np
 from pincite.console import rows
 from pipelines.errors import DocumentError
 from pipelines.fingerprint import document_id
-from pipelines.indexing.elements import build_elements
 from pipelines.indexing.overlap import EVERY, FALLBACK_FLOOR, Cosines, calibrations, cosines_of
 from pipelines.indexing.packed_chunks import packed_chunks
 from pipelines.indexing.structural_chunks import structural_chunks
+from pipelines.parsing.elements import build_elements
 from pipelines.records import Element, PackedChunk, ParsedDocument, RawDocument
-from resources.document_tasks import detect_language
-from resources.embedders.static import StaticEmbedder
+from resources.models.embedders.static import StaticEmbedder
 from resources.parsers.registry import media_type_of, parse_file
+from resources.workers.tasks import detect_language
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared" / "data"

@@ -108,7 +108,7 @@ class Parser:
 
 def _ours() -> Parser:
     from benchmarks.parsing_scores import found
-    from pipelines.indexing.elements import build_elements
+    from pipelines.parsing.elements import build_elements
     from resources.parsers.registry import parse_file
     from tests.unit.parsers.documents import raw_of
 

@@ -99,7 +99,7 @@ def is_one_table(blocks: Iterable[Block]) -> bool:
 
 
 def parsed(statement: Statement) -> tuple[Block, ...]:
-    from resources.parsers.pdf import parse
+    from resources.parsers.pdf.reader import parse
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "statement.pdf"

@@ -35,7 +35,7 @@ from benchmarks.enrichment_data import ReadyMade, chunks_in  # noqa: E402
 from benchmarks.machine import circumstances  # noqa: E402
 from benchmarks.results_page import Measured, Values, as_json, page, picture  # noqa: E402
 from pincite.index import open_index  # noqa: E402
-from pipelines.query.matrix import Run, matrix_from  # noqa: E402
+from pipelines.evaluation.matrix import Run, matrix_from  # noqa: E402
 from resources import yaml_text  # noqa: E402
 from tests.llm_server import llm_server  # noqa: E402
 

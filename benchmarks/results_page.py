@@ -9,8 +9,8 @@ from typing import Any
 from benchmarks.machine import BUT_ROWS, provenance
 from benchmarks.parsing_report import table as aligned
 from benchmarks.published import BASELINE, PAPER, PEER, PUBLISHED, Figures
-from pipelines.query.matrix import BASE, Matrix, Run, Table
-from resources.plots import Bars, figure
+from pipelines.evaluation.matrix import BASE, Matrix, Run, Table
+from resources.evaluation.plots import Bars, figure
 
 Values = dict[str, Any]
 Scored = Mapping[str, Any]

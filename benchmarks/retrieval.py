@@ -31,7 +31,7 @@ from benchmarks.datasets import DATASETS  # noqa: E402  (the path above finds it
 from benchmarks.parsing_report import table  # noqa: E402
 from benchmarks.published import PUBLISHED  # noqa: E402
 from pincite.index import open_index  # noqa: E402
-from pipelines.query_settings import QuerySettings  # noqa: E402
+from pipelines.settings.query import QuerySettings  # noqa: E402
 
 SHOWN: Mapping[str, str] = {
     "accuracy_doc": "doc",

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from pipelines.evaluation.evaluate import bootstrap_interval
 from pipelines.query.classes import CLASSES
-from pipelines.query.evaluate import bootstrap_interval
 
 DEFAULT, RIVAL, NO_LINKS = "hybrid", "sentence", "sentence, no links"
 DECIDING = "recall@5"

@@ -36,17 +36,17 @@ from benchmarks.datasets import DATASETS, Dataset  # noqa: E402  (the path above
 from benchmarks.route_figures import DEFAULT, NO_LINKS, RIVAL, RULES, Answered, decisions  # noqa: E402
 from benchmarks.route_questions import LIBRARY_FACTS, tatqa  # noqa: E402
 from benchmarks.route_report import accuracy, decision_table, overview, route_tables  # noqa: E402
+from pipelines.evaluation.evaluate import asked  # noqa: E402
+from pipelines.evaluation.judging import judge  # noqa: E402
 from pipelines.ports import Filters  # noqa: E402
 from pipelines.query.classes import AUTO, question_class  # noqa: E402
-from pipelines.query.evaluate import asked  # noqa: E402
-from pipelines.query.judging import judge  # noqa: E402
 from pipelines.query.results import Hit  # noqa: E402
 from pipelines.query.retrieve import retrieve  # noqa: E402
 from pipelines.tokens import count_tokens  # noqa: E402
-from resources.evaluation import Examination, examination  # noqa: E402
-from resources.searching import Searcher  # noqa: E402
+from resources.evaluation.golden import Examination, examination  # noqa: E402
+from resources.search.passages import Searcher  # noqa: E402
 from resources.settings_file import locate  # noqa: E402
-from resources.state import State  # noqa: E402
+from resources.state.state import State  # noqa: E402
 
 BUDGETS = (200, 500, 1000)
 RANKED = 20

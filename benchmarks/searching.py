@@ -32,10 +32,10 @@ from pipelines.ports import Filters  # noqa: E402
 from pipelines.query.retrieve import FUSED_DEPTH, Question, retrieve  # noqa: E402
 from pipelines.query.sentence_route import SENTENCES  # noqa: E402
 from pipelines.query.tools import Tools  # noqa: E402
-from pipelines.query_settings import QuerySettings  # noqa: E402
-from resources.catalog import GenerationRow  # noqa: E402
-from resources.database import Database  # noqa: E402
-from resources.search_index import PostgresSearchIndex, ef_search, search_index  # noqa: E402
+from pipelines.settings.query import QuerySettings  # noqa: E402
+from resources.postgres.catalog import GenerationRow  # noqa: E402
+from resources.postgres.database import Database  # noqa: E402
+from resources.postgres.search_index import PostgresSearchIndex, ef_search, search_index  # noqa: E402
 
 KEYS = tuple(data.SHARES)
 CANDIDATES, NEIGHBOURS, WARM = 20, 10, 10

@@ -20,10 +20,10 @@ from pipelines.fingerprint import document_id, fingerprint
 from pipelines.indexing.indexed_documents import DocumentFacts
 from pipelines.indexing.sentences import linked
 from pipelines.records import Box, Chunk, ParsedDocument, RawDocument, Sentence, SentenceLink, Span
-from resources import audit
-from resources.catalog import Catalog, GenerationRow
-from resources.database import Database
-from resources.index_tables import IndexedDocument, IndexTables
+from resources.checks import audit
+from resources.postgres.catalog import Catalog, GenerationRow
+from resources.postgres.database import Database
+from resources.postgres.index_tables import IndexedDocument, IndexTables
 
 DIMENSION, LATENT, BUCKETS, CLUSTERS = 384, 32, 16, 500
 CHUNKS_A_DOCUMENT, WORDS_A_CHUNK = 100, 250

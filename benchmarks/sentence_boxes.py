@@ -22,13 +22,13 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.parsing_report import table  # noqa: E402  (the path above finds it)
 from pipelines.errors import DocumentError  # noqa: E402
-from pipelines.indexing.cleaning import clean_text  # noqa: E402
 from pipelines.indexing.places import line_boxes, touching  # noqa: E402
+from pipelines.parsing.cleaning import clean_text  # noqa: E402
 from pipelines.records import Box, Element, Place, Span  # noqa: E402
-from resources.document_tasks import detect_language  # noqa: E402
-from resources.parsers.pdf_raw import Character, characters  # noqa: E402
-from resources.reading import Reader, reader  # noqa: E402
-from resources.text_models import TextModels  # noqa: E402
+from resources.models.text_models import TextModels  # noqa: E402
+from resources.parsers.pdf.raw import Character, characters  # noqa: E402
+from resources.workers.reading import Reader, reader  # noqa: E402
+from resources.workers.tasks import detect_language  # noqa: E402
 
 FOLDERS = ("policies", "unlp-medicine/pdf", "parser-fixtures/docling/pdf", "parser-fixtures/unstructured")
 WAYS = ("proportional", "stops")

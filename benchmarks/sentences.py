@@ -30,17 +30,17 @@ from benchmarks.datasets import SHARED  # noqa: E402  (path above)
 from benchmarks.links import memory  # noqa: E402
 from pipelines.fingerprint import document_id  # noqa: E402
 from pipelines.indexing.boundaries import sentence_spans  # noqa: E402
-from pipelines.indexing.elements import build_elements  # noqa: E402
+from pipelines.parsing.elements import build_elements  # noqa: E402
 from pipelines.records import RawDocument  # noqa: E402
-from pipelines.settings import settings_from  # noqa: E402
+from pipelines.settings.base import settings_from  # noqa: E402
 from pipelines.stages import STAGES  # noqa: E402
-from resources.embedded_items import SEARCHED  # noqa: E402
-from resources.index_build import IndexBuild  # noqa: E402
-from resources.index_tables import IndexTables  # noqa: E402
-from resources.make import link_sentences, list_documents, make, write_index  # noqa: E402
 from resources.parsers.registry import media_type_of, parse_file  # noqa: E402
+from resources.postgres.index_tables import IndexTables  # noqa: E402
 from resources.settings_file import Located  # noqa: E402
-from resources.state import State  # noqa: E402
+from resources.stages.embedded_items import SEARCHED  # noqa: E402
+from resources.stages.indexed_documents import IndexBuild  # noqa: E402
+from resources.stages.make import link_sentences, list_documents, make, write_index  # noqa: E402
+from resources.state.state import State  # noqa: E402
 
 AIM = 3.0
 BLOCKS_A_DOCUMENT = 60

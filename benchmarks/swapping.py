@@ -39,7 +39,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.increments import DIMENSION, FRAME, Project, timed, told  # noqa: E402
 from benchmarks.indexing import embedded_texts  # noqa: E402
 from benchmarks.quick_endpoint import quick_endpoint  # noqa: E402
-from resources.postgres_server import PostgresServer  # noqa: E402
+from resources.postgres.server import PostgresServer  # noqa: E402
 
 SECTIONS, SENTENCES = 20, 8
 """Of a document of the swap: a chunk a section."""
@@ -74,9 +74,9 @@ def packed_vectors(texts: Sequence[str]) -> list[str]:
 
 BARE = """
 import json, sys, time
-from pipelines.settings import EmbedderSettings
-from resources.embedders.factory import make_embedder
-from resources.embedders.specs import resolve
+from pipelines.settings.base import EmbedderSettings
+from resources.models.embedders.factory import make_embedder
+from resources.models.embedders.specs import resolve
 settings = EmbedderSettings(**json.loads(sys.argv[2]))
 model = make_embedder(resolve(settings, "english-small"), settings)
 model.load()

@@ -19,12 +19,12 @@ sys.path.insert(0, str(ROOT))
 from pydantic import BaseModel  # noqa: E402
 
 from pincite.codes import ERRORS, EXITS, EXPLAINED, FAILURES, FOUND, SKIPPED, Told  # noqa: E402
-from pipelines.enrichment_settings import RoleSettings, RolesSettings  # noqa: E402
 from pipelines.errors import LIMITED, PASSING  # noqa: E402
-from pipelines.indexing.elements import KINDS  # noqa: E402
-from pipelines.settings import Settings, SourceSettings  # noqa: E402
-from resources.findings import PROBLEMS  # noqa: E402
-from resources.parsers import element_schema as schema  # noqa: E402
+from pipelines.parsing.elements import KINDS  # noqa: E402
+from pipelines.settings.base import Settings, SourceSettings  # noqa: E402
+from pipelines.settings.llm import RoleSettings, RolesSettings  # noqa: E402
+from resources.checks.findings import PROBLEMS  # noqa: E402
+from resources.parsers.elements_map import element_schema as schema  # noqa: E402
 
 REFERENCE = ROOT / "docs" / "reference"
 _PART = re.compile(r"<!-- built: (\w+) -->\n\n.*?\n\n<!-- end of \1 -->\n", re.DOTALL)

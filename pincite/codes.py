@@ -1,6 +1,6 @@
 """Every code a person can meet: what it means and what to do. docs/reference/codes.md is built from it.
 
-Codes of what `pincite verify` finds stand in resources/findings.py, whose messages carry their remedies;
+Codes of what `pincite verify` finds stand in resources/checks/findings.py, whose messages carry their remedies;
 here are those whose messages say all.
 """
 

@@ -10,15 +10,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, UsageError
-from resources.run import Run, silent
-from resources.search_options import SearchOptions
+from resources.search.search_options import SearchOptions
 from resources.settings_file import Located, locate
+from resources.state.run import Run, silent
 
 if TYPE_CHECKING:
     from pincite.parsed import Parsed
-    from pipelines.query.evaluate import OptionsUse
-    from resources.searching import Searcher
-    from resources.state import State
+    from pipelines.evaluation.evaluate import OptionsUse
+    from resources.search.passages import Searcher
+    from resources.state.state import State
 
 Progress = Callable[[str, int, int], None]
 
@@ -49,7 +49,7 @@ class Index:
 
     @cached_property
     def _state(self) -> State:
-        from resources.state import State
+        from resources.state.state import State
 
         state = State(self._located, Run(progress=self._progress))
         self._opened.callback(state.close)
@@ -57,7 +57,7 @@ class Index:
 
     @cached_property
     def _searcher(self) -> Searcher:
-        from resources.searching import Searcher
+        from resources.search.passages import Searcher
 
         return Searcher(self._state)
 
@@ -98,7 +98,7 @@ class Index:
     ) -> dict[str, Any]:
         """The JSON of `pincite ask`: an answer with the places that bear it out, or declined. `options`
         are answers to choose from, by letter."""
-        from resources.answering import Answerer
+        from resources.search.answers import Answerer
 
         search = SearchOptions.of(k, strategy, rerank, filters, groups, generation)
         return Answerer(self._state, self._searcher).ask(text, options, search)
@@ -112,7 +112,7 @@ class Index:
     ) -> dict[str, Any]:
         """The JSON of `pincite show`: a passage by its chunk_id, or a unique beginning of it; `image`
         is where its page is drawn."""
-        from resources.showing import show
+        from resources.reports.show import show
 
         found = self._searcher.chunk(chunk, groups, generation)
         return show(self._state, found, Path(image) if image is not None else None)
@@ -129,10 +129,10 @@ class Index:
 
         A matrix makes indexes of its own in the folder `experiments`, by default in the state folder."""
         if matrix is None:
-            from resources.evaluation import evaluate
+            from resources.evaluation.golden import evaluate
 
             return {"runs": [evaluate(self._state, Path(questions), **options)]}
-        from resources.experiments import FOLDER, asking_from, run_matrix
+        from resources.evaluation.matrix import FOLDER, asking_from, run_matrix
 
         folder = Path(experiments) if experiments is not None else self._located.state / FOLDER
         return run_matrix(self._state, Path(questions), Path(matrix), folder.resolve(), asking_from(**options))
@@ -142,7 +142,7 @@ class Index:
     ) -> dict[str, Any]:
         """The JSON of `pincite eval --suggest`: {"questions", "model", "notes"}; `output` is a new file for the
         questions, as `evaluate` reads them."""
-        from resources.suggesting import require_new, suggest, write_new
+        from resources.evaluation.suggest import require_new, suggest, write_new
 
         if output is not None:
             require_new(Path(output))
@@ -153,13 +153,13 @@ class Index:
 
     def explain(self, chunk: str, groups: Sequence[str] = (), generation: int | None = None) -> dict[str, Any]:
         """The JSON of `pincite explain`: what made a passage, from its document to its vector."""
-        from resources.explaining import explain
+        from resources.reports.explain import explain
 
         return explain(self._state, self._searcher.chunk(chunk, groups, generation), groups)
 
     def verify(self) -> dict[str, Any]:
         """The JSON of `pincite verify`: {"ok", "problems": [{"code", "message"}], "notes"}."""
-        from resources.verification import verify
+        from resources.checks.verify import verify
 
         return verify(self._state)
 
@@ -167,14 +167,14 @@ class Index:
         """The JSON of `pincite plan`: what the next run would do and buy. Writes nothing; needs no index.
 
         `sources` are folders as `pincite index --source` takes them; without any, all that are known."""
-        from resources.planning import plan
+        from resources.reports.plan import plan
 
         return plan(self._located, sources, self._progress)
 
     def links(self, generation: int | None = None, groups: Sequence[str] = (), strongest: int = 5) -> dict[str, Any]:
         """The JSON of `pincite links`: how many links between related sentences, over which cosine, and the
         strongest."""
-        from resources.link_state import links
+        from resources.search.links import links
 
         return links(self._state, generation, groups, strongest)
 
@@ -188,43 +188,43 @@ class Index:
     ) -> dict[str, Any]:
         """The JSON of `pincite links --sweep`: what links there would be over other cosines, and how golden
         questions fare with them. Writes nothing."""
-        from resources.link_sweep import sweep
+        from resources.evaluation.link_sweep import sweep
 
         file = Path(golden) if golden is not None else None
         return sweep(self._state, thresholds, file, generation, groups, with_options)
 
     def generations(self) -> list[dict[str, Any]]:
         """Every generation with its rows, size, scores, and why it is not live."""
-        from resources.status import generations
+        from resources.reports.status import generations
 
         return generations(self._state)
 
     def publish(self, generation: int, force: bool = False) -> dict[str, Any]:
         """Makes a generation the live one: {"live", "previous"}. Raises IndexStateError where it may not."""
-        from resources.publishing_by_hand import publish_by_hand
+        from resources.generations.by_hand import publish_by_hand
 
         return publish_by_hand(self._state, generation, force)
 
     def rollback(self) -> dict[str, Any]:
         """Makes the generation live again that was before, until somebody publishes: {"live", "previous"}."""
-        from resources.publishing_by_hand import rollback
+        from resources.generations.by_hand import rollback
 
         return rollback(self._state)
 
     def prune(self, keep: int = 2, dry_run: bool = False) -> dict[str, Any]:
         """Drops old generations and their files: {"dropped", "kept", "files", "bytes"}."""
-        from resources.retention import prune
+        from resources.generations.prune import prune
 
         return prune(self._state, keep, dry_run)
 
     def status(self) -> dict[str, Any]:
         """The JSON of `pincite status`."""
-        from resources.status import status
+        from resources.reports.status import status
 
         return status(self._state)
 
     def sources(self) -> list[dict[str, Any]]:
-        from resources.status import sources
+        from resources.reports.status import sources
 
         return sources(self._state)
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import DocumentError, UsageError
 from pipelines.records import Element
 from resources.parsers.registry import map_beside
-from resources.reading import listed_alone, reader
+from resources.workers.reading import listed_alone, reader
 
 if TYPE_CHECKING:
-    from pipelines.settings import ParsingSettings
-    from resources.drawn_pages import DrawnPages
-    from resources.reading import Reader, Reading
+    from pipelines.settings.base import ParsingSettings
+    from resources.workers.drawn_pages import DrawnPages
+    from resources.workers.reading import Reader, Reading
 
 MOST_PAGE = 10_000_000
 
@@ -58,7 +58,7 @@ class Parsed:
 
     def map(self) -> dict[str, Any]:
         """The structural map of the whole document."""
-        from resources.parsers.element_map import to_map
+        from resources.parsers.elements_map.element_map import to_map
 
         return to_map(self.reading.parsed)
 
@@ -75,7 +75,7 @@ class Parsed:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"--image {folder}: not a folder that can be written to ({error.strerror})") from None
-        from resources.drawn_pages import DrawnPages
+        from resources.workers.drawn_pages import DrawnPages
 
         drawn = DrawnPages(self._files.pool, *listed_alone(source))
         chosen = [n for n in range(1, len(drawn) + 1) if not pages or any(n in r for r in pages)]
@@ -98,7 +98,7 @@ class Parsed:
 
     def _pages_source(self) -> Path:
         """The PDF whose pages can be drawn: the file, or the one beside a map."""
-        from resources.page_pictures import pages_beside
+        from resources.workers.page_pictures import pages_beside
 
         path = self.reading.path
         source = pages_beside(path)
@@ -111,8 +111,8 @@ class Parsed:
 
     def _draw(self, drawn: DrawnPages, chosen: list[int], stem: Path) -> tuple[list[str], list[str]]:
         """Paths of the pictures written, and what is wrong with pages that could not be drawn."""
-        from pipelines.indexing.page_marks import marks_of
-        from resources.page_pictures import annotated, write
+        from pipelines.parsing.page_marks import marks_of
+        from resources.workers.page_pictures import annotated, write
 
         marks = marks_of(self.reading.elements)
         images: list[str] = []

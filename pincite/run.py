@@ -14,17 +14,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pipelines.errors import IndexStateError, PinciteError, Waiting
-from resources import outcome
 from resources.dagster_instance.home import close_dead_runs, dagster_home, usable
-from resources.due import find_due, new_documents, served_now
-from resources.kept_generations import restricted_whatever
-from resources.make import guard
-from resources.private_state import private
-from resources.row_security import secure
-from resources.run import Run
+from resources.generations.due import find_due, new_documents, served_now
+from resources.generations.upkeep import restricted_whatever
+from resources.postgres.row_security import secure
+from resources.reports import run_result as outcome
 from resources.settings_file import Located
-from resources.sources import source_from
-from resources.state import State
+from resources.sources.folder import source_from
+from resources.stages.make import guard
+from resources.state.private import private
+from resources.state.run import Run
+from resources.state.state import State
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
 
@@ -60,8 +60,8 @@ def _require_given(located: Located, sources: Sequence[str]) -> None:
     for argument in sources:
         source_from(argument)
     if located.settings.publish.golden:
-        from pipelines.query.golden import golden_questions
-        from resources.evaluation import read_questions
+        from pipelines.evaluation.golden import golden_questions
+        from resources.evaluation.golden import read_questions
 
         golden = located.resolve(located.settings.publish.golden)
         golden_questions(read_questions(golden), str(golden))

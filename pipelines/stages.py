@@ -15,7 +15,6 @@ from pipelines import terms, tokens
 from pipelines.fingerprint import fingerprint
 from pipelines.indexing import (
     contexts,
-    elements,
     embeddings,
     figures,
     overlap,
@@ -25,7 +24,8 @@ from pipelines.indexing import (
     structural_chunks,
     summaries,
 )
-from pipelines.settings import Settings
+from pipelines.parsing import elements
+from pipelines.settings.base import Settings
 from pipelines.tables import tables
 
 WHOLE = -1

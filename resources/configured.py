@@ -7,12 +7,12 @@ from functools import partial
 import dagster as dg
 
 from resources.dagster_instance.home import close_dead_runs, present
-from resources.kept_generations import restricted_whatever
-from resources.private_state import private
-from resources.row_security import secure
-from resources.run import Run
+from resources.generations.upkeep import restricted_whatever
+from resources.postgres.row_security import secure
 from resources.settings_file import locate
-from resources.state import State
+from resources.state.private import private
+from resources.state.run import Run
+from resources.state.state import State
 
 LONGEST_WAIT = 6 * 3600.0
 """Seconds that a run waits for another on the same state."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pipelines.errors import PinciteError
 
 if TYPE_CHECKING:
-    from resources.catalog import Catalog, GenerationRow
+    from resources.postgres.catalog import Catalog, GenerationRow
 
 _DROP = "`pincite generations prune --keep 1` drops all but the live one"
 

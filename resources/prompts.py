@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from pipelines.errors import SettingsError
-from pipelines.prompts import FIELDS, template_from
+from pipelines.llm.prompts import FIELDS, template_from
 from resources.shipped import ROOT
 
 _FOLDER = Path(ROOT, "prompts")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.errors import SettingsError
-from pipelines.settings import Settings, settings_from
+from pipelines.settings.base import Settings, settings_from
 from resources import yaml_text
 
 DEFAULT_FILE = "pincite.yaml"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pipelines.fingerprint import document_id
-from pipelines.indexing.elements import build_elements
 from pipelines.indexing.structural_chunks import structural_chunks
+from pipelines.parsing.elements import build_elements
 from pipelines.records import (
     Block,
     BlockCell,

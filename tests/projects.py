@@ -155,7 +155,7 @@ def make_project(folder: Path, documents: Mapping[str, str] | None = None, **set
 @contextmanager
 def running_server(state: Path) -> Iterator[str]:
     """The address of an embedded server of its own, without care for power cuts."""
-    from resources.postgres_server import PostgresServer
+    from resources.postgres.server import PostgresServer
 
     server = PostgresServer(state)
     url = server.acquire()
@@ -181,7 +181,7 @@ def new_database(server_url: str, template: str = "template1") -> Iterator[str]:
 
 def drop_database(server_url: str, name: str) -> None:
     """By the superuser, since a session of the superuser, or vacuum, may still be in it."""
-    from resources.postgres_setup import ADMINISTRATOR
+    from resources.postgres.setup import ADMINISTRATOR
 
     with psycopg.connect(server_url, autocommit=True, user=ADMINISTRATOR) as connection:
         connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
@@ -202,8 +202,8 @@ def project_copy(project: Project, server_url: str, folder: Path, **settings: An
 @contextmanager
 def kept_workers() -> Iterator[None]:
     """Runs in this process share one pool of workers, which else each run starts for itself in seconds of imports."""
-    from pipelines.settings import ParsingSettings
-    from resources.document_pool import DocumentPool
+    from pipelines.settings.base import ParsingSettings
+    from resources.workers.pool import DocumentPool
 
     pool = DocumentPool(ParsingSettings(workers=1))
     close = pool.close
@@ -212,7 +212,7 @@ def kept_workers() -> Iterator[None]:
         pool.settings = settings
         return pool
 
-    with mock.patch.object(pool, "close"), mock.patch("resources.document_pool.DocumentPool", shared):
+    with mock.patch.object(pool, "close"), mock.patch("resources.workers.pool.DocumentPool", shared):
         yield
     close()
 

@@ -35,8 +35,8 @@ def _done(located: Located, action: str, force: bool) -> dict[str, Any]:
 
     Raises IndexStateError `in_use` where the server of a state with a UI is to stop, not forced."""
     from pincite.ui.services import running_ui
-    from resources.postgres_server import PostgresServer
-    from resources.postgres_setup import binaries
+    from resources.postgres.server import PostgresServer
+    from resources.postgres.setup import binaries
 
     if action == "programs":
         folder = str(binaries())

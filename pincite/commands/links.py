@@ -12,7 +12,7 @@ from pincite.console import Progress, say
 from pipelines.errors import UsageError
 
 if TYPE_CHECKING:
-    from pipelines.query.evaluate import OptionsUse
+    from pipelines.evaluation.evaluate import OptionsUse
 
 
 @click.command()
@@ -74,7 +74,7 @@ def _cosines(written: str | None) -> list[float]:
 
 def _draw(result: dict[str, Any], file: Path) -> None:
     from pincite.text.links import sweep_panels
-    from resources.plots import figure
+    from resources.evaluation.plots import figure
 
     title = f"RELATED_TO by floor: generation {result['generation']}, {result['embedder']}"
     try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 import click
 
 from pincite.console import emit, guarded, tell
-from pipelines.query_settings import RerankerName, StrategyName
+from pipelines.settings.query import RerankerName, StrategyName
 
 if TYPE_CHECKING:
     from resources.settings_file import Located

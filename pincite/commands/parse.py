@@ -59,7 +59,7 @@ def _asked_for(
         return found.map()
     elements, document = found.elements(pages), found.reading.document
     if markdown:
-        from pipelines.indexing.markdown_view import markdown_of
+        from pipelines.parsing.markdown_view import markdown_of
 
         for warning in document.warnings:
             say(f"warning: {warning}")

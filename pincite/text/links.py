@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pincite.console import block, rows
 
 if TYPE_CHECKING:
-    from resources.plots import Panel
+    from resources.evaluation.plots import Panel
 
 LONGEST_TEXT = 100
 
@@ -51,7 +51,7 @@ def sweep_shown(result: dict[str, Any]) -> str:
 
 def sweep_panels(result: dict[str, Any]) -> list[Panel]:
     """Links and the share of sentences linked, and the scores where there are any, by floor."""
-    from resources.plots import Curves
+    from resources.evaluation.plots import Curves
 
     swept = [row for row in result["rows"] if row["threshold"] is not None]
     marks = {"in use": result["floor"]} if result["floor"] else {}

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from pincite.console import block, rows
-from pipelines.indexing.page_marks import label_of
+from pipelines.parsing.page_marks import label_of
 from pipelines.records import Element, ParsedDocument, ParsedFile
 
 WIDTH = 90

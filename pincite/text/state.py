@@ -7,7 +7,7 @@ from typing import Any
 
 from pincite.console import block, rows
 from pincite.text.lines import first_of
-from resources.sandbox import shown as sandbox_shown
+from resources.workers.sandbox import shown as sandbox_shown
 
 
 def status_shown(result: dict[str, Any]) -> str:

@@ -24,9 +24,9 @@ from pincite.console import say
 from pipelines.errors import IndexStateError, PinciteError, UsageError
 from resources.child_process import child_command, module_path
 from resources.dagster_instance.home import dagster_home
-from resources.private_state import private
 from resources.settings_file import CONFIG_VARIABLE, STATE_VARIABLE, Located
 from resources.shipped import ROOT
+from resources.state.private import private
 
 TOKEN_VARIABLE = "PINCITE_UI_TOKEN"
 GUARD_VARIABLE = "PINCITE_UI_GUARD"

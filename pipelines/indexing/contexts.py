@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from pipelines.generated import clipped
 from pipelines.indexing.sentences import CODE
 from pipelines.indexing.summaries import is_description, read_text, words_of
+from pipelines.llm.pricing import most_tokens
+from pipelines.llm.prompts import PromptTemplate, as_data
+from pipelines.llm.reply_text import clipped
 from pipelines.ports import Prompt
-from pipelines.pricing import most_tokens
-from pipelines.prompts import PromptTemplate, as_data
 from pipelines.records import EXTRACTIVE, Chunk, ChunkContext, ParsedDocument, Sentence
 
 VERSION = 3

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from pipelines.generated import cleaned
-from pipelines.indexing.pictures import FIGURE, IMAGE_HASH
+from pipelines.llm.pricing import most_tokens
+from pipelines.llm.prompts import PromptTemplate
+from pipelines.llm.reply_text import cleaned
+from pipelines.parsing.pictures import FIGURE, IMAGE_HASH
 from pipelines.ports import NoReply, Prompt, Reply
-from pipelines.pricing import most_tokens
-from pipelines.prompts import PromptTemplate
 from pipelines.records import FALLBACK, LLM, WAITING, Element, FigureDescription
 
 VERSION = 1

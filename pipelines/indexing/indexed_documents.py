@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import date
 
 from pipelines.fingerprint import fingerprint
-from pipelines.indexing.cleaning import clean_metadata, clean_text
-from pipelines.indexing.dates import iso_date
+from pipelines.parsing.cleaning import clean_metadata, clean_text
+from pipelines.parsing.dates import iso_date
 from pipelines.records import Chunk, ChunkTerms, ParsedDocument, RawDocument
 from pipelines.terms import terms_of
 

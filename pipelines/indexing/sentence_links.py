@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pipelines.ports import Progress, Vectors
 from pipelines.records import SentenceLink
-from pipelines.settings import SentenceSettings
+from pipelines.settings.base import SentenceSettings
 
 VERSION = 3
 STEP = 0.05

@@ -18,8 +18,8 @@ from functools import lru_cache
 from itertools import accumulate, takewhile
 
 from pipelines.fingerprint import fingerprint
-from pipelines.indexing.pictures import ALT, FIGURE, IMAGE, IMAGE_HASH
 from pipelines.indexing.places import boxes_of, locator_of, pages_of
+from pipelines.parsing.pictures import ALT, FIGURE, IMAGE, IMAGE_HASH
 from pipelines.records import DESCRIPTION, Cell, Element, FigureDescription, ParsedDocument, Span, StructuralChunk
 from pipelines.tokens import TokenIndex, count_tokens
 

@@ -11,10 +11,10 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from pipelines.generated import clipped
+from pipelines.llm.pricing import most_tokens
+from pipelines.llm.prompts import DEFAULT_LANGUAGE, PromptTemplate, as_data
+from pipelines.llm.reply_text import clipped
 from pipelines.ports import Prompt
-from pipelines.pricing import most_tokens
-from pipelines.prompts import DEFAULT_LANGUAGE, PromptTemplate, as_data
 from pipelines.records import DESCRIPTION, EXTRACTIVE, Chunk, DocumentSummary, Sentence
 
 VERSION = 2

@@ -11,10 +11,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pipelines.generated import cleaned, unusable
 from pipelines.inert import inert
+from pipelines.llm.prompts import PromptTemplate, as_data
+from pipelines.llm.reply_text import cleaned, unusable
 from pipelines.ports import LanguageModel, NoReply, Prompt, Reply, ReplyCheck
-from pipelines.prompts import PromptTemplate, as_data
 from pipelines.query.answer import Answer, Claim, best_of, citation_of, option_claim
 from pipelines.query.assemble import ContextPassage
 from pipelines.query.support import Evidence, Weigh, coverage, evidence_of, gives_orders, share

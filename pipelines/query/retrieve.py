@@ -21,7 +21,7 @@ from pipelines.query.routes import FUSED_DEPTH, Asked, Question
 from pipelines.query.sentence_route import SentenceRoute
 from pipelines.query.strategies import STRATEGIES, Strategy, searches_of
 from pipelines.query.tools import Tools
-from pipelines.query_settings import QuerySettings
+from pipelines.settings.query import QuerySettings
 
 __all__ = ["FUSED_DEPTH", "Question", "Retrieved", "require_question", "retrieve"]
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from pipelines.generated import cleaned, unusable
+from pipelines.llm.reply_text import cleaned, unusable
 from pipelines.ports import Candidate, Filters, Prompt, Reply, SearchIndex, Vectors
 from pipelines.query.tools import Tools, ask, prompted, uncut
 from pipelines.terms import terms_of

@@ -30,7 +30,7 @@ from pipelines.query.sentence_selection import (
     plain,
 )
 from pipelines.query.support import weights_of
-from pipelines.query_settings import QuerySettings, SentenceRouteSettings
+from pipelines.settings.query import QuerySettings, SentenceRouteSettings
 
 SOURCES = frozenset({"paragraph", "table_row", "list_item", "figure_caption", "figure_description", "equation", "code"})
 SENTENCES = 5

@@ -27,7 +27,7 @@ from typing import TypeVar
 from pipelines.ports import FoundSentence, ParagraphKey, Passage
 from pipelines.query.results import Scored
 from pipelines.query.support import Weights, share
-from pipelines.query_settings import SentenceRouteSettings
+from pipelines.settings.query import SentenceRouteSettings
 from pipelines.terms import terms_of
 
 BEST_SHARE = 0.5

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pipelines.generated import unusable
+from pipelines.llm.reply_text import unusable
 from pipelines.ports import NoReply, Prompt, Reply
 from pipelines.query.routes import ROUTES, Asked, Question, Searches
 from pipelines.query.tools import ask, prompted, uncut

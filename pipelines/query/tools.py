@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from pipelines.errors import ModelError
+from pipelines.llm.prompts import PromptTemplate, as_data
 from pipelines.ports import CrossEncoder, LanguageModel, NoReply, Prompt, Reply, ReplyCheck, Vectors
-from pipelines.prompts import PromptTemplate, as_data
 
 _NUMBER = re.compile(r"\d++")
 _CYRILLIC = re.compile(r"[\u0400-\u052f]")

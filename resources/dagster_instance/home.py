@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError
-from resources.sql_files import query
+from resources.postgres.statements import query
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance, DagsterRun
 
-    from resources.database import Database
+    from resources.postgres.database import Database
 
 _SESSION = "pincite run "
 _PROCESS = "pincite/process"

@@ -17,12 +17,12 @@ from itertools import chain, islice
 from typing import IO, Any, TypeVar
 
 from pipelines.ports import NoReply, Prompt, Reply, ReplyCheck
-from resources.endpoint_client import MOST_BYTES, at_most
 from resources.llm.batch_files import URL, Part, Spool, answers, lines_of
 from resources.llm.endpoint import CallFailed, Completion, request_body, storable
+from resources.llm.endpoint_client import MOST_BYTES, at_most
 from resources.llm.model import AT_ONCE, BoughtModel, Said
 from resources.llm.replies import reply_row
-from resources.sql_files import query
+from resources.postgres.statements import query
 
 T = TypeVar("T")
 

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from pipelines.enrichment_settings import LlmSettings, Role
 from pipelines.errors import SettingsError
+from pipelines.llm.pricing import estimated_tokens, prompt_tokens
 from pipelines.ports import Prompt, Reply
-from pipelines.pricing import estimated_tokens, prompt_tokens
-from resources.endpoint_client import NO_KEY, NotRead, endpoint_client
+from pipelines.settings.llm import LlmSettings, Role
+from resources.llm.endpoint_client import NO_KEY, NotRead, endpoint_client
 
 T = TypeVar("T")
 

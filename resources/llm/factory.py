@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from pipelines.errors import SettingsError
-from pipelines.settings import Settings
+from pipelines.settings.base import Settings
 from resources.llm.batches import BatchModel
 from resources.llm.limits import Limits, Sleep
 from resources.llm.model import BoughtModel

@@ -11,10 +11,10 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from pipelines.enrichment_settings import LlmSettings, Role
+from pipelines.llm.pricing import cost, prompt_tokens
+from pipelines.llm.prompts import prompt_key
 from pipelines.ports import NoReply, Prompt, Reply, ReplyCheck
-from pipelines.pricing import cost, prompt_tokens
-from pipelines.prompts import prompt_key
+from pipelines.settings.llm import LlmSettings, Role
 from resources.llm.endpoint import MALFORMED, CallFailed, Completion, Endpoint
 from resources.llm.limits import Budget, Limits, Patience, Sleep, Stopped
 from resources.llm.workers import Workers

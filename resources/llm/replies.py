@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import DamagedFile, DatabaseError
 from pipelines.ports import Reply
 from pipelines.records import FALLBACK, LLM
-from resources.database import Database
 from resources.llm.endpoint import Completion, storable
 from resources.llm.limits import Budget
-from resources.sql_files import query
+from resources.postgres.database import Database
+from resources.postgres.statements import query
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
-    from resources.parquet_tables import ParquetTables
+    from resources.parquet.tables import ParquetTables
 
 BOUGHT_TABLES = ("document_summaries", "chunk_contexts", "figure_descriptions")
 """Tables whose rows carry the replies that they were made of."""

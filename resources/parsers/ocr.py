@@ -16,8 +16,8 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from pipelines.indexing.line_stops import ends_in
-from pipelines.indexing.pdf_page import PdfGap, PdfItem
+from pipelines.parsing.line_stops import ends_in
+from pipelines.parsing.pdf.page import PdfGap, PdfItem
 from resources.child_process import program_path
 
 ORIGIN = "tesseract"

@@ -45,17 +45,17 @@ MEDIA_TYPES = {
     ELEMENTS_SUFFIX: ELEMENTS,
 }
 _PARSERS = {
-    "application/pdf": "pdf",
-    DOCX: "docx",
-    XLSX: "spreadsheet",
-    PPTX: "presentation",
-    "text/html": "html",
-    MARKDOWN: "markdown",
-    "text/plain": "text",
-    "text/csv": "delimited",
-    "text/tab-separated-values": "delimited",
-    "message/rfc822": "email",
-    ELEMENTS: "element_map",
+    "application/pdf": "pdf.reader",
+    DOCX: "office.docx",
+    XLSX: "office.spreadsheet",
+    PPTX: "office.presentation",
+    "text/html": "html.reader",
+    MARKDOWN: "text.markdown",
+    "text/plain": "text.plain",
+    "text/csv": "text.delimited",
+    "text/tab-separated-values": "text.delimited",
+    "message/rfc822": "text.email",
+    ELEMENTS: "elements_map.element_map",
 }
 _ZIPPED = (DOCX, XLSX, PPTX)
 _OLD = {"Workbook", "Book", "WordDocument", "PowerPoint Document"}

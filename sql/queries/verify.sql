@@ -1,4 +1,4 @@
--- What `verify` reads, in one transaction. Columns are those of resources/index_rows.py.
+-- What `verify` reads, in one transaction. Columns are those of resources/postgres/index_rows.py.
 
 -- name: schemas
 -- Schemas with tables of a generation in them, whether or not the catalog knows it.

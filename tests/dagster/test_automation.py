@@ -28,7 +28,7 @@ from assets.retries import PATIENCE
 from pipelines.errors import ModelError
 from resources.dagster_instance import home as homes
 from resources.dagster_instance.home import close_dead_runs, dagster_home, present
-from resources.database import Database
+from resources.postgres.database import Database
 from tests.dagster.test_definitions import BUCKETED, WHOLE, nodes
 from tests.embedding_server import EmbeddingServer
 from tests.projects import Project, content, make_project, new_database, project_copy

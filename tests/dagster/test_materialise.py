@@ -14,9 +14,9 @@ from assets.checks import CHECKS
 from assets.definitions import build_defs
 from assets.metadata import table
 from pipelines.errors import IndexStateError
-from resources.checks import CHECKS as CHECKED
+from resources.checks.stages import CHECKS as CHECKED
 from resources.settings_file import locate
-from resources.state import State
+from resources.state.state import State
 from tests.dagster.test_definitions import BUCKETED, WHOLE
 from tests.embedding_server import EmbeddingServer
 from tests.projects import Project, content, make_project, new_database

@@ -13,7 +13,7 @@ import pytest
 from assets.definitions import build_defs
 from resources.configured import StateResource
 from resources.settings_file import locate
-from resources.state import State
+from resources.state.state import State
 from tests.projects import Project, make_project
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.database import Database
+from resources.postgres.database import Database
 from tests.embedding_server import EmbeddingServer, embedding_server
 from tests.faults.running import Change, Clean, asked, changed, contents, library_project, unchanged
 from tests.projects import Project, kept_workers, new_database

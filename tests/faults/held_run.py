@@ -55,12 +55,12 @@ class Point:
     fits: Fits = _any
 
 
-_TABLES, _PARQUET = "resources.index_tables:IndexTables", "resources.parquet_tables:ParquetTables"
-_CATALOG = "resources.catalog:Catalog"
+_TABLES, _PARQUET = "resources.postgres.index_tables:IndexTables", "resources.parquet.tables:ParquetTables"
+_CATALOG = "resources.postgres.catalog:Catalog"
 
 POINTS = {
-    "parsed": Point("resources.document_pool:DocumentPool.run", "items"),
-    "embedded": Point("resources.vectors:KnownVectors.add", "before"),
+    "parsed": Point("resources.workers.pool:DocumentPool.run", "items"),
+    "embedded": Point("resources.parquet.vectors:KnownVectors.add", "before"),
     "file half written": Point("os:fsync", "before"),
     "file written": Point(f"{_PARQUET}.write", "after", _table("chunk_embeddings")),
     "before a commit": Point(f"{_CATALOG}.commit", "before", _stage("chunk_embeddings")),
@@ -72,7 +72,7 @@ POINTS = {
     "terms frozen": Point(f"{_TABLES}.freeze_terms", "after"),
     "copying chunks": Point(f"{_TABLES}._copy", "items", _copied("chunks")),
     "copying sentences": Point(f"{_TABLES}._copy", "items", _copied("sentences")),
-    "before rows commit": Point("resources.index_build:commit_row", "after"),
+    "before rows commit": Point("resources.stages.indexed_documents:commit_row", "after"),
     "after rows commit": Point(f"{_TABLES}.replace", "after"),
     "copying links": Point(f"{_TABLES}._copy", "items", _copied("staged_links")),
     "links loaded": Point(f"{_TABLES}.replace_links", "after"),
@@ -133,7 +133,7 @@ def wrap(name: str, number: int, wait: Callable[[], None]) -> None:
 def _divide_here() -> None:
     """Text is divided in this process, which has the models from the one it was forked from; a worker would
     load them anew, in seconds."""
-    from resources.document_pool import DocumentPool
+    from resources.workers.pool import DocumentPool
     from tests.faults import work_here
 
     DocumentPool.run = work_here.run  # type: ignore[method-assign]

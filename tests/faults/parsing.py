@@ -9,8 +9,8 @@ from pathlib import Path
 from pipelines.ports import Progress
 from pipelines.records import Element, Failure, ParsedDocument, RawDocument
 from pipelines.schemas import from_table
-from resources.document_pool import DocumentPool
-from resources.document_task import parse_task
+from resources.workers.pool import DocumentPool
+from resources.workers.task import parse_task
 from tests.unit.parsers.documents import raw_of
 
 ROOT = Path(__file__).parents[2]

@@ -16,7 +16,7 @@ import psycopg
 
 from pincite.index import Index, open_index
 from pipelines.fingerprint import text_hash
-from resources.parquet_tables import ParquetTables
+from resources.parquet.tables import ParquetTables
 from resources.settings_file import locate
 from tests.embedding_server import EmbeddingServer
 from tests.faults.held_run import PATIENCE

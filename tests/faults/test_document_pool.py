@@ -18,12 +18,12 @@ import pytest
 
 from pipelines.indexing.packed_chunks import packed_chunks
 from pipelines.records import Failure, PackedChunk, RawDocument
-from pipelines.settings import ParsingSettings
-from resources import document_process
-from resources.document_pool import DocumentPool
-from resources.document_process import DocumentProcess
-from resources.document_task import Rows, Task
-from resources.parsers.pdf_pages import LIMITS
+from pipelines.settings.base import ParsingSettings
+from resources.parsers.pdf.pages import LIMITS
+from resources.workers import process as document_process
+from resources.workers.pool import DocumentPool
+from resources.workers.process import DocumentProcess
+from resources.workers.task import Rows, Task
 from tests.builders import paragraph, units
 from tests.faults.parsing import LIBRARY, POLICY, ROOT, children, outcomes, parsed, processor_seconds
 from tests.pdf_objects import pdf, stream
@@ -180,8 +180,8 @@ def test_an_interrupt_is_left_to_the_parent(monkeypatch: pytest.MonkeyPatch) -> 
 def test_workers_end_with_their_parent() -> None:
     """The worker holds the parent's standard error, and is stopped: it is at its end when both are gone."""
     script = (
-        "import os, signal, sys; from pipelines.settings import ParsingSettings\n"
-        "from resources.document_pool import DocumentPool\n"
+        "import os, signal, sys; from pipelines.settings.base import ParsingSettings\n"
+        "from resources.workers.pool import DocumentPool\n"
         "pool = DocumentPool(ParsingSettings(workers=1)); pool.warm(1)\n"
         "print(pool._workers[0].process.pid, flush=True); input()\n"
     )
@@ -271,7 +271,7 @@ def test_a_worker_that_lies_is_not_believed(
     module = tmp_path / "lying_worker.py"
     module.write_text(
         "import os, sys\n"
-        "from resources.document_frames import packed, read_message\n"
+        "from resources.workers.frames import packed, read_message\n"
         "read_message(sys.stdin.buffer)\n"
         "os.write(1, packed({'kind': 'ready'}))\n"
         "while (task := read_message(sys.stdin.buffer)) is not None:\n"

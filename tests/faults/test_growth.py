@@ -11,14 +11,14 @@ import pytest
 from pipelines.errors import DocumentError
 from pipelines.indexing.boundaries import doubtful, sentence_spans
 from pipelines.indexing.contexts import chunk_contexts, context_prompts
-from pipelines.indexing.elements import build_elements
-from pipelines.indexing.markdown_view import markdown_of
 from pipelines.indexing.overlap import with_overlap
 from pipelines.indexing.packed_chunks import packed_chunks
 from pipelines.indexing.sentences import NoiseRules, sentences
 from pipelines.indexing.structural_chunks import structural_chunks
 from pipelines.indexing.summaries import document_summary, summary_prompt
-from pipelines.prompts import in_language, templates_of
+from pipelines.llm.prompts import in_language, templates_of
+from pipelines.parsing.elements import build_elements
+from pipelines.parsing.markdown_view import markdown_of
 from pipelines.terms import terms_of
 from resources.parsers.registry import media_type_of, parse_file
 from resources.prompts import read_prompts

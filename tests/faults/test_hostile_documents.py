@@ -15,10 +15,10 @@ import pytest
 
 from pipelines.errors import DocumentError, SourceError
 from pipelines.records import Failure
-from pipelines.settings import ParsingSettings, SourceSettings
-from resources.document_pool import DocumentPool
-from resources.source_files import private_copy
-from resources.sources import list_source
+from pipelines.settings.base import ParsingSettings, SourceSettings
+from resources.sources.files import private_copy
+from resources.sources.folder import list_source
+from resources.workers.pool import DocumentPool
 from tests.faults.parsing import LIBRARY, POLICY, outcomes, parsed
 from tests.pdf_objects import stream_bomb
 from tests.unit.parsers.documents import raw_of

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.tokens import TokenIndex
-from resources.parquet_tables import ParquetTables
+from resources.parquet.tables import ParquetTables
 from tests.embedding_server import EmbeddingServer
 from tests.faults.held_run import held_run
 from tests.faults.parsing import POLICY

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from resources.postgres_server import PostgresServer
+from resources.postgres.server import PostgresServer
 from tests.embedding_server import EmbeddingServer, embedding_server
 from tests.projects import Project, content, kept_workers, make_project, running_server
 

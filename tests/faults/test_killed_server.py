@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.postgres_server import PostgresServer
+from resources.postgres.server import PostgresServer
 from tests.embedding_server import EmbeddingServer
 from tests.faults.held_run import held_run
 from tests.faults.running import LIBRARY, Clean, assert_converges, assert_verified, contents, library_project, until

@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from resources.postgres_server import PostgresServer
+from resources.postgres.server import PostgresServer
 from tests.embedding_server import EmbeddingServer
 from tests.faults.held_run import HeldRun, held_run
 from tests.faults.running import assert_verified, until

@@ -159,7 +159,7 @@ def test_an_endpoint_of_vectors_that_fails_for_a_while_costs_retries(
         released.wait(120)
         return endpoint.good(texts)
 
-    monkeypatch.setattr("resources.embedders.endpoint._TIMEOUT_SECONDS", 1.0)
+    monkeypatch.setattr("resources.models.embedders.endpoint._TIMEOUT_SECONDS", 1.0)
     faults = [endpoint.status(429), endpoint.status(500), breaks_off, hangs]
     record_property("injected", len(faults))
     endpoint.next(*faults)
@@ -218,8 +218,8 @@ def test_an_endpoint_that_fails_for_one_document_fails_that_document(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clean, fault = clean_after(edit), FAULTS[name](endpoint)
-    monkeypatch.setattr("resources.embedders.endpoint._TIMEOUT_SECONDS", 1.0)
-    monkeypatch.setattr("resources.embedders.endpoint._RETRIES", 2)
+    monkeypatch.setattr("resources.models.embedders.endpoint._TIMEOUT_SECONDS", 1.0)
+    monkeypatch.setattr("resources.models.embedders.endpoint._RETRIES", 2)
     endpoint.released.clear()
     endpoint.forget()
 
@@ -253,7 +253,7 @@ def test_what_was_bought_before_an_endpoint_went_away_is_not_bought_again(
     empty: Project, server_url: str, tmp_path: Path, endpoint: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All texts of a bucket are asked for in turn, and none is committed before the last is there."""
-    monkeypatch.setattr("resources.embedders.endpoint._BATCH", 2)
+    monkeypatch.setattr("resources.models.embedders.endpoint._BATCH", 2)
     with changed(empty, server_url, tmp_path / "project", unchanged) as project:
         endpoint.forget()
         bought = list[str]()

@@ -11,12 +11,12 @@ from typing import Any, cast
 
 from pipelines.errors import DocumentError
 from pipelines.ports import Progress
-from resources.document_frames import HEADER, Received, unpacked
-from resources.document_pool import DocumentPool, Result, framed
-from resources.document_process import DocumentProcess, Refused
-from resources.document_task import Task
-from resources.document_worker import Worker
-from resources.text_models import TextModels
+from resources.models.text_models import TextModels
+from resources.workers.frames import HEADER, Received, unpacked
+from resources.workers.pool import DocumentPool, Result, framed
+from resources.workers.process import DocumentProcess, Refused
+from resources.workers.task import Task
+from resources.workers.worker import Worker
 
 MODELS = TextModels()
 

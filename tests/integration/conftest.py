@@ -15,12 +15,12 @@ import pytest
 from psycopg import sql
 from reply_data import settings
 
-from resources.catalog import Catalog
-from resources.database import Database
 from resources.llm.factory import language_model
 from resources.llm.model import BoughtModel
 from resources.llm.replies import ReplyStore
-from resources.postgres_server import PostgresServer
+from resources.postgres.catalog import Catalog
+from resources.postgres.database import Database
+from resources.postgres.server import PostgresServer
 from tests.embedding_server import EmbeddingServer, embedding_server
 from tests.llm_server import LlmServer, llm_server
 from tests.projects import drop_database, kept_workers, running_server

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pipelines.ports import NoReply, Prompt, Reply
-from pipelines.settings import Settings
-from resources.database import Database
+from pipelines.settings.base import Settings
 from resources.llm.model import BoughtModel
 from resources.llm.replies import Account
+from resources.postgres.database import Database
 from tests.llm_server import (
     MODEL,
     LlmServer,

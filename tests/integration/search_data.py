@@ -17,9 +17,9 @@ from psycopg.types.json import Jsonb
 from psycopg.types.range import Int4Range
 
 from pipelines.terms import terms_of
-from resources.catalog import Catalog, GenerationRow
-from resources.database import Database
-from resources.search_index import PostgresSearchIndex, search_index
+from resources.postgres.catalog import Catalog, GenerationRow
+from resources.postgres.database import Database
+from resources.postgres.search_index import PostgresSearchIndex, search_index
 from tests.projects import drop_database
 
 K1, B = 1.2, 0.75

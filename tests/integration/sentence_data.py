@@ -9,8 +9,8 @@ from psycopg.types.json import Jsonb
 from psycopg.types.range import Int4Range
 from search_data import Document, load
 
-from resources.catalog import GenerationRow
-from resources.database import Database
+from resources.postgres.catalog import GenerationRow
+from resources.postgres.database import Database
 
 A_CHUNK = 3
 COLUMNS = (

@@ -19,20 +19,20 @@ from scipy.stats import spearmanr
 
 from benchmarks.datasets import DATASETS, Dataset
 from pipelines.fingerprint import document_id
-from pipelines.indexing.elements import build_elements
 from pipelines.indexing.indexed_documents import chunk_terms, document_facts
 from pipelines.indexing.packed_chunks import packed_chunks
 from pipelines.indexing.structural_chunks import structural_chunks
+from pipelines.parsing.elements import build_elements
 from pipelines.ports import Filters
 from pipelines.records import Chunk, RawDocument
 from pipelines.terms import terms_of
-from resources.catalog import Catalog, GenerationRow
-from resources.database import Database
-from resources.document_tasks import detect_language, parsed_file
-from resources.index_rows import K1, B, IndexedDocument
-from resources.index_tables import IndexTables
 from resources.parsers.registry import MEDIA_TYPES
-from resources.search_index import search_index
+from resources.postgres.catalog import Catalog, GenerationRow
+from resources.postgres.database import Database
+from resources.postgres.index_rows import K1, B, IndexedDocument
+from resources.postgres.index_tables import IndexTables
+from resources.postgres.search_index import search_index
+from resources.workers.tasks import detect_language, parsed_file
 
 pytestmark = pytest.mark.integration
 

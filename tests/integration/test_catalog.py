@@ -8,8 +8,8 @@ import pytest
 
 from pipelines.errors import DatabaseError, IndexStateError, SourceError
 from pipelines.records import Failure
-from resources.catalog import Catalog, GenerationRow, ManifestRow
-from resources.database import Database
+from resources.postgres.catalog import Catalog, GenerationRow, ManifestRow
+from resources.postgres.database import Database
 
 pytestmark = pytest.mark.integration
 

@@ -13,10 +13,11 @@ import pytest
 from schema_shape import shape
 
 from pipelines.errors import DatabaseError, IndexStateError, SettingsError
-from resources import connection_address, sql_files
-from resources import database as module
-from resources.catalog import Catalog
-from resources.database import Database
+from resources.postgres import address as connection_address
+from resources.postgres import database as module
+from resources.postgres import statements as sql_files
+from resources.postgres.catalog import Catalog
+from resources.postgres.database import Database
 
 KNOWN = [(number, name) for number, name, _ in sql_files.migrations()]
 pytestmark = pytest.mark.integration

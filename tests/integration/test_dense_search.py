@@ -15,10 +15,10 @@ from search_data import Document, clustered, load, near, nearest, opened, search
 
 from pipelines.errors import ModelError
 from pipelines.ports import Filters
-from resources import search_index as module
-from resources.catalog import GenerationRow
-from resources.database import Database
-from resources.search_index import PostgresSearchIndex
+from resources.postgres import search_index as module
+from resources.postgres.catalog import GenerationRow
+from resources.postgres.database import Database
+from resources.postgres.search_index import PostgresSearchIndex
 
 pytestmark = pytest.mark.integration
 

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from pipelines.errors import ModelError, RefusedText, SettingsError
-from pipelines.settings import EmbedderSettings
-from resources.embedders import specs
-from resources.embedders.e5_weights import unpacked_model
-from resources.embedders.endpoint import EndpointEmbedder
-from resources.embedders.factory import make_embedder
-from resources.embedders.specs import choose_preset, resolve, unresolved_identity
-from resources.embedders.transformer import TransformerEmbedder
+from pipelines.settings.base import EmbedderSettings
+from resources.models.embedders import specs
+from resources.models.embedders.e5_weights import unpacked_model
+from resources.models.embedders.endpoint import EndpointEmbedder
+from resources.models.embedders.factory import make_embedder
+from resources.models.embedders.specs import choose_preset, resolve, unresolved_identity
+from resources.models.embedders.transformer import TransformerEmbedder
 from tests.embedding_server import Answer, EmbeddingServer, embedding_server, hashed_vector
 from tests.hostile_models import HOSTILE, ran
 from tests.tiny_model import make_model
@@ -438,7 +438,7 @@ def test_a_refused_key_is_not_tried_again(server: EmbeddingServer) -> None:
 
 
 def test_an_endpoint_that_is_not_there_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("resources.embedders.endpoint._RETRIES", 0)
+    monkeypatch.setattr("resources.models.embedders.endpoint._RETRIES", 0)
     with pytest.raises(ModelError, match="did not answer") as caught:
         embedder(endpoint="http://127.0.0.1:1/v1", model="fake").passages(["boiler"])
     assert caught.value.code == "unreachable"
@@ -494,7 +494,7 @@ ENGLISH = ["How long are personnel files kept?", "Personnel files are kept for s
 def test_english_small_is_the_packaged_minilm() -> None:
     from sentence_transformers import SentenceTransformer
 
-    from resources.embedders.specs import package_folder
+    from resources.models.embedders.specs import package_folder
 
     made = embedder(preset="english-small", dtype="float32")
     vectors = made.passages(ENGLISH)

@@ -350,7 +350,7 @@ def test_experiments_never_take_an_index_for_their_own(done: Done, tmp_path: Pat
 
 
 def test_two_matrices_at_once_in_one_place_are_refused(done: Done) -> None:
-    from resources.database import Database
+    from resources.postgres.database import Database
 
     with Database(done.bench.url, done.bench.experiments) as database, database.exclusive("index"):
         ran = done.bench.evaluate()

@@ -11,11 +11,11 @@ import pytest
 
 from pincite.text.explained import explanation_shown
 from pipelines.errors import IndexStateError
-from resources.explaining import explain
-from resources.parquet_tables import ParquetTables
-from resources.searching import Searcher
+from resources.parquet.tables import ParquetTables
+from resources.reports.explain import explain
+from resources.search.passages import Searcher
 from resources.settings_file import locate
-from resources.state import State
+from resources.state.state import State
 from tests.embedding_server import EmbeddingServer
 from tests.projects import DOCUMENTS, Project, kept_workers, make_project, new_database, project_copy
 

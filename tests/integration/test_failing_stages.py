@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from pipelines.stages import STAGES
-from resources.document_process import DocumentProcess
-from resources.document_task import Task
+from resources.workers.process import DocumentProcess
+from resources.workers.task import Task
 from tests.embedding_server import EmbeddingServer
 from tests.projects import Project, make_project, new_database, project_copy
 

@@ -18,11 +18,11 @@ from search_data import Document, bm25, clustered, load, near, nearest, opened, 
 from pipelines.ports import Filters
 from pipelines.query.retrieve import Question, retrieve
 from pipelines.query.tools import Tools
-from pipelines.query_settings import QuerySettings
+from pipelines.settings.query import QuerySettings
 from pipelines.terms import terms_of
-from resources import search_index as module
-from resources.catalog import GenerationRow
-from resources.database import Database
+from resources.postgres import search_index as module
+from resources.postgres.catalog import GenerationRow
+from resources.postgres.database import Database
 
 pytestmark = pytest.mark.integration
 

@@ -28,7 +28,7 @@ def test_an_unknown_setting_names_the_nearest(tmp_path: Path) -> None:
 
 @pytest.mark.case(28)
 def test_an_unreachable_database_does_not_show_its_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("resources.database.CONNECT_TRIES", 1)
+    monkeypatch.setattr("resources.postgres.database.CONNECT_TRIES", 1)
     project = make_project(tmp_path / "project", database=f"postgresql://user:{SECRET}@127.0.0.1:1/none")
     ran = project.run("index")
     assert (ran.code, ran.json["error"]["code"]) == (1, "unreachable")

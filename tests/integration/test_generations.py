@@ -135,7 +135,7 @@ def test_a_problem_of_the_audit_keeps_a_generation_from_being_published(
     project: Project, endpoint: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("resources.audit.LEAST_RECALL", 1.5)
+        patch.setattr("resources.checks.audit.LEAST_RECALL", 1.5)
         ran = project.run("index")
         assert ran.code == 0, "nothing changed, nothing to audit"
         project.configure(embedder={"endpoint": endpoint.url, "model": SAME})
@@ -148,7 +148,7 @@ def test_a_problem_of_the_audit_keeps_a_generation_from_being_published(
 
 
 def test_in_place_changes_of_more_than_a_fifth_are_audited(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("resources.audit.LEAST_RECALL", 1.5)
+    monkeypatch.setattr("resources.checks.audit.LEAST_RECALL", 1.5)
     project.write("choir.md", "# About the choir\n\nThe choir sings hymns in the chapel.\n")
     assert project.index()["published"] is True
     for name in ("garden", "ferry", "parking"):
@@ -197,7 +197,7 @@ def test_the_live_generation_receives_all_that_happens_while_another_waits(
 def test_without_its_embedder_the_live_generation_receives_deletions_and_groups(
     project: Project, poor: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("resources.embedders.endpoint._RETRIES", 0)
+    monkeypatch.setattr("resources.models.embedders.endpoint._RETRIES", 0)
     with embedding_server() as gone:
         swap(project, gone, "gone")
     assert live(project) == 2

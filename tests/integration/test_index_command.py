@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from resources.sandbox import holds, shown
+from resources.workers.sandbox import holds, shown
 from tests.embedding_server import EmbeddingServer
 from tests.projects import DOCUMENTS, Project, make_project, new_database, project_copy, run_command
 from tests.tiny_model import make_model

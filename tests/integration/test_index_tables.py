@@ -21,13 +21,13 @@ from pipelines.errors import IndexStateError, ModelError
 from pipelines.fingerprint import document_id, fingerprint
 from pipelines.indexing.indexed_documents import DocumentFacts
 from pipelines.records import Box, Chunk, ParsedDocument, Sentence, SentenceLink, Span
-from resources.audit import WIDTHS, audit, needed_ef_search
-from resources.catalog import Catalog
-from resources.copy_rows import packed_rows
-from resources.database import Database
-from resources.index_tables import IndexedDocument, IndexTables
-from resources.postgres_setup import ADMINISTRATOR
-from resources.sql_files import statements
+from resources.checks.audit import WIDTHS, audit, needed_ef_search
+from resources.postgres.catalog import Catalog
+from resources.postgres.copy_rows import packed_rows
+from resources.postgres.database import Database
+from resources.postgres.index_tables import IndexedDocument, IndexTables
+from resources.postgres.setup import ADMINISTRATOR
+from resources.postgres.statements import statements
 from tests.builders import raw
 
 pytestmark = pytest.mark.integration
@@ -458,7 +458,7 @@ def test_the_audit_walks_the_index_by_filters_of_several_selectivities(
 ) -> None:
     assert audit(crowd) == []
     walks = []
-    monkeypatch.setattr("resources.filter_audit._shortfall", lambda *given: walks.append(given[3]) or "")
+    monkeypatch.setattr("resources.checks.filter_audit._shortfall", lambda *given: walks.append(given[3]) or "")
     found = [message for code, message in audit(crowd) if code == "filter"]
     assert len(found) == len(walks) == 6 and all("does not walk the vector index" in message for message in found)
 

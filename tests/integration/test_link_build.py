@@ -16,15 +16,15 @@ from pipelines.increments import DocumentState, bucket_output, output_hash
 from pipelines.indexing.sentence_links import sentence_links
 from pipelines.records import Embedding, Sentence, SentenceLink, Span
 from pipelines.schemas import from_table, to_table
-from pipelines.settings import settings_from
+from pipelines.settings.base import settings_from
 from pipelines.stages import WHOLE, generation_key, stage_keys
-from resources.catalog import ManifestRow
-from resources.generations import frozen, installed
-from resources.link_build import floor_used, link_sentences
-from resources.run import Run
+from resources.postgres.catalog import ManifestRow
 from resources.settings_file import Located
-from resources.stage_work import StageReport
-from resources.state import State
+from resources.stages.sentence_links import floor_used, link_sentences
+from resources.state.generation import frozen, installed
+from resources.state.run import Run
+from resources.state.stage_work import StageReport
+from resources.state.state import State
 
 pytestmark = pytest.mark.integration
 

@@ -14,10 +14,10 @@ import pytest
 from pincite.text.links import links_shown, sweep_shown
 from pipelines.ports import Filters
 from pipelines.records import SentenceLink
-from resources.link_sweep import SweptIndex
-from resources.searching import Searcher
+from resources.evaluation.link_sweep import SweptIndex
+from resources.search.passages import Searcher
 from resources.settings_file import locate
-from resources.state import State
+from resources.state.state import State
 from tests.embedding_server import EmbeddingServer
 from tests.projects import (
     DOCUMENTS,

@@ -9,13 +9,13 @@ import pytest
 
 from pipelines.errors import IndexStateError
 from pipelines.ports import NoReply, Prompt, Reply
-from pipelines.settings import Settings
-from resources.database import Database
+from pipelines.settings.base import Settings
 from resources.llm import batches as module
 from resources.llm.batch_files import Spool, answers
 from resources.llm.factory import language_model
 from resources.llm.model import OTHER_TEMPERATURE, BoughtModel
 from resources.llm.replies import ReplyStore
+from resources.postgres.database import Database
 from tests.llm_server import MODEL, LlmServer, cut, hang, llm_server, refusal, status, words_about
 
 pytestmark = pytest.mark.integration

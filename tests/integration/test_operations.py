@@ -25,9 +25,9 @@ import pytest
 import yaml
 
 from pincite.cli import cli
-from resources.postgres_account import account_for
-from resources.postgres_server import PostgresServer
-from resources.postgres_setup import binaries
+from resources.postgres.account import account_for
+from resources.postgres.server import PostgresServer
+from resources.postgres.setup import binaries
 from tests.embedding_server import EmbeddingServer
 from tests.projects import DOCUMENTS, Project, Ran, make_project, run_command
 

@@ -15,11 +15,11 @@ from pipelines.query.deduplicate import TOP
 from pipelines.query.results import Hit
 from pipelines.query.retrieve import retrieve
 from pipelines.query.tools import Tools
-from pipelines.query_settings import QuerySettings
-from resources.embedders.specs import EmbedderSpec
-from resources.search_index import PostgresSearchIndex, search_index
+from pipelines.settings.query import QuerySettings
+from resources.models.embedders.specs import EmbedderSpec
+from resources.postgres.search_index import PostgresSearchIndex, search_index
 from resources.settings_file import locate
-from resources.state import State
+from resources.state.state import State
 from tests.embedding_server import EmbeddingServer
 from tests.projects import kept_workers, make_project, new_database
 

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from pipelines.errors import ModelError
-from pipelines.settings import EmbedderSettings
-from resources.embedders.e5_weights import unpacked_model
-from resources.embedders.endpoint import EndpointEmbedder
-from resources.embedders.factory import make_embedder
-from resources.embedders.specs import package_folder, resolve
-from resources.embedders.static import StaticEmbedder
-from resources.embedders.transformer import TransformerEmbedder, _token_ranges
+from pipelines.settings.base import EmbedderSettings
+from resources.models.embedders.e5_weights import unpacked_model
+from resources.models.embedders.endpoint import EndpointEmbedder
+from resources.models.embedders.factory import make_embedder
+from resources.models.embedders.specs import package_folder, resolve
+from resources.models.embedders.static import StaticEmbedder
+from resources.models.embedders.transformer import TransformerEmbedder, _token_ranges
 from tests.tiny_model import make_model
 
 pytestmark = pytest.mark.integration

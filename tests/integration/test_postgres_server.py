@@ -22,8 +22,9 @@ import psycopg
 import pytest
 
 from pipelines.errors import DatabaseError
-from resources import postgres_account, postgres_setup
-from resources.postgres_server import PostgresServer
+from resources.postgres import account as postgres_account
+from resources.postgres import setup as postgres_setup
+from resources.postgres.server import PostgresServer
 
 pytestmark = pytest.mark.integration
 
@@ -31,7 +32,7 @@ ROOT = Path(__file__).parents[2]
 USER = """
 import sys
 from pathlib import Path
-from resources.postgres_server import PostgresServer
+from resources.postgres.server import PostgresServer
 server = PostgresServer(Path(sys.argv[1]))
 print(server.acquire(), flush=True)
 sys.stdin.readline()

@@ -18,12 +18,12 @@ from pipelines.errors import DatabaseError
 from pipelines.ports import Prompt, Reply
 from pipelines.records import ChunkContext, DocumentSummary, FigureDescription
 from pipelines.schemas import to_table
-from resources.database import Database
 from resources.llm import model as module
 from resources.llm.factory import language_model
 from resources.llm.model import BoughtModel
 from resources.llm.replies import ReplyStore
-from resources.parquet_tables import ParquetTables
+from resources.parquet.tables import ParquetTables
+from resources.postgres.database import Database
 from tests.llm_server import (
     MODEL,
     LlmServer,
@@ -239,8 +239,8 @@ KILLED = """
 import sys
 from pathlib import Path
 from pipelines.ports import Prompt
-from pipelines.settings import Settings
-from resources.database import Database
+from pipelines.settings.base import Settings
+from resources.postgres.database import Database
 from resources.llm.factory import language_model
 from resources.llm.replies import ReplyStore
 from tests.llm_server import MODEL

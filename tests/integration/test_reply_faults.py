@@ -10,12 +10,12 @@ from reply_data import ACCOUNT, prompts, rows, said, settings, texts_of
 
 from pipelines.errors import SettingsError
 from pipelines.ports import NoReply, Reply
-from resources.database import Database
 from resources.llm import model as module
 from resources.llm.endpoint import Completion
 from resources.llm.limits import MOST_IN_A_ROW, Limits
 from resources.llm.model import PROBE, BoughtModel
 from resources.llm.replies import ReplyStore
+from resources.postgres.database import Database
 from tests.llm_server import (
     LlmServer,
     cut,

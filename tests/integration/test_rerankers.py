@@ -13,19 +13,19 @@ from typing import Any
 import pytest
 
 from pipelines.errors import ModelError, SettingsError
+from pipelines.llm.prompts import in_language, templates_of
 from pipelines.ports import Passage
-from pipelines.prompts import in_language, templates_of
 from pipelines.query.rerank import reranked
 from pipelines.query.rerankers.context import RerankContext
 from pipelines.query.results import Scored
 from pipelines.query.tools import Tools
-from pipelines.query_settings import CrossEncoderSettings
-from pipelines.settings import settings_from
-from resources.database import Database
+from pipelines.settings.base import settings_from
+from pipelines.settings.query import CrossEncoderSettings
 from resources.llm.factory import language_model
 from resources.llm.replies import ReplyStore
+from resources.models.rerankers.cross_encoder import TransformerCrossEncoder
+from resources.postgres.database import Database
 from resources.prompts import read_prompts
-from resources.rerankers.cross_encoder import TransformerCrossEncoder
 from tests.hostile_models import pickle_weights
 from tests.llm_server import Answer, LlmServer, first_token, llm_server, says
 from tests.tiny_model import make_model

@@ -16,10 +16,10 @@ from psycopg import sql
 from pincite.index import open_index
 from pipelines.errors import DatabaseError, IndexStateError
 from pipelines.ports import Filters
-from pipelines.query_settings import RerankerName, StrategyName
-from resources.database import Database
-from resources.postgres_setup import ADMINISTRATOR, OWNER
-from resources.rerankers.cross_encoder import TransformerCrossEncoder
+from pipelines.settings.query import RerankerName, StrategyName
+from resources.models.rerankers.cross_encoder import TransformerCrossEncoder
+from resources.postgres.database import Database
+from resources.postgres.setup import ADMINISTRATOR, OWNER
 from tests.embedding_server import EmbeddingServer
 from tests.llm_server import Answer, LlmServer, first_token, llm_server, says
 from tests.projects import Project, kept_workers, make_project, new_database
@@ -204,8 +204,8 @@ def test_a_limit_on_statements_is_for_those_who_ask(project: Project) -> None:
 
 def test_groups_that_change_take_postings_and_words_along(project: Project) -> None:
     """As it happens in a generation that is kept, without a new parse."""
-    from resources.catalog import Catalog
-    from resources.index_tables import IndexTables
+    from resources.postgres.catalog import Catalog
+    from resources.postgres.index_tables import IndexTables
 
     with Database(project.settings["database"], project.state) as database:
         generation = Catalog(database).live()

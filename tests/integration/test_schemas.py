@@ -6,11 +6,11 @@ import psycopg
 import pytest
 from schema_shape import columns, shape
 
-from resources import index_rows
-from resources.catalog import Catalog
-from resources.database import Database
-from resources.row_security import secure
-from resources.sql_files import query, script
+from resources.postgres import index_rows
+from resources.postgres.catalog import Catalog
+from resources.postgres.database import Database
+from resources.postgres.row_security import secure
+from resources.postgres.statements import query, script
 
 pytestmark = pytest.mark.integration
 

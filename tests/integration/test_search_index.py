@@ -15,11 +15,11 @@ from pipelines.errors import IndexStateError, UsageError
 from pipelines.ports import Filters
 from pipelines.records import Box
 from pipelines.terms import terms_of
-from resources import search_index as module
-from resources.catalog import Catalog, GenerationRow
-from resources.database import Database
-from resources.search_index import PostgresSearchIndex, search_index
-from resources.sql_files import query
+from resources.postgres import search_index as module
+from resources.postgres.catalog import Catalog, GenerationRow
+from resources.postgres.database import Database
+from resources.postgres.search_index import PostgresSearchIndex, search_index
+from resources.postgres.statements import query
 
 pytestmark = pytest.mark.integration
 

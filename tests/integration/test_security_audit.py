@@ -8,13 +8,13 @@ import psycopg
 import pytest
 
 from pipelines.errors import IndexStateError
-from resources.audit import audit
-from resources.catalog import Catalog, GenerationRow
-from resources.database import Database
-from resources.index_tables import IndexTables
-from resources.postgres_setup import ADMINISTRATOR
-from resources.row_security import secure, security_problems
-from resources.search_index import search_index
+from resources.checks.audit import audit
+from resources.postgres.catalog import Catalog, GenerationRow
+from resources.postgres.database import Database
+from resources.postgres.index_tables import IndexTables
+from resources.postgres.row_security import secure, security_problems
+from resources.postgres.search_index import search_index
+from resources.postgres.setup import ADMINISTRATOR
 
 pytestmark = pytest.mark.integration
 

@@ -16,12 +16,12 @@ from pipelines.ports import Filters
 from pipelines.query.results import Hit
 from pipelines.query.retrieve import Question, retrieve
 from pipelines.query.tools import Tools
-from pipelines.query_settings import QuerySettings
 from pipelines.records import Box
-from resources import search_index
-from resources import sentence_index as module
-from resources.catalog import GenerationRow
-from resources.database import Database
+from pipelines.settings.query import QuerySettings
+from resources.postgres import search_index
+from resources.postgres import sentence_index as module
+from resources.postgres.catalog import GenerationRow
+from resources.postgres.database import Database
 from tests.embedding_server import EmbeddingServer
 from tests.projects import Project, make_project, new_database
 

@@ -12,10 +12,10 @@ import pytest
 from pipelines.records import Sentence, SentenceLink
 from pipelines.schemas import from_table, to_table
 from pipelines.stages import MAKER, WHOLE
-from resources.catalog import ManifestRow
-from resources.checks import before_publishing, check
+from resources.checks.stages import before_publishing, check
+from resources.postgres.catalog import ManifestRow
 from resources.settings_file import locate
-from resources.state import State
+from resources.state.state import State
 from tests.embedding_server import EmbeddingServer
 from tests.projects import Project, make_project, new_database, run_command
 from tests.projects import project_copy as copied

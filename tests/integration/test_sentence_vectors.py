@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines.settings import EmbedderSettings
-from resources.embedders.factory import make_embedder
-from resources.embedders.specs import resolve
-from resources.embedders.transformer import TransformerEmbedder
+from pipelines.settings.base import EmbedderSettings
+from resources.models.embedders.factory import make_embedder
+from resources.models.embedders.specs import resolve
+from resources.models.embedders.transformer import TransformerEmbedder
 from tests.embedding_server import EmbeddingServer
 from tests.projects import Project, make_project, new_database, project_copy
 from tests.tiny_model import make_model
@@ -206,7 +206,7 @@ def test_vectors_searched_that_were_spoilt_are_found(project: Project) -> None:
 
     from pipelines.records import Embedding
     from pipelines.schemas import schema_of
-    from resources.parquet_tables import ParquetTables
+    from resources.parquet.tables import ParquetTables
 
     table = "sentence_search_embeddings"
     tables = ParquetTables(str(project.state / "parquet"))

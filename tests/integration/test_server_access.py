@@ -18,10 +18,11 @@ import psycopg
 import pytest
 
 from pipelines.errors import DatabaseError
-from resources import postgres_account, postgres_setup
-from resources.database import Database
-from resources.postgres_account import name_of
-from resources.postgres_server import PostgresServer
+from resources.postgres import account as postgres_account
+from resources.postgres import setup as postgres_setup
+from resources.postgres.account import name_of
+from resources.postgres.database import Database
+from resources.postgres.server import PostgresServer
 
 pytestmark = pytest.mark.integration
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from resources.page_pictures import AROUND, HIT, HIT_EDGE, opened_pages
+from resources.workers.page_pictures import AROUND, HIT, HIT_EDGE, opened_pages
 from tests.embedding_server import embedding_server
 from tests.projects import Project, kept_workers, make_project, new_database, project_copy
 from tests.unit.parsers.documents import pdf_of

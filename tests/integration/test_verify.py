@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from resources.database import Database
+from resources.checks.verify import verify
+from resources.postgres.database import Database
 from resources.settings_file import locate
-from resources.state import State
-from resources.verification import verify
+from resources.state.state import State
 from tests.embedding_server import EmbeddingServer
 from tests.projects import Project, content, make_project, new_database
 from tests.projects import project_copy as copied

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from resources import generations
+from resources.state import generation as generations
 from tests.embedding_server import EmbeddingServer
 from tests.projects import Project, make_project, new_database
 from tests.tiny_model import make_model

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pipelines.generated import cleaned
-from pipelines.prompts import TAGS
-from pipelines.query_settings import QuerySettings
+from pipelines.llm.prompts import TAGS
+from pipelines.llm.reply_text import cleaned
+from pipelines.settings.query import QuerySettings
 from resources.prompts import read_prompts
 from tests.llm.conftest import DOCUMENTS, MODEL, PRICES, Made
 

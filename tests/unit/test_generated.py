@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.generated import bounded, cleaned, clipped, runs_of, unusable
+from pipelines.llm.reply_text import bounded, cleaned, clipped, runs_of, unusable
 from pipelines.ports import Reply
 
 PIECES = (

@@ -8,8 +8,8 @@ import pytest
 
 from pipelines.query.rerankers.weighted import IMPORTANT_SECTIONS, UNIMPORTANT_SECTIONS
 from pipelines.terms import _any_script
-from resources.parsers.source_text import _as_written
-from resources.source_walk import _pattern
+from resources.parsers.text.source_text import _as_written
+from resources.sources.walk import _pattern
 from tests.pattern_attacks import slow
 from tests.patterns import LAYERS, Found, patterns
 
@@ -17,28 +17,28 @@ WRITTEN = ("a b", "a, b; c -- d", ",,,,,,,,", ". . . . . .")
 GLOBS = ("**/*", "*.pdf", "a*b*c*d", "**/*a*b*/**/*c*.md", "**a**b**", "*/x/**")
 BUILT = {
     "pipelines/inert.py:_pairs": [r"[\(\)]", r"[\[\]]"],
-    "pipelines/query/cloze.py:cloze": [r"(?<!\w)5\ days(?!\w)"],
-    "pipelines/query/document_map.py:_in_two": [re.escape("aaaaaaaa")],
-    "pipelines/query/document_map.py:starts": [re.escape("aaaa, aaaa")],
+    "pipelines/evaluation/cloze.py:cloze": [r"(?<!\w)5\ days(?!\w)"],
+    "pipelines/evaluation/document_map.py:_in_two": [re.escape("aaaaaaaa")],
+    "pipelines/evaluation/document_map.py:starts": [re.escape("aaaa, aaaa")],
     "pipelines/query/rerankers/weighted.py:_pattern": [
         "|".join(f"(?:{each})" for each in shipped) for shipped in (IMPORTANT_SECTIONS, UNIMPORTANT_SECTIONS)
     ],
     "pipelines/query/sentence_selection.py:__init__": [r"\b(?!str|pla)(?:[a-z]+|[а-яіїє]+)\b"],
-    "pipelines/query_settings.py:_compile": ["nothing is searched for here"],
+    "pipelines/settings/query.py:_compile": ["nothing is searched for here"],
     "pipelines/terms.py:_any_script": [_any_script().pattern],
-    "resources/parsers/delimited.py:plain": [r"[^;\r\n]*", r"[^\|\r\n]*"],
-    "resources/parsers/source_text.py:_as_written": [_as_written(text).pattern for text in WRITTEN],
-    "resources/source_walk.py:_pattern": [_pattern(glob).pattern for glob in GLOBS],
+    "resources/parsers/text/delimited.py:plain": [r"[^;\r\n]*", r"[^\|\r\n]*"],
+    "resources/parsers/text/source_text.py:_as_written": [_as_written(text).pattern for text in WRITTEN],
+    "resources/sources/walk.py:_pattern": [_pattern(glob).pattern for glob in GLOBS],
 }
 """What the patterns are that functions put together of what they are given."""
 
 BOUNDED = {
     "pipelines/indexing/boundaries.py:_WORD_BEFORE": 24,
-    "pipelines/indexing/pdf_hyphens.py:_DIVIDED": 100,
+    "pipelines/parsing/pdf/hyphens.py:_DIVIDED": 100,
     "pipelines/query/classes.py:_COMPILED": 1_000,
     "pipelines/query/quantities.py:_GOVERNS": 1_000,
-    "pipelines/query/suggested.py:_PARTS": 4_000,
-    "resources/source_walk.py:_pattern": 255,  # of a name; a path is linear in its names
+    "pipelines/evaluation/suggested.py:_PARTS": 4_000,
+    "resources/sources/walk.py:_pattern": 255,  # of a name; a path is linear in its names
 }
 """The longest text that the code gives to a pattern that takes more than linear time."""
 
@@ -103,11 +103,11 @@ def test_every_module_is_looked_at(found: list[Found]) -> None:
     """Those of containers, of functions, of f-strings and of bytes among them."""
     where = {each.where for each in found}
     assert {
-        "pipelines/generated.py:_EMPHASIS",
+        "pipelines/llm/reply_text.py:_EMPHASIS",
         "pipelines/query/classes.py:_COMPILED",
         "pipelines/query/quantities.py:QUANTITY",
         "pincite/parsed.py:found",
-        "resources/parsers/workbook.py:_MERGED",
+        "resources/parsers/office/workbook.py:_MERGED",
     } <= where
     assert len(found) > 250
     assert {layer for layer in LAYERS if any(each.startswith(layer) for each in where)} >= {"pipelines", "resources"}

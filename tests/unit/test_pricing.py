@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.enrichment_settings import PriceSettings
+from pipelines.llm.pricing import PER_MESSAGE, PER_PICTURE, cost, estimated_tokens, most_tokens, prompt_tokens
 from pipelines.ports import Prompt
-from pipelines.pricing import PER_MESSAGE, PER_PICTURE, cost, estimated_tokens, most_tokens, prompt_tokens
+from pipelines.settings.llm import PriceSettings
 
 LIBRARY = Path(__file__).parents[1] / "data" / "library"
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.errors import SettingsError
+from pipelines.llm.prompts import FIELDS, TAGS, as_data, in_language, prompt_key, template_from, templates_of
 from pipelines.ports import Prompt
-from pipelines.prompts import FIELDS, TAGS, as_data, in_language, prompt_key, template_from, templates_of
 
 FIELDS_OF_TWO = {"title": False, "document": True, "characters": False}
 TWO = "At most {characters}.\n---\n<title>{title}</title>\n<document>\n{document}\n</document>\n"

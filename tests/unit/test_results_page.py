@@ -16,8 +16,8 @@ from benchmarks.datasets import DATASETS, SHARED
 from benchmarks.published import PAPER, PEER, PUBLISHED, Figures
 from benchmarks.results import PLANS, READY_MADE, SETS, matrix_of, runs_of, write, write_questions
 from benchmarks.results_page import Measured, caption, picture, section, told
-from pipelines.query.matrix import BASE, matrix_from, settings_of
-from pipelines.settings import settings_from
+from pipelines.evaluation.matrix import BASE, matrix_from, settings_of
+from pipelines.settings.base import settings_from
 
 OTHERS = (
     Figures(PAPER, "theirs", {"recall@1": 80.0, "mrr": 50.0}),

@@ -12,8 +12,8 @@ import pytest
 from benchmarks.datasets import DATASETS, SHARED, Dataset, chunking_evaluation, policies, unlp_medicine
 from benchmarks.enrichment_data import first_three
 from benchmarks.tatqa_data import Page, places_of
-from pipelines.query.golden import Gold, GoldenQuestion, golden_questions
-from pipelines.settings import settings_from
+from pipelines.evaluation.golden import Gold, GoldenQuestion, golden_questions
+from pipelines.settings.base import settings_from
 
 
 def questions(lines: Any) -> list[GoldenQuestion]:

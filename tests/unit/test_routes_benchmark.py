@@ -15,9 +15,9 @@ from benchmarks.chunking_tables import plain
 from benchmarks.route_figures import DEFAULT, LEAST, MARGINS, RIVAL, Answered, decision, decisions, difference
 from benchmarks.route_questions import LIBRARY_FACTS, Page, tatqa, tatqa_questions
 from benchmarks.route_report import LABELS, accuracy, decision_table, overview, route_tables
+from pipelines.evaluation.golden import golden_questions
 from pipelines.ports import Passage
 from pipelines.query.classes import AUTO, CLASSES
-from pipelines.query.golden import golden_questions
 from pipelines.query.results import Hit
 from tests.unit.query.query_fakes import passage
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.errors import SettingsError
-from pipelines.settings import Settings, settings_from, shaped_as
+from pipelines.settings.base import Settings, settings_from, shaped_as
 from resources.settings_file import locate
 
 

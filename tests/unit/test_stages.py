@@ -7,7 +7,7 @@ import pytest
 
 from pipelines import terms
 from pipelines.indexing import overlap
-from pipelines.settings import Settings, settings_from
+from pipelines.settings.base import Settings, settings_from
 from pipelines.stages import MAKER, STAGES, Resolved, chunking_key, generation_key, stage_key
 
 RESOLVED = Resolved({"en": 0.4}, "embedder-a", "vectors", "sentence models")

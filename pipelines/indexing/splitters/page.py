@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipelines.indexing.elements import page_of
 from pipelines.indexing.places import touching
 from pipelines.indexing.splitters.pieces import Piece, Task, sentences
 from pipelines.indexing.splitters.sentences import grown
 from pipelines.indexing.splitters.structure import divided
+from pipelines.parsing.elements import page_of
 from pipelines.records import Span
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pipelines.ports import Passage
 from pipelines.query.results import Scored
 from pipelines.query.tools import Tools
-from pipelines.query_settings import QuerySettings
+from pipelines.settings.query import QuerySettings
 
 
 @dataclass(frozen=True, slots=True)

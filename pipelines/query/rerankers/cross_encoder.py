@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipelines.generated import clipped
+from pipelines.llm.reply_text import clipped
 from pipelines.query.rerankers.context import RerankContext, full_text, reordered
 from pipelines.query.results import Scored
 

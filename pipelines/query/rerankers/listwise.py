@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from pipelines.generated import clipped
+from pipelines.llm.prompts import as_data
+from pipelines.llm.reply_text import clipped
 from pipelines.ports import NoReply, Prompt, Reply
-from pipelines.prompts import as_data
 from pipelines.query.rerankers.context import RerankContext, full_text, reordered
 from pipelines.query.results import Scored
 from pipelines.query.tools import ask, numbers_of, prompted

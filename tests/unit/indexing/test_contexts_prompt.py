@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from pipelines.fingerprint import fingerprint
 from pipelines.indexing.contexts import context_prompts, context_window
+from pipelines.llm.prompts import PromptTemplate, in_language, templates_of
 from pipelines.ports import Prompt
-from pipelines.prompts import PromptTemplate, in_language, templates_of
 from pipelines.records import DESCRIPTION, Chunk
 from resources.prompts import read_prompts
 from tests.unit.indexing.test_summaries_prompt import chunks

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.errors import DocumentError
-from pipelines.indexing.cleaning import clean_code, clean_text
-from pipelines.indexing.dates import iso_date
-from pipelines.indexing.elements import KINDS, OUTSIDE_BODY, build_elements, page_of
+from pipelines.parsing.cleaning import clean_code, clean_text
+from pipelines.parsing.dates import iso_date
+from pipelines.parsing.elements import KINDS, OUTSIDE_BODY, build_elements, page_of
 from pipelines.records import Block, BlockCell, Box, ParsedFile, Place, RawDocument, Run
 
 RAW = RawDocument("d", "s", "folder/annual-report.pdf", "h", 10, "application/pdf", None, None, None, None, (), {})

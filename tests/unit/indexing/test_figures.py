@@ -19,14 +19,14 @@ from pipelines.indexing.figures import (
     figures_of,
     image_hash_of,
 )
-from pipelines.indexing.markdown_view import markdown_of
 from pipelines.indexing.overlap import cosines_of, with_overlap, with_own_overlap
 from pipelines.indexing.packed_chunks import SPLITTERS, packed_chunks
-from pipelines.indexing.pictures import figure
 from pipelines.indexing.sentences import NoiseRules, sentences
 from pipelines.indexing.structural_chunks import structural_chunks
+from pipelines.llm.prompts import PromptTemplate
+from pipelines.parsing.markdown_view import markdown_of
+from pipelines.parsing.pictures import figure
 from pipelines.ports import NoReply, Reply
-from pipelines.prompts import PromptTemplate
 from pipelines.records import (
     DESCRIPTION,
     FALLBACK,

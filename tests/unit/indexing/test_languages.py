@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.indexing.elements import build_elements
-from pipelines.indexing.languages import declared_language
+from pipelines.parsing.elements import build_elements
+from pipelines.parsing.languages import declared_language
 from pipelines.records import ParsedFile
-from resources.parsers.email import parse as parse_email
-from resources.parsers.html import parse as parse_html
-from resources.parsers.markdown import parse as parse_markdown
+from resources.parsers.html.reader import parse as parse_html
+from resources.parsers.text.email import parse as parse_email
+from resources.parsers.text.markdown import parse as parse_markdown
 from tests.unit.indexing.test_elements import RAW, paragraph
 
 ENGLISH = "The council adopted the budget of the observatory, and members approved the repairs of the telescope."

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.indexing.elements import build_elements
-from pipelines.indexing.line_stops import ends_in, stops_of
-from pipelines.indexing.pdf_hyphens import Hyphens
-from pipelines.indexing.pdf_lines import lines_of
-from pipelines.indexing.pdf_page import PdfGap, PdfItem, PdfPage
+from pipelines.parsing.elements import build_elements
+from pipelines.parsing.line_stops import ends_in, stops_of
+from pipelines.parsing.pdf.hyphens import Hyphens
+from pipelines.parsing.pdf.lines import lines_of
+from pipelines.parsing.pdf.page import PdfGap, PdfItem, PdfPage
 from pipelines.records import Block, Box, Element, ParsedFile, Stop
 from tests.builders import raw
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from pipelines.indexing.cleaning import clean_text
-from pipelines.indexing.markdown_view import markdown_of
+from pipelines.parsing.cleaning import clean_text
+from pipelines.parsing.markdown_view import markdown_of
 from pipelines.records import Block, BlockCell, Box, Run
 from tests.builders import document, heading, item, paragraph, table
 

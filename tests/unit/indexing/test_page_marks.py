@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pipelines.indexing.page_marks import Mark, marks_of, regions_of
+from pipelines.parsing.page_marks import Mark, marks_of, regions_of
 from pipelines.records import Block, BlockCell, Box, Run
 from tests.builders import document, heading, paragraph
 

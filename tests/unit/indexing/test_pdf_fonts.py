@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.indexing.pdf_fonts import is_readable, monospaced_fonts
-from pipelines.indexing.pdf_layout import blocks_of
-from pipelines.indexing.pdf_page import PdfItem, PdfPage
+from pipelines.parsing.pdf.fonts import is_readable, monospaced_fonts
+from pipelines.parsing.pdf.layout import blocks_of
+from pipelines.parsing.pdf.page import PdfItem, PdfPage
 
 CODE = [
     "SELECT name FROM users",

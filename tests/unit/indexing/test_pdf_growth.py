@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pipelines.indexing.pdf_layout import blocks_of
-from pipelines.indexing.pdf_page import PdfItem, PdfPage, restored
+from pipelines.parsing.pdf.layout import blocks_of
+from pipelines.parsing.pdf.page import PdfItem, PdfPage, restored
 
 pytestmark = pytest.mark.defends("1b")
 TIMES = 2.7

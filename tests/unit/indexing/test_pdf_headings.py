@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.indexing.pdf_bookmarks import Bookmark
-from pipelines.indexing.pdf_headings import NEVER
-from pipelines.indexing.pdf_layout import blocks_of
-from pipelines.indexing.pdf_numbering import Numbering, numbering_of
-from pipelines.indexing.pdf_page import PdfItem, PdfPage
+from pipelines.parsing.pdf.bookmarks import Bookmark
+from pipelines.parsing.pdf.headings import NEVER
+from pipelines.parsing.pdf.layout import blocks_of
+from pipelines.parsing.pdf.numbering import Numbering, numbering_of
+from pipelines.parsing.pdf.page import PdfItem, PdfPage
 from tests.unit.indexing.test_pdf_layout import FULL, REST, column, item, page, text_of
 
 BODY = [FULL, FULL, FULL, REST]

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.parsing_tables import is_one_table, parsed, score_rows, squeezed, table_rows
-from pipelines.indexing.pdf_columns import same_columns
-from pipelines.indexing.pdf_layout import blocks_of
-from pipelines.indexing.pdf_page import PdfItem, PdfPage
+from pipelines.parsing.pdf.columns import same_columns
+from pipelines.parsing.pdf.layout import blocks_of
+from pipelines.parsing.pdf.page import PdfItem, PdfPage
 from pipelines.records import Block
 from tests.statement_shapes import HELD_OUT, TUNED, UKRAINIAN
 from tests.statements import CYRILLIC, Shape, render

@@ -9,8 +9,8 @@ import pytest
 
 from pipelines.indexing.contexts import context_prompts
 from pipelines.indexing.summaries import summary_prompt
+from pipelines.llm.prompts import PromptTemplate, in_language, templates_of
 from pipelines.ports import Prompt
-from pipelines.prompts import PromptTemplate, in_language, templates_of
 from pipelines.records import DESCRIPTION, Chunk
 from resources.prompts import read_prompts
 from tests.unit.indexing.test_pdf_growth import calls

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pipelines.indexing import sentence_links as module
 from pipelines.indexing.sentence_links import STEP, Links, floor_for, links_over, sentence_links
 from pipelines.records import SentenceLink
-from pipelines.settings import SentenceSettings
+from pipelines.settings.base import SentenceSettings
 
 
 def unit(rows: np.ndarray) -> np.ndarray:

@@ -14,10 +14,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipelines.errors import DocumentError, ModelError
-from pipelines.indexing.elements import build_elements
 from pipelines.indexing.packed_chunks import SPLITTERS, packed_chunks
 from pipelines.indexing.splitters.cluster import segments
 from pipelines.indexing.structural_chunks import structural_chunks
+from pipelines.parsing.elements import build_elements
 from pipelines.ports import Vectors
 from pipelines.records import (
     Block,
@@ -30,7 +30,7 @@ from pipelines.records import (
     Run,
     StructuralChunk,
 )
-from pipelines.settings import ChunkingSettings, settings_from
+from pipelines.settings.base import ChunkingSettings, settings_from
 from pipelines.stages import Resolved, stage_key
 from pipelines.tokens import count_tokens
 from tests.builders import heading, item, paragraph, raw, table, units

@@ -5,11 +5,11 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
-from pipelines.indexing.elements import build_elements
+from pipelines.parsing.elements import build_elements
 from pipelines.records import Element, ParsedDocument, ParsedFile, RawDocument
-from resources.document_tasks import detect_language, parsed_file
 from resources.hashes import content_hash
 from resources.parsers.registry import media_type_of, parse_file
+from resources.workers.tasks import detect_language, parsed_file
 from tests.builders import raw
 
 

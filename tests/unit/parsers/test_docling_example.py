@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pipelines.records import Block, BlockCell, Box, ParsedFile, Run
-from resources.parsers.element_map import parse, parse_map
+from resources.parsers.elements_map.element_map import parse, parse_map
 
 ROOT = Path(__file__).resolve().parents[3]
 Item = dict[str, Any]

@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.errors import DocumentError
-from pipelines.indexing.elements import KINDS
+from pipelines.parsing.elements import KINDS
 from pipelines.records import Block, BlockCell, Box, ParsedFile, RawDocument, Run
-from pipelines.settings import SourceSettings
-from resources.parsers import element_map, element_schema
-from resources.parsers.element_map import parse_map, to_map
+from pipelines.settings.base import SourceSettings
+from resources.parsers.elements_map import element_map, element_schema
+from resources.parsers.elements_map.element_map import parse_map, to_map
 from resources.parsers.registry import media_type_of, parse_file
-from resources.source_files import private_copy
-from resources.sources import list_source
+from resources.sources.files import private_copy
+from resources.sources.folder import list_source
 from tests.unit.parsers.documents import elements_of, outline, parse_document
 
 ROOT = Path(__file__).resolve().parents[3]

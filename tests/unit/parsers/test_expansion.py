@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.indexing.elements import build_elements
-from pipelines.indexing.markdown_view import markdown_of
 from pipelines.indexing.structural_chunks import CHAIN_CHARACTERS, structural_chunks
+from pipelines.parsing.elements import build_elements
+from pipelines.parsing.markdown_view import markdown_of
 from pipelines.records import Block, BlockCell, ParsedFile, Run, StructuralChunk
-from resources.parsers import docx, email, spreadsheet
-from resources.parsers.docx_numbering import W
-from resources.parsers.sheet_tables import MOST_GAPS, region_blocks
-from resources.parsers.workbook import Cell, Row
+from resources.parsers.office import docx, spreadsheet
+from resources.parsers.office.docx_numbering import W
+from resources.parsers.office.sheet_tables import MOST_GAPS, region_blocks
+from resources.parsers.office.workbook import Cell, Row
+from resources.parsers.text import email
 from tests.builders import raw
 
 pytestmark = pytest.mark.defends("1b")

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from pipelines.indexing.pictures import ALT, IMAGE, IMAGE_HASH
+from pipelines.parsing.pictures import ALT, IMAGE, IMAGE_HASH
 from pipelines.records import Box, Element
 from resources.hashes import bytes_hash
-from resources.parsers.element_map import parse_map, to_map
+from resources.parsers.elements_map.element_map import parse_map, to_map
 from tests.pictures import BLUE, GREEN, RED, data_url, illustrated_pdf, picture
 from tests.unit.parsers.documents import elements_of
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.indexing.structural_chunks import table_rows
-from resources.parsers.header_rows import header_rows
+from resources.parsers.office.header_rows import header_rows
 from tests.unit.parsers.documents import elements_of
 
 

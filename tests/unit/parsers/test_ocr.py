@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from pipelines.records import Failure
-from pipelines.settings import ParsingSettings, Settings
+from pipelines.settings.base import ParsingSettings, Settings
 from pipelines.stages import Resolved, stage_key
 from resources.child_process import program_path
-from resources.document_pool import DocumentPool
 from resources.parsers import ocr
 from resources.parsers.ocr import (
     OcrSettings,
@@ -25,6 +24,7 @@ from resources.parsers.ocr import (
     remedy,
 )
 from resources.parsers.registry import parse_file
+from resources.workers.pool import DocumentPool
 from tests.faults.parsing import parsed
 
 FONT = Path("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf")
@@ -251,8 +251,8 @@ def test_a_parser_is_given_the_options_it_names(tmp_path: Path, monkeypatch: pyt
     path = tmp_path / "a.txt"
     path.write_text("words")
     given = []
-    monkeypatch.setattr("resources.parsers.text.parse", lambda path, ocr=None: given.append(ocr))
+    monkeypatch.setattr("resources.parsers.text.plain.parse", lambda path, ocr=None: given.append(ocr))
     parse_file(path, "text/plain", ocr=OcrSettings("off"), other=1)
-    monkeypatch.setattr("resources.parsers.text.parse", lambda path: given.append("none"))
+    monkeypatch.setattr("resources.parsers.text.plain.parse", lambda path: given.append("none"))
     parse_file(path, "text/plain", ocr=OcrSettings("off"))
     assert given == [OcrSettings("off"), "none"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.parsers.number_formats import shown
+from resources.parsers.office.number_formats import shown
 from tests.unit.parsers.documents import W, docx_of, elements_of, outline, run
 
 LIBRARY = Path(__file__).parents[2] / "data" / "library"

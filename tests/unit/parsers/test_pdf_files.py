@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.errors import DocumentError
-from resources.parsers.pdf import parse
+from resources.parsers.pdf.reader import parse
 from tests.pdf_objects import pdf
 from tests.unit.parsers.documents import elements_of, pdf_of
 
@@ -60,7 +60,7 @@ def test_words_that_the_layout_lost_come_from_the_raw_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int, warning: str
 ) -> None:
     """`kept` of ten lines come from the layout library; with none, it could not read the page."""
-    from resources.parsers import pdf_pages
+    from resources.parsers.pdf import pages as pdf_pages
 
     lines = [f"Sentence {letter * 4} stands alone." for letter in "abcdefghij"]
     path = pdf_of(tmp_path / "a.pdf", [[(72, 700 - 40 * at, line) for at, line in enumerate(lines)]])

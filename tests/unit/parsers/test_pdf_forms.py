@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from pipelines.indexing.elements import build_elements
 from pipelines.indexing.packed_chunks import packed_chunks
-from pipelines.indexing.pdf_page import PdfItem
 from pipelines.indexing.structural_chunks import structural_chunks
+from pipelines.parsing.elements import build_elements
+from pipelines.parsing.pdf.page import PdfItem
 from pipelines.records import Block, Box, ParsedFile
-from resources.parsers.pdf_forms import Form, fields, outside
+from resources.parsers.pdf.forms import Form, fields, outside
 from tests.builders import raw
 
 Draw = Callable[[Any], None]

@@ -12,7 +12,7 @@ from pipelines.indexing.boundaries import sentence_spans
 from pipelines.indexing.places import line_boxes
 from pipelines.records import Box, Element, Span
 from resources.parsers.ocr import _recognised
-from resources.parsers.pdf_raw import Character, characters
+from resources.parsers.pdf.raw import Character, characters
 from tests.unit.parsers.documents import elements_of, pdf_of
 
 LEFT = ["We file it. Who wins? Ill will is illicit. More Www mmm", "words follow here. Then all of it ends at last."]

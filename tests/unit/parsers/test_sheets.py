@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from pipelines.errors import DocumentError
 from pipelines.records import Element
+from resources.parsers.office.workbook import index, letters
 from resources.parsers.registry import XLSX, parse_file
-from resources.parsers.workbook import index, letters
 from tests.unit.parsers.documents import elements_of, outline
 
 Rows = list[list[object]]

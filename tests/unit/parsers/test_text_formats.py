@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.records import Element
-from resources.parsers.source_text import decode, read_text
+from resources.parsers.text.source_text import decode, read_text
 from tests.unit.parsers.documents import elements_of, outline
 
 LIBRARY = Path(__file__).parents[2] / "data" / "library"

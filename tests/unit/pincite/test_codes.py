@@ -12,9 +12,9 @@ from typing import Any
 from pincite import codes, run
 from pipelines import errors
 from pipelines.stages import STAGES
-from resources.document_process import OF_FILES, OF_TEXTS
-from resources.findings import PROBLEMS
-from resources.sql_files import statements
+from resources.checks.findings import PROBLEMS
+from resources.postgres.statements import statements
+from resources.workers.process import OF_FILES, OF_TEXTS
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "reference" / "codes.md").read_text(encoding="utf-8")
@@ -44,10 +44,9 @@ ERROR_CLASSES = {
     for name, kind in vars(module).items()
     if isinstance(kind, type) and issubclass(kind, errors.PinciteError)
 }
-FINDERS = frozenset(
-    {"audit", "filter_audit", "checks", "live_checks", "verification", "comparison", "index_build", "skeleton_checks"}
-)
-"""Modules of resources/ that find problems."""
+CHECKS = ROOT / "resources" / "checks"
+FINDERS = {*CHECKS.glob("*.py"), ROOT / "resources" / "stages" / "indexed_documents.py"} - {CHECKS / "findings.py"}
+"""Modules that find problems."""
 PLACES: Mapping[str, tuple[int, str]] = {
     "Failure": (4, "failure"),
     "failure": (0, "failure"),
@@ -67,7 +66,7 @@ INTERNAL = frozenset({"planned", "unusable"})
 def codes_of(path: Path) -> Iterator[tuple[str, str]]:
     """(kind, code) of every code that a module gives. What only passes one on, by a name or attribute, gives none."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    finder = path.stem in FINDERS and path.parent.name == "resources"
+    finder = path in FINDERS
     nouns = [node.args[1] for node in ast.walk(tree) if isinstance(node, ast.Call) and called(node) == "_Table"]
     yielded = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Yield)}
     told = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and called(node) == "told"]
@@ -88,7 +87,7 @@ def codes_of(path: Path) -> Iterator[tuple[str, str]]:
         yield from (("found", code) for code in audit_statements(tree))
 
 
-MESSAGES = {"source_walk": "any"}
+MESSAGES = {"walk": "any"}
 """Modules beside the finders that hand on (code, message)."""
 
 

@@ -14,10 +14,10 @@ from PIL import Image
 from pincite.parsed import pages_from
 from pipelines.errors import UsageError
 from pipelines.records import Element
-from resources.document_pool import DocumentPool
-from resources.page_pictures import COLOURS
-from resources.parsers.element_map import parse as parse_map
+from resources.parsers.elements_map.element_map import parse as parse_map
 from resources.parsers.registry import media_type_of, parse_file
+from resources.workers.page_pictures import COLOURS
+from resources.workers.pool import DocumentPool
 from tests.faults import work_here
 from tests.projects import kept_workers, run_command
 from tests.unit.parsers.documents import elements_of, pdf_of
@@ -218,7 +218,7 @@ def test_pages_of_a_file_without_pages() -> None:
 def test_an_error_that_a_parser_did_not_foresee_is_a_corrupt_document(
     elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from resources.parsers import text
+    from resources.parsers.text import plain as text
 
     def broken(path: Path) -> None:
         raise KeyError("oops")

@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.query import classes
 from pipelines.query.classes import AUTO, BY_CLASS, CLASS_NAMES, CLASSES, RULES, question_class, resolved
-from pipelines.query_settings import StrategyName
+from pipelines.settings.query import StrategyName
 
 QUESTIONS = {
     "table": (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.query.cloze import Cloze, cloze
+from pipelines.evaluation.cloze import Cloze, cloze
 
 KNOWN = frozenset({"the", "claims", "your"})
 

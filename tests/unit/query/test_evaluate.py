@@ -7,10 +7,10 @@ from typing import Any
 
 from query_fakes import hit
 
-from pipelines.query.document_map import DocumentMap
-from pipelines.query.evaluate import ask_all, asked, bootstrap_interval, run_json
-from pipelines.query.golden import Gold, GoldenQuestion, MappedQuestion, map_questions
-from pipelines.query.judging import ANSWER_METRICS, LEAST_RANKED, METRICS, Corpus
+from pipelines.evaluation.document_map import DocumentMap
+from pipelines.evaluation.evaluate import ask_all, asked, bootstrap_interval, run_json
+from pipelines.evaluation.golden import Gold, GoldenQuestion, MappedQuestion, map_questions
+from pipelines.evaluation.judging import ANSWER_METRICS, LEAST_RANKED, METRICS, Corpus
 from pipelines.query.results import Hit
 from pipelines.query.retrieve import Question
 from pipelines.records import Box, Place

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pipelines.errors import UsageError
-from pipelines.query.document_map import DocumentMap, merged
-from pipelines.query.golden import Gold, GoldenQuestion, golden_questions, map_questions
+from pipelines.evaluation.document_map import DocumentMap, merged
+from pipelines.evaluation.golden import Gold, GoldenQuestion, golden_questions, map_questions
 from pipelines.records import Box, Place
 
 BODY = "Leave policy\nEmployees have twenty-five days of “paid leave” a year.\nUnused days lapse in March."

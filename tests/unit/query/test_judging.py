@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from query_fakes import hit
 
-from pipelines.query.document_map import DocumentMap
-from pipelines.query.golden import Gold, GoldenQuestion, MappedQuestion, map_questions
-from pipelines.query.judging import ANSWER_METRICS, Corpus, judge, judge_answer, matches_by_header_alone
+from pipelines.evaluation.document_map import DocumentMap
+from pipelines.evaluation.golden import Gold, GoldenQuestion, MappedQuestion, map_questions
+from pipelines.evaluation.judging import ANSWER_METRICS, Corpus, judge, judge_answer, matches_by_header_alone
 from pipelines.query.results import Hit
 from pipelines.records import Box, Place
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from query_fakes import passage
 
+from pipelines.evaluation.document_map import DocumentMap
+from pipelines.evaluation.golden import Gold, GoldenQuestion, GoldPlace, map_questions
+from pipelines.evaluation.matching import Shown, in_chunks, matches, predicted_page, shown_by
 from pipelines.ports import Passage, Reached
-from pipelines.query.document_map import DocumentMap
-from pipelines.query.golden import Gold, GoldenQuestion, GoldPlace, map_questions
-from pipelines.query.matching import Shown, in_chunks, matches, predicted_page, shown_by
 from pipelines.records import Box, Place
 
 FIRST = "Leave is granted for twenty-five days. Unused days are carried for-"

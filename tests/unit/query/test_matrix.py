@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pipelines.errors import SettingsError, UsageError
-from pipelines.query.matrix import BASE, SHOWN, Asking, Matrix, asking_of, matrix_from, settings_of
-from pipelines.settings import settings_from
+from pipelines.evaluation.matrix import BASE, SHOWN, Asking, Matrix, asking_of, matrix_from, settings_of
+from pipelines.settings.base import settings_from
 
 AXES = {
     "splitter": {"structure": {}, "page": {"chunking.strategy": "page"}},

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipelines.query.matrix import matrix_from
-from pipelines.query.matrix_tables import table_shown
+from pipelines.evaluation.matrix import matrix_from
+from pipelines.evaluation.matrix_tables import table_shown
 
 MATRIX = matrix_from(
     {

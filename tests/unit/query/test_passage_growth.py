@@ -21,7 +21,7 @@ from pipelines.query.results import Hit, Scored
 from pipelines.query.retrieve import Question, retrieve
 from pipelines.query.strategies import STRATEGIES
 from pipelines.query.support import weights_of
-from pipelines.query_settings import QuerySettings
+from pipelines.settings.query import QuerySettings
 from tests.growth import Parts, assert_linear
 
 pytestmark = pytest.mark.defends("1c")

@@ -21,7 +21,7 @@ from pipelines.query.rerankers.evidence import document_score, evidence
 from pipelines.query.rerankers.logprob import answer_score
 from pipelines.query.results import Scored
 from pipelines.query.retrieve import FUSED_DEPTH
-from pipelines.query_settings import StrategyName
+from pipelines.settings.query import StrategyName
 
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "reference" / "reranking.md"
 RETRIEVAL = DOCS.with_name("retrieval.md")

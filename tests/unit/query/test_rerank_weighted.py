@@ -14,8 +14,8 @@ from pipelines.query.rerankers.weighted import (
     recency_factors,
     weighted,
 )
-from pipelines.query_settings import WeightedSettings
-from pipelines.settings import settings_from
+from pipelines.settings.base import settings_from
+from pipelines.settings.query import WeightedSettings
 
 SHIPPED = WeightedSettings().model_dump()
 

@@ -9,7 +9,6 @@ import pytest
 from query_fakes import passage
 from tool_fakes import FakeModel, lengths, tools
 
-from pipelines.enrichment_settings import LlmSettings
 from pipelines.errors import SettingsError, UsageError
 from pipelines.ports import Candidate, Filters, Passage, Reply
 from pipelines.query.classes import BY_CLASS
@@ -19,7 +18,8 @@ from pipelines.query.results import Hit, hit_json, query_json
 from pipelines.query.retrieve import FUSED_DEPTH, LONGEST_QUESTION, SENTENCE, Question, require_question, retrieve
 from pipelines.query.routes import ROUTES
 from pipelines.query.strategies import STRATEGIES
-from pipelines.query_settings import FusionName, FusionWeights, QuerySettings, RerankerName, StrategyName
+from pipelines.settings.llm import LlmSettings
+from pipelines.settings.query import FusionName, FusionWeights, QuerySettings, RerankerName, StrategyName
 
 SETTINGS = QuerySettings(candidates=2)
 TOOLS = tools(embed_queries=lengths)

@@ -14,7 +14,7 @@ from pipelines.ports import FoundSentence
 from pipelines.query.results import Hit, hit_json
 from pipelines.query.retrieve import Retrieved, retrieve
 from pipelines.query.sentence_selection import crowded
-from pipelines.query_settings import QuerySettings, SentenceRouteSettings
+from pipelines.settings.query import QuerySettings, SentenceRouteSettings
 
 TOOLS = tools(embed_queries=lengths)
 

@@ -14,7 +14,7 @@ from pipelines.ports import Candidate, Filters, NoReply, Passage, Reply
 from pipelines.query.retrieve import Question, Retrieved, retrieve
 from pipelines.query.strategies import wordings_of
 from pipelines.query.tools import language_of
-from pipelines.query_settings import QuerySettings
+from pipelines.settings.query import QuerySettings
 
 QUESTION = "How long is annual leave?"
 ANSWER = "Annual leave is twenty-eight days."

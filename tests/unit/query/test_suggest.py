@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pipelines.query.golden import Gold, golden_questions
-from pipelines.query.suggest import (
+from pipelines.evaluation.golden import Gold, golden_questions
+from pipelines.evaluation.suggest import (
     Asker,
     Document,
     Row,

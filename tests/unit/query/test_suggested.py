@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from pipelines.errors import ModelError
+from pipelines.evaluation.suggest import Document, Statement, Suggestion
+from pipelines.evaluation.suggested import Paragraph, asked, kept, paragraphs
+from pipelines.llm.prompts import PromptTemplate
 from pipelines.ports import NoReply, Prompt, Reply, ReplyCheck
-from pipelines.prompts import PromptTemplate
-from pipelines.query.suggest import Document, Statement, Suggestion
-from pipelines.query.suggested import Paragraph, asked, kept, paragraphs
 
 DOCUMENT = Document("d", "s", "d.md", "Archive Rules")
 FIRST = "Records of the harbour are kept for seven years after the end of a lease."

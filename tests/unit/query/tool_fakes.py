@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from pipelines.llm.prompts import PromptTemplate, in_language, templates_of
 from pipelines.ports import NoReply, Prompt, Reply, ReplyCheck, Vectors
-from pipelines.prompts import PromptTemplate, in_language, templates_of
 from pipelines.query.rerankers.context import RerankContext
 from pipelines.query.tools import Tools
-from pipelines.query_settings import QuerySettings
+from pipelines.settings.query import QuerySettings
 
 PROMPTS = Path(__file__).resolve().parents[3] / "prompts"
 

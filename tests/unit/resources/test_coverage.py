@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from resources.checks import _covered
+from resources.checks.stages import _covered
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from pipelines.errors import SourceError
 from pipelines.records import Failure, RawDocument
-from resources.listing import Listed, SourceBook
+from resources.sources.book import Listed, SourceBook
 
 NOTES = [f"notes/{number}.txt" for number in range(40)]
 

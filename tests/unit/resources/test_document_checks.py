@@ -17,10 +17,10 @@ from pipelines.indexing.sentences import NoiseRules, sentences
 from pipelines.records import Box, Span
 from pipelines.schemas import schema_of, to_table
 from pipelines.tables import TABLES
-from resources.document_checks import require_sound
-from resources.document_frames import decoded, encoded
-from resources.document_tasks import KINDS
-from resources.text_models import TextModels
+from resources.models.text_models import TextModels
+from resources.workers.checks import require_sound
+from resources.workers.frames import decoded, encoded
+from resources.workers.tasks import KINDS
 from tests.builders import heading, paragraph, units
 
 DOCUMENT, ELEMENTS, UNITS = units(

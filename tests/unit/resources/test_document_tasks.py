@@ -12,10 +12,10 @@ import pytest
 from pipelines.errors import DocumentError
 from pipelines.indexing.packed_chunks import SPLITTERS, packed_chunks
 from pipelines.ports import Vectors
-from pipelines.settings import settings_from
-from resources.computes import OPTIONS
-from resources.document_tasks import KINDS, Given, parsed_file
-from resources.text_models import TextModels
+from pipelines.settings.base import settings_from
+from resources.models.text_models import TextModels
+from resources.stages.text import OPTIONS
+from resources.workers.tasks import KINDS, Given, parsed_file
 from tests.builders import heading, paragraph, units
 from tests.unit.parsers.documents import raw_of
 

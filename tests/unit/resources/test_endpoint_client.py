@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 
 from pipelines.endpoint_keys import is_loopback, key_variable, recorded_variable
-from pipelines.enrichment_settings import LlmSettings
 from pipelines.errors import ModelError, SettingsError
+from pipelines.evaluation.matrix import Run, settings_of
 from pipelines.ports import Prompt
-from pipelines.query.matrix import Run, settings_of
-from pipelines.settings import EmbedderSettings, settings_from
-from resources.embedders.endpoint import EndpointEmbedder
-from resources.embedders.specs import named_spec
-from resources.endpoint_client import MOST_BYTES, NotRead, at_most, endpoint_client
+from pipelines.settings.base import EmbedderSettings, settings_from
+from pipelines.settings.llm import LlmSettings
 from resources.llm.endpoint import CallFailed, Endpoint
+from resources.llm.endpoint_client import MOST_BYTES, NotRead, at_most, endpoint_client
+from resources.models.embedders.endpoint import EndpointEmbedder
+from resources.models.embedders.specs import named_spec
 
 Say = Callable[[socket.socket], None]
 PART = b"x" * 65536

@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.errors import ModelError
 from pipelines.ports import NoReply, Reply
-from resources.enriching import require_answers
+from resources.stages.enrichment import require_answers
 
 UNUSABLE, DEAD = NoReply("unusable", "the reply is empty", "a"), NoReply("rejected", "the endpoint answered 401", "b")
 

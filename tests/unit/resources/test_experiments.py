@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from pipelines.errors import UsageError
-from pipelines.query.matrix import BASE, settings_of
-from pipelines.settings import Settings
-from resources.experiment_results import _file_name
-from resources.experiments import _ANSWERING, _Clock, read_matrix
+from pipelines.evaluation.matrix import BASE, settings_of
+from pipelines.settings.base import Settings
+from resources.evaluation.matrix import _ANSWERING, _Clock, read_matrix
+from resources.evaluation.matrix_results import _file_name
 from resources.shipped import ROOT
 
 PAGE = Path(ROOT, "docs", "guide", "evaluation.md")

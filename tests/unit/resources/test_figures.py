@@ -16,19 +16,19 @@ from PIL import Image
 
 from pipelines.errors import DocumentError
 from pipelines.indexing.figures import figures_of
-from pipelines.indexing.pictures import IMAGE, IMAGE_HASH
+from pipelines.llm.prompts import PromptTemplate
+from pipelines.parsing.pictures import IMAGE, IMAGE_HASH
 from pipelines.ports import Prompt, Reply, ReplyCheck
-from pipelines.prompts import PromptTemplate
 from pipelines.records import Element
-from pipelines.settings import ParsingSettings
-from resources.describing import FigureTask, said_of
-from resources.document_frames import Message
-from resources.document_pool import DocumentPool
-from resources.document_process import DocumentProcess
-from resources.figures import LONGEST_SIDE, figure_image
+from pipelines.settings.base import ParsingSettings
 from resources.hashes import bytes_hash, content_hash
 from resources.parsers.registry import ELEMENTS, media_type_of
-from resources.read_figures import figure_images
+from resources.stages.figure_descriptions import FigureTask, said_of
+from resources.workers.figures import LONGEST_SIDE, figure_image
+from resources.workers.frames import Message
+from resources.workers.pool import DocumentPool
+from resources.workers.process import DocumentProcess
+from resources.workers.read_figures import figure_images
 from tests.pictures import BLUE, GREEN, RED, colour_of, data_url, illustrated_pdf, near, picture
 from tests.unit.parsers.documents import elements_of, raw_of
 from tests.unit.parsers.test_figures import WORDS, docx_with, pptx_with

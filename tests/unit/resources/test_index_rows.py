@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.copy_rows import number_arrays, packed_rows
-from resources.index_rows import POSTINGS, IndexedDocument, posting_rows, postings_of
+from resources.postgres.copy_rows import number_arrays, packed_rows
+from resources.postgres.index_rows import POSTINGS, IndexedDocument, posting_rows, postings_of
 
 AVERAGE = 3.7
 COUNTS = st.dictionaries(st.text(max_size=3), st.integers(1, 9), max_size=5)

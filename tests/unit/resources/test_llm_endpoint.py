@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from pipelines.enrichment_settings import LlmSettings
+from pipelines.llm.pricing import estimated_tokens, prompt_tokens
 from pipelines.ports import Prompt
-from pipelines.pricing import estimated_tokens, prompt_tokens
+from pipelines.settings.llm import LlmSettings
 from resources.llm.endpoint import MALFORMED, CallFailed, Endpoint, masked, retry_after
 from tests.llm_server import (
     MODEL,

@@ -9,10 +9,10 @@ import pytest
 from PIL import Image
 
 from pipelines.errors import DocumentError, PinciteError
-from pipelines.indexing.elements import KINDS
-from pipelines.indexing.page_marks import Mark, marks_of
+from pipelines.parsing.elements import KINDS
+from pipelines.parsing.page_marks import Mark, marks_of
 from pipelines.records import Box
-from resources.page_pictures import (
+from resources.workers.page_pictures import (
     COLOURS,
     HIT,
     HIT_EDGE,

@@ -3,9 +3,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pipelines.settings import Settings
-from resources.parts import Parts
+from pipelines.settings.base import Settings
 from resources.settings_file import Located
+from resources.state.parts import Parts
 
 
 class Closable:

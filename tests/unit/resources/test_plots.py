@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from resources.plots import COLOURS, HEIGHT, TOP, Bars, Curves, figure, ticks
+from resources.evaluation.plots import COLOURS, HEIGHT, TOP, Bars, Curves, figure, ticks
 
 SVG = "{http://www.w3.org/2000/svg}"
 BARS = Bars(

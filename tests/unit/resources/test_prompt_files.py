@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.errors import SettingsError
-from pipelines.prompts import FIELDS, TAGS, templates_of
+from pipelines.llm.prompts import FIELDS, TAGS, templates_of
 from resources.prompts import read_prompts
 
 SHIPPED = read_prompts()

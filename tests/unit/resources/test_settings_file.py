@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pipelines.errors import ModelError, SettingsError
-from resources.embedders.specs import named_spec
-from resources.safe_weights import model_place
+from resources.models.embedders.specs import named_spec
+from resources.models.safe_weights import model_place
 from resources.settings_file import Located, locate
 
 NAME = "sentences/fine-model"

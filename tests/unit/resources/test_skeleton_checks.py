@@ -15,7 +15,7 @@ from pipelines.indexing.sentences import NoiseRules, sentences
 from pipelines.indexing.structural_chunks import structural_chunks
 from pipelines.records import Chunk, Sentence, SentenceLink
 from pipelines.schemas import to_table
-from resources.skeleton_checks import CHUNKS, ENDS, SENTENCES, related_problems, skeleton_problems
+from resources.checks.sentences import CHUNKS, ENDS, SENTENCES, related_problems, skeleton_problems
 from tests.builders import document, heading, paragraph
 
 TEXT = " ".join(f"Sentence number {number} is here." for number in range(12))

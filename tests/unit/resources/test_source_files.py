@@ -14,11 +14,11 @@ import pytest
 
 from pipelines.errors import DocumentError
 from pipelines.records import RawDocument
-from pipelines.settings import SourceSettings
-from resources import sources
+from pipelines.settings.base import SourceSettings
 from resources.hashes import content_hash
 from resources.parsers.registry import ELEMENTS
-from resources.source_files import SourceFolder, private_copy
+from resources.sources import folder as sources
+from resources.sources.files import SourceFolder, private_copy
 
 SECRET = "text of a file outside"
 

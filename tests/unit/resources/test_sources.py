@@ -10,10 +10,10 @@ import pytest
 
 from pipelines.errors import SourceError, UsageError
 from pipelines.fingerprint import document_id
-from pipelines.settings import SourceSettings
+from pipelines.settings.base import SourceSettings
 from resources.hashes import content_hash
-from resources.source_walk import _pattern
-from resources.sources import Listing, list_source, source_from
+from resources.sources.folder import Listing, list_source, source_from
+from resources.sources.walk import _pattern
 
 
 def listed(root: Path, **settings: Any) -> Listing:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from resources.embedders import static
-from resources.embedders.static import StaticEmbedder, static_identity
-from resources.text_models import sentence_models_identity
+from resources.models.embedders import static
+from resources.models.embedders.static import StaticEmbedder, static_identity
+from resources.models.text_models import sentence_models_identity
 
 TEXTS = [
     "The boiler is inspected every spring, and its pressure valve is replaced after five years.",

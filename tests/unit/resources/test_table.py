@@ -7,7 +7,7 @@ import pytest
 
 from pipelines.errors import IndexStateError
 from pipelines.stages import WHOLE
-from resources.table import Table
+from resources.state.table import Table
 
 
 @pytest.mark.parametrize(

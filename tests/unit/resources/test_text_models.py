@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from resources.text_models import TextModels
+from resources.models.text_models import TextModels
 
 TEXT = "Records go to P.O. Box 12. They are kept in the U.S. Treasury. She has hepatitis B. Medicare pays for that."
 

@@ -10,8 +10,8 @@ import pytest
 
 from pipelines.records import Embedding
 from pipelines.schemas import to_table
-from resources.parquet_tables import ParquetTables
-from resources.vectors import KnownVectors, vectors_of
+from resources.parquet.tables import ParquetTables
+from resources.parquet.vectors import KnownVectors, vectors_of
 
 VECTORS = np.arange(24, dtype=np.float32).reshape(6, 4)
 

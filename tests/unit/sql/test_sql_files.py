@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.errors import DatabaseError
-from resources import sql_files
+from resources.postgres import statements as sql_files
 from resources.shipped import ROOT
 
 FOLDER = Path(ROOT, "sql")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -10,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from resources.postgres.statements import statements
 from resources.shipped import ROOT
-from resources.sql_files import statements
 
 FILES = sorted(file.stem for file in Path(ROOT, "sql", "queries").glob("*.sql"))
 READERS = {"query", "statement", "statements"}
@@ -79,7 +80,7 @@ def modules() -> Mapping[str, Module]:
     return {
         ".".join(file.relative_to(ROOT).with_suffix("").parts): read(source)
         for file, source in sources.items()
-        if "sql_files" in source
+        if re.search(r"resources\.postgres\.statements|resources\.postgres import .*statements", source)
     }
 
 

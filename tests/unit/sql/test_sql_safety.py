@@ -15,14 +15,14 @@ ROOT = Path(shipped.ROOT)
 CODE = [
     path for layer in ("pipelines", "resources", "assets", "pincite") for path in sorted((ROOT / layer).rglob("*.py"))
 ]
-COMPOSER = ROOT / "resources" / "sql_files.py"
+COMPOSER = ROOT / "resources" / "postgres" / "statements.py"
 """The one place where names are put into statements, as quoted identifiers."""
 RUNS = frozenset({"execute", "executemany", "copy"})
 STATEMENT = re.compile(
     r"\b(SELECT\s.+\sFROM|INSERT\s+INTO|UPDATE\s+\S+\s+SET|DELETE\s+FROM|(CREATE|ALTER|DROP)\s+(TABLE|SCHEMA|INDEX|ROLE))\b",
     re.DOTALL,
 )
-HELP = frozenset({"resources/findings.py", "resources/database.py", "pincite/codes.py"})
+HELP = frozenset({"resources/checks/findings.py", "resources/postgres/database.py", "pincite/codes.py"})
 """Their statements are printed for a person to run."""
 
 

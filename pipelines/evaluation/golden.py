@@ -1,0 +1,237 @@
+"""Golden questions: read, checked, and their gold mapped to places of the index.
+
+Gold is a place in a source document, never a chunk id: a page or pages, a verbatim quote, or
+offsets of the decoded source; a document alone when none is given. What cannot be mapped stays
+in the question, so that it counts as missed, and is listed. A question without gold is one that the
+documents do not answer.
+"""
+
+from __future__ import annotations
+
+import difflib
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pipelines.errors import UsageError
+from pipelines.evaluation.document_map import DocumentMap, Occurrence
+from pipelines.query.retrieve import LONGEST_QUESTION
+
+Pages = tuple[int, int]
+"""First and last."""
+
+_GOLD_KEYS = {"uri": str, "source": str, "page": int, "page_end": int, "start": int, "end": int, "quote": str}
+
+
+@dataclass(frozen=True, slots=True)
+class Gold:
+    """One gold place as the file states it."""
+
+    uri: str
+    source: str | None = None
+    page: int | None = None
+    page_end: int | None = None
+    start: int | None = None
+    end: int | None = None
+    quote: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenQuestion:
+    id: str
+    question: str
+    gold: tuple[Gold, ...]
+    options: dict[str, str] = field(default_factory=dict)
+    answer: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GoldPlace:
+    """One gold place in the index; `spans` are of the body. `named_page` is true where the file itself names
+    the page, which then decides what matches. `elsewhere` is where the same quote stands again, and the file
+    does not say which is meant. `lost` counts characters of gold text that could not be found; `problem` says
+    why."""
+
+    doc_id: str | None
+    pages: Pages | None = None
+    spans: Occurrence = ()
+    named_page: bool = False
+    lost: int = 0
+    problem: str | None = None
+    elsewhere: tuple[Occurrence, ...] = ()
+
+    @property
+    def occurrences(self) -> tuple[Occurrence, ...]:
+        return (self.spans, *self.elsewhere)
+
+
+@dataclass(frozen=True, slots=True)
+class MappedQuestion:
+    question: GoldenQuestion
+    places: tuple[GoldPlace, ...]
+
+
+# ---------------------------------------------------------------- reading
+
+
+class _Line:
+    """Checks on one object, with errors that name file, line and key."""
+
+    def __init__(self, origin: str, number: int) -> None:
+        self._where = f"{origin} line {number}"
+
+    def error(self, message: str) -> UsageError:
+        return UsageError(f"{self._where}: {message}", code="golden")
+
+    def typed(self, values: Mapping[str, Any], key: str, kind: type, name: str, required: bool = False) -> Any:
+        value = values.get(key)
+        if value is None:
+            if required:
+                raise self.error(f"key {name!r} is missing")
+            return None
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise self.error(f"key {name!r} must be {_KINDS[kind]}, not {type(value).__name__}")
+        if kind is str and required and not str(value).strip():
+            raise self.error(f"key {name!r} is empty")
+        return value
+
+
+_KINDS = {str: "text", int: "a whole number", list: "a list", dict: "an object"}
+
+
+def _gold(line: _Line, number: int, value: Any) -> Gold:
+    name = f"gold[{number}]"
+    if not isinstance(value, dict):
+        raise line.error(f"key {name!r} must be an object, not {type(value).__name__}")
+    for key in value:
+        if key not in _GOLD_KEYS:
+            near = difflib.get_close_matches(str(key), _GOLD_KEYS, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"valid keys: {', '.join(_GOLD_KEYS)}"
+            raise line.error(f"unknown key '{name}.{key}'; {hint}")
+    gold = Gold(**{k: line.typed(value, k, kind, f"{name}.{k}", k == "uri") for k, kind in _GOLD_KEYS.items()})
+    if gold.page is not None and gold.page < 1:
+        raise line.error(f"key '{name}.page' must be 1 or more, not {gold.page}")
+    if gold.page_end is not None and (gold.page is None or gold.page_end < gold.page):
+        raise line.error(f"key '{name}.page_end' needs a page that is not after it")
+    if (gold.start is None) != (gold.end is None):
+        raise line.error(f"keys '{name}.start' and '{name}.end' go together")
+    if gold.start is not None and gold.end is not None and not 0 <= gold.start < gold.end:
+        raise line.error(f"key '{name}.end' must be after '{name}.start', both 0 or more")
+    if gold.quote is not None and not gold.quote.strip():
+        raise line.error(f"key '{name}.quote' is empty")
+    return gold
+
+
+def _question(line: _Line, value: Any) -> GoldenQuestion:
+    if not isinstance(value, dict):
+        raise line.error(f"expected an object, not {type(value).__name__}")
+    if isinstance(value.get("id"), int) and not isinstance(value["id"], bool):
+        value = {**value, "id": str(value["id"])}
+    options = line.typed(value, "options", dict, "options") or {}
+    for key in options:
+        line.typed(options, key, str, f"options.{key}", required=True)
+    if "gold" not in value:
+        raise line.error("key 'gold' is missing; give an empty list where the documents hold no answer")
+    gold = line.typed(value, "gold", list, "gold", required=True)
+    asked = line.typed(value, "question", str, "question", required=True)
+    if (length := len(" ".join([asked, *options.values()]))) > LONGEST_QUESTION:
+        raise line.error(f"key 'question' and its options have {length:,} characters; at most {LONGEST_QUESTION:,}")
+    return GoldenQuestion(
+        id=line.typed(value, "id", str, "id", required=True),
+        question=asked,
+        gold=tuple(_gold(line, number, item) for number, item in enumerate(gold)),
+        options=dict(options),
+        answer=line.typed(value, "answer", str, "answer"),
+    )
+
+
+def golden_questions(objects: Iterable[tuple[int, Any]], origin: str = "golden questions") -> list[GoldenQuestion]:
+    """Questions from (line number, parsed JSON value).
+
+    Other keys of a question are left alone. Raises UsageError (code `golden`) naming `origin`,
+    line and key: a wrong type, a missing or repeated id, an unknown key of a gold place."""
+    questions: list[GoldenQuestion] = []
+    lines: dict[str, int] = {}
+    for number, value in objects:
+        line = _Line(origin, number)
+        question = _question(line, value)
+        if question.id in lines:
+            raise line.error(f"key 'id' repeats {question.id!r} of line {lines[question.id]}")
+        lines[question.id] = number
+        questions.append(question)
+    if not questions:
+        raise UsageError(f"{origin}: no questions in it", code="golden")
+    return questions
+
+
+# ---------------------------------------------------------------- mapping
+
+
+def _key(uri: str) -> str:
+    return unicodedata.normalize("NFC", uri).removeprefix("./")
+
+
+def _text_places(gold: Gold, document: DocumentMap) -> list[Occurrence]:
+    """Where the gold's text may stand in the body: the quote nearest to where its offsets point, or on the pages
+    that it names, else everywhere."""
+    by_offset: Occurrence = ()
+    if gold.start is not None and gold.end is not None:
+        by_offset = tuple(document.source_spans(gold.start, gold.end))
+    found = document.occurrences(gold.quote) if gold.quote is not None else []
+    if not found:
+        return [by_offset] if by_offset else []
+    if by_offset:
+        return [min(found, key=lambda spans: abs(spans[0][0] - by_offset[0][0]))]
+    if gold.page is None:
+        return found
+    wanted = range(gold.page, (gold.page_end or gold.page) + 1)
+    on_page = [spans for spans in found if any(page in wanted for page in document.characters_by_page(spans))]
+    return on_page or found
+
+
+def _place(gold: Gold, document: DocumentMap | None) -> GoldPlace:
+    named = None if gold.page is None else (gold.page, gold.page_end or gold.page)
+    length = gold.end - gold.start if gold.start is not None and gold.end is not None else len(gold.quote or "")
+    if document is None:
+        where = f" in source {gold.source}" if gold.source else ""
+        absent = f"no such document in the index{where}"
+        return GoldPlace(None, named, named_page=bool(named), lost=length, problem=absent)
+    problem: str | None = None
+    if gold.page is not None and (document.pages is None or gold.page > document.pages):
+        problem = f"the document has {document.pages or 'no'} pages"
+    spans, *elsewhere = (_text_places(gold, document) if length else []) or [()]
+    if length and not spans:
+        problem = "the text is not in the document's body"
+    touched = document.characters_by_page(spans) if spans else {}
+    pages = named
+    if named is None:
+        pages = (min(touched), max(touched)) if touched else None
+    elif touched and not any(named[0] <= page <= named[1] for page in touched):
+        problem = f"the text stands on page {min(touched)}, not on page {named[0]}"
+    lost = length if length and not spans else 0
+    return GoldPlace(document.doc_id, pages, spans, bool(named), lost, problem, tuple(elsewhere))
+
+
+def map_questions(
+    questions: Sequence[GoldenQuestion], documents: Iterable[DocumentMap]
+) -> tuple[list[MappedQuestion], list[dict[str, Any]]]:
+    """Questions with their gold in the index, and what could not be mapped: {id, gold (number of
+    the place), uri, problem}. Where two sources hold one uri and gold names none, the first that
+    can be mapped is taken."""
+    by_uri: dict[str, list[DocumentMap]] = {}
+    for document in documents:
+        by_uri.setdefault(_key(document.uri), []).append(document)
+    mapped: list[MappedQuestion] = []
+    unmapped: list[dict[str, Any]] = []
+    for question in questions:
+        places: list[GoldPlace] = []
+        for number, gold in enumerate(question.gold):
+            known = [d for d in by_uri.get(_key(gold.uri), ()) if gold.source in (None, d.source)]
+            tried = [_place(gold, document) for document in known] or [_place(gold, None)]
+            place = next((item for item in tried if item.problem is None), tried[0])
+            places.append(place)
+            if place.problem is not None:
+                unmapped.append({"id": question.id, "gold": number, "uri": gold.uri, "problem": place.problem})
+        mapped.append(MappedQuestion(question, tuple(places)))
+    return mapped, unmapped

@@ -1,0 +1,284 @@
+"""A matrix of settings: axes of named overrides, and the tables that put their combinations side by side.
+
+    settings: {embedder.preset: english-small, eval.k: 5}
+    axes:
+      splitter: {structure: {}, page: {chunking.strategy: page}}
+      strategy: {hybrid: {}, dense: {query.strategy: dense}}
+    tables:
+      Splitters: {rows: [{splitter: "*"}]}
+      Strategies by splitter: {rows: [{strategy: "*", splitter: "*"}], metrics: [recall@5, mrr]}
+    exclude: [{splitter: page, strategy: dense}]
+
+A row of a table names a value, some values, or all ("*") of an axis, the first named outermost; an axis that it does
+not name stands at its first value. A run is one value of every axis, and is named by those that are not the first;
+one that several tables show is made once.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import combinations, product
+from typing import Any
+
+from pipelines.errors import UsageError
+from pipelines.evaluation.evaluate import OptionsUse
+from pipelines.evaluation.judging import ANSWER_METRICS, METRICS
+from pipelines.settings.base import Settings, settings_from
+
+ALL = "*"
+BASE = "base"
+"""Name of the run of all first values."""
+SHOWN = ("accuracy_doc", "accuracy_page", "recall@1", "recall@5", "recall@20", "mrr", "ndcg@10")
+"""Metrics of a table that names none."""
+EVAL = "eval"
+VARIED = ("parsing", "chunking", "sentences", "enrichment", "embedder", "llm", "query", EVAL)
+"""Sections that a matrix may set: those of the settings that shape an index or a query, and `eval`."""
+
+Choice = Mapping[str, str]
+"""Axis to the name of one of its values."""
+Values = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How the questions are asked: section `eval` of a matrix, options of `pincite eval` elsewhere."""
+
+    k: int = 5
+    with_options: OptionsUse = "none"
+    groups: tuple[str, ...] = ()
+    answers: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One value of every axis; `overrides` are its settings, nested, over those that all runs have."""
+
+    name: str
+    choice: Choice
+    overrides: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Names of runs in the order of the rows; `axes` are those that have more than one value in it, `fixed` the
+    values of the others."""
+
+    name: str
+    runs: tuple[str, ...]
+    axes: tuple[str, ...]
+    fixed: Choice
+    metrics: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    runs: Mapping[str, Run]
+    tables: tuple[Table, ...]
+
+
+def matrix_from(values: Any, origin: str, name: str) -> Matrix:
+    """A matrix from plain values; its one table is called `name` where the values name none.
+
+    Raises UsageError naming `origin`, what is wrong and the nearest valid name."""
+    return _Reader(origin).matrix(values, name)
+
+
+def settings_of(run: Run, base: Settings, origin: str) -> Settings:
+    """The settings of a run. Raises SettingsError naming the run and the key."""
+    overrides = {name: value for name, value in run.overrides.items() if name != EVAL}
+    values = base.model_dump()
+    if {"preset", "model"} & overrides.get("embedder", {}).keys():
+        values["embedder"] = {}  # what is set of one embedder does not hold for another
+    llm = overrides.get("llm", {})
+    if isinstance(llm, dict) and "base_url" in llm:
+        for role in values["llm"]["roles"].values():
+            if role and not role["base_url"]:
+                role["api_key_env"] = None  # it was given for the endpoint that the run leaves
+    return settings_from(_merged(values, overrides), f"{origin}, run {run.name!r}")
+
+
+def asking_of(run: Run, base: Asking, origin: str) -> Asking:
+    """How the questions are asked in a run. Raises UsageError naming the run and the key."""
+    asked, where = {**asdict(base), **run.overrides.get(EVAL, {})}, f"{origin}, run {run.name!r}: eval"
+    k, options, groups, answers = (asked.pop(name) for name in ("k", "with_options", "groups", "answers"))
+    if asked:
+        raise UsageError(f"{where}.{next(iter(asked))} is not known; valid names: k, with_options, groups, answers")
+    if not isinstance(k, int) or isinstance(k, bool) or k < 1:
+        raise UsageError(f"{where}.k must be a whole number from 1, not {k!r}")
+    if options not in ("none", "lexical", "all"):
+        raise UsageError(f"{where}.with_options must be none, lexical or all, not {options!r}")
+    if not isinstance(groups, list | tuple) or not all(isinstance(group, str) for group in groups):
+        raise UsageError(f"{where}.groups must be a list of names, not {groups!r}")
+    if not isinstance(answers, bool):
+        raise UsageError(f"{where}.answers must be true or false, not {answers!r}")
+    return Asking(k, options, tuple(groups), answers)
+
+
+# ---------------------------------------------------------------- overrides
+
+
+def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> Values:
+    result = dict(base)
+    if {"endpoint", "base_url"} & over.keys() and "api_key_env" in base:
+        result["api_key_env"] = None  # a key belongs to its endpoint
+    for key, value in over.items():
+        below = result.get(key)
+        result[key] = _merged(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+    return result
+
+
+def _leaves(values: Mapping[str, Any], above: str = "") -> Iterator[str]:
+    for key, value in values.items():
+        if isinstance(value, dict) and value:
+            yield from _leaves(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}"
+
+
+# ---------------------------------------------------------------- reading
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Checks, with errors that name the file."""
+
+    origin: str
+    axes: dict[str, dict[str, Values]] = field(default_factory=dict)
+
+    def matrix(self, values: Any, name: str) -> Matrix:
+        self._known(values, ("settings", "axes", "tables", "exclude", "metrics"), "the matrix")
+        shared = self._overrides(values.get("settings") or {}, "settings")
+        for axis, named in self._mapping(values.get("axes") or {}, "axes").items():
+            self.axes[axis] = {
+                self._name(each): self._overrides(over or {}, f"axes.{axis}.{self._name(each)}")
+                for each, over in self._mapping(named, f"axes.{axis}").items()
+            }
+            if not self.axes[axis]:
+                raise self._error(f"axes.{axis} has no value; give it one, such as `shipped: {{}}`")
+        self._require_apart()
+        excluded = [
+            self._pattern(pattern, f"exclude[{at}]") for at, pattern in enumerate(self._list(values, "exclude"))
+        ]
+        metrics = self._metrics(values, "metrics") or SHOWN
+        given = self._mapping(values.get("tables") or {name: {"rows": [dict.fromkeys(self.axes, ALL)]}}, "tables")
+        runs: dict[str, Run] = {}
+        tables = []
+        for title, table in given.items():
+            choices = self._choices(table, f"tables.{title}", excluded)
+            for choice in choices:
+                made = self._run(choice, shared)
+                runs.setdefault(made.name, made)
+            tables.append(self._table(title, choices, self._metrics(table, f"tables.{title}.metrics") or metrics))
+        return Matrix(runs, tuple(tables))
+
+    def _run(self, choice: Choice, shared: Values) -> Run:
+        overrides = shared
+        for axis, value in choice.items():
+            overrides = _merged(overrides, self.axes[axis][value])
+        return Run(self._run_name(choice), choice, overrides)
+
+    def _run_name(self, choice: Choice) -> str:
+        """By the axes that do not stand at their first value."""
+        return ", ".join(f"{axis}={choice[axis]}" for axis in self.axes if choice[axis] != self._first(axis)) or BASE
+
+    def _first(self, axis: str) -> str:
+        return next(iter(self.axes[axis]))
+
+    def _table(self, name: str, choices: Sequence[Choice], metrics: tuple[str, ...]) -> Table:
+        seen = {axis: dict.fromkeys(choice[axis] for choice in choices) for axis in choices[0]}
+        varied = tuple(axis for axis, values in seen.items() if len(values) > 1)
+        fixed = {axis: choices[0][axis] for axis in self.axes if axis not in varied}
+        return Table(name, tuple(map(self._run_name, choices)), varied, fixed, metrics)
+
+    def _choices(self, table: Any, where: str, excluded: Sequence[Mapping[str, Sequence[str]]]) -> list[Choice]:
+        """The rows of a table, each once, in order, without those that are excluded."""
+        self._known(table, ("rows", "metrics"), where)
+        found: dict[tuple[str, ...], Choice] = {}
+        for at, row in enumerate(self._list(table, "rows", f"{where}.rows")):
+            pattern = self._pattern(row, f"{where}.rows[{at}]")
+            named = {**pattern, **{axis: [self._first(axis)] for axis in self.axes if axis not in pattern}}
+            for values in product(*named.values()):
+                choice = dict(zip(named, values, strict=True))
+                if not any(all(choice[axis] in some for axis, some in out.items()) for out in excluded):
+                    found.setdefault(tuple(choice[axis] for axis in self.axes), choice)
+        if not found:
+            raise self._error(f"{where} has no row that is not excluded")
+        return list(found.values())
+
+    def _pattern(self, value: Any, where: str) -> dict[str, list[str]]:
+        """Axis to the names of values that are meant."""
+        self._known(value, self.axes, where)
+        pattern = {}
+        for axis, named in value.items():
+            some = list(self.axes[axis]) if named == ALL else named if isinstance(named, list) else [named]
+            pattern[axis] = [self._name(each) for each in some]
+            for each in pattern[axis]:
+                self._nearest(each, self.axes[axis], f"{where}.{axis}")
+        return pattern
+
+    def _overrides(self, values: Any, where: str) -> Values:
+        """Nested settings from nested or dotted ones, of the sections that a matrix may set."""
+        nested = self._nested(values, where)
+        for section in nested:
+            self._nearest(section, VARIED, where)
+        return nested
+
+    def _nested(self, values: Any, where: str) -> Values:
+        result: Values = {}
+        for key, value in self._mapping(values, where).items():
+            *above, last = str(key).split(".")
+            made: Values = {last: self._nested(value, f"{where}.{key}") if isinstance(value, dict) else value}
+            for part in reversed(above):
+                made = {part: made}
+            if twice := set(_leaves(made)) & set(_leaves(result)):
+                raise self._error(f"{where} sets {min(twice)} twice")
+            result = _merged(result, made)
+        return result
+
+    def _require_apart(self) -> None:
+        """No two axes set one key, or the order of the axes would decide."""
+        keys = {
+            axis: {leaf for over in values.values() for leaf in _leaves(over)} for axis, values in self.axes.items()
+        }
+        for one, other in combinations(keys, 2):
+            if both := keys[one] & keys[other]:
+                raise self._error(f"the axes {one!r} and {other!r} both set {min(both)}; leave it to one of them")
+
+    # ------------------------------------------------------------ forms
+
+    def _error(self, message: str) -> UsageError:
+        return UsageError(f"{self.origin}: {message}", "matrix")
+
+    @staticmethod
+    def _name(value: Any) -> str:
+        return str(value).lower() if isinstance(value, bool) else str(value)
+
+    def _mapping(self, value: Any, where: str) -> dict[Any, Any]:
+        if not isinstance(value, dict):
+            raise self._error(f"{where} must be a mapping, not {type(value).__name__}")
+        return value
+
+    def _list(self, values: Mapping[str, Any], key: str, where: str = "") -> list[Any]:
+        value = values.get(key) or []
+        if not isinstance(value, list):
+            raise self._error(f"{where or key} must be a list, not {type(value).__name__}")
+        return value
+
+    def _known(self, value: Any, names: Iterable[str], where: str) -> None:
+        for key in self._mapping(value, where):
+            self._nearest(str(key), names, where)
+
+    def _nearest(self, name: str, names: Iterable[str], where: str) -> None:
+        known = list(names)
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"valid names: {', '.join(known) or 'none'}"
+            raise self._error(f"{where}: {name!r} is not known; {hint}")
+
+    def _metrics(self, values: Mapping[str, Any], where: str) -> tuple[str, ...]:
+        names = tuple(self._list(values, "metrics"))
+        for name in names:
+            self._nearest(str(name), (*METRICS, *ANSWER_METRICS), where)
+        return names

@@ -1,0 +1,249 @@
+"""Candidate golden questions for a person to correct: what to ask of an index that has none yet.
+
+A candidate is a statement or a cell of a table, its question and its answer; its gold is the statement word for
+word, or the row. They come in an order that is spread over documents and their sections, the same for the same
+seed. What another document says too is asked with the title of its own, or not at all; what has no word that is rare
+among the documents is asked with the title where there is one.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from typing import Any
+
+from pipelines.evaluation.cloze import cloze
+from pipelines.fingerprint import fingerprint
+from pipelines.query.support import content_terms, gives_orders
+from pipelines.query.tools import language_of
+from pipelines.records import Cell
+
+SEED = 20_260_101
+RARE = 0.1
+"""Share of the documents that a word may stand in, to tell which is meant."""
+ALIKE = 0.75
+"""Share of a question's terms that make a statement of another document an answer too."""
+LEAST_CONFIDENCE = 0.8
+LONGEST_TITLE, LONGEST_LABEL, LONGEST_VALUE = 8, 8, 6
+_WORD_INSIDE = re.compile(r"(?<=\s)[^\W\d_A-ZА-ЯІЇЄҐ][\w'’-]*")
+_DIGITS = re.compile(r"\d+")
+_SIGNS = re.compile(r"[®™©*]")
+_NAMES = re.compile(r"[^\W\d_][\w'’-]*+(?: [^\W\d_][\w'’-]*+){0,2} ?(?<! for)(?<! of)(?<! to)(?<! by)(?<! who)")
+_CELL_QUESTIONS = {
+    ("en", True): "What is the {column} for {row}?",
+    ("en", False): "What is “{column}” for {row}?",
+    ("uk", True): "Яке значення «{column}» для «{row}»?",
+    ("uk", False): "Яке значення «{column}» для «{row}»?",
+}
+"""By language, and whether the column's name is a plain one of few words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """`title` is empty where it is only a file name."""
+
+    doc_id: str
+    source: str
+    uri: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A sentence of a paragraph or list, with its paragraph."""
+
+    doc_id: str
+    section: tuple[str, ...]
+    text: str
+    page: int | None
+    paragraph: str
+    confidence: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a table: its own cells, the names of the columns, the row as the body has it."""
+
+    doc_id: str
+    section: tuple[str, ...]
+    cells: tuple[Cell, ...]
+    columns: Mapping[int, str]
+    quote: str
+    page: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    doc_id: str
+    section: tuple[str, ...]
+    question: str
+    answer: str
+    quote: str
+    page: int | None
+    rank: int = 0
+    """Of a section's candidates those of a lower one are asked first."""
+
+
+def column_names(cells: Sequence[Cell]) -> tuple[dict[int, str], list[int]]:
+    """({column: its header}, data rows) of a table whose first rows are headers; no names where there are none."""
+    rows = sorted({cell.row for cell in cells})
+    heads: list[int] = []
+    for row in rows:
+        if not all(cell.header for cell in cells if cell.row == row):
+            break
+        heads.append(row)
+    names: defaultdict[int, list[str]] = defaultdict(list)
+    for cell in cells:
+        if cell.row in heads and cell.text.strip():
+            for column in range(cell.column, cell.column + cell.column_span):
+                names[column].append(_plain(cell.text))
+    return {column: " ".join(dict.fromkeys(texts)) for column, texts in names.items()}, rows[len(heads) :]
+
+
+def spread(candidates: Iterable[Suggestion], seed: int = SEED) -> list[Suggestion]:
+    """All candidates, so ordered that any first few are of as many documents and sections as can be."""
+    chance = random.Random(seed)
+    documents: defaultdict[str, defaultdict[tuple[str, ...], list[Suggestion]]] = defaultdict(lambda: defaultdict(list))
+    for candidate in candidates:
+        documents[candidate.doc_id][candidate.section].append(candidate)
+    lines = []
+    for doc_id in sorted(documents):
+        sections = [documents[doc_id][section] for section in sorted(documents[doc_id])]
+        for section in sections:
+            chance.shuffle(section)
+            section.sort(key=lambda each: each.rank)
+        chance.shuffle(sections)
+        lines.append([each for turn in zip_longest(*sections) for each in turn if each])
+    chance.shuffle(lines)
+    return [each for turn in zip_longest(*lines) for each in turn if each]
+
+
+# ---------------------------------------------------------------- without a language model
+
+
+class Asker:
+    """Makes candidates of statements and rows, by what stands in all of them."""
+
+    def __init__(self, documents: Iterable[Document], statements: Sequence[Statement]) -> None:
+        self._documents = {document.doc_id: document for document in documents}
+        self._statements = statements
+        self._known = frozenset(word for each in statements for word in _WORD_INSIDE.findall(each.text))
+        self._times = Counter(_masked(each.text) for each in statements)
+        self._titles = Counter(short_title(document).casefold() for document in self._documents.values())
+        self._holding: defaultdict[str, set[int]] = defaultdict(set)
+        for number, each in enumerate(statements):
+            for term in content_terms(each.text):
+                self._holding[term].add(number)
+
+    def of_statements(self) -> Iterator[Suggestion]:
+        for each in self._statements:
+            if each.confidence < LEAST_CONFIDENCE or self._times[_masked(each.text)] > 1 or gives_orders(each.text):
+                continue
+            made = cloze(each.text, self._known)
+            if made is None:
+                continue
+            own = Suggestion(
+                each.doc_id, each.section, made.question, made.answer, each.text, each.page, rank=int(not made.turned)
+            )
+            titled = self.with_title(own)
+            if titled and (self._said_elsewhere(own) or not self._has_rare_word(own)):
+                yield titled
+            elif not self._said_elsewhere(own):
+                yield own
+
+    def of_rows(self, rows: Sequence[Row]) -> Iterator[Suggestion]:
+        made = [each for row in rows for each in _of_row(row, self._known)]
+        times = Counter(each.question.casefold() for each in made)
+        of_one = Counter((each.doc_id, each.question.casefold()) for each in made)
+        for each in made:
+            if of_one[each.doc_id, each.question.casefold()] > 1:
+                continue
+            if times[each.question.casefold()] == 1:
+                yield each
+            elif titled := self.with_title(each):
+                yield titled
+
+    def with_title(self, each: Suggestion) -> Suggestion | None:
+        """The same, asked of its document by a title that no other has."""
+        title = short_title(self._documents[each.doc_id])
+        if not title or self._titles[title.casefold()] > 1:
+            return None
+        return replace(each, question=f"{title}: {each.question}")
+
+    def _has_rare_word(self, each: Suggestion) -> bool:
+        most = max(1.0, RARE * len(self._documents))
+        return any(
+            len({self._statements[number].doc_id for number in self._holding[term]}) <= most
+            for term in content_terms(each.question) & self._holding.keys()
+        )
+
+    def _said_elsewhere(self, each: Suggestion) -> bool:
+        wanted = content_terms(each.question)
+        counts = Counter(number for term in wanted for number in self._holding.get(term, ()))
+        most = ALIKE * len(wanted)
+        return any(count >= most and self._statements[number].doc_id != each.doc_id for number, count in counts.items())
+
+
+def short_title(document: Document) -> str:
+    """The title up to its first comma, without signs; empty where it is no name of few words."""
+    title = " ".join(_SIGNS.sub("", document.title).split(",")[0].split())
+    return title if 0 < len(title.split()) <= LONGEST_TITLE else ""
+
+
+def _of_row(row: Row, known: frozenset[str]) -> Iterator[Suggestion]:
+    """The row's label is its first cell with a letter that holds for this row alone."""
+    single = sorted((cell for cell in row.cells if cell.row_span == 1 and cell.column_span == 1), key=_column)
+    label = next((cell for cell in single if any(map(str.isalpha, cell.text))), None)
+    if label is None or len(label.text.split()) > LONGEST_LABEL or gives_orders(row.quote):
+        return
+    for cell in single:
+        column, value = row.columns.get(cell.column, ""), _plain(cell.text)
+        if cell.column <= label.column or not _can_be_asked(column, value) or column == row.columns.get(label.column):
+            continue
+        plain = bool(_NAMES.fullmatch(column))
+        name = column[0].lower() + column[1:] if plain and column.split()[0].lower() in known else column
+        template = _CELL_QUESTIONS[language_of(f"{column} {label.text}"), plain]
+        question = template.format(column=name, row=_plain(label.text))
+        rank = 0 if any(map(str.isdigit, value)) else 1
+        yield Suggestion(row.doc_id, row.section, question, value, row.quote, row.page, rank)
+
+
+def _can_be_asked(column: str, value: str) -> bool:
+    return (
+        any(map(str.isalpha, column))
+        and column.count("(") == column.count(")")
+        and len(column.split()) <= LONGEST_LABEL
+        and any(map(str.isalnum, value))
+        and len(value.split()) <= LONGEST_VALUE
+    )
+
+
+def _column(cell: Cell) -> int:
+    return cell.column
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _masked(text: str) -> str:
+    return _DIGITS.sub("0", _plain(text).casefold())
+
+
+# ---------------------------------------------------------------- as the golden file has them
+
+
+def golden_line(each: Suggestion, document: Document, by: str) -> dict[str, Any]:
+    """A golden question; its `note` says that a person has to correct it, and who made it."""
+    gold = {"uri": document.uri, "source": document.source, "page": each.page, "quote": each.quote}
+    return {
+        "id": f"suggested-{fingerprint('suggestion', document.doc_id, each.question)[:8]}",
+        "question": each.question,
+        "answer": each.answer,
+        "gold": [{key: value for key, value in gold.items() if value is not None}],
+        "note": f"suggested by {by}: correct it or delete it",
+    }

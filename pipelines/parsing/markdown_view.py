@@ -1,0 +1,177 @@
+"""A document as Markdown (CommonMark with pipe tables), for a person to read.
+
+Every word of every element is in it; running headers and footers and page numbers are comments, and
+so are figures without a text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from pipelines.parsing.pictures import ALT, FIGURE
+from pipelines.records import Cell, Element
+
+DEEPEST_HEADING = 6
+MOST_COLUMNS = 1000
+"""Of a wider table those columns are left out in which no cell begins."""
+_SPECIAL = re.compile(r"[\\`*\[\]<~|]|&(?=#?\w+;)|(?<![^\W_])_|_(?![^\W_])")
+_OPENS_BLOCK = re.compile(r"(?:#{1,6}(?=\s|$)|[>+=]|-(?=[\s-]|$))")
+_NUMBERED = re.compile(r"(\d{1,9})([.)])(?=\s|$)")
+_CLOSES_HEADING = re.compile(r"(^|\s)(#+)$")
+_CHECKED = {"☐": "[ ]", "☑": "[x]", "☒": "[x]", "✓": "[x]", "✔": "[x]"}
+
+
+def escaped(text: str) -> str:
+    """Text of one line so that Markdown shows it as it is, also where it begins a line."""
+    text = _SPECIAL.sub(lambda found: "\\" + found.group(), text)
+    text = _NUMBERED.sub(r"\1\\\2", text, count=1) if _NUMBERED.match(text) else text
+    return "\\" + text if _OPENS_BLOCK.match(text) else text
+
+
+def _comment(text: str) -> str:
+    """An HTML comment; two hyphens could end it."""
+    return f"<!-- {re.sub('-(?=-)', '- ', text)} -->"
+
+
+def _heading(element: Element) -> str:
+    text = _CLOSES_HEADING.sub(r"\1\\\2", escaped(element.text))
+    return f"{'#' * min(max(element.level or 1, 1), DEEPEST_HEADING)} {text}"
+
+
+def _code(element: Element) -> str:
+    longest = max(map(len, re.findall("`+", element.text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    language = element.metadata.get("language", "").replace("`", "")
+    return f"{fence}{language}\n{element.text}\n{fence}"
+
+
+def _footnote(element: Element) -> str:
+    marker, text = element.marker, escaped(element.text)
+    return f"<sup>{escaped(marker)}</sup> {text}" if marker and not element.text.startswith(marker) else text
+
+
+def _figure(element: Element) -> str:
+    said = element.metadata.get(ALT, "")
+    return _comment(f"figure: {said}" if said else "figure")
+
+
+# ---------------------------------------------------------------- tables
+
+
+def _header_rows(cells: Iterable[Cell]) -> int:
+    """How many leading rows are header cells throughout."""
+    body = [cell.row for cell in cells if cell.text and not cell.header]
+    if body:
+        return min(body)
+    return 1 + max((cell.row for cell in cells), default=-1)
+
+
+def _grid(cells: Sequence[Cell], headers: int) -> dict[int, dict[int, str]]:
+    """Row to column to text. A merged header stands over each of its columns; a merged cell of the
+    body once, where it begins."""
+    grid: dict[int, dict[int, str]] = {}
+    for cell in cells:
+        text = escaped(cell.text)
+        if cell.header and cell.row >= headers and text:
+            text = f"**{text}**"
+        wide = cell.column_span if cell.row < headers else 1
+        for column in range(cell.column, cell.column + wide):
+            grid.setdefault(cell.row, {})[column] = text
+    return grid
+
+
+def _row(texts: Iterable[str]) -> str:
+    return f"| {' | '.join(texts)} |"
+
+
+def _table(element: Element) -> str:
+    """Markdown has one header row: the header rows of a column stand in it, one under the other."""
+    headers = _header_rows(element.cells)
+    grid = _grid(element.cells, headers)
+    width = max((cell.column + cell.column_span for cell in element.cells), default=0)
+    columns = range(width) if width <= MOST_COLUMNS else sorted({cell.column for cell in element.cells})
+    top = [
+        "<br>".join(text for row in sorted(grid) if row < headers and (text := grid[row].get(column)))
+        for column in columns
+    ]
+    body = [[grid[row].get(column, "") for column in columns] for row in sorted(grid) if row >= headers]
+    return "\n".join([_row(top), _row("---" for _ in columns), *map(_row, body)])
+
+
+# ---------------------------------------------------------------- blocks in order
+
+
+class _Lists:
+    """How far list items are indented: under the text of the item they belong to."""
+
+    def __init__(self) -> None:
+        self._open: list[tuple[int, int]] = []
+
+    def indent(self, level: int | None) -> int:
+        """Indentation of the next block: of an item of that level, or of what ends all lists."""
+        while self._open and (level is None or self._open[-1][0] >= level):
+            self._open.pop()
+        return self.inside
+
+    @property
+    def inside(self) -> int:
+        """Indentation of what belongs to the item that is open."""
+        return self._open[-1][1] if self._open else 0
+
+    def item(self, element: Element) -> str:
+        level = element.level or 1
+        deeper = bool(self._open) and self._open[-1][0] < level
+        indent = self.indent(level)
+        numbered = _NUMBERED.match(element.text)
+        if numbered and element.text[numbered.end() :].strip():
+            mark, text = numbered.group(), element.text[numbered.end() :].strip()
+        else:
+            mark, text = "-", element.text
+        self._open.append((level, indent + len(mark) + 1))
+        box = _CHECKED.get(element.marker or "")
+        # Right under a line of text, only a list that begins with 1 is taken for one.
+        apart = "\n" if deeper and mark[:-1] not in ("", "1") else ""
+        return f"{apart}{' ' * indent}{mark} {box + ' ' if box else ''}{escaped(text)}"
+
+
+def _block(element: Element) -> str:
+    match element.kind:
+        case "heading":
+            return _heading(element)
+        case "table":
+            return _table(element)
+        case "code":
+            return _code(element)
+        case "footnote":
+            return _footnote(element)
+        case "caption":
+            return f"*{escaped(element.text)}*"
+        case "quote":
+            return f"> {escaped(element.text)}"
+        case "break":
+            return "---"
+        case "page_header" | "page_footer":
+            return _comment(f"{element.kind.replace('_', ' ')}: {element.text}")
+    return escaped(element.text)
+
+
+def markdown_of(elements: Iterable[Element]) -> str:
+    """Elements in reading order as Markdown, with `<!-- page N -->` where one begins on a later page
+    than all before it."""
+    parts: list[str] = []
+    lists, last, page = _Lists(), "", 0
+    for element in elements:
+        level = (element.level or 1) if element.kind == "list_item" else None
+        if (element.page_start or 0) > page:
+            page = element.page_start or 0
+            parts += ["\n\n" if parts else "", " " * lists.indent(level), _comment(f"page {page}")]
+            last = "page"
+        if element.kind == FIGURE and not element.text:
+            parts += ["\n\n" if parts else "", " " * lists.inside, _figure(element)]
+            last = element.kind
+            continue
+        text = lists.item(element) if level else (lists.indent(None), _block(element))[1]
+        parts += [("\n" if last == element.kind == "list_item" else "\n\n") if parts else "", text]
+        last = element.kind
+    return "".join(parts) + "\n"

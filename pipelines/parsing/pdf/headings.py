@@ -1,0 +1,200 @@
+"""Which blocks are headings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Sequence
+from itertools import pairwise
+
+from pipelines.parsing.pdf.bookmarks import Bookmark, mark_bookmarked
+from pipelines.parsing.pdf.levels import give_levels
+from pipelines.parsing.pdf.numbering import KEYWORD, NUMBERED, numbering_of
+from pipelines.parsing.pdf.paragraphs import Draft, Style, is_bullet
+
+LONGEST = 200
+SMALLEST = 0.95
+LEAST_TAGGED = 1 / 3
+"""Tagged headings a page, from which no others are sought."""
+LEAST_RUN = 3
+LONGEST_BEFORE_TITLE = 60
+LEAST_OUTLINED = 0.5
+"""An outline that names fewer of the headings says nothing of their levels: many are remains of styles."""
+_MONTH = (
+    "jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sept?(ember)?|oct(ober)?|nov(ember)?|"
+    "dec(ember)?|січ(ня|ень)|лют(ого|ий)|берез(ня|ень)|квіт(ня|ень)|трав(ня|ень)|черв(ня|ень)|лип(ня|ень)|"
+    "серп(ня|ень)|верес(ня|ень)|жовт(ня|ень)|листопада?|груд(ня|ень)"
+)
+NEVER = re.compile(
+    rf"[\W\d_]*|(as of |as at |dated? |станом на |від )?({_MONTH})\.?(\s+\d{{1,2}})?,?(\s+\d{{4}})?"
+    rf"|(станом на |від |на )?\d{{1,2}}(st|nd|rd|th)?\s+({_MONTH})\s*+,?(\s*+\d{{4}})?(\s*(року|р\.?))?"
+    r"|((for the )?(fiscal )?(years?|quarters?|(three|six|nine|twelve) months) ended\b.{0,40})"
+    r"|\(?\s*(all (figures|amounts) |amounts |dollars? |u\.?s\.? dollars |\$ |€ |£ )*"
+    r"(are |expressed |stated |presented |shown )*in (thousands|millions|billions)\b.{0,60}"
+    r"|\(?(у |в )?(тис|млн|млрд)\.? ?грн\.?\)?"
+    r"|.*[\w.+-]@[\w-]++\.\w++|https?://\S+|page \d+( of \d+)?|стор(інка|\.) \d+",
+    re.IGNORECASE,
+)
+"""Dates, periods, units, addresses and page numbers stand apart as headings do."""
+_BARE_NUMBER = re.compile(r"(chapter|part|розділ|глава)?\s*\d{1,2}\.?", re.IGNORECASE)
+_TAGGED = re.compile(r"H([1-6])$")
+_NO_HEADING_END = (",", ";", "-", "–", "—")
+
+
+def _letters(text: str) -> int:
+    return sum(map(str.isalpha, text))
+
+
+def _is_title_like(text: str) -> bool:
+    """Short, begins as a title does, does not end as a sentence does."""
+    if not _letters(text) >= 2 or len(text) > LONGEST or text.rstrip().endswith(_NO_HEADING_END):
+        return False
+    first = next(char for char in text if char.isalpha())
+    return not first.islower() or bool(NUMBERED.match(text))
+
+
+def _is_sentence(text: str) -> bool:
+    return text.rstrip().endswith((".", "!", "…")) and len(text.split()) > 3
+
+
+def _by_style(draft: Draft, style: Style) -> bool:
+    """Larger than the running text, or bold among plain text and standing apart."""
+    text, lines, size = draft.text, draft.lines, style.size_on(draft.lines[0].page)
+    if len(lines) > 4 or not _is_title_like(text):
+        return False
+    if draft.size >= 1.08 * size + 0.3:
+        return not (_is_sentence(text) and len(text) > 100)
+    bold = all(line.bold for line in lines) and not style.bold
+    return bold and draft.size >= SMALLEST * size and len(lines) <= 2 and len(text) <= 120 and not _is_sentence(text)
+
+
+def _by_number(draft: Draft, following: Draft | None) -> bool:
+    """A number of two parts and a short title on a line of its own, or a word as `Article 5`."""
+    text = draft.text
+    if len(draft.lines) > 2 or len(text) > 100 or not _is_title_like(text) or text.rstrip().endswith((".", ":", "?")):
+        return False
+    keyword = KEYWORD.match(text)
+    if keyword:
+        rest = text[keyword.end() :].lstrip()
+        return draft.gap > 1.2 and len(text.split()) <= 14 and not rest[:1].islower()
+    numbering = numbering_of(text)
+    if numbering is None or numbering.depth < 2 or draft.gap <= 1.2 or following is None:
+        return False
+    return len(text.split()) <= 10 and following.kind in ("paragraph", "list_item", "table")
+
+
+def _by_space(draft: Draft, following: Draft | None, usual_gap: float) -> bool:
+    """A few words on a line alone, with clearly more space above than paragraphs have."""
+    text = draft.text.rstrip()
+    if len(draft.lines) != 1 or len(text) > 60 or len(text.split()) > 7 or not _is_title_like(text):
+        return False
+    if following is None or following.kind not in ("paragraph", "list_item", "table") or following.gap == float("inf"):
+        return False
+    if re.search(r"[.!?]\s|\d\D+\d", text) or text.count("(") != text.count(")"):
+        return False
+    apart = 1.35 * usual_gap < draft.gap < float("inf") and following.gap <= 1.1 * usual_gap
+    return apart and not re.search(r"\d{3}|@|https?:", text) and draft.lines[0].x1 < 0.7 * draft.lines[0].right
+
+
+def _by_shape(draft: Draft, following: Draft | None) -> bool:
+    """A few words in title case, without an end mark, a paragraph of their own before a long one."""
+    text = draft.text.strip()
+    words = text.split()
+    if len(draft.lines) != 1 or len(text) > 70 or not 1 <= len(words) <= 9 or not _is_title_like(text):
+        return False
+    if draft.gap < 1.2 or following is None or following.kind != "paragraph" or len(following.text) < 100:
+        return False
+    if text[-1] in ".!:)" or re.search(r"\d|[@/]", text) or following.gap == float("inf"):
+        return False
+    long = [word for word in words if len(word) > 3 and word[0].isalpha()]
+    return bool(long) and sum(word[0].isupper() for word in long) >= 0.8 * len(long) and words[0][0].isupper()
+
+
+def _stands_out(draft: Draft, style: Style) -> bool:
+    """Whether a block may be a heading though it has neither number nor style: no list item, and
+    not smaller than running text, as what stands in figures is."""
+    return not draft.marker and draft.size >= SMALLEST * style.size_on(draft.lines[0].page)
+
+
+def _usual_gap(drafts: Sequence[Draft]) -> float:
+    gaps = sorted(d.gap for d in drafts if d.kind in ("paragraph", "list_item") and d.gap < 8)
+    return max(gaps[len(gaps) // 2], 1.3) if gaps else 1.5
+
+
+def mark_headings(drafts: list[Draft], style: Style, bookmarks: Sequence[Bookmark] = ()) -> None:
+    """Turn drafts into headings in place, then give them levels. A block may be parted where only its
+    first lines are the heading of a bookmark."""
+    outlined = mark_bookmarked(drafts, bookmarks)
+    usual = _usual_gap(drafts)
+    tagged = _is_tagged(drafts)
+    for at, (draft, following) in enumerate(zip(drafts, [*drafts[1:], None], strict=False)):
+        if draft.kind not in ("paragraph", "list_item") or not draft.lines or draft.confidence < 1:
+            continue
+        tag = _TAGGED.match(draft.lines[0].tag or "")
+        if tag and not is_bulleted(draft) and _letters(draft.text) and len(draft.text) <= 2 * LONGEST:
+            draft.kind, draft.level = "heading", int(tag[1])
+        elif at in outlined or (not tagged and _looks_like_heading(draft, following, style, usual)):
+            draft.kind = "heading"
+    _join_parts(drafts)
+    _unmark_runs(drafts, outlined)
+    headings = [(at, draft) for at, draft in enumerate(drafts) if draft.kind == "heading"]
+    if len(outlined) >= LEAST_OUTLINED * len(headings):
+        for at, draft in headings:
+            draft.level = draft.level or outlined.get(at)
+    before = drafts[: headings[0][0]] if headings else drafts
+    opens = sum(len(line.text) for draft in before for line in draft.lines if not line.hidden) <= LONGEST_BEFORE_TITLE
+    give_levels([draft for _, draft in headings], style, opens and not any(draft.cells for draft in before))
+
+
+def _is_tagged(drafts: Sequence[Draft]) -> bool:
+    """Whether the file says itself what its headings are, on most of its pages."""
+    found = [draft.lines[0] for draft in drafts if draft.lines]
+    tags = sum(_TAGGED.match(line.tag or "") is not None for line in found)
+    return tags >= LEAST_TAGGED * len({line.page for line in found})
+
+
+def is_bulleted(draft: Draft) -> bool:
+    return draft.marker is not None and is_bullet(draft.marker)
+
+
+def _looks_like_heading(draft: Draft, following: Draft | None, style: Style, usual: float) -> bool:
+    text = draft.text.strip()
+    if len(text) > LONGEST or is_bulleted(draft) or NEVER.fullmatch(text) or draft.lines[0].hidden:
+        return False
+    if _by_style(draft, style) or _by_number(draft, following):
+        return True
+    if not _stands_out(draft, style):
+        return False
+    return _by_shape(draft, following) or _by_space(draft, following, usual)
+
+
+def _unmark_runs(drafts: Sequence[Draft], outlined: Container[int]) -> None:
+    """Several in a row of one style with nothing between head nothing: lines of a cover, of a list."""
+    run: list[Draft] = []
+    for at, draft in enumerate([*drafts, None]):
+        own = draft is not None and draft.kind == "heading" and draft.level is None and at not in outlined
+        same = own and draft is not None and numbering_of(draft.text) is None
+        if draft is not None and same and (not run or _alike(run[-1], draft)):
+            run.append(draft)
+            continue
+        if draft is not None and not draft.lines and not draft.cells:
+            continue
+        if len(run) >= LEAST_RUN:
+            for other in run:
+                other.kind = "paragraph"
+        run = [draft] if draft is not None and same else []
+
+
+def _alike(a: Draft, b: Draft) -> bool:
+    first, second = a.lines[0], b.lines[0]
+    return first.page == second.page and abs(first.size - second.size) < 0.3 and first.bold == second.bold
+
+
+def _join_parts(drafts: Sequence[Draft]) -> None:
+    """A bare number set apart from its title is one heading with it; marked by emptying it."""
+    for first, second in pairwise(drafts):
+        if not first.lines or second.kind != "heading" or second.lines[0].page != first.lines[0].page:
+            continue
+        bare = _BARE_NUMBER.fullmatch(first.text.strip())
+        if bare and first.size >= second.size - 0.1 and second.gap < 3:
+            second.lines[:0] = first.lines
+            first.lines.clear()

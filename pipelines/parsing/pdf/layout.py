@@ -1,0 +1,274 @@
+"""Pages of a PDF to blocks in reading order.
+
+Lines are ordered column by column, running headers and footers set apart, tables found, the rest
+joined into paragraphs and list items by distance, indent and font, headings marked, and what a
+page boundary parts put together again. No letter is lost on the way: `blocks_of` counts.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from pipelines.parsing.pdf.bookmarks import Bookmark
+from pipelines.parsing.pdf.cells import Table, cells_of, row_texts, says_units
+from pipelines.parsing.pdf.columns import joined_edges, same_columns
+from pipelines.parsing.pdf.contents import contents_draft, contents_entries
+from pipelines.parsing.pdf.fonts import with_monospace
+from pipelines.parsing.pdf.furniture import furniture_of
+from pipelines.parsing.pdf.grids import grids_of, ruled_table
+from pipelines.parsing.pdf.headings import mark_headings
+from pipelines.parsing.pdf.hyphens import Hyphens
+from pipelines.parsing.pdf.lines import Line, lines_of
+from pipelines.parsing.pdf.page import LEAST_COVERAGE, PdfPage
+from pipelines.parsing.pdf.paragraphs import BULLET, Draft, Style, drafts_of, ends, is_bullet, style_of
+from pipelines.parsing.pdf.tables import aligned_table
+from pipelines.parsing.pictures import figures_of, with_figures, without_repeated
+from pipelines.records import Block, BlockCell, Run
+
+JOINABLE = ("paragraph", "list_item")
+DEEPEST_ITEM = 6
+
+
+def blocks_of(
+    pages: Sequence[PdfPage], bookmarks: Sequence[Bookmark] = ()
+) -> tuple[tuple[Block, ...], list[tuple[int, float]]]:
+    """Blocks of the whole document, and (page, share) where more than one letter in a hundred of a
+    page's text is in no block."""
+    pages = with_monospace(pages)
+    lines = [lines_of(page) for page in pages]
+    furniture = furniture_of(lines, [page.height for page in pages])
+    bodies = [[li for i, li in enumerate(page) if (at, i) not in furniture] for at, page in enumerate(lines)]
+    style = style_of(bodies)
+    drafts: list[list[Draft]] = [_page_drafts(body, page, style) for body, page in zip(bodies, pages, strict=True)]
+    drafts = _with_headings(drafts, style, bookmarks)
+    edges = [
+        [(furniture[at, i], li) for i, li in enumerate(page) if (at, i) in furniture] for at, page in enumerate(lines)
+    ]
+    _join_pages(drafts, edges)
+    hyphens = Hyphens(line.text for page in bodies for line in page)
+    blocks = without_repeated(tuple(_blocks(pages, drafts, edges, hyphens)), len(pages))
+    return blocks, _lost(pages, blocks)
+
+
+def _with_headings(drafts: Sequence[Sequence[Draft]], style: Style, bookmarks: Sequence[Bookmark]) -> list[list[Draft]]:
+    """Headings are marked over the whole document, which may part or empty blocks."""
+    numbered = [(at, draft) for at, page in enumerate(drafts) for draft in page]
+    order = {id(draft): at for at, draft in numbered}
+    every = [draft for _, draft in numbered]
+    mark_headings(every, style, bookmarks)
+    pages: list[list[Draft]] = [[] for _ in drafts]
+    at = 0
+    for draft in every:
+        at = order.get(id(draft), at)
+        if draft.lines or draft.cells:
+            pages[at].append(draft)
+    return pages
+
+
+# ---------------------------------------------------------------- one page
+
+
+def _page_drafts(lines: Sequence[Line], page: PdfPage, style: Style) -> list[Draft]:
+    drafts: list[Draft] = []
+    taken: dict[int, Draft] = {}
+    for grid in grids_of(page.rules):
+        table = ruled_table(grid, lines, set(taken))
+        if table is not None:
+            taken.update(dict.fromkeys(table.lines, _table_draft(table, page)))
+    blocked = set(taken)
+    pending: list[Line] = []
+    placed: set[int] = set()
+
+    def flush() -> None:
+        drafts.extend(drafts_of(pending, style, page.height))
+        pending.clear()
+
+    at = 0
+    while at < len(lines):
+        if at in taken:
+            if id(taken[at]) not in placed:
+                flush()
+                placed.add(id(taken[at]))
+                drafts.append(taken[at])
+            at += 1
+        elif entries := contents_entries(lines, at, blocked, at - len(pending)):
+            del pending[len(pending) - (at - entries[0][0]) :]
+            flush()
+            drafts += [contents_draft([lines[i] for i in entry]) for entry in entries]
+            at = entries[-1][-1] + 1
+        elif (table := aligned_table(lines, at, blocked, at - len(pending))) is not None:
+            del pending[len(pending) - (at - table.lines[0]) :]
+            units = pending.pop() if pending and says_units(pending[-1], lines[table.lines[0]]) else None
+            flush()
+            if units is not None:
+                _add_units(drafts, units)
+            drafts.append(_table_draft(table, page))
+            at = table.lines[-1] + 1
+        else:
+            pending.append(lines[at])
+            at += 1
+    flush()
+    return drafts
+
+
+def _table_draft(table: Table, page: PdfPage) -> Draft:
+    return Draft("table", [], cells=cells_of(table, page.number), edges=tuple(table.edges), headers=table.headers)
+
+
+def _add_units(drafts: list[Draft], line: Line) -> None:
+    """Units above a table are part of its caption."""
+    if drafts and drafts[-1].kind == "caption":
+        drafts[-1].lines.append(line)
+    else:
+        drafts.append(Draft("caption", [line]))
+
+
+# ---------------------------------------------------------------- across pages
+
+
+def _join_pages(drafts: list[list[Draft]], edges: list[list[tuple[str, Line]]]) -> None:
+    """Join what a page (or column) boundary parts, in place; a joined block stays on its first page."""
+    last: Draft | None = None
+    for at, page in enumerate(drafts):
+        if not page:
+            continue
+        first = page[0]
+        if last is not None and last.kind == first.kind == "table":
+            repeated = _table_goes_on(last, first)
+            if repeated is not None:
+                _append_table(last, first, repeated)
+                edges[at] += [("page_header", line) for line in _as_lines(first, repeated)]
+                page.pop(0)
+        elif last is not None and _goes_on(last, first):
+            last.lines += first.lines
+            page.pop(0)
+        _join_columns(page)
+        content = [draft for draft in page if draft.kind != "footnote" and draft.confidence == 1]
+        last = content[-1] if content else last
+
+
+def _join_columns(page: list[Draft]) -> None:
+    at = 1
+    while at < len(page):
+        above, draft = page[at - 1], page[at]
+        moved = above.lines and draft.lines and draft.lines[0].column != above.lines[-1].column
+        if moved and draft.confidence == 1 and _goes_on(above, draft):
+            above.lines += draft.lines
+            page.pop(at)
+        else:
+            at += 1
+
+
+def _goes_on(last: Draft, first: Draft) -> bool:
+    """Whether the first block after a boundary is the rest of the last one before it."""
+    if last.kind not in JOINABLE or first.kind != "paragraph" or not last.lines or not first.lines:
+        return False
+    end, begin = last.lines[-1], first.lines[0]
+    if ends(end.text) or abs(end.size - begin.size) > 0.7 or first.confidence < 1:
+        return False
+    text = begin.text.lstrip()
+    if text[:1].islower() or end.text.rstrip().endswith((",", "-")):
+        return True
+    full = end.x1 > end.right - 0.15 * (end.right - end.left)
+    return full and len(last.lines) + len(first.lines) > 2
+
+
+def _table_goes_on(last: Draft, first: Draft) -> int | None:
+    """How many rows of `first` repeat the header, where it goes on with the table `last`; else None."""
+    if same_columns(last.edges, first.edges) is None:
+        return None
+    repeated = 0
+    while repeated < max(last.headers, 1) and row_texts(first.cells, repeated) == row_texts(last.cells, repeated) != ():
+        repeated += 1
+    if not repeated and first.headers:
+        return None
+    return repeated
+
+
+def _append_table(last: Draft, first: Draft, repeated: int) -> None:
+    columns = same_columns(last.edges, first.edges) or list(range(len(first.edges)))
+    offset = last.cells[-1].row + 1 - repeated
+    for cell in first.cells:
+        if cell.row >= repeated:
+            start, end = columns[cell.column], columns[cell.column + cell.column_span - 1]
+            moved = replace(cell, row=cell.row + offset, column=start, column_span=end - start + 1, header=False)
+            last.cells.append(moved)
+    last.edges = tuple(joined_edges(last.edges, first.edges, columns))
+
+
+def _as_lines(table: Draft, rows: int) -> list[Line]:
+    """The first rows of a table as lines, so that a repeated header is kept as what it is."""
+    lines = []
+    for row in range(rows):
+        runs = [run for cell in table.cells if cell.row == row for run in cell.runs]
+        boxes = [run.box for run in runs if run.box is not None]
+        text = " ".join(run.text for run in runs)
+        x0, y0 = min(b.x0 for b in boxes), min(b.y0 for b in boxes)
+        x1, y1 = max(b.x1 for b in boxes), max(b.y1 for b in boxes)
+        page = boxes[0].page
+        lines.append(Line(page, 0, x0, x1, text, x0, y0, x1, y1, 0.0, False, False, False, None, None, ()))
+    return lines
+
+
+# ---------------------------------------------------------------- blocks
+
+
+def _blocks(
+    pages: Sequence[PdfPage],
+    drafts: Sequence[Sequence[Draft]],
+    edges: Sequence[Sequence[tuple[str, Line]]],
+    hyphens: Hyphens,
+) -> Iterable[Block]:
+    for page, found, edge in zip(pages, drafts, edges, strict=True):
+        indents = sorted({round(d.marker_x / 6) for d in found if d.kind == "list_item"})[:DEEPEST_ITEM]
+        blocks = [Block(kind, (Run(li.text, li.box),)) for kind, li in edge if kind == "page_header"]
+        content = [_block(draft, hyphens, indents) for draft in found]
+        blocks += with_figures(content, figures_of(page), page.number) if page.pictures else content
+        blocks += page.blocks
+        blocks += [Block(kind, (Run(li.text, li.box),)) for kind, li in edge if kind == "page_footer"]
+        sure = page.confidence
+        yield from blocks if sure == 1 else [replace(b, confidence=min(b.confidence, sure)) for b in blocks]
+
+
+def _block(draft: Draft, hyphens: Hyphens, indents: Sequence[int]) -> Block:
+    if draft.kind == "table":
+        return Block("table", cells=tuple(draft.cells))
+    if draft.kind == "code":
+        left = min(line.x0 for line in draft.lines)
+        return Block("code", tuple(Run(_indented(line, left), line.box) for line in draft.lines))
+    runs = hyphens.runs(draft.lines)
+    level, marker = draft.level, draft.marker if draft.kind == "list_item" else None
+    if draft.kind == "list_item":
+        level = min(bisect_left(indents, round(draft.marker_x / 6)) + 1, DEEPEST_ITEM)
+        if marker and is_bullet(marker):
+            runs[0] = replace(runs[0], text=BULLET.sub("", runs[0].text.lstrip(), count=1))
+    return Block(draft.kind, tuple(runs), level, marker, (), draft.confidence, draft.metadata)
+
+
+def _indented(line: Line, left: float) -> str:
+    width = (line.x1 - line.x0) / max(len(line.text), 1)
+    return " " * round((line.x0 - left) / max(width, 1.0)) + line.text
+
+
+def _lost(pages: Sequence[PdfPage], blocks: Iterable[Block]) -> list[tuple[int, float]]:
+    """Pages whose blocks hold fewer letters and digits than their pieces; bullets do not count."""
+    wanted = {page.number: sum(_weight(item.text) for item in page.items if not item.symbol) for page in pages}
+    held: Counter[int] = Counter()
+    for block in blocks:
+        cells: tuple[BlockCell, ...] = block.cells
+        for run in (*block.runs, *(run for cell in cells for run in cell.runs)):
+            if run.box is not None:
+                held[run.box.page] += _weight(run.text)
+    shares = {page: 1 - held[page] / weight for page, weight in wanted.items() if weight}
+    return [(page, share) for page, share in shares.items() if share > 1 - LEAST_COVERAGE]
+
+
+_WORDS = re.compile(r"[^\W_]")
+
+
+def _weight(text: str) -> int:
+    return len(_WORDS.findall(text))

@@ -1,0 +1,272 @@
+"""Tables without rulings: lines whose cells stand in columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from statistics import median
+
+from pipelines.parsing.pdf.cells import CAPTION, Atom, Cells, Table, atoms_of, header_rows, is_cells
+from pipelines.parsing.pdf.columns import Column, columns_of, home
+from pipelines.parsing.pdf.lines import Line
+from pipelines.parsing.pdf.stacked_rows import SAME_LEFT, left_columns, stacked_rows
+from pipelines.parsing.pdf.table_rows import (
+    CENTRED,
+    TIGHT,
+    goes_on,
+    has_amount,
+    has_number,
+    number_rows,
+    pitch,
+    text_rows,
+    tightness,
+)
+
+LEAST_ROWS = 3
+MOST_SINGLES = 4
+MOST_ABOVE = 4
+MOST_LINES = 300
+MOST_CELLS = 10_000
+NEAR = 6.0
+DEEPEST = 48.0
+_INTRODUCES = re.compile(r":\s*(\(\w{1,2}\)\s*)*$")
+
+
+def aligned_table(lines: Sequence[Line], start: int, blocked: set[int], floor: int = 0) -> Table | None:
+    """A table of aligned cells whose first row of cells is line `start`, if there is one. Header
+    lines above it, down to line `floor`, belong to it."""
+    if not is_cells(lines[start]):
+        return None
+    end = _run_end(lines, start, blocked)
+    rows = [atoms_of(line) for line in lines[start:end] if is_cells(line)]
+    body = _body(rows)
+    columns = columns_of(body)
+    if len(columns) < 2 or not _enough(rows) or not _fits(body, columns):
+        return None
+    if _is_numeric(rows, columns):
+        labels = [atoms_of(line) for line in lines[start:end] if not is_cells(line) and line.x1 < columns[0].x0]
+        columns = (columns_of([*body, *labels]) if labels else columns) or columns
+        first = (
+            0 if _begins_with_sections(lines[:start], floor, columns) else _first_header(lines, start, floor, columns)
+        )
+        return _table(*number_rows(lines[first:end], columns), range(first, end), columns)
+    first, last = _stack_ends(lines, start, end, floor, blocked)
+    stacked = stacked_rows(lines[first:last])
+    if stacked is not None:
+        found, lefts = stacked
+        return _table(found, header_rows(found, len(lefts), ruled=False), range(first, last), lefts)
+    return _table(*text_rows(lines[start:end], columns), range(start, end), columns)
+
+
+def _table(rows: list[Cells], headers: int, lines: range, columns: Sequence[Column]) -> Table:
+    return Table(rows, list(lines), [x for column in columns for x in (column.x0, column.x1)], headers)
+
+
+def _enough(rows: Sequence[Sequence[Atom]]) -> bool:
+    if len(rows) >= LEAST_ROWS:
+        return True
+    numbers = all(sum(atom.numeric for atom in row) >= 2 for row in rows)
+    return len(rows) == 2 and (numbers or all(len(row) >= 3 for row in rows))
+
+
+def _body(rows: Sequence[Sequence[Atom]]) -> Sequence[Sequence[Atom]]:
+    """The rows from the first with a number on, where those are rows of numbers; else all."""
+    first = next((at for at, row in enumerate(rows) if has_number(row)), 0)
+    body = rows[first:]
+    return body if first and 2 * sum(map(has_number, body)) >= len(body) else rows
+
+
+def _is_numeric(rows: Sequence[Sequence[Atom]], columns: Sequence[Column]) -> bool:
+    """Whether most rows, but for those of the header, are a label and amounts."""
+    if not any(column.numeric for column in columns[1:]):
+        return False
+    amounts = [has_amount(row, columns) for row in rows]
+    return any(amounts) and 2 * sum(amounts) >= len(rows) - amounts.index(True)
+
+
+# ---------------------------------------------------------------- which lines
+
+
+class _Run:
+    """Rows of cells met so far; their columns are found again only when rows were added."""
+
+    def __init__(self) -> None:
+        self.rows: list[Sequence[Atom]] = []
+        self.cells = 0
+        self._columns: list[Column] = []
+        self._lefts: list[Column] = []
+        self._counts = (0, 0)
+
+    def add(self, row: Sequence[Atom]) -> None:
+        self.rows.append(row)
+        self.cells += len(row)
+
+    @property
+    def columns(self) -> list[Column]:
+        if self._counts[0] != len(self.rows):
+            self._columns, self._counts = columns_of(_body(self.rows)), (len(self.rows), self._counts[1])
+        return self._columns
+
+    @property
+    def lefts(self) -> list[Column]:
+        if self._counts[1] != len(self.rows):
+            self._lefts, self._counts = left_columns(self.rows), (self._counts[0], len(self.rows))
+        return self._lefts
+
+
+def _run_end(lines: Sequence[Line], start: int, blocked: set[int]) -> int:
+    """End of the run of rows that begins at `start`: rows of cells, and single cells among them."""
+    run = _Run()
+    run.add(atoms_of(lines[start]))
+    end, at, singles = start + 1, start + 1, 0
+    while at < min(len(lines), start + MOST_LINES) and run.cells < MOST_CELLS:
+        line, last = lines[at], lines[at - 1]
+        if at in blocked or line.column != lines[start].column or CAPTION.match(line.text):
+            break
+        if not -2 <= pitch(last, line) < 4.2 * max(line.size, last.size):
+            break
+        if is_cells(line):
+            row = atoms_of(line)
+            if at > end and _begins_another(row, run):
+                break
+            run.add(row)
+            end = at + 1
+        elif singles >= MOST_SINGLES or not (
+            _continues(line, last, run) or _is_section(line, last, lines[at + 1 : at + 4], run)
+        ):
+            break
+        inner = not is_cells(line) and _is_tight(last, line) and len(run.columns) > 1 and line.x0 > run.columns[0].x1
+        singles = 0 if is_cells(line) else singles + (not inner)
+        at += 1
+    tight = tightness(lines[start:end])
+    while end < at and end not in blocked and _follows_tightly(lines, end, run, tight):
+        end += 1
+    if end == at - 1 == len(lines) - 1 and _INTRODUCES.search(lines[end].text):
+        return at
+    return end
+
+
+def _continues(line: Line, last: Line, run: _Run) -> bool:
+    """Whether a line of one cell goes on with a table: it keeps within one column, close below."""
+    if pitch(last, line) >= 1.9 * max(line.size, last.size):
+        return False
+    return any(c.x0 - NEAR <= line.x0 and line.x1 <= c.x1 + NEAR for c in run.columns) or _stands_in(line, run.lefts)
+
+
+def _is_section(line: Line, last: Line, below: Sequence[Line], run: _Run) -> bool:
+    """Whether a line of one cell is a label within a table of numbers: it begins where labels do and
+    does not run over the values as text does. Before the first row of numbers it is a label left
+    of the header or a part of the header, and numbers stand below it."""
+    columns = run.columns
+    if pitch(last, line) > 3.2 * line.size:
+        return False
+    if not any(map(has_number, run.rows)):
+        if not columns or line.text.rstrip().endswith(".") or not any(map(has_number, map(atoms_of, below))):
+            return False
+        labels = line.x0 <= columns[0].x0 + NEAR and line.x1 < columns[-1].x0
+        return labels or (columns[0].x0 - DEEPEST < line.x0 and line.x1 < columns[-1].x1 + DEEPEST)
+    if len(columns) < 2 or not _is_numeric(run.rows, columns):
+        return False
+    begins = columns[0].x0 - DEEPEST <= line.x0 <= columns[0].x1 or (columns[0].numeric and line.x1 < columns[0].x0)
+    values = [column for column in columns[1:] if column.numeric]
+    reach = columns[-1].x1 if _INTRODUCES.search(line.text) else values[0].x1
+    return begins and line.x1 <= reach and not line.text.rstrip().endswith(".")
+
+
+def _begins_another(row: Sequence[Atom], run: _Run) -> bool:
+    """Whether a row after a line of one cell is the header of another table: it has neither label
+    nor amount, and rows with amounts stand above."""
+    columns = run.columns
+    if len(columns) < 2 or has_amount(row, columns) or home(row[0], columns) == 0:
+        return False
+    return sum(has_amount(above, columns) for above in run.rows) >= 2
+
+
+def _follows_tightly(lines: Sequence[Line], at: int, run: _Run, tight: float) -> bool:
+    """Whether the line after the last row is the rest of one of its cells: in a column but the
+    first, close below, or the rest of its label."""
+    columns, line, last = run.columns, lines[at], lines[at - 1]
+    if pitch(last, line) >= tight or not columns:
+        return False
+    if any(c.x0 - NEAR <= line.x0 and line.x1 <= c.x1 + NEAR for c in columns[1:]):
+        return True
+    if len(columns) < 2 or line.x1 > columns[1].x0 + NEAR or not _is_numeric(run.rows, columns):
+        return False
+    centred = pitch(last, line) < CENTRED * line.size and line.x1 < last.x0
+    return centred or (columns[0].x0 - NEAR <= line.x0 and goes_on(last.cells[0].text, line.text))
+
+
+def _stack_ends(lines: Sequence[Line], start: int, end: int, floor: int, blocked: set[int]) -> tuple[int, int]:
+    """The range of lines with those close above and below that stand in its columns."""
+    columns = left_columns(map(atoms_of, lines[start:end]))
+    while start > floor and _stands_in(lines[start - 1], columns) and _is_tight(lines[start - 1], lines[start]):
+        start -= 1
+    while end < len(lines) and end not in blocked and _stands_in(lines[end], columns):
+        if not _is_tight(lines[end - 1], lines[end]):
+            break
+        end += 1
+    return start, end
+
+
+def _is_tight(upper: Line, lower: Line) -> bool:
+    return upper.column == lower.column and -2 <= pitch(upper, lower) < TIGHT * lower.size
+
+
+def _stands_in(line: Line, lefts: Sequence[Column]) -> bool:
+    """Whether every cell of a line begins where a column does and ends before the next."""
+    return all(
+        any(abs(c.x0 - cell.x0) <= SAME_LEFT and cell.x1 <= min(c.x1, line.right) for c in lefts) for cell in line.cells
+    )
+
+
+def _first_header(lines: Sequence[Line], start: int, floor: int, columns: Sequence[Column]) -> int:
+    """First of the lines of one cell above the table that stand over its values."""
+    first = start
+    while first > max(floor, start - MOST_ABOVE):
+        line, below = lines[first - 1], lines[first]
+        if line.column != below.column or line.rotated or CAPTION.match(line.text):
+            break
+        if pitch(line, below) > 1.9 * max(line.size, below.size) or abs(line.size - below.size) > 1.5:
+            break
+        if not _over_values(line, columns):
+            break
+        first -= 1
+    return first
+
+
+def _begins_with_sections(above: Sequence[Line], floor: int, columns: Sequence[Column]) -> bool:
+    """Whether a page begins with labels of the table, which goes on from the page before."""
+    if floor or not 1 <= len(above) <= 2 or not _INTRODUCES.search(above[-1].text):
+        return False
+    return all(-DEEPEST < line.x0 - columns[0].x0 <= NEAR and line.x1 < columns[1].x0 for line in above)
+
+
+def _over_values(line: Line, columns: Sequence[Column]) -> bool:
+    """Whether a line stands over the columns of values, and not in the middle of the page as titles do."""
+    left, right = columns[1].x0, columns[-1].x1
+    middle, half = (line.x0 + line.x1) / 2, (right - left) / 2
+    if line.x0 < max(left - 2 * NEAR - 0.3 * half, columns[0].x0 + 2 * NEAR) or line.x1 > right + 2 * NEAR:
+        return False
+    titled = abs(middle - (columns[0].x0 + right) / 2) < NEAR < abs(middle - (left + right) / 2) / 2
+    return left < middle < right and not titled
+
+
+# ---------------------------------------------------------------- whether they are a table
+
+
+def _fits(rows: Sequence[Sequence[Atom]], columns: Sequence[Column]) -> bool:
+    """Whether most rows fill several columns, and columns begin or end together."""
+    homes = [[home(atom, columns) for atom in row] for row in rows]
+    if sum(len(set(found)) >= 2 for found in homes) < 0.7 * len(rows):
+        return False
+    for index in range(1, len(columns)):
+        atoms = [
+            a for row, found in zip(rows, homes, strict=True) for a, h in zip(row, found, strict=True) if h == index
+        ]
+        if len(atoms) < 2:
+            continue
+        lefts, rights = [a.x0 for a in atoms], [a.x1 for a in atoms]
+        middles = [(a.x0 + a.x1) / 2 for a in atoms]
+        if min(median(abs(v - median(vs)) for v in vs) for vs in (lefts, rights, middles)) < 4:
+            return True
+    return False

@@ -1,0 +1,126 @@
+"""Pictures of documents as blocks of kind `figure`: which are figures, and where they stand.
+
+A figure has no text of its own: its block says where it is and what tells it from other pictures,
+the hash of its bytes as the file has them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from pipelines.fingerprint import combined
+from pipelines.parsing.elements import page_of
+from pipelines.parsing.page_marks import union
+from pipelines.parsing.pdf.page import PdfItem, PdfPage
+from pipelines.records import Block, Box, Place, Run
+
+FIGURE = "figure"
+IMAGE, IMAGE_HASH, ALT = "image", "image_hash", "alt"
+"""Metadata of a figure: the part of the package that holds it, the hash of its bytes, and what its
+author says it shows."""
+LEAST_SIDE = 60.0
+"""Points; a picture that is shown smaller is an icon or a rule."""
+MOST_SHARE = 0.8
+"""Of the area of its page: a larger picture is its background, or the page is a scan."""
+MOST_LETTERS = 300
+"""Text over a picture; with more, it is the ground of that text."""
+REPEATED = 0.5
+"""Share of the pages; a picture on more of them is a logo."""
+_TOUCHING = 1.5
+
+
+def figure(
+    image_hash: str, image: str = "", alt: str = "", box: Box | None = None, locator: str | None = None
+) -> Block:
+    found = {IMAGE_HASH: image_hash, IMAGE: image, ALT: " ".join(alt.split())}
+    runs = (Run("", box, locator=locator),) if box or locator else ()
+    return Block(FIGURE, runs, metadata={key: value for key, value in found.items() if value})
+
+
+def shown_large(*sides: float | None) -> bool:
+    """Whether a picture of these sides in points may be a figure; a side that is not known may be long."""
+    return all(side is None or side >= LEAST_SIDE for side in sides)
+
+
+# ---------------------------------------------------------------- pages of a PDF
+
+
+def figures_of(page: PdfPage) -> list[Block]:
+    """The pictures of a page that are figures. What is drawn in strips or tiles is one."""
+    regions: list[tuple[Box, list[str]]] = []
+    for picture in page.pictures:
+        box = picture.box
+        if _area(box) > MOST_SHARE * page.width * page.height:
+            continue
+        if regions and _touch(regions[-1][0], box):
+            regions[-1] = (union((regions[-1][0], box)), [*regions[-1][1], picture.image_hash])
+        else:
+            regions.append((box, [picture.image_hash]))
+    return [
+        figure(hashes[0] if len(hashes) == 1 else combined(hashes), box=box)
+        for box, hashes in regions
+        if shown_large(box.x1 - box.x0, box.y1 - box.y0)
+        and _area(box) <= MOST_SHARE * page.width * page.height
+        and _letters(page.items, box) <= MOST_LETTERS
+    ]
+
+
+def _area(box: Box) -> float:
+    return (box.x1 - box.x0) * (box.y1 - box.y0)
+
+
+def _touch(a: Box, b: Box) -> bool:
+    apart = max(b.x0 - a.x1, a.x0 - b.x1, b.y0 - a.y1, a.y0 - b.y1)
+    return apart <= _TOUCHING
+
+
+def _letters(items: Iterable[PdfItem], box: Box) -> int:
+    return sum(
+        len(item.text)
+        for item in items
+        if box.x0 <= (item.x0 + item.x1) / 2 <= box.x1 and box.y0 <= (item.y0 + item.y1) / 2 <= box.y1
+    )
+
+
+def with_figures(blocks: Sequence[Block], figures: Iterable[Block], page: int) -> list[Block]:
+    """The blocks of a page with its figures among them: each before what stands under it, else after what
+    stands above it."""
+    placed = list(blocks)
+    for found in sorted(figures, key=lambda block: _place(block, page) or (0.0,) * 4):
+        x0, y0, x1, y1 = _place(found, page) or (0.0,) * 4
+        column = [
+            (at, own) for at, block in enumerate(placed) if (own := _place(block, page)) and own[2] > x0 and own[0] < x1
+        ]
+        under = next((at for at, own in column if own[1] >= (y0 + y1) / 2), None)
+        last = max((at for at, _ in column), default=len(placed) - 1)
+        placed.insert(last + 1 if under is None else under, found)
+    return placed
+
+
+def _place(block: Block, page: int) -> tuple[float, float, float, float] | None:
+    """Left, upper, right and lower edge of what a block has on a page."""
+    runs = (*block.runs, *(run for cell in block.cells for run in cell.runs))
+    boxes = [run.box for run in runs if run.box is not None and run.box.page == page]
+    if not boxes:
+        return None
+    whole = union(boxes)
+    return whole.x0, whole.y0, whole.x1, whole.y1
+
+
+# ---------------------------------------------------------------- all pages
+
+
+def without_repeated(blocks: Sequence[Block], pages: int) -> tuple[Block, ...]:
+    """Without the pictures that stand on most pages, or slides."""
+    seen: dict[str, set[int]] = defaultdict(set)
+    for block in blocks:
+        page = _page(block)
+        if block.kind == FIGURE and page is not None:
+            seen[block.metadata.get(IMAGE_HASH, "")].add(page)
+    logos = {name for name, where in seen.items() if len(where) > 1 and len(where) > REPEATED * pages}
+    return tuple(block for block in blocks if block.kind != FIGURE or block.metadata.get(IMAGE_HASH) not in logos)
+
+
+def _page(block: Block) -> int | None:
+    return next((page_of(Place(0, 0, run.box, locator=run.locator)) for run in block.runs), None)

@@ -1,0 +1,292 @@
+"""Every setting, with its default, range and meaning. Unknown keys are refused.
+
+The models are frozen; reading the file and the environment is done in resources/settings_file.py.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from pipelines.endpoint_keys import recorded_variable, require_private
+from pipelines.errors import SettingsError
+from pipelines.groups import group_names
+from pipelines.section import Section
+from pipelines.settings.llm import KEY_DESCRIPTION, Address, EnrichmentSettings, LlmSettings, Variable
+from pipelines.settings.query import QuerySettings
+
+
+class SourceSettings(Section):
+    name: str = Field(min_length=1, description="Name of the source; part of every document's identity.")
+    path: str = Field(min_length=1, description="Folder, relative to the settings file.")
+    include: tuple[str, ...] = Field(("**/*",), description="Glob patterns of files to take.")
+    exclude: tuple[str, ...] = Field((), description="Glob patterns of files to leave out; they win over include.")
+    groups: tuple[str, ...] = Field(
+        (), description="Who may find these documents; left out, or `[]`, means everyone, unless they were restricted."
+    )
+
+    @field_validator("groups")
+    @classmethod
+    def _names(cls, groups: tuple[str, ...]) -> tuple[str, ...]:
+        return group_names(groups) if groups else ()
+
+    @field_validator("include", "exclude")
+    @classmethod
+    def _folders(cls, globs: tuple[str, ...]) -> tuple[str, ...]:
+        """`**/` is whole folders, so it begins where a name does; a path is matched in time linear in it by that."""
+        for glob in globs:
+            tokens = re.findall(r"\*\*/|\*\*|.", glob, re.DOTALL)
+            if any(token == "**/" and before[-1] != "/" for before, token in pairwise(tokens)):
+                raise ValueError(f"{glob!r}: **/ stands for whole folders; begin the pattern with it, or write /**/")
+        return globs
+
+
+class ParsingSettings(Section):
+    timeout_seconds: float = Field(
+        120.0, gt=0, description="Longest time one document may take to parse, and at every later stage of its text."
+    )
+    page_timeout_seconds: float = Field(
+        20.0, gt=0, description="Longest time of one page, where a PDF is read page by page after its parser failed."
+    )
+    memory_mb: int = Field(
+        2048, ge=256, description="Address space that a process may add for one document, at every stage, in MB."
+    )
+    max_characters: int = Field(
+        20_000_000, ge=1000, description="Text that one document may give; more is refused with code limit_exceeded."
+    )
+    max_expansion: int = Field(
+        200, ge=1, description="The same for each byte of its file, over the million characters that any file may give."
+    )
+    workers: int = Field(
+        0, ge=0, description="Processes that work on documents; 0 is one for each processor, at most 8."
+    )
+    documents_per_worker: int = Field(200, ge=1, description="Documents after which a worker is replaced.")
+    max_megabytes: int = Field(512, ge=1, description="Larger files are refused with code limit_exceeded.")
+    ocr: Literal["auto", "off"] = Field("auto", description="auto reads scanned pages where OCR is installed.")
+    ocr_languages: tuple[str, ...] = Field(
+        (), description="As Tesseract names them, such as eng and ukr; none means the installed ones."
+    )
+    ocr_seconds: float = Field(60.0, gt=0, description="Longest time one scanned page may take to read.")
+
+
+class ChunkingSettings(Section):
+    strategy: Literal["structure", "page", "recursive", "sentences", "cluster"] = Field(
+        "structure", description="How documents are split; the others are there to compare with."
+    )
+    target_tokens: int = Field(320, ge=16, description="Own text is packed up to this many tokens; page has no limit.")
+    max_tokens: int = Field(
+        512, ge=16, description="structure: longer paragraphs are divided, and own text stays within it, rows apart."
+    )
+    overlap_tokens: int = Field(
+        64,
+        ge=0,
+        description="Most tokens repeated from the chunk before: structure where neighbours are alike, recursive "
+        "always, others never; 0 is none.",
+    )
+    overlap_floor: float | Literal["auto"] = Field(
+        "auto", description="Cosine from which neighbours overlap; auto is calibrated from the corpus."
+    )
+    clause_tokens: int = Field(25, ge=1, description="A statement with a number this short or shorter is a clause.")
+
+    @model_validator(mode="after")
+    def _ordered(self) -> ChunkingSettings:
+        if self.target_tokens > self.max_tokens:
+            raise ValueError("target_tokens must not exceed max_tokens")
+        return self
+
+
+class SentenceSettings(Section):
+    min_characters: int = Field(3, ge=1, description="Shorter sentences are not made.")
+    min_words: int = Field(1, ge=1, description="Sentences of fewer words are not made.")
+    min_confidence: float = Field(
+        0.0, ge=0, le=1, description="Sentences of elements that the parser is less sure of (OCR) are not made."
+    )
+    form_labels: bool = Field(True, description="Leave out labels of forms, such as `Name: ____`.")
+    embedded: Literal["blended", "pooled", "header-chain", "bare"] = Field(
+        "blended",
+        description="What is searched for a sentence: the mean of its vector and its chunk's; its tokens out of the "
+        "encoding of its whole chunk; the sentence after its headings; or the sentence alone.",
+    )
+    related_floor: float = Field(
+        0.90, gt=0, le=1, description="Least cosine of a RELATED_TO link; 0.05 less where there would be none."
+    )
+    related_floors: dict[str, Annotated[float, Field(gt=0, le=1)]] = Field(
+        {"multilingual-small": 0.97},
+        description="The same by the name of the embedder, where its cosines stand elsewhere.",
+    )
+    related_most: int = Field(2, ge=0, le=2, description="Most RELATED_TO links from one sentence.")
+
+
+class EmbedderSettings(Section):
+    preset: Literal["auto", "english-small", "multilingual-small"] | None = Field(
+        None, description="A shipped model; auto (the default) chooses by the corpus's languages."
+    )
+    model: str | None = Field(None, description="Any sentence-transformers name or path, or the endpoint's model.")
+    revision: str | None = Field(None, description="Revision of a model named on a hub, which must be given.")
+    endpoint: Address | None = Field(None, description="Base URL of an OpenAI-compatible embeddings endpoint.")
+    api_key_env: Variable | None = Field(None, description=KEY_DESCRIPTION)
+    passage_prefix: str | None = Field(None, description="Put before passages; by default as the model declares.")
+    query_prefix: str | None = Field(None, description="Put before questions; by default as the model declares.")
+    max_tokens: int = Field(512, ge=16, description="Window of the model; longer texts are embedded in windows.")
+    dtype: Literal["auto", "float32", "bfloat16"] = Field("auto", description="auto takes the faster that is native.")
+    batch_tokens: int = Field(1024, ge=512, description="Tokens of one batch, padding included.")
+
+    @model_validator(mode="after")
+    def _one_of(self) -> EmbedderSettings:
+        if self.endpoint and not self.model:
+            raise ValueError("endpoint needs model")
+        if self.preset and (self.model or self.endpoint):
+            raise ValueError("give either preset or model, not both")
+        if self.endpoint and self.api_key_env:
+            try:
+                require_private(self.endpoint, self.api_key_env, "embedder")
+            except SettingsError as error:
+                raise ValueError(str(error)) from None
+        return self
+
+    @property
+    def chosen_preset(self) -> str | None:
+        """The preset by name, `auto` included; None where a model is named."""
+        return self.preset or (None if self.model else "auto")
+
+
+class PublishSettings(Section):
+    golden: str | None = Field(None, description="Golden questions scored after each build (JSON lines).")
+    max_drop: float = Field(
+        0.02, ge=0, le=1, description="Most that recall@5 or accuracy_page may fall for a new generation to go live."
+    )
+    drift: float = Field(
+        1.0,
+        gt=0,
+        description="Corpus statistics are frozen anew, in a new generation, when the chunks have grown by more than "
+        "this share, or shrunk as much.",
+    )
+
+
+class ScheduleSettings(Section):
+    cron: str = Field("0 2 * * *", description="When the schedule `nightly` runs the job `index`, once turned on.")
+    timezone: str = Field("UTC", description="Time zone of the schedule, such as Europe/Kyiv.")
+
+
+class Settings(Section):
+    """The whole of pincite.yaml."""
+
+    state: str = Field(".pincite", description="Folder of everything pincite keeps.")
+    database: str = Field("embedded", description="`embedded`, or a postgresql:// URL.")
+    buckets: int = Field(16, ge=1, le=64, description="Static partitions of the documents.")
+    sources: tuple[SourceSettings, ...] = Field((), description="Folders to index.")
+    parsing: ParsingSettings = ParsingSettings()
+    chunking: ChunkingSettings = ChunkingSettings()
+    sentences: SentenceSettings = SentenceSettings()
+    enrichment: EnrichmentSettings = EnrichmentSettings()
+    embedder: EmbedderSettings = EmbedderSettings()
+    llm: LlmSettings = LlmSettings()
+    query: QuerySettings = QuerySettings()
+    publish: PublishSettings = PublishSettings()
+    schedule: ScheduleSettings = ScheduleSettings()
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Settings:
+        names = [source.name for source in self.sources]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"two sources are named {name!r}")
+        return self
+
+    @model_validator(mode="after")
+    def _buyable(self) -> Settings:
+        try:
+            for name in self.bought:
+                if self.llm.role(name).price is None and self.llm.max_cost is not None:
+                    raise SettingsError(
+                        f"llm.max_cost bounds what a run may spend, but llm.prices has no price for the model "
+                        f"{self.llm.role(name).model!r} of the role {name!r}; add it (0 for one that costs nothing)"
+                    )
+        except SettingsError as error:
+            raise ValueError(str(error)) from None
+        return self
+
+    @property
+    def bought(self) -> tuple[str, ...]:
+        """The roles that indexing asks a language model for."""
+        figures = ("figure",) if self.llm.roles.figure else ()
+        return (*figures, *(name for name in ("summary", "context") if getattr(self.enrichment, name) == "llm"))
+
+
+_SHAPING = ("buckets", "chunking", "sentences", "enrichment", "embedder")
+_PARSING = ("ocr", "ocr_languages", "ocr_seconds")
+
+
+def shaped_as(settings: Settings, recorded: Mapping[str, Any]) -> Settings:
+    """These settings, with all that shapes an index as it was recorded for a generation; where that asks
+    the same language models, they are asked where these settings say.
+
+    Raises SettingsError where the record has settings that this version does not know."""
+    values = settings.model_dump()
+    values.update({name: recorded[name] for name in _SHAPING})
+    if _models(recorded) != _models(values):
+        values["llm"] = dict(recorded.get("llm", {}))
+    for section, address, now in (("embedder", "endpoint", settings.embedder), ("llm", "base_url", settings.llm)):
+        given = values[section]
+        named = given.get("api_key_env"), given.get(address), now.api_key_env, getattr(now, address)
+        values[section] = {**given, "api_key_env": recorded_variable(*named)}
+    values["parsing"] |= {name: recorded["parsing"][name] for name in _PARSING if name in recorded["parsing"]}
+    return settings_from(values, "the settings of the generation")
+
+
+def _models(values: Mapping[str, Any]) -> Any:
+    """What recorded settings of language models say that shapes a reply."""
+    llm = values.get("llm")
+    if not llm:
+        return None
+    roles = [(llm["roles"].get(name) or {}) for name in ("figure", "summary", "context")]
+    asked = [(role.get("model") or llm["model"], role.get("temperature")) for role in roles]
+    return asked, llm["temperature"], llm["roles"].get("figure") is None
+
+
+def _section_of(annotation: Any) -> Any:
+    """The section that an annotation holds: itself, or what a list, a mapping or an option is of."""
+    if isinstance(annotation, type) and issubclass(annotation, Section):
+        return annotation
+    return next((found for part in get_args(annotation) if (found := _section_of(part))), None)
+
+
+def _fields_at(location: tuple[Any, ...]) -> list[str]:
+    """Names valid at a place in the tree of settings."""
+    section: Any = Settings
+    for part in location:
+        if isinstance(part, str) and part in section.model_fields:
+            section = _section_of(section.model_fields[part].annotation)
+    return list(section.model_fields)
+
+
+def _explain(error: dict[str, Any]) -> str:
+    location = error["loc"]
+    where = ".".join(str(part) for part in location)
+    if error["type"] == "extra_forbidden":
+        names = _fields_at(location[:-1])
+        near = difflib.get_close_matches(str(location[-1]), names, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"valid names: {', '.join(names)}"
+        return f"unknown setting {where!r}; {hint}"
+    message = error["msg"].removeprefix("Value error, ")
+    return f"setting {where!r}: {message}" if where else message
+
+
+def settings_from(values: Any, origin: str = "settings") -> Settings:
+    """Settings from plain values.
+
+    Raises SettingsError naming `origin`, every wrong key, and the nearest valid name."""
+    if values is None:
+        values = {}
+    if not isinstance(values, dict):
+        raise SettingsError(f"{origin}: expected a mapping of settings, found {type(values).__name__}")
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        problems = "; ".join(_explain(dict(item)) for item in error.errors())
+        raise SettingsError(f"{origin}: {problems}") from None

@@ -1,0 +1,189 @@
+"""What must hold after each stage of a run, as problems (code, message). Assets check it, `verify` and the
+audit before publishing build on it.
+
+A check looks at what its stage computed in this run, at everything where the stage did not run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from pipelines.indexing.sentence_links import STEP, floor_for
+from pipelines.stages import MAKER, WHOLE
+from resources.checks import sentences as skeleton_checks
+from resources.checks.audit import audit
+from resources.parquet.vectors import matrix
+from resources.stages.indexed_documents import IndexBuild
+from resources.stages.make import after, mended
+from resources.state.built import Problems
+
+if TYPE_CHECKING:
+    from resources.state.state import State
+
+LEAST_COVERAGE = 0.98
+"""Share of a document's characters, white space apart, that must be in its chunks or headings."""
+_UNIT = 0.01
+
+
+def check(state: State, name: str) -> Problems:
+    """The problems that a check of CHECKS finds; kept for the end of the run."""
+    return state.run.checked(name, mended(state, lambda: CHECKS[name][1](state), before=after(CHECKS[name][0])))
+
+
+def _buckets(state: State, table: str, everywhere: bool = False) -> list[int]:
+    report = state.run.reports.get(MAKER[table].name)
+    if report is None or everywhere:
+        return sorted(state.runner.manifest(table))
+    return [bucket for bucket, counts in report.buckets.items() if counts.get("computed")]
+
+
+def empty_documents(state: State, everywhere: bool = False) -> Problems:
+    """Every document that was parsed has at least one chunk."""
+    state.ensure_generation()
+    problems, held = [], state.runner.held()
+    for bucket in _buckets(state, "chunks", everywhere):
+        parsed = _column(state, "parsed_documents", bucket, "doc_id")
+        bare = sorted(set(parsed) - set(_column(state, "chunks", bucket, "doc_id")) - held.keys())
+        problems += [("empty_document", f"{doc_id} has text but no chunk") for doc_id in bare]
+    return problems
+
+
+def text_coverage(state: State, everywhere: bool = False) -> Problems:
+    """At least LEAST_COVERAGE of a document's characters are in its chunks or in its headings."""
+    state.ensure_generation()
+    problems, held = [], state.runner.held()
+    for bucket in _buckets(state, "chunks", everywhere):
+        for doc_id, share in coverage(state, bucket).items():
+            if share < LEAST_COVERAGE and doc_id not in held:
+                problems.append(("coverage", f"only {share:.3f} of the text of {doc_id} is in its chunks"))
+    return problems
+
+
+def coverage(state: State, bucket: int) -> dict[str, float]:
+    """doc_id to the share of its body's characters, white space apart, that its chunks and headings hold."""
+    spans: dict[str, list[tuple[int, int]]] = {}
+    chunks = state.table("chunks").read(bucket, ["doc_id", "spans"])
+    for doc_id, own in zip(chunks["doc_id"].to_pylist(), chunks["spans"].to_pylist(), strict=True):
+        spans.setdefault(doc_id, []).extend((span["start"], span["end"]) for span in own)
+    columns = ["doc_id", "kind", "start", "end"]
+    elements = state.table("parsed_elements").read(bucket, columns)
+    for doc_id, kind, start, end in zip(*(elements[name].to_pylist() for name in columns), strict=True):
+        if kind == "heading":
+            spans.setdefault(doc_id, []).append((start, end))
+    parsed = state.table("parsed_documents").read(bucket, ["doc_id", "body"])
+    bodies = zip(parsed["doc_id"].to_pylist(), parsed["body"].to_pylist(), strict=True)
+    return {doc_id: _covered(body, spans.get(doc_id, [])) for doc_id, body in bodies}
+
+
+def _covered(body: str, spans: Iterable[tuple[int, int]]) -> float:
+    wanted = held = at = 0
+    for start, end in sorted(spans):
+        held += len("".join(body[max(start, at) : end].split()))
+        at = max(at, end)
+    wanted = len("".join(body.split()))
+    return held / wanted if wanted else 1.0
+
+
+def unsound_vectors(state: State, table: str, items: str, everywhere: bool = False) -> Problems:
+    """A vector for every item, each finite and of unit length."""
+    import numpy as np
+
+    state.ensure_generation()
+    problems, held = [], state.runner.held()
+    for bucket in _buckets(state, table, everywhere):
+        read = state.table(table).read(bucket, ["item_id", "vector"])
+        wanted = state.table(items).commit(bucket).rows
+        if held:
+            wanted = sum(doc_id not in held for doc_id in _column(state, items, bucket, "doc_id"))
+        if read.num_rows != wanted:
+            problems.append(("vectors", f"bucket {bucket:02d} has {read.num_rows} vectors of {wanted} {items}"))
+        lengths = np.linalg.norm(matrix(read["vector"]), axis=1) if read.num_rows else np.ones(0)
+        for row in np.flatnonzero(~(np.abs(lengths - 1.0) < _UNIT)):
+            problems.append(("vector", f"the vector of {read['item_id'][int(row)]} has length {lengths[row]:.3f}"))
+    return problems
+
+
+def unsound_sentence_vectors(state: State, everywhere: bool = False) -> Problems:
+    """The same of the vectors that links are made from and of those that are searched."""
+    tables = ("sentence_embeddings", "sentence_search_embeddings")
+    return [problem for table in tables for problem in unsound_vectors(state, table, "sentences", everywhere)]
+
+
+def disagreements(state: State) -> Problems:
+    """Parquet and Postgres hold the same documents, chunks and sentences."""
+    return IndexBuild(state).disagreements()
+
+
+def broken_skeleton(state: State, everywhere: bool = False) -> Problems:
+    """NEXT and PREVIOUS, and the place of every sentence in its chunk."""
+    state.ensure_generation()
+    problems = []
+    for bucket in _buckets(state, "sentences", everywhere):
+        sentences = state.table("sentences").read(bucket, skeleton_checks.SENTENCES)
+        chunks = state.table("chunks").read(bucket, skeleton_checks.CHUNKS)
+        problems += skeleton_checks.skeleton_problems(sentences, chunks)
+    return problems
+
+
+def unsound_links(state: State) -> Problems:
+    """RELATED_TO against all sentences, and the budgets. The floor is the one that the links were made with."""
+    import pyarrow as pa
+
+    embedder, tables = state.ensure_generation().embedder["name"], state.parts.tables
+    settings, file = state.settings.sentences, state.table("sentence_links").commit(WHOLE).file
+    files = [state.table("sentences").commit(bucket).file for bucket in _buckets(state, "sentences", everywhere=True)]
+    sentences = pa.concat_tables([tables.read(name, skeleton_checks.ENDS) for name in files])
+    floor = max(float(tables.note(file)), floor_for(settings, embedder) - STEP)
+    return skeleton_checks.related_problems(tables.read(file), sentences, settings.related_most, floor)
+
+
+def audit_problems(state: State) -> Problems:
+    """What the audit of this run found; where none was made, it is made now."""
+    if state.run.built is not None:
+        # A part of a backfill is no fault; it is not published.
+        return [problem for problem in state.run.built.problems if problem[0] != "missing_bucket"]
+    return audit(IndexBuild(state).index)
+
+
+def _column(state: State, table: str, bucket: int, name: str) -> list[str]:
+    values: list[str] = state.table(table).read(bucket, [name])[name].to_pylist()
+    return values
+
+
+def before_publishing(state: State) -> Problems:
+    """The checks of all that a generation is made of, also of what other runs than this one made."""
+    return [
+        *empty_documents(state, everywhere=True),
+        *text_coverage(state, everywhere=True),
+        *broken_skeleton(state, everywhere=True),
+        *unsound_vectors(state, "chunk_embeddings", "chunks", everywhere=True),
+        *unsound_sentence_vectors(state, everywhere=True),
+        *unsound_links(state),
+        *disagreements(state),
+    ]
+
+
+Check = Callable[["State"], Problems]
+
+CHECKS: Mapping[str, tuple[str, Check]] = {
+    "no_empty_documents": ("chunks", empty_documents),
+    "text_coverage": ("chunks", text_coverage),
+    "sentence_skeleton": ("sentences", broken_skeleton),
+    "chunk_vectors": ("chunk_embeddings", lambda state: unsound_vectors(state, "chunk_embeddings", "chunks")),
+    "sentence_vectors": ("sentence_embeddings", unsound_sentence_vectors),
+    "links_in_budget": ("sentence_links", unsound_links),
+    "parquet_and_postgres_agree": ("indexed_documents", disagreements),
+    "audited": ("search_index", audit_problems),
+}
+"""Name of the check to the stage it is of, and the check."""
+DESCRIPTIONS: Mapping[str, str] = {
+    "no_empty_documents": "Every document that was parsed has at least one chunk.",
+    "text_coverage": f"At least {LEAST_COVERAGE:.0%} of every document's characters are in its chunks or headings.",
+    "sentence_skeleton": "One NEXT and one PREVIOUS but at a document's ends; every sentence at its place in a chunk.",
+    "chunk_vectors": "A vector for every chunk, finite and of unit length.",
+    "sentence_vectors": "Two vectors for every sentence, to link and to search, finite and of unit length.",
+    "links_in_budget": "RELATED_TO at most 2n and all edges at most 5n for n sentences; each link sound.",
+    "parquet_and_postgres_agree": "Parquet and Postgres hold the same documents, chunks and sentences.",
+    "audited": "No orphans, vector indexes valid, nearest neighbours and filtered searches as the exact ones.",
+}

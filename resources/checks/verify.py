@@ -1,0 +1,174 @@
+"""Whether an index is what it should be: files, rows, vector indexes, failures, generations. Writes nothing.
+
+All of Postgres is read in one repeatable-read transaction, so that a run in progress is seen at one moment; Parquet
+files never change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import IndexStateError, SettingsError
+from resources.checks.audit import audit
+from resources.checks.findings import SECURED, Finding, told
+from resources.checks.live import Progress, file_findings, live_findings, term_findings, unsound_files
+from resources.postgres.catalog import Catalog
+from resources.postgres.database import APPLICATION, Database, lock_key
+from resources.postgres.index_tables import EMPTY, IndexTables
+from resources.postgres.row_security import security_problems
+from resources.postgres.statements import query
+from resources.state.groups import groups_now
+from resources.state.parts import Parts
+from resources.state.state import State
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+    from resources.postgres.catalog import GenerationRow
+
+TABLES = {"documents", "chunks", "sentences", "sentence_links", "postings", "terms"}
+
+
+def verify(state: State, progress: Progress | None = None) -> dict[str, Any]:
+    """The JSON of `verify`: {"ok", "problems": [{"code", "message"}], "notes": [text]}, a problem for each code and
+    generation.
+
+    `progress` is called with ("verify", buckets done, all)."""
+    problems: list[dict[str, str]] = []
+    notes: list[str] = []
+    try:
+        state.parts.catalog  # noqa: B018  (brings the catalog to this version)
+        with state.parts.database.connect("pincite verify") as connection:
+            connection.execute(query("session", "begin"))
+            oracle = _Oracle(state, connection, progress or state.run.progress)
+            notes = oracle.notes
+            problems.extend({"code": code, "message": message} for code, message in oracle.problems())
+    except IndexStateError as error:
+        if error.code != "damaged_schema":
+            raise
+        problems.extend(
+            {"code": code, "message": text} for code, text in told([("damaged_schema", str(error.__cause__))])
+        )
+    return {"ok": not problems, "problems": problems, "notes": notes}
+
+
+class _Snapshot(Database):
+    """A database of which whoever connects reads in one transaction, that of this connection."""
+
+    def __init__(self, connection: Connection[Any]) -> None:
+        self.embedded, self.server, self._connection = False, None, connection
+
+    @contextmanager
+    def connect(self, application: str = APPLICATION, autocommit: bool = False) -> Iterator[Connection[Any]]:
+        yield self._connection
+
+
+class _Oracle:
+    def __init__(self, state: State, connection: Connection[Any], progress: Progress) -> None:
+        self._connection, self._progress, self.notes = connection, progress, list[str]()
+        self._database = _Snapshot(connection)
+        self._catalog, self._tables = Catalog(self._database), state.parts.tables
+        parts = Parts(state.project, database=self._database, catalog=self._catalog, tables=self._tables)
+        self._seen = State(state.project, parts=parts)
+
+    def problems(self) -> Iterator[Finding]:
+        live, generations = self._catalog.live(), self._catalog.generations()
+        schemas = {name: set(tables) for name, tables in self._rows("verify", "schemas")}
+        # Before all else, which may end in an error: a query reads every generation that it is asked for, complete or
+        # not.
+        for row in generations:
+            if schemas.get(row.schema, set()) & TABLES:
+                yield from told(security_problems(self._database, row.schema), row.generation)
+        if self._rows("session", "lock_holder", key=lock_key("index")):
+            self.notes.append("a run is in progress; what it is changing may show here")
+        self._note_files()
+        yield from told(self._leftovers(schemas, generations))
+        yield from told(self._nameless())
+        present = {row.generation: row for row in generations if schemas.get(row.schema, set()) >= TABLES}
+        for row in generations:
+            if row.generation not in present:
+                missing = sorted(f"{row.schema}.{name}" for name in TABLES - schemas.get(row.schema, set()))
+                yield from told([("missing_tables", ", ".join(missing))], row.generation)
+        seen = None
+        if live is None:
+            yield from told([("not_published", "none is live")])
+        elif live.generation in present:
+            try:
+                seen = self._seen.of(live)
+            except SettingsError as error:
+                yield from told([("settings", str(error))], live.generation)
+            else:
+                broken = list(file_findings(seen, live))
+                yield from told([*broken, *self._live(seen, live, whole=not broken)], live.generation)
+                seen = None if broken else seen
+        for row in present.values():
+            if live is None or row.generation != live.generation:
+                yield from told(self._kept(row, seen), row.generation, kept=True)
+
+    def _rows(self, file: str, name: str, **values: Any) -> list[tuple[Any, ...]]:
+        return self._connection.execute(query(file, name), values).fetchall()
+
+    # ------------------------------------------------------------ beside the generations
+
+    @staticmethod
+    def _leftovers(schemas: Iterable[str], generations: Iterable[GenerationRow]) -> Iterator[Finding]:
+        for schema in sorted(set(schemas) - {row.schema for row in generations}):
+            yield "leftover_schema", schema
+
+    def _nameless(self) -> Iterator[Finding]:
+        for doc_id, *said in self._rows("verify", "nameless_failures"):
+            yield "nameless_failure", f"document {doc_id}: stage, source, path, code are {', '.join(map(repr, said))}"
+
+    def _note_files(self) -> None:
+        committed = {row[0] for row in self._rows("verify", "files")}
+        loose = [size for name, size in self._tables.sizes().items() if name not in committed]
+        if loose:
+            counted = f"{len(loose)} files ({sum(loose) / 1e6:.1f} MB) are named by no commit"
+            self.notes.append(f"{counted}; `pincite generations prune` collects them")
+
+    # ------------------------------------------------------------ generations
+
+    def _live(self, seen: State, live: GenerationRow, whole: bool) -> Iterator[Finding]:
+        wrong = list(self._dimensions(live))
+        yield from wrong
+        if not wrong:
+            yield from (found for found in audit(IndexTables(self._database, live)) if found[0] not in SECURED)
+        yield from term_findings(seen, live)
+        if whole:
+            yield from self._visible(seen, live)
+            yield from live_findings(seen, live, self._progress)
+        else:
+            self.notes.append("rows, texts, groups and failures were not compared with Parquet, which is not whole")
+
+    def _dimensions(self, generation: GenerationRow) -> Iterator[Finding]:
+        for table, found in self._rows("verify", "dimensions", schema=generation.schema):
+            if found != generation.dimension:
+                yield "dimension", f"{generation.schema}.{table} has {found}, the generation {generation.dimension}"
+
+    def _kept(self, generation: GenerationRow, seen: State | None) -> Iterator[Finding]:
+        """A generation beside the live one receives deletions and groups; its rows are told by counts and hashes."""
+        if generation.built_at is None:
+            self.notes.append(f"generation {generation.generation} was never completed; its rows are not verified")
+            return
+        yield from self._dimensions(generation)
+        committed = self._catalog.manifest_of("indexed_documents", generation.schema)
+        states = IndexTables(self._database, generation).bucket_states()
+        for bucket in sorted(committed.keys() | states.keys()):
+            if states.get(bucket, EMPTY) != (committed[bucket].output if bucket in committed else EMPTY):
+                yield "changed_rows", f"bucket {bucket:02d}"
+        if seen:
+            rows = self._catalog.manifest_of("parsed_documents", generation.keys.get("parsed_elements", ""))
+            broken = [(code, file) for file, code in unsound_files(self._tables, rows.values())]
+            yield from broken or self._visible(seen, generation)
+
+    def _visible(self, seen: State, generation: GenerationRow) -> Iterator[Finding]:
+        """No generation shows a document that is deleted, or to others than it is meant for."""
+        now = groups_now(seen, generation)
+        for doc_id, (_, groups) in sorted(IndexTables(self._database, generation).document_groups().items()):
+            if doc_id not in now:
+                yield "deleted_document", doc_id
+            elif (wanted := now[doc_id]) is not None and wanted != groups:
+                shown, meant = (", ".join(names) or "public" for names in (groups, wanted))
+                yield "groups", f"{doc_id} ({shown}, not {meant})"

@@ -1,0 +1,159 @@
+"""Golden questions put to a generation."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import IndexStateError, UsageError
+from pipelines.evaluation.document_map import DocumentMap
+from pipelines.evaluation.evaluate import Corpus, OptionsUse, Outcome, ask_all, run_json
+from pipelines.evaluation.golden import MappedQuestion, golden_questions, map_questions
+from pipelines.records import Element, ParsedDocument, RawDocument
+from pipelines.schemas import from_table
+from resources.search.answers import Answerer
+from resources.search.passages import Searcher
+from resources.search.search_options import SearchOptions
+from resources.state.generation import spec_of
+
+if TYPE_CHECKING:
+    from resources.postgres.catalog import GenerationRow
+    from resources.state.state import State
+
+
+def read_questions(file: Path) -> Iterator[tuple[int, Any]]:
+    """(line number, value) of a JSON-lines file; raises UsageError naming the line."""
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"golden questions {file} cannot be read: {getattr(error, 'strerror', None) or error}"
+        ) from None
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            yield number, json.loads(line)
+        except ValueError as error:
+            raise UsageError(f"{file}, line {number}: not valid JSON: {error}") from None
+
+
+def corpus_of(state: State) -> tuple[list[DocumentMap], Corpus]:
+    """Maps of all documents, and the spans of all chunks, as they were made with the state's settings."""
+    raws = {raw.doc_id: raw for raw in state.listing.raw_documents()}
+    maps = [made for bucket in range(state.settings.buckets) for made in _maps(state, bucket, raws)]
+    spans: dict[str, list[list[tuple[int, int]]]] = {}
+    for row in state.runner.manifest("chunks").values():
+        read = state.parts.tables.read(row.file, ["doc_id", "spans"])
+        for doc_id, chunk in zip(read["doc_id"].to_pylist(), read["spans"].to_pylist(), strict=True):
+            spans.setdefault(doc_id, []).append([(span["start"], span["end"]) for span in chunk])
+    return maps, Corpus({made.doc_id: made for made in maps}, spans)
+
+
+def _maps(state: State, bucket: int, raws: dict[str, RawDocument]) -> Iterator[DocumentMap]:
+    elements: dict[str, list[Element]] = {}
+    for element in from_table(Element, state.table("parsed_elements").read(bucket)):
+        elements.setdefault(element.doc_id, []).append(element)
+    parsed = state.table("parsed_documents").read(bucket)
+    for document in from_table(ParsedDocument, parsed):
+        raw = raws[document.doc_id]
+        yield DocumentMap.of(raw.source, raw.uri, document, elements.get(document.doc_id, []))
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """Golden questions with their gold in one generation, to be asked with any settings of `query`."""
+
+    generation: GenerationRow
+    questions: list[MappedQuestion]
+    unmapped: list[dict[str, Any]]
+    corpus: Corpus
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """`run` is an element of `runs` in the JSON of `eval`; `outcomes` and `hits` (ids of the ranked
+    chunks) are by question, in the order of the file."""
+
+    run: dict[str, Any]
+    outcomes: list[Outcome]
+    hits: list[list[str]]
+
+
+def examination(state: State, file: Path, generation: GenerationRow) -> Examination:
+    """The questions of a file, mapped to a generation. Raises UsageError for what is no golden question."""
+    questions = golden_questions(read_questions(file), str(file))
+    maps, corpus = corpus_of(state.of(generation))
+    mapped, unmapped = map_questions(questions, maps)
+    return Examination(generation, mapped, unmapped, corpus)
+
+
+def examine(
+    state: State,
+    examination: Examination,
+    name: str,
+    *,
+    k: int = 5,
+    strategy: str | None = None,
+    rerank: str | Sequence[str] | None = None,
+    groups: Sequence[str] = (),
+    with_options: OptionsUse | None = None,
+    answers: bool = False,
+    exact: bool = False,
+) -> Evaluated:
+    """All questions asked under the state's settings of `query`, one after the other; with `answers`,
+    each is also answered as `pincite ask` answers it, a choice with its options. With `exact` no vector index is
+    walked, of which no two are built alike."""
+    if k < 1:
+        raise UsageError(f"k must be a whole number from 1, not {k}")
+    searcher, settings = Searcher(state, exact), state.settings.query
+    asked = SearchOptions.of(k, strategy, rerank, groups=groups, generation=examination.generation.generation)
+    chosen = settings.rerank if asked.rerank is None else asked.rerank
+    found: list[list[str]] = []
+
+    def search(question: Any, most: int) -> Sequence[Any]:
+        _, hits = searcher.hits(question, replace(asked, k=most))
+        found.append([hit.passage.chunk_id for hit in hits])
+        state.run.progress("questions", len(found), len(examination.questions))
+        return hits
+
+    def answering(text: str, choices: Mapping[str, str]) -> dict[str, Any]:
+        return answerer.ask(text, choices, asked)
+
+    answerer = Answerer(state, searcher)
+    outcomes = ask_all(
+        examination.questions,
+        search,
+        examination.corpus,
+        time.perf_counter,
+        k=k,
+        options=with_options or "none",
+        answering=answering if answers else None,
+    )
+    run = run_json(
+        outcomes,
+        examination.unmapped,
+        name=name,
+        strategy=strategy or settings.strategy,
+        rerank=[each for each in chosen if each != "none"],
+    )
+    return Evaluated(run, outcomes, found)
+
+
+def evaluate(state: State, file: Path, *, generation: GenerationRow | None = None, **options: Any) -> dict[str, Any]:
+    """One run, on the live generation or another: an element of `runs` in the JSON of `eval`. `options`
+    are those of `examine`.
+
+    Raises IndexStateError where nothing is published yet."""
+    asked = generation or state.parts.catalog.live()
+    if asked is None:
+        golden_questions(read_questions(file), str(file))
+        raise IndexStateError("nothing is published yet; run `pincite index`", "no_index")
+    exam = examination(state, file, asked)
+    if (options.get("strategy") or state.settings.query.strategy) != "lexical":
+        state.embedder(spec_of(asked)).load()  # else the first question seems slow
+    return examine(state, exam, file.stem, **options).run

@@ -1,0 +1,191 @@
+"""RELATED_TO at several floors: how many links each leaves, and how the sentence route fares with them.
+
+The links over the least floor are made once; those over a higher one are among them. Nothing is written.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import UsageError
+from pipelines.evaluation.evaluate import OptionsUse, ask_all, summary
+from pipelines.evaluation.golden import golden_questions, map_questions
+from pipelines.indexing.sentence_links import links_over
+from pipelines.ports import Filters, ReachedSentence
+from resources.evaluation.golden import corpus_of, read_questions
+from resources.postgres.search_index import Generation, PostgresSearchIndex, ef_search
+from resources.search.links import generation_of, heading
+from resources.search.passages import Searcher
+from resources.search.search_options import SearchOptions
+from resources.stages.sentence_links import LinkedSentences, made_from
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+    from pipelines.query.results import Hit
+    from pipelines.query.retrieve import Question
+    from pipelines.records import SentenceLink
+    from resources.postgres.catalog import GenerationRow
+    from resources.settings_file import Located
+    from resources.state.state import State
+
+THRESHOLDS = (0.80, 0.85, 0.90, 0.92, 0.95)
+SCORES = ("recall@1", "recall@5", "mrr", "accuracy_page")
+ROUTE, RELATED = "sentence", "related"
+
+Targets = Mapping[str, Sequence["SentenceLink"]]
+"""Links by the sentence that they begin at, the strongest first."""
+
+
+class SweptIndex(PostgresSearchIndex):
+    """A generation whose RELATED_TO is `targets` in place of what stands in its table. `chunk_of` has every
+    sentence's chunk; `consulted` collects the sentences whose links were asked for, with what was answered."""
+
+    def __init__(
+        self,
+        connection: Connection[Any],
+        generation: Generation,
+        metadata_keys: Sequence[str],
+        targets: Targets,
+        chunk_of: Mapping[str, str],
+    ) -> None:
+        super().__init__(connection, generation, metadata_keys)
+        self._targets, self._chunk_of = targets, chunk_of
+        self.consulted: dict[str, Sequence[SentenceLink]] = {}
+        self.tune(ef_search(generation.statistics))
+
+    def expanded(
+        self, sentence_ids: Sequence[str], steps: int, vector: Sequence[float], filters: Filters, least: float
+    ) -> list[ReachedSentence]:
+        reached = super().expanded(sentence_ids, steps, vector, filters, least)
+        answers = {name: self._targets.get(name, ()) for name in sentence_ids}
+        self.consulted.update(answers)
+        wanted = [link for links in answers.values() for link in links]
+        chunks = list(dict.fromkeys(self._chunk_of[link.target_id] for link in wanted))
+        found = {item.sentence_id: item for item in self.sentences_of(chunks, vector, filters, least)}
+        related = [
+            ReachedSentence(found[link.target_id], RELATED, link.source_id, 0, link.similarity)
+            for link in wanted
+            if link.target_id in found
+        ]
+        others = [item for item in reached if item.edge != RELATED]
+        return sorted([*others, *related], key=lambda item: (item.sentence.sentence_id, item.via, item.edge))
+
+
+def sweep(
+    state: State,
+    thresholds: Sequence[float] = (),
+    golden: Path | None = None,
+    generation: int | None = None,
+    groups: Sequence[str] = (),
+    with_options: OptionsUse = "none",
+) -> dict[str, Any]:
+    """The JSON of `links --sweep`: a row for each threshold, the least first, and before them one without links.
+
+    `thresholds` default to five and the floor that the generation's links had to reach; `golden` to publish.golden.
+    Without golden questions the scores are None, and `notes` say why. Raises UsageError, SettingsError,
+    IndexStateError, DatabaseError, ModelError."""
+    started = time.perf_counter()
+    row = generation_of(state, generation)
+    about = heading(state, row)
+    in_use = about["floor"] or about["floor_set"]
+    floors = _floors(thresholds or (*THRESHOLDS, in_use))
+    seen = state.of(row)
+    sentences = LinkedSentences(seen.parts.tables, made_from(seen))
+    links = links_over(
+        floors[0], sentences.ids, sentences.chunk_ids, sentences.vectors, about["most"],
+        lambda done, total: state.run.progress("links", done, total),
+    ).links  # fmt: skip
+    rows = [_counted(floor, _over(links, floor), sentences) for floor in (None, *floors)]
+    file, notes = _golden(state.project, golden)
+    asked = None
+    if file is not None:
+        scorer = _Scorer(state, row, file, groups, with_options)
+        asked = {"file": str(file), "questions": len(scorer.mapped), "unmapped": len(scorer.unmapped)}
+        scorer.total = len(rows) * len(scorer.mapped)
+        chunk_of = dict(zip(sentences.ids, sentences.chunk_ids, strict=True))
+        for each in rows:
+            each.update(scorer.scores(_over(links, each["threshold"]), chunk_of))
+    return {
+        **about, "sentences": len(sentences.ids), "golden": asked, "rows": rows, "notes": notes,
+        "seconds": time.perf_counter() - started,
+    }  # fmt: skip
+
+
+def _floors(thresholds: Sequence[float]) -> list[float]:
+    wrong = [value for value in thresholds if not 0 < value <= 1]
+    if wrong:
+        raise UsageError(f"a threshold is a cosine over 0 and up to 1, not {wrong[0]}")
+    return sorted(set(thresholds))
+
+
+def _golden(located: Located, named: Path | None) -> tuple[Path | None, list[str]]:
+    """The golden questions to ask, or why none are asked. A file that was named must be there."""
+    if named is not None:
+        return named, []
+    if located.settings.publish.golden is None:
+        return None, ["no scores: give golden questions with --golden FILE, or by the setting publish.golden"]
+    file = located.resolve(located.settings.publish.golden)
+    return (file, []) if file.is_file() else (None, [f"no scores: there is no file {file} (setting publish.golden)"])
+
+
+def _over(links: Sequence[SentenceLink], floor: float | None) -> list[SentenceLink]:
+    return [] if floor is None else [link for link in links if link.similarity >= floor]
+
+
+def _counted(floor: float | None, links: Sequence[SentenceLink], sentences: LinkedSentences) -> dict[str, Any]:
+    document_of = dict(zip(sentences.ids, sentences.doc_ids, strict=True))
+    linked = len({link.source_id for link in links})
+    return {
+        "threshold": floor,
+        "links": len(links),
+        "sentences_linked": linked,
+        "share": linked / len(document_of) if document_of else 0.0,
+        "across_documents": sum(document_of[link.source_id] != document_of[link.target_id] for link in links),
+        "scores": None,
+        "ci95": None,
+    }
+
+
+class _Scorer:
+    """The golden questions, put to the sentence route with one set of links after the other. Where these say the
+    same of all that a question consulted, its hits are the same, and are not searched for again."""
+
+    def __init__(
+        self, state: State, row: GenerationRow, file: Path, groups: Sequence[str], options: OptionsUse
+    ) -> None:
+        questions = golden_questions(read_questions(file), str(file))
+        maps, self._corpus = corpus_of(state.of(row))
+        self.mapped, self.unmapped = map_questions(questions, maps)
+        self._state, self._row, self._options = state, row, options
+        self._searcher, self._filters = Searcher(state), Filters(groups=tuple(groups))
+        self._last: dict[Question, tuple[Targets, Sequence[Hit]]] = {}
+        self.total, self._done = len(self.mapped), 0
+
+    def scores(self, links: Sequence[SentenceLink], chunk_of: Mapping[str, str]) -> dict[str, Any]:
+        """Means and intervals with these links in place of the generation's."""
+        targets: dict[str, tuple[SentenceLink, ...]] = {}
+        for link in links:
+            targets[link.source_id] = (*targets.get(link.source_id, ()), link)
+        keys = self._state.settings.query.metadata_keys
+        with self._searcher.reading(self._row.generation) as (connection, index):
+            swept = SweptIndex(connection, index.generation, keys, targets, chunk_of)
+
+            def search(question: Question, k: int) -> Sequence[Hit]:
+                self._done += 1
+                self._state.run.progress("questions", self._done, self.total)
+                consulted, hits = self._last.get(question, ({}, ()))
+                if not hits or any(targets.get(name, ()) != links for name, links in consulted.items()):
+                    swept.consulted = {}
+                    hits = self._searcher.retrieved(
+                        question, swept, SearchOptions(k, ROUTE, filters=self._filters)
+                    ).hits
+                    self._last[question] = swept.consulted, hits
+                return hits
+
+            outcomes = ask_all(self.mapped, search, self._corpus, time.perf_counter, options=self._options)
+        means, intervals = summary(outcomes)
+        return {"scores": {name: means[name] for name in SCORES}, "ci95": {name: intervals[name] for name in SCORES}}

@@ -1,0 +1,191 @@
+"""Candidate golden questions out of the live generation, for a person to correct."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import IndexStateError, UsageError
+from pipelines.evaluation.golden import golden_questions, map_questions
+from pipelines.evaluation.suggest import (
+    SEED,
+    Asker,
+    Document,
+    Row,
+    Statement,
+    Suggestion,
+    column_names,
+    golden_line,
+    spread,
+)
+from pipelines.evaluation.suggested import Paragraph, as_candidate, asked, paragraphs
+from pipelines.indexing.indexed_documents import document_groups
+from pipelines.records import Element, ParsedDocument, Sentence, StructuralChunk
+from pipelines.schemas import from_table
+from resources.evaluation.golden import corpus_of
+from resources.search.query_models import ToolBox
+
+if TYPE_CHECKING:
+    from pipelines.evaluation.document_map import DocumentMap
+    from resources.state.state import State
+
+ASKED_FOR_EACH = 3
+"""Paragraphs that a language model is shown at most, for each question wanted."""
+_ASKED_OF = frozenset({"paragraph", "list_item"})
+
+
+def suggest(state: State, count: int, groups: Sequence[str] = (), seed: int = SEED) -> dict[str, Any]:
+    """{"questions": golden questions as the file has them, "model" that wrote them or null, "notes"}.
+
+    Of documents that a group restricts only those are asked about that `groups` may find. The language model of
+    the role `suggest` writes them where one is set, and what it does not give is made without one.
+    Raises UsageError for a count of 0, IndexStateError, SettingsError, DatabaseError, ModelError."""
+    if count < 1:
+        raise UsageError(f"--suggest must be at least 1, not {count}")
+    live = state.parts.catalog.live()
+    if live is None:
+        raise IndexStateError("nothing is published yet; run `pincite index`", "no_index")
+    material = _Material(state.of(live), groups)
+    tools, rejected = ToolBox(state), Counter[str]()
+    model = tools.model("suggest").name if state.settings.llm.asks("suggest") else None
+    chosen: list[dict[str, Any]] = []
+    written: Counter[str] = Counter()
+    for by, each in _candidates(material, tools, model, count, seed, rejected):
+        line = golden_line(each, material.documents[each.doc_id], by)
+        if not material.takes(line):
+            continue
+        chosen.append(line)
+        written[by] += 1
+        state.run.progress("questions", len(chosen), count)
+        if len(chosen) == count:
+            break
+    return {"questions": chosen, "model": model, "notes": _notes(count, written, rejected, material.restricted)}
+
+
+def require_new(file: Path) -> None:
+    """Raises UsageError where the file is there already: it may be one that a person has corrected."""
+    if file.exists():
+        raise UsageError(f"--output {file}: the file is there already; name a new one")
+
+
+def write_new(file: Path, questions: Sequence[dict[str, Any]]) -> None:
+    """One question a line, as `evaluate` reads them. Raises UsageError."""
+    require_new(file)
+    try:
+        file.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in questions), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--output {file}: cannot be written ({error.strerror}); name another place") from None
+
+
+def _candidates(
+    material: _Material, tools: ToolBox, model: str | None, count: int, seed: int, rejected: Counter[str]
+) -> Iterator[tuple[str, Suggestion]]:
+    """(who made it, candidate)."""
+    if model is not None:
+        for each in _by_model(material, tools, count, seed, rejected):
+            yield model, each
+    asker = Asker(material.documents.values(), material.statements)
+    for each in spread([*asker.of_statements(), *asker.of_rows(material.rows)], seed):
+        yield "cloze", each
+
+
+def _notes(count: int, written: Counter[str], rejected: Counter[str], restricted: int) -> list[str]:
+    made = written.total()
+    notes = [f"{number} by {by}" for by, number in written.items()]
+    if made < count:
+        notes.append(f"only {made} of {count}: the index holds no more amounts, dates and table cells to ask for")
+    notes += [f"not kept of the model's, {number}: {reason}" for reason, number in rejected.most_common()]
+    if restricted:
+        notes.append(f"{restricted} restricted documents were left out; name your groups with --group")
+    return notes
+
+
+class _Material:
+    """What may be asked about, and what has been."""
+
+    def __init__(self, state: State, groups: Sequence[str]) -> None:
+        maps, _ = corpus_of(state)
+        self.restricted = 0
+        self.documents = {document.doc_id: document for document in self._visible(state, groups)}
+        self.maps = [made for made in maps if made.doc_id in self.documents]
+        self.statements = [
+            Statement(row.doc_id, row.section_path, row.text, row.page, row.paragraph, row.confidence)
+            for row in _rows(state, Sentence, "sentences")
+            if row.doc_id in self.documents and row.source in _ASKED_OF
+        ]
+        self.rows = list(self._rows_of_tables(state))
+        self._quotes: set[tuple[str, str]] = set()
+        self._ids: set[str] = set()
+
+    def _visible(self, state: State, groups: Sequence[str]) -> Iterator[Document]:
+        raws = {raw.doc_id: raw for raw in state.listing.raw_documents()}
+        for parsed in _rows(state, ParsedDocument, "parsed_documents"):
+            raw = raws[parsed.doc_id]
+            own = document_groups(raw, parsed.groups)
+            if own and not set(own) & set(groups):
+                self.restricted += 1
+                continue
+            title = raw.title or ("" if parsed.title_is_file_name else parsed.title)
+            yield Document(parsed.doc_id, raw.source, raw.uri, title)
+
+    def _rows_of_tables(self, state: State) -> Iterator[Row]:
+        sections: defaultdict[str, dict[int, tuple[str, ...]]] = defaultdict(dict)
+        for unit in _rows(state, StructuralChunk, "structural_chunks"):
+            if unit.block_type == "table-row":
+                sections[unit.doc_id][unit.element] = unit.header_chain
+        maps = {made.doc_id: made for made in self.maps}
+        for element in _rows(state, Element, "parsed_elements"):
+            if element.kind != "table" or element.doc_id not in maps:
+                continue
+            columns, data = column_names(element.cells)
+            for row in data:
+                own = tuple(cell for cell in element.cells if cell.row == row and cell.text.strip())
+                if own:
+                    section = sections[element.doc_id].get(element.index, ())
+                    yield _row(maps[element.doc_id], section, own, columns)
+
+    def takes(self, line: dict[str, Any]) -> bool:
+        """Whether a question is a new one, whose gold stands once where it says. It then counts as taken."""
+        (gold,) = line["gold"]
+        key = gold["uri"], gold["quote"]
+        if line["id"] in self._ids or key in self._quotes:
+            return False
+        (mapped,), unmapped = map_questions(golden_questions([(1, line)]), self.maps)
+        if unmapped or mapped.places[0].elsewhere:
+            return False
+        self._ids.add(line["id"])
+        self._quotes.add(key)
+        return True
+
+
+def _row(document: DocumentMap, section: tuple[str, ...], cells: Sequence[Any], columns: dict[int, str]) -> Row:
+    start, end = min(cell.start for cell in cells), max(cell.end for cell in cells)
+    pages = document.characters_by_page([(start, end)])
+    quote = " ".join(document.body[start:end].split())
+    return Row(document.doc_id, section, tuple(cells), columns, quote, min(pages, default=None))
+
+
+def _rows(state: State, record: type[Any], table: str) -> Iterator[Any]:
+    for bucket in range(state.settings.buckets):
+        yield from from_table(record, state.table(table).read(bucket))
+
+
+def _by_model(
+    material: _Material, tools: ToolBox, count: int, seed: int, rejected: Counter[str]
+) -> Iterator[Suggestion]:
+    """Asked for as many at once as are wanted; why a reply is not kept is counted in `rejected`."""
+    found: dict[tuple[str, str], Paragraph] = {
+        (each.document.doc_id, each.text): each for each in paragraphs(material.documents.values(), material.statements)
+    }
+    order = [found[each.doc_id, each.quote] for each in spread(map(as_candidate, found.values()), seed)]
+    template = partial(tools.prompt, "suggest")
+    for start in range(0, min(len(order), ASKED_FOR_EACH * count), count):
+        for made in asked(order[start : start + count], tools.model("suggest"), template):
+            if isinstance(made, Suggestion):
+                yield made
+            else:
+                rejected[made] += 1

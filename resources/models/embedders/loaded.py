@@ -1,0 +1,41 @@
+"""The embedders of a process, each loaded once whoever asks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from resources.models.embedders.specs import EmbedderSpec, require_weights
+
+if TYPE_CHECKING:
+    from pipelines.ports import CountingEmbedder
+    from pipelines.settings.base import EmbedderSettings
+
+
+class Embedders:
+    """By the identity of their weights."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, CountingEmbedder] = {}
+        self._checked: set[str] = set()
+
+    def of(self, spec: EmbedderSpec, settings: EmbedderSettings) -> CountingEmbedder:
+        """The embedder of a spec; not loaded before it is used."""
+        if spec.identity not in self._made:
+            from resources.models.embedders.factory import make_embedder
+
+            self._made[spec.identity] = make_embedder(spec, settings)
+        return self._made[spec.identity]
+
+    def ready(self, spec: EmbedderSpec, settings: EmbedderSettings) -> CountingEmbedder:
+        """The embedder of a spec, loaded. Its weights are looked at after that: those that were exchanged while a run
+        went on would else be taken for the old ones. Raises IndexStateError (`wrong_embedder`)."""
+        embedder = self.of(spec, settings)
+        if spec.identity not in self._checked:
+            embedder.load()
+            require_weights(spec)
+            self._checked.add(spec.identity)
+        return embedder
+
+    def tokens(self, identity: str) -> int:
+        """Tokens that an embedder has been given so far."""
+        return self._made[identity].tokens if identity in self._made else 0

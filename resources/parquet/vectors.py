@@ -1,0 +1,103 @@
+"""Vectors known by (embedder, what they are made of): what has been embedded is not embedded again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import DamagedFile
+from pipelines.stages import WHOLE
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from resources.parquet.tables import ParquetTables
+
+
+def matrix(column: Any) -> NDArray[np.float32]:
+    """An Arrow column of vectors as shape (rows, dimension), without a Python float."""
+    import numpy as np
+
+    rows = len(column)
+    flat = column.combine_chunks().flatten().to_numpy(zero_copy_only=False)
+    return flat.reshape(rows, -1) if rows else np.zeros((0, 0), dtype=np.float32)
+
+
+def vectors_of(tables: ParquetTables, file: str, doc_ids: Collection[str]) -> dict[str, dict[str, NDArray[np.float32]]]:
+    """Vectors of some documents of one file: doc_id to item id to shape (dimension,)."""
+    read = tables.read(file, ["doc_id", "item_id", "vector"])
+    values = matrix(read["vector"])
+    found: dict[str, dict[str, NDArray[np.float32]]] = {doc_id: {} for doc_id in doc_ids}
+    for row, (doc_id, item) in enumerate(zip(read["doc_id"].to_pylist(), read["item_id"].to_pylist(), strict=True)):
+        if doc_id in found:
+            found[doc_id][item] = values[row]
+    return found
+
+
+class KnownVectors:
+    """Vectors of one embedder by the key of what they are made of (the column `text_hash`): those of this run,
+    and those that any file under the state holds, whatever its stage key and whether or not it was committed.
+    So a document that moved, settings that changed and a database that was lost cost no second embedding."""
+
+    def __init__(self, tables: ParquetTables, table: str, embedder: str) -> None:
+        self._tables, self._table, self._embedder = tables, table, embedder
+        self._found: dict[str, NDArray[np.float32]] = {}
+        self._places: dict[str, tuple[str, int]] = {}
+
+    def seek(self, keys: Iterable[str]) -> set[str]:
+        """Looks once through all files for these vectors; returns the keys of those that none holds."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        wanted = set(keys) - self._places.keys() - self._found.keys()
+        for file in self._tables.files(self._table) if wanted else ():
+            seen = self._tables.peek(file, ["text_hash"]) if self._tables.exists(file) else None
+            if seen is None or seen[0] != self._embedder:
+                continue  # no whole file; if it was committed, reading it as a table says so
+            hashes = seen[1]["text_hash"]
+            rows = pc.indices_nonzero(pc.is_in(hashes, pa.array(sorted(wanted), pa.string())))
+            places = zip(hashes.take(rows).to_pylist(), rows.to_pylist(), strict=True)
+            self._places.update((key, (file, row)) for key, row in places)
+            wanted -= self._places.keys()
+            if not wanted:
+                break
+        return wanted
+
+    def missing(self, keys: Iterable[str]) -> set[str]:
+        """Which of these have no vector yet; those that `seek` found are read. Those of a file that turns out
+        damaged are looked for in others."""
+        wanted = set(keys) - self._found.keys()
+        by_file: dict[str, list[tuple[str, int]]] = {}
+        for key in wanted & self._places.keys():
+            file, row = self._places[key]
+            by_file.setdefault(file, []).append((key, row))
+        for file, rows in by_file.items():
+            try:
+                vectors = matrix(self._tables.read(file, ["vector"])["vector"].take([row for _, row in rows]))
+            except DamagedFile:
+                self._places = {key: place for key, place in self._places.items() if place[0] != file}
+                self.seek(key for key, _ in rows)
+                return self.missing(wanted)
+            self._found.update(zip((key for key, _ in rows), vectors, strict=True))
+        return wanted - self._found.keys()
+
+    def add(self, keys: Sequence[str], vectors: NDArray[np.float32]) -> None:
+        # Each a copy: one that is asked for to the end would else hold all that were made with it.
+        self._found.update((key, vector.copy()) for key, vector in zip(keys, vectors, strict=True))
+
+    def keep(self, rows: pa.Table) -> None:
+        """Writes vectors that no bucket has yet, so that a later run finds them."""
+        self._tables.write(self._table, "unfinished", WHOLE, rows, {}, self._embedder)
+
+    def rows(self, keys: Sequence[str]) -> NDArray[np.float32]:
+        """The vectors of these keys, shape (len(keys), dimension)."""
+        import numpy as np
+
+        return np.stack([self._found[key] for key in keys]) if keys else np.zeros((0, 0), dtype=np.float32)
+
+    def forget(self, keys: Iterable[str]) -> None:
+        """Lets go of vectors that are not asked for any more."""
+        for key in keys:
+            self._found.pop(key, None)

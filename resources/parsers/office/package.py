@@ -1,0 +1,163 @@
+"""Opening Office files safely: size limits before anything is unpacked, XML without entities."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from pipelines.errors import DocumentError
+from pipelines.parsing.dates import iso_date
+
+MOST_BYTES = 1 << 30
+MOST_RATIO = 200
+UNSUSPECTED_BYTES = 50 << 20
+MOST_PARTS = 20_000
+_STRICT = b"http://purl.oclc.org/ooxml/"
+_CORE = {
+    "{http://purl.org/dc/elements/1.1/}title": "title",
+    "{http://purl.org/dc/elements/1.1/}creator": "author",
+    "{http://purl.org/dc/elements/1.1/}subject": "subject",
+    "{http://purl.org/dc/elements/1.1/}language": "language",
+    "{http://schemas.openxmlformats.org/package/2006/metadata/core-properties}keywords": "keywords",
+    "{http://schemas.openxmlformats.org/package/2006/metadata/core-properties}version": "version",
+    "{http://schemas.openxmlformats.org/package/2006/metadata/core-properties}category": "category",
+    "{http://purl.org/dc/terms/}created": "created",
+    "{http://purl.org/dc/terms/}modified": "modified",
+}
+
+
+@contextmanager
+def opened_package(path: Path) -> Iterator[zipfile.ZipFile]:
+    """The ZIP archive of an Office file, once its declared sizes are within limits.
+
+    Raises DocumentError: `corrupt`, `encrypted`, `limit_exceeded`."""
+    try:
+        with zipfile.ZipFile(path) as package:
+            _guard(package, path)
+            yield package
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError) as error:
+        raise DocumentError(
+            f"{path.name}: the file is damaged ({error}): open it and save it again", "corrupt"
+        ) from None
+
+
+def _guard(package: zipfile.ZipFile, path: Path) -> None:
+    parts = package.infolist()
+    total, packed = sum(part.file_size for part in parts), sum(part.compress_size for part in parts)
+    bomb = total > UNSUSPECTED_BYTES and total > MOST_RATIO * max(packed, 1)
+    if total > MOST_BYTES or bomb or len(parts) > MOST_PARTS:
+        message = f"{path.name}: would unpack to {total >> 20} MB in {len(parts)} parts; divide the document"
+        raise DocumentError(message, "limit_exceeded")
+    if any(part.flag_bits & 1 for part in parts):
+        raise DocumentError(f"{path.name}: the file has a password: save a copy without one", "encrypted")
+
+
+def xml_parser() -> Any:
+    from lxml import etree
+
+    return etree.XMLParser(
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        dtd_validation=False,
+        huge_tree=False,
+        remove_comments=True,
+    )
+
+
+def xml_part(package: zipfile.ZipFile, name: str, path: Path) -> Any:
+    """Root of one part; None where the package has no such part. Strict OOXML reads as transitional.
+
+    Raises DocumentError: `corrupt`, `limit_exceeded` (entities, depth)."""
+    from lxml import etree
+
+    try:
+        data = package.read(name)
+    except KeyError:
+        return None
+    if b"<!DOCTYPE" in data[:4096] or b"<!ENTITY" in data[:65536]:
+        raise DocumentError(f"{path.name}: {name} declares entities, which Office files do not", "limit_exceeded")
+    if _STRICT in data[:8192]:
+        data = _transitional(data)
+    try:
+        return etree.fromstring(data, xml_parser())
+    except etree.XMLSyntaxError as error:
+        code = "limit_exceeded" if "huge" in str(error).lower() or "depth" in str(error).lower() else "corrupt"
+        raise DocumentError(f"{path.name}: {name} cannot be read ({error})", code) from None
+
+
+def streamed(package: zipfile.ZipFile, name: str, tag: str, path: Path) -> Iterator[Any]:
+    """Elements of one part by their local name, in any namespace, one after the other: each is emptied when
+    the next is asked for. None where the package has no such part.
+
+    Raises DocumentError: `corrupt`, `limit_exceeded` (entities)."""
+    from lxml import etree
+
+    if name not in package.NameToInfo:
+        return
+    with package.open(name) as stream:
+        head = stream.read(65536)
+        if b"<!DOCTYPE" in head[:4096] or b"<!ENTITY" in head:
+            raise DocumentError(f"{path.name}: {name} declares entities, which Office files do not", "limit_exceeded")
+        stream.seek(0)
+        safely = {"resolve_entities": False, "no_network": True, "load_dtd": False, "huge_tree": False}
+        try:
+            for _, element in etree.iterparse(stream, tag=f"{{*}}{tag}", remove_comments=True, **safely):
+                yield element
+                element.clear()
+                while element.getprevious() is not None:
+                    del element.getparent()[0]
+        except etree.XMLSyntaxError as error:
+            raise DocumentError(f"{path.name}: {name} cannot be read ({error})", "corrupt") from None
+
+
+def _transitional(data: bytes) -> bytes:
+    known = (
+        (b"wordprocessingml/main", b"wordprocessingml/2006/main"),
+        (b"officeDocument/relationships", b"officeDocument/2006/relationships"),
+        (b"officeDocument/math", b"officeDocument/2006/math"),
+        (b"drawingml/main", b"drawingml/2006/main"),
+        (b"drawingml/wordprocessingDrawing", b"drawingml/2006/wordprocessingDrawing"),
+        (b"spreadsheetml/main", b"spreadsheetml/2006/main"),
+    )
+    for strict, usual in known:
+        data = data.replace(_STRICT + strict, b"http://schemas.openxmlformats.org/" + usual)
+    return data
+
+
+def relations(package: zipfile.ZipFile, part: str, path: Path) -> dict[str, tuple[str, str]]:
+    """Relation id -> (last word of its type, name of the part it points to), inside the package."""
+    where = PurePosixPath(part)
+    root = xml_part(package, str(where.parent / "_rels" / f"{where.name}.rels"), path)
+    found: dict[str, tuple[str, str]] = {}
+    for relation in root if root is not None else ():
+        target = relation.get("Target") or ""
+        if relation.get("TargetMode") == "External" or not target:
+            continue
+        name = target.lstrip("/") if target.startswith("/") else _resolved(where.parent, target)
+        found[relation.get("Id") or ""] = ((relation.get("Type") or "").rsplit("/", 1)[-1], name)
+    return found
+
+
+def _resolved(folder: PurePosixPath, target: str) -> str:
+    parts: list[str] = list(folder.parts)
+    for part in PurePosixPath(target).parts:
+        if part == "..":
+            parts = parts[:-1]
+        elif part != ".":
+            parts.append(part)
+    return "/".join(parts)
+
+
+def core_properties(package: zipfile.ZipFile, path: Path) -> dict[str, str]:
+    root = xml_part(package, "docProps/core.xml", path)
+    properties: dict[str, str] = {}
+    for element in root if root is not None else ():
+        name = _CORE.get(element.tag)
+        if name and (element.text or "").strip():
+            text = element.text.strip()
+            properties[name] = (iso_date(text) or text) if name in ("created", "modified") else text
+    return properties

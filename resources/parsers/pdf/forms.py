@@ -1,0 +1,208 @@
+"""Form fields of a PDF (AcroForm): what was filled in, by label.
+
+A field's value stands in its annotation, not in the page's own text; a layout library that draws
+annotations sees it as text in the field's box, so that text gives way to the field (`outside`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pipelines.parsing.pdf.page import PdfItem
+from pipelines.records import Block, Box, Run
+
+MOST_FIELDS = 10_000
+MOST_CHARACTERS = 100_000
+"""Of one value."""
+_SCALE = 100
+_PASSWORD_FLAG = 1 << 13
+_COUNT = re.compile(r"\[\d+\]$")
+_BARE_STATES = frozenset(("", "yes", "on", "1", "true", "x", "checked"))
+
+
+class Form(NamedTuple):
+    """The filled fields of a page as `key_value` blocks in the order of the page's annotations, and
+    the boxes of all of its fields, also of empty and hidden ones."""
+
+    blocks: list[Block]
+    boxes: list[Box]
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    kind: int
+    name: str
+    label: str
+    value: str
+    export: str
+    checked: bool
+    chosen: tuple[str, ...]
+    box: Box
+    shown: bool
+
+
+def fields(document: Any, number: int) -> Form:
+    """The form of a page by its 1-based number. Never raises for what is in the file.
+
+    The page is loaded anew: PDFium tells which boxes are checked only of pages that were loaded
+    after the form was set up, and setting it up is not for documents without one."""
+    import pypdfium2
+    import pypdfium2.raw as pdfium
+
+    if document.get_formtype() == pdfium.FORMTYPE_NONE:
+        return Form([], [])
+    try:
+        document.init_forms()
+        page = document[number - 1]
+        try:
+            found = list(_fields(document.formenv.raw, number, page))
+        finally:
+            page.close()
+    except (pypdfium2.PdfiumError, AttributeError):
+        return Form([], [])
+    widgets = Counter(field.name for field in found)
+    blocks = [block for field in found if field.shown for block in _block(field, widgets[field.name])]
+    return Form(_distinct(blocks), [field.box for field in found])
+
+
+def outside(items: Iterable[PdfItem], boxes: list[Box]) -> list[PdfItem]:
+    """Pieces whose middle is in no box. Meant for pieces that the page's own text does not have."""
+    return [item for item in items if not any(_holds(box, item) for box in boxes)]
+
+
+def _holds(box: Box, item: PdfItem) -> bool:
+    x, y = (item.x0 + item.x1) / 2, (item.y0 + item.y1) / 2
+    return box.x0 <= x <= box.x1 and box.y0 <= y <= box.y1
+
+
+def _distinct(blocks: list[Block]) -> list[Block]:
+    """A field with several widgets on a page says the same in each: once."""
+    seen: dict[tuple[str, tuple[tuple[str, str], ...]], Block] = {}
+    for block in blocks:
+        seen.setdefault((block.runs[0].text, tuple(block.metadata.items())), block)
+    return list(seen.values())
+
+
+# ---------------------------------------------------------------- fields to blocks
+
+
+def _block(field: _Field, widgets: int) -> Iterator[Block]:
+    """None of what is empty, nor of the buttons of a group that are not chosen."""
+    import pypdfium2.raw as pdfium
+
+    label, value = field.label, field.value
+    text = ""
+    if field.kind == pdfium.FPDF_FORMFIELD_CHECKBOX:
+        meant = "" if field.export.lower() in _BARE_STATES else field.export
+        if widgets > 1 and meant:
+            value = meant if field.checked else ""
+        else:
+            value = "yes" if field.checked else "no"
+            text = f"{'☑' if field.checked else '☐'} {label}"
+    elif field.kind == pdfium.FPDF_FORMFIELD_RADIOBUTTON:
+        value = (field.export or value) if field.checked else ""
+    elif field.chosen:
+        value = ", ".join(field.chosen)
+    if value.strip() and (label or not text):
+        text = text or (f"{label}: {value}" if label else value)
+        metadata = {f"kv.{label}": value} if label else {}
+        yield Block("key_value", (Run(text, field.box),), metadata=metadata)
+
+
+def _label(name: str, alternate: str) -> str:
+    """The tooltip, else the last part of the field's name: `form1[0].page[0].City[0]` is City."""
+    label = alternate.strip() or _COUNT.sub("", name.rsplit(".", 1)[-1])
+    return " ".join(label.split()).rstrip(" :")
+
+
+# ---------------------------------------------------------------- PDFium
+
+
+def _fields(form: Any, number: int, page: Any) -> Iterator[_Field]:
+    import pypdfium2.raw as pdfium
+
+    for index in range(min(pdfium.FPDFPage_GetAnnotCount(page), MOST_FIELDS)):
+        annotation = pdfium.FPDFPage_GetAnnot(page, index)
+        if not annotation:
+            continue
+        try:
+            if pdfium.FPDFAnnot_GetSubtype(annotation) == pdfium.FPDF_ANNOT_WIDGET:
+                yield from _field(form, annotation, number, page)
+        finally:
+            pdfium.FPDFPage_CloseAnnot(annotation)
+
+
+def _field(form: Any, annotation: Any, number: int, page: Any) -> Iterator[_Field]:
+    import pypdfium2.raw as pdfium
+
+    kind = pdfium.FPDFAnnot_GetFormFieldType(form, annotation)
+    box = _box(annotation, number, page)
+    filled = (
+        pdfium.FPDF_FORMFIELD_TEXTFIELD,
+        pdfium.FPDF_FORMFIELD_CHECKBOX,
+        pdfium.FPDF_FORMFIELD_RADIOBUTTON,
+        pdfium.FPDF_FORMFIELD_COMBOBOX,
+        pdfium.FPDF_FORMFIELD_LISTBOX,
+    )
+    if kind not in filled or box is None:
+        return
+    unseen = pdfium.FPDF_ANNOT_FLAG_INVISIBLE | pdfium.FPDF_ANNOT_FLAG_HIDDEN | pdfium.FPDF_ANNOT_FLAG_NOVIEW
+    password = kind == filled[0] and pdfium.FPDFAnnot_GetFormFieldFlags(form, annotation) & _PASSWORD_FLAG
+    name = _text(pdfium.FPDFAnnot_GetFormFieldName, form, annotation)
+    yield _Field(
+        kind,
+        name,
+        _label(name, _text(pdfium.FPDFAnnot_GetFormFieldAlternateName, form, annotation)),
+        _text(pdfium.FPDFAnnot_GetFormFieldValue, form, annotation),
+        _text(pdfium.FPDFAnnot_GetFormFieldExportValue, form, annotation),
+        bool(pdfium.FPDFAnnot_IsChecked(form, annotation)),
+        tuple(_chosen(form, annotation)),
+        box,
+        not password and not pdfium.FPDFAnnot_GetFlags(annotation) & unseen,
+    )
+
+
+def _chosen(form: Any, annotation: Any) -> Iterator[str]:
+    import pypdfium2.raw as pdfium
+
+    for index in range(min(pdfium.FPDFAnnot_GetOptionCount(form, annotation), MOST_FIELDS)):
+        if pdfium.FPDFAnnot_IsOptionSelected(form, annotation, index):
+            yield _text(pdfium.FPDFAnnot_GetOptionLabel, form, annotation, index)
+
+
+def _text(read: Any, *of: Any) -> str:
+    """What a PDFium function writes as UTF-16, once it has said how long it is."""
+    import ctypes
+
+    import pypdfium2.raw as pdfium
+
+    length = read(*of, None, 0)
+    if not 2 < length <= 2 * MOST_CHARACTERS:
+        return ""
+    buffer = ctypes.create_string_buffer(length)
+    read(*of, ctypes.cast(buffer, ctypes.POINTER(pdfium.FPDF_WCHAR)), length)
+    return buffer.raw[:length].decode("utf-16-le", "ignore").rstrip("\0")
+
+
+def _box(annotation: Any, number: int, page: Any) -> Box | None:
+    """The annotation's rectangle in points from the top left; None where it has no size."""
+    import ctypes
+
+    import pypdfium2.raw as pdfium
+
+    rectangle = pdfium.FS_RECTF()
+    if not pdfium.FPDFAnnot_GetRect(annotation, rectangle):
+        return None
+    size = [round(side * _SCALE) for side in page.get_size()]
+    corners = []
+    for x, y in ((rectangle.left, rectangle.top), (rectangle.right, rectangle.bottom)):
+        across, down = ctypes.c_int(), ctypes.c_int()
+        pdfium.FPDF_PageToDevice(page, 0, 0, *size, 0, x, y, across, down)
+        corners.append((across.value / _SCALE, down.value / _SCALE))
+    (ax, ay), (bx, by) = corners
+    box = Box(number, min(ax, bx), min(ay, by), max(ax, bx), max(ay, by))
+    return box if box.x1 > box.x0 and box.y1 > box.y0 else None

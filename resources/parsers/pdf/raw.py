@@ -1,0 +1,186 @@
+"""The raw text of a page by PDFium: every character with its box and whether its font has a Unicode map."""
+
+from __future__ import annotations
+
+import ctypes
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from pipelines.parsing.cleaning import expand_ligatures
+from pipelines.parsing.line_stops import ends_in
+from pipelines.parsing.pdf.bidi import Placed, is_right_to_left, logical
+from pipelines.parsing.pdf.page import PdfGap, PdfItem, squeezed
+
+_SCALE = 1000
+_REACH = 1000.0
+_BAND = 16
+_HYPHENS = "\x02\ufffe"
+
+
+class Character(NamedTuple):
+    """One character; the box is in points from the top left. `mapped` is false where PDFium made
+    its text up from the font's code."""
+
+    text: str
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+    mapped: bool
+
+
+class Area:
+    """The boxes of some pieces, to ask which characters stand in them."""
+
+    def __init__(self, items: Iterable[PdfItem]) -> None:
+        self.bands: dict[int, list[PdfItem]] = defaultdict(list)
+        for item in items:
+            for band in range(int(item.y0 - 1) // _BAND, int(item.y1 + 1) // _BAND + 1):
+                self.bands[band].append(item)
+
+    def holds(self, character: Character) -> bool:
+        x, y = (character.x0 + character.x1) / 2, (character.y0 + character.y1) / 2
+        near = self.bands.get(int(y) // _BAND, ())
+        return any(i.x0 - 1 <= x <= i.x1 + 1 and i.y0 - 1 <= y <= i.y1 + 1 for i in near)
+
+
+def page_text(textpage: Any) -> str:
+    """The text of a page from the first character that has any to the last: pypdfium2 looks for them by recursion,
+    and fails where a thousand have none."""
+    from pypdfium2 import raw
+
+    first, last = 0, textpage.count_chars() - 1
+    while first <= last and raw.FPDFText_GetTextIndexFromCharIndex(textpage, first) == -1:
+        first += 1
+    while first < last and raw.FPDFText_GetTextIndexFromCharIndex(textpage, last) == -1:
+        last -= 1
+    text: str = textpage.get_text_range(first, last - first + 1) if first <= last else ""
+    return text
+
+
+def characters(page: Any, textpage: Any) -> list[Character]:
+    """Every character of a page in PDFium's order."""
+    return list(map(_reader(page, textpage), range(textpage.count_chars())))
+
+
+def _reader(page: Any, textpage: Any) -> Callable[[int], Character]:
+    """Gives the character at an index of PDFium's list."""
+    import pypdfium2.raw as pdfium
+
+    ax, bx, cx, ay, by, cy = placing(page)
+    left, right, bottom, top = (ctypes.c_double() for _ in range(4))
+    edges = tuple(map(ctypes.byref, (left, right, bottom, top)))
+    unicode, box, unmapped, raw = (
+        pdfium.FPDFText_GetUnicode, pdfium.FPDFText_GetCharBox, pdfium.FPDFText_HasUnicodeMapError, textpage.raw
+    )  # fmt: skip
+
+    def read(index: int) -> Character:
+        box(raw, index, *edges)
+        x0, x1, y0, y1 = left.value, right.value, bottom.value, top.value
+        xs = (ax * x0 + bx * y0 + cx, ax * x1 + bx * y1 + cx)
+        ys = (ay * x0 + by * y0 + cy, ay * x1 + by * y1 + cy)
+        text = chr(unicode(raw, index))
+        return Character(text, min(xs), min(ys), max(xs), max(ys), unmapped(raw, index) != 1)
+
+    return read
+
+
+def gaps_of(page: Any, textpage: Any, raw: str) -> tuple[PdfGap, ...]:
+    """Where sentences may end in the lines of a page's raw text. Only the characters around are read: to
+    read all would nearly halve the speed of parsing."""
+    from pypdfium2.raw import FPDFText_GetCharIndexFromTextIndex as index_of
+
+    read = _reader(page, textpage)
+    found = ((at, [read(index_of(textpage.raw, index)) for index in at]) for at in ends_in(raw))
+    return tuple(_gap(*pair) for (end, start), pair in found if (pair[0].text, pair[1].text) == (raw[end], raw[start]))
+
+
+def gaps_among(found: Sequence[Character]) -> tuple[PdfGap, ...]:
+    """The same where all characters are at hand."""
+    return tuple(_gap(found[end], found[start]) for end, start in ends_in("".join(c.text for c in found)))
+
+
+def _gap(before: Character, after: Character) -> PdfGap:
+    middle = (min(before.y0, after.y0) + max(before.y1, after.y1)) / 2
+    return PdfGap(middle, before.x1, after.x0)
+
+
+class Placing(NamedTuple):
+    """Page space to points from the top left as shown, rotated and cropped: x = ax*x + bx*y + cx."""
+
+    ax: float
+    bx: float
+    cx: float
+    ay: float
+    by: float
+    cy: float
+
+    def point(self, x: float, y: float) -> tuple[float, float]:
+        return self.ax * x + self.bx * y + self.cx, self.ay * x + self.by * y + self.cy
+
+
+def placing(page: Any) -> Placing:
+    import pypdfium2.raw as pdfium
+
+    width, height = page.get_size()
+    size = (round(width * _SCALE), round(height * _SCALE))
+    across, down = ctypes.c_int(), ctypes.c_int()
+
+    def placed(x: float, y: float) -> tuple[float, float]:
+        pdfium.FPDF_PageToDevice(page, 0, 0, *size, 0, x, y, across, down)
+        return across.value / _SCALE, down.value / _SCALE
+
+    (cx, cy), (rx, ry), (ux, uy) = placed(0, 0), placed(_REACH, 0), placed(0, _REACH)
+    return Placing((rx - cx) / _REACH, (ux - cx) / _REACH, cx, (ry - cy) / _REACH, (uy - cy) / _REACH, cy)
+
+
+def has_unmapped(textpage: Any) -> bool:
+    """Whether a character of the page is in a font without a Unicode map."""
+    from pypdfium2.raw import FPDFText_HasUnicodeMapError as unmapped
+
+    return any(unmapped(textpage.raw, index) == 1 for index in range(textpage.count_chars()))
+
+
+def _piece(line: Sequence[Character]) -> PdfItem | None:
+    solid = [c for c in line if c.text.strip()]
+    if not solid:
+        return None
+    top, bottom = min(c.y0 for c in solid), max(c.y1 for c in solid)
+    text = "".join("-" if c.text in _HYPHENS else c.text for c in line).strip()
+    if is_right_to_left(text):
+        text = logical([Placed(c.text, c.x0, c.x1) for c in line])
+    size = round(max(bottom - top, 1.0), 1)
+    return PdfItem(text, min(c.x0 for c in solid), top, max(c.x1 for c in solid), bottom, size)
+
+
+def plain_lines(found: Iterable[Character]) -> tuple[PdfItem, ...]:
+    """The characters as pieces, one a line as PDFium has them."""
+    return tuple(piece for line in _lines(found) if (piece := _piece(line)) is not None)
+
+
+def _lines(found: Iterable[Character]) -> Iterator[list[Character]]:
+    line: list[Character] = []
+    for character in found:
+        if character.text in "\r\n":
+            yield line
+            line = []
+        else:
+            line.append(character)
+    yield line
+
+
+def patches(found: Sequence[Character], missing: Iterable[tuple[int, str]]) -> tuple[PdfItem, ...]:
+    """Stretches of the squeezed raw text, given by offset and text, as pieces, one a line."""
+    solid = [index for index, c in enumerate(found) if c.text.strip()]
+    solid = [index for index in solid for _ in expand_ligatures(found[index].text)]
+    whole = expand_ligatures("".join(c.text for c in found if c.text.strip()))
+    pieces: list[PdfItem] = []
+    near = 0
+    for at, text in missing:
+        start = at if whole.startswith(text, at) else max(whole.find(text, near), whole.find(text))
+        if start < 0 or not squeezed(text):
+            continue
+        near = start + len(text)
+        pieces += plain_lines(found[solid[start] : solid[near - 1] + 1])
+    return tuple(pieces)

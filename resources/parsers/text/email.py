@@ -1,0 +1,100 @@
+"""Messages (EML): subject, sender, date, and the text the sender wrote, plain or HTML.
+
+The standard library reads them without a network or a model. Attachments are named, not opened;
+they are indexed when they are files of the source themselves.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from dataclasses import replace
+from email import policy
+from email.message import EmailMessage
+from email.parser import BytesParser
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+
+from pipelines.errors import DocumentError
+from pipelines.records import Block, ParsedFile, Run
+from resources.parsers.html.reader import parse_source
+from resources.parsers.text.key_values import key_value
+from resources.parsers.text.plain import blocks_of_text
+
+ORIGIN = "email"
+_HEADERS = ("From", "To", "Cc", "Date")
+_QUOTED = re.compile(r"(?m)^>+ ?")
+
+
+def parse(path: Path) -> ParsedFile:
+    """Raises DocumentError `corrupt` for what has no headers of a message."""
+    with open(path, "rb") as stream:
+        message = BytesParser(policy=policy.default).parse(stream)
+    if not message.keys() or not any(name in message for name in ("From", "To", "Subject", "Date", "Received")):
+        raise DocumentError(f"{path.name}: not an e-mail message: it has no headers of one", "corrupt")
+    assert isinstance(message, EmailMessage)
+    properties = _properties(message)
+    blocks: list[Block] = []
+    if properties.get("title"):
+        blocks.append(Block("heading", (Run(properties["title"]),), 1))
+    for header in _HEADERS:
+        if value := _header(message, header):
+            blocks.append(Block("key_value", (Run(f"{header}: {value}"),), metadata=key_value(header, value)))
+    blocks += _body(message, path.name)
+    names = [part.get_filename() or "unnamed" for part in message.iter_attachments()]
+    notes = (f"attachments were not read: {', '.join(names)}",) if names else ()
+    return ParsedFile(tuple(blocks), properties, None, notes, ORIGIN)
+
+
+def _header(message: EmailMessage, name: str) -> str:
+    try:
+        return " ".join(str(message.get(name, "")).split())
+    except (ValueError, IndexError, AttributeError, RecursionError):  # headers that the standard library cannot fold
+        return ""
+
+
+def _properties(message: EmailMessage) -> dict[str, str]:
+    named = {"title": "Subject", "author": "From", "language": "Content-Language"}
+    properties = {name: _header(message, header) for name, header in named.items()}
+    with suppress(ValueError, TypeError):
+        properties["effective_date"] = parsedate_to_datetime(_header(message, "Date")).date().isoformat()
+    return {key: value for key, value in properties.items() if value}
+
+
+def _body(message: EmailMessage, name: str) -> list[Block]:
+    is_html, content = _written(message)
+    if is_html:
+        return [_without_offsets(block) for block in parse_source(content, name).blocks]
+    return [_without_offsets(block) for block in blocks_of_text(_QUOTED.sub("", content))]
+
+
+def html_of(path: Path) -> str:
+    """The text of a message that is written in HTML; else nothing."""
+    with open(path, "rb") as stream:
+        message = BytesParser(policy=policy.default).parse(stream)
+    assert isinstance(message, EmailMessage)
+    is_html, content = _written(message)
+    return content if is_html else ""
+
+
+def _written(message: EmailMessage) -> tuple[bool, str]:
+    """What the sender wrote, and whether it is HTML."""
+    part = message.get_body(preferencelist=("html", "plain"))
+    if part is None:
+        return False, ""
+    try:
+        content = part.get_content()
+    except (LookupError, UnicodeError, ValueError):
+        payload = part.get_payload(decode=True)
+        content = payload.decode("utf-8", "replace") if isinstance(payload, bytes) else ""
+    return part.get_content_subtype() == "html", content if isinstance(content, str) else ""
+
+
+def _without_offsets(block: Block) -> Block:
+    """Offsets are of the decoded part, not of the file, so they are dropped."""
+
+    def plain(run: Run) -> Run:
+        return replace(run, source_start=None, source_end=None)
+
+    cells = tuple(replace(cell, runs=tuple(map(plain, cell.runs))) for cell in block.cells)
+    return replace(block, runs=tuple(map(plain, block.runs)), cells=cells)

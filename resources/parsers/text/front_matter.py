@@ -1,0 +1,159 @@
+"""The YAML block at the head of a Markdown file. One that may restrict its document and cannot be read is an error: a
+restricted document must not become public by a slip."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pipelines.errors import DocumentError
+from pipelines.groups import GROUPS, group_names, means_groups, misnamed
+from resources import yaml_text
+from resources.parsers.lookalikes import groups_under_rule
+from resources.parsers.text.source_text import decode
+
+_RULE = re.compile(r" {0,3}---[ \t]*\r?\n")
+_END = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
+_BLANK = "\ufeff\u200b\u2060 \t\r\n\f\v"
+_BEFORE_KEY = " \t-?\"'\ufeff\u200b"
+_OWN = ("title", "effective_date", "version", GROUPS, "language", "metadata")
+_ALIASES = {"date": "effective_date", "lang": "language", "effective": "effective_date"}
+LONGEST = 65536
+HEAD_BYTES = 4 * LONGEST + 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """What stands between the rules, and where the text after it begins; `end` is None where no rule ends it."""
+
+    yaml: str
+    end: int | None
+    after_comment: bool
+
+    @property
+    def names_groups(self) -> bool:
+        """Whether a key of it seems to be `groups`."""
+        keys = list(_keys(self.yaml))
+        return any(means_groups(key) for key in (keys if self.end or keys[:1] != [""] else ()))
+
+
+def front_matter(source: str) -> tuple[dict[str, str], int, tuple[str, ...]]:
+    """Properties, the offset where the text begins, warnings. `metadata` is a mapping of its own.
+
+    Raises DocumentError (`front_matter`) for a block that is not valid YAML, and for one whose groups cannot be
+    understood, or that may name some and cannot be read: a list, one that does not end."""
+    block = _block(source)
+    require_recognised(source[block.end :] if block and block.end else source)
+    if block is None:
+        return {}, 0, ()
+    if block.end is None:
+        if block.names_groups:
+            raise _refused(f"it names groups and does not end within {LONGEST >> 10} KB")
+        return {}, 0, ()
+    import yaml
+
+    try:
+        values = yaml_text.load_plain(block.yaml)
+    except yaml.YAMLError as error:
+        if block.after_comment and not block.names_groups:
+            return {}, 0, ()
+        raise _refused(f"it is not valid YAML: {' '.join(str(error).split())[:200]}") from None
+    if not isinstance(values, dict):
+        if block.names_groups:
+            raise _refused("it names groups and is no mapping")
+        return {}, 0, ()
+    return _properties(values), block.end, ()
+
+
+def groups_at_head(content: bytes, name: str) -> tuple[str, ...] | None:
+    """The groups that the first HEAD_BYTES of a Markdown file name. Raises DocumentError (`front_matter`)."""
+    head = content[:HEAD_BYTES]
+    if len(head) == HEAD_BYTES:
+        head = head[: head.rfind(b"\n") + 1]
+    try:
+        text, _ = decode(head, name)
+    except DocumentError:
+        return None  # no text, as its parser will say
+    block = _block(text)
+    require_recognised(text[block.end :] if block and block.end else text)
+    if block is None or not block.names_groups:
+        return None
+    named = front_matter(text)[0].get(GROUPS)
+    return tuple(named.split(", ")) if named else None
+
+
+def require_recognised(text: str) -> None:
+    """Raises DocumentError (`front_matter`) where a text begins with what was meant as front matter and is not."""
+    if found := groups_under_rule(text):
+        raise _refused(f"it is not between two lines of three hyphens, or not at the head ({found})")
+
+
+def _refused(reason: str) -> DocumentError:
+    return DocumentError(f"the front matter may restrict the document, but {reason}: mend it", "front_matter")
+
+
+def _block(source: str) -> _Block | None:
+    at, after_comment = 0, False
+    while True:
+        while source[at : at + 1] and source[at] in _BLANK and not _RULE.match(source, at):
+            at += 1
+        if not source.startswith("<!--", at) or at > LONGEST:
+            break
+        closed = source.find("-->", at)
+        if closed < 0:
+            return None
+        at, after_comment = closed + 3, True
+    rule = _RULE.match(source, at)
+    if rule is None:
+        return None
+    end = _END.search(source, rule.end(), rule.end() + LONGEST)
+    if end is None:
+        return _Block(source[rule.end() : rule.end() + LONGEST], None, after_comment)
+    return _Block(source[rule.end() : end.start()], end.end(), after_comment)
+
+
+def _keys(block: str) -> Iterator[str]:
+    """What stands before colons; first "" where the block does not begin with a key, as a text after a rule would."""
+    first = True
+    for line in block.splitlines():
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        parts = re.split(r"[{,\[\]}]", line)
+        found = [re.split("[:：]", part)[0].strip(_BEFORE_KEY) for part in parts if re.search("[:：]", part)]
+        if first and not found:
+            yield ""
+        first = False
+        yield from found
+
+
+def _properties(values: dict[Any, Any]) -> dict[str, str]:
+    folded: dict[str, Any] = {}
+    for key, value in values.items():
+        name = str(key).strip().lower() if str(key).strip().lower() in _OWN else str(key)
+        if name in folded:
+            raise _refused(f"{name} is given twice")
+        folded[name] = value
+    if wrong := next(misnamed(folded), None):
+        raise _refused(f"{wrong!r} may be meant as groups: write `groups: [NAME]`, outermost")
+    metadata, groups = folded.pop("metadata", None), folded.pop(GROUPS, None)
+    properties: dict[str, str] = {}
+    for key, value in [*(metadata.items() if isinstance(metadata, dict) else ()), *folded.items()]:
+        name = _ALIASES.get(str(key).lower(), str(key))
+        if name not in properties or name == str(key):
+            properties[name] = _text(value)
+    if groups is not None:
+        try:
+            properties[GROUPS] = ", ".join(group_names(groups))
+        except ValueError as error:
+            raise _refused(str(error)) from None
+    return properties
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(_text(item) for item in value)
+    if isinstance(value, dict):
+        return "; ".join(f"{key}: {_text(item)}" for key, item in value.items())
+    return str(value)

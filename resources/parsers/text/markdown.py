@@ -1,0 +1,224 @@
+"""Markdown by markdown-it: blocks in order, each piece of text with its offsets in the source.
+
+CommonMark knows no paragraph without a blank line; a file that has none is one paragraph of the
+whole text. A paragraph that long is taken line by line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pipelines.records import Block, BlockCell, ParsedFile, Run
+from resources.parsers.html.data_pictures import data_figure
+from resources.parsers.text.front_matter import front_matter
+from resources.parsers.text.source_text import Finder, read_text
+
+ORIGIN = "markdown-it"
+LONGEST_PARAGRAPH = 4000
+DEEPEST = 200
+_TAG = re.compile(r"<[^>]*+(?:>|\Z)")
+_IMAGE = re.compile(r"<img\b[^>]*+", re.IGNORECASE)
+_DATA = re.compile(r"""\bsrc\s*+=\s*+["'](data:[^"']*+)""", re.IGNORECASE)
+_COMMENT = re.compile(r"<!--.*?(-->|\Z)|<(script|style)\b.*?(</\2\s*>|\Z)", re.DOTALL | re.IGNORECASE)
+
+
+def parse(path: Path) -> ParsedFile:
+    source, warnings = read_text(path)
+    properties, begin, problems = front_matter(source)
+    return ParsedFile(tuple(_Reader(source, begin).blocks()), properties, None, warnings + problems, ORIGIN)
+
+
+def _tokens(text: str) -> list[Any]:
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark", {"maxNesting": DEEPEST}).enable(["table", "strikethrough"]).parse(text)
+
+
+class _Reader:
+    """Walks the flat token list, with stacks for lists and quotes."""
+
+    def __init__(self, source: str, begin: int) -> None:
+        self.finder = Finder(source)
+        self.finder.at = begin
+        text = source[begin:]
+        self.offsets = [begin]
+        self.offsets += [begin + m.end() for m in re.finditer(r"\r\n|\r|\n", text)]
+        self.end = len(source)
+        self.source = source
+        self.tokens = _tokens(text.replace("\x00", "\ufffd"))
+        self.lists: list[dict[str, Any]] = []
+        self.quotes = 0
+        self.pending: Run | None = None
+        self.item_open = False
+
+    def _bounds(self, token: Any) -> tuple[int, int]:
+        first, last = token.map if token.map else (0, len(self.offsets))
+        start = self.offsets[min(first, len(self.offsets) - 1)]
+        end = self.offsets[last] if last < len(self.offsets) else self.end
+        return start, end
+
+    def _runs(self, inline: Any) -> list[Run]:
+        """Pieces of text of an inline token; they stand together as in the source."""
+        start, end = self._bounds(inline)
+        self.finder.at = max(self.finder.at, start)
+        runs: list[Run] = []
+        for child in inline.children or []:
+            text = self._piece(child)
+            if text:
+                runs.append(self.finder.run(text, end, joined=True))
+        return runs
+
+    def _figures(self, holder: Any) -> Iterator[Block]:
+        """The pictures that are written into a token."""
+        for token in (holder, *(holder.children or [])):
+            tags = _IMAGE.findall(token.content) if token.type.startswith("html") else []
+            urls = [found[1] for tag in tags if (found := _DATA.search(tag))]
+            urls += [token.attrs["src"]] if token.type == "image" else []
+            for url in urls:
+                found = data_figure(url) if url.startswith("data:") else None
+                if found is not None:
+                    yield found
+
+    def _piece(self, child: Any) -> str:
+        if child.type in ("text", "code_inline", "text_special"):
+            return str(child.content)
+        if child.type in ("softbreak", "hardbreak"):
+            return "\n"
+        if child.type == "image":
+            return "".join(self._piece(part) for part in child.children or [])
+        if child.type == "html_inline" and re.match(r"<br\b", child.content, re.IGNORECASE):
+            return "\n"
+        return ""
+
+    def blocks(self) -> Iterator[Block]:
+        at = 0
+        while at < len(self.tokens):
+            token = self.tokens[at]
+            handler = getattr(self, f"_on_{token.type}", None)
+            if token.type == "table_open":
+                end = next(i for i in range(at, len(self.tokens)) if self.tokens[i].type == "table_close")
+                yield self._table(self.tokens[at:end])
+                for cell in self.tokens[at:end]:
+                    yield from self._figures(cell)
+                at = end
+            elif handler is not None:
+                yield from handler(token, at)
+            at += 1
+
+    # ------------------------------------------------------------ containers
+
+    def _on_bullet_list_open(self, token: Any, at: int) -> Iterator[Block]:
+        self.lists.append({"ordered": False})
+        yield from ()
+
+    def _on_ordered_list_open(self, token: Any, at: int) -> Iterator[Block]:
+        self.lists.append({"ordered": True})
+        yield from ()
+
+    def _on_bullet_list_close(self, token: Any, at: int) -> Iterator[Block]:
+        self.lists.pop()
+        yield from ()
+
+    _on_ordered_list_close = _on_bullet_list_close
+
+    def _on_list_item_open(self, token: Any, at: int) -> Iterator[Block]:
+        marker = f"{token.info}{token.markup}" if self.lists[-1]["ordered"] else token.markup
+        self.lists[-1].update(marker=marker, fresh=True)
+        if self.lists[-1]["ordered"]:
+            start, end = self._bounds(token)
+            self.finder.at = max(self.finder.at, start)
+            self.pending = self.finder.run(marker, end)
+        yield from ()
+
+    def _on_blockquote_open(self, token: Any, at: int) -> Iterator[Block]:
+        self.quotes += 1
+        yield from ()
+
+    def _on_blockquote_close(self, token: Any, at: int) -> Iterator[Block]:
+        self.quotes -= 1
+        yield from ()
+
+    # ------------------------------------------------------------ leaves
+
+    def _on_inline(self, token: Any, at: int) -> Iterator[Block]:
+        opened = self.tokens[at - 1]
+        runs = self._runs(token)
+        if opened.type == "heading_open":
+            yield Block("heading", tuple(runs), int(opened.tag[1]))
+        elif self.lists:
+            yield from self._in_list(runs)
+        elif sum(len(run.text) for run in runs) > LONGEST_PARAGRAPH:
+            for line in _by_line(runs):
+                yield Block("quote" if self.quotes else "paragraph", tuple(line))
+        else:
+            yield Block("quote" if self.quotes else "paragraph", tuple(runs))
+        yield from self._figures(token)
+
+    def _in_list(self, runs: list[Run]) -> Iterator[Block]:
+        """The first paragraph of an item is the item; later ones are items without a marker."""
+        current = self.lists[-1]
+        marker = current.get("marker") if current.get("fresh") else None
+        if self.pending is not None:
+            first = [Run(runs[0].text, None, runs[0].source_start, runs[0].source_end)] if runs else []
+            runs = [self.pending, *first, *runs[1:]]
+            self.pending = None
+        current["fresh"] = False
+        yield Block("list_item", tuple(runs), len(self.lists), marker)
+
+    def _on_fence(self, token: Any, at: int) -> Iterator[Block]:
+        start, end = self._bounds(token)
+        self.finder.at = max(self.finder.at, start)
+        runs = tuple(self._code_line(line, end) for line in token.content.rstrip("\n").split("\n"))
+        language = token.info.split()[0] if token.info.split() else ""
+        yield Block("code", runs, metadata={"language": language} if language else {})
+
+    _on_code_block = _on_fence
+
+    def _code_line(self, line: str, end: int) -> Run:
+        return self.finder.run(line, end)
+
+    def _on_hr(self, token: Any, at: int) -> Iterator[Block]:
+        yield Block("break")
+
+    def _on_html_block(self, token: Any, at: int) -> Iterator[Block]:
+        start, end = self._bounds(token)
+        self.finder.at = max(self.finder.at, start)
+        content = _COMMENT.sub(" ", token.content)
+        tagged = content.rfind(">") + 1  # what comes after it opens a tag that nothing closes
+        pieces = [*_TAG.split(content[:tagged]), content[tagged:]]
+        runs = [self.finder.run(piece, end) for piece in pieces if piece.strip()]
+        if runs:
+            yield Block("paragraph", tuple(runs))
+        yield from self._figures(token)
+
+    def _table(self, tokens: list[Any]) -> Block:
+        cells: list[BlockCell] = []
+        row, column, header = -1, 0, False
+        for at, token in enumerate(tokens):
+            if token.type == "tr_open":
+                row, column = row + 1, 0
+            elif token.type in ("thead_open", "tbody_open"):
+                header = token.type == "thead_open"
+            elif token.type == "inline":
+                token.map = token.map or tokens[0].map
+                assert tokens[at - 1].type in ("th_open", "td_open")
+                cells.append(BlockCell(row, column, tuple(self._runs(token)), header=header))
+                column += 1
+        return Block("table", cells=tuple(cells))
+
+
+def _by_line(runs: list[Run]) -> Iterator[list[Run]]:
+    """Runs of a paragraph parted at its line breaks."""
+    line: list[Run] = []
+    for run in runs:
+        if run.text == "\n":
+            if line:
+                yield line
+            line = []
+        else:
+            line.append(run)
+    if line:
+        yield line

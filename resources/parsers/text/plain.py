@@ -1,0 +1,187 @@
+"""Plain text: paragraphs, headings, lists and aligned tables by how the lines stand.
+
+Every run is one line, with its exact offsets. A form feed begins a page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipelines.records import Block, BlockCell, ParsedFile, Run
+from resources.parsers.text.source_text import read_text, run_at
+
+ORIGIN = "text"
+LONGEST_PARAGRAPH = 4000
+LONGEST_HEADING = 90
+_LINE = re.compile(r"[^\r\n\x0b\x0c\x85\u2028\u2029]*(\r\n|[\r\n\x0b\x0c\x85\u2028\u2029]|\Z)")
+_BULLET = re.compile(r"([-*•●▪◦‣–—+])\s+")
+_ORDERED = re.compile(r"(\(?(?:\d{1,3}|[a-zA-Zа-яіїєґ]|[ivx]{1,5})[.)]|(?:\d{1,3}\.)+\d{1,3}\.?)\s+")
+_NUMBERED = re.compile(r"((?:\d{1,2}\.)*\d{1,2})[.)]?\s+\S")
+_KEYWORD = re.compile(
+    r"(article|section|chapter|part|annex|appendix|розділ|стаття|глава|частина|додаток)\s+(\d+|[ivxlc]+)\b",
+    re.IGNORECASE,
+)
+_UNDERLINE = re.compile(r"(={3,}|-{3,}|~{3,})")
+_RULE = re.compile(r"([-*_=~] ?){4,}")
+_GAP = re.compile(r"\t+| {3,}|(?<=\S) {2}(?=\S)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    start: int
+    text: str
+    page: int
+
+    @property
+    def words(self) -> str:
+        return self.text.strip()
+
+    @property
+    def indent(self) -> int:
+        return len(self.text) - len(self.text.lstrip())
+
+
+def _lines(source: str) -> tuple[list[_Line], int]:
+    lines, at, page = [], 0, 1
+    while at < len(source):
+        match = _LINE.match(source, at)
+        assert match is not None
+        lines.append(_Line(at, source[at : match.start(1)], page))
+        if match[1] == "\f":
+            page += 1
+            lines.append(_Line(match.end(), "", page))
+        at = match.end()
+    return lines, page
+
+
+def _groups(lines: Iterable[_Line]) -> list[list[_Line]]:
+    """Lines between blank lines."""
+    groups: list[list[_Line]] = [[]]
+    for line in lines:
+        if line.words:
+            groups[-1].append(line)
+        elif groups[-1]:
+            groups.append([])
+    return [group for group in groups if group]
+
+
+class _Reader:
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.lines, self.pages = _lines(source)
+        self.wrapped = 0
+
+    def run(self, line: _Line, skip: int = 0) -> Run:
+        start = line.start + line.indent + skip
+        while start < len(self.source) and self.source[start].isspace():
+            start += 1
+        locator = f"page {line.page}" if self.pages > 1 else None
+        return run_at(self.source, start, line.start + len(line.text.rstrip()), locator)
+
+    def blocks(self) -> list[Block]:
+        groups = _groups(self.lines)
+        one_a_line = len(groups) <= max(1, len([li for li in self.lines if li.words]) // 40)
+        blocks: list[Block] = []
+        for group in groups:
+            blocks += self._group(group, one_a_line and not _is_wrapped(group))
+        return blocks
+
+    def _group(self, group: list[_Line], one_a_line: bool) -> list[Block]:
+        if len(group) == 1 and _RULE.fullmatch(group[0].words):
+            return [Block("break", (self.run(group[0]),))]
+        blocks: list[Block] = []
+        if len(group) > 1 and _UNDERLINE.fullmatch(group[1].words) and _is_title(group[0].words):
+            level = 1 if group[1].words[0] == "=" else 2
+            blocks.append(Block("heading", (self.run(group[0]),), level))
+            group = group[2:]
+        elif len(group) == 1 and (level := _heading_level(group[0])) is not None:
+            return [Block("heading", (self.run(group[0]),), level)]
+        if not group:
+            return blocks
+        table = self._table(group)
+        if table is not None:
+            return [*blocks, table]
+        return blocks + self._paragraphs(group, one_a_line)
+
+    def _paragraphs(self, group: list[_Line], one_a_line: bool) -> list[Block]:
+        long = sum(len(line.text) for line in group) > LONGEST_PARAGRAPH
+        blocks: list[Block] = []
+        for line in group:
+            marker = _BULLET.match(line.words) or _ORDERED.match(line.words)
+            if marker and marker.end() < len(line.words) and _may_begin_item(line, blocks):
+                bullet = _BULLET.match(line.words)
+                run = self.run(line, bullet.end() if bullet else 0)
+                blocks.append(Block("list_item", (run,), line.indent // 2 + 1, marker[1]))
+            elif blocks and not one_a_line and not (long and blocks[-1].kind == "paragraph"):
+                last = blocks[-1]
+                blocks[-1] = Block(last.kind, (*last.runs, self.run(line)), last.level, last.marker)
+            elif one_a_line and (level := _heading_level(line)) is not None:
+                blocks.append(Block("heading", (self.run(line),), level))
+            else:
+                blocks.append(Block("paragraph", (self.run(line),)))
+        return blocks
+
+    def _table(self, group: list[_Line]) -> Block | None:
+        """Lines of as many cells each, parted by tabs or several spaces."""
+        rows = [[(m.start(), m.end()) for m in _GAP.finditer(line.text.strip())] for line in group]
+        widths = {len(row) for row in rows}
+        if len(group) < 3 or len(widths) != 1 or widths == {0}:
+            return None
+        locator = f"page {group[0].page}" if self.pages > 1 else None
+        cells = []
+        for at, (line, gaps) in enumerate(zip(group, rows, strict=True)):
+            begin = line.start + line.indent
+            ends = [0, *(position for gap in gaps for position in gap), len(line.words)]
+            for column in range(len(gaps) + 1):
+                start, end = begin + ends[2 * column], begin + ends[2 * column + 1]
+                cells.append(BlockCell(at, column, (run_at(self.source, start, end, locator),)))
+        return Block("table", cells=tuple(cells))
+
+
+def _may_begin_item(line: _Line, blocks: list[Block]) -> bool:
+    if not blocks or blocks[-1].kind == "list_item":
+        return True
+    before = blocks[-1].runs[-1].text.rstrip()
+    return before.endswith((":", ";", ".", ",", "!", "?")) or len(before) < 50
+
+
+def _is_wrapped(group: list[_Line]) -> bool:
+    """Whether lines were broken at a margin: most of about the same length, in mid-sentence."""
+    lengths = sorted(len(line.text) for line in group[:-1])
+    if len(lengths) < 2 or lengths[-1] > 130:
+        return False
+    open_ends = sum(line.words[-1] not in '.!?:;»”"' for line in group[:-1])
+    return lengths[len(lengths) // 2] > 0.7 * lengths[-1] and open_ends > 0.5 * len(lengths)
+
+
+def _is_title(words: str) -> bool:
+    return len(words) <= LONGEST_HEADING and any(map(str.isalpha, words)) and words[-1] not in ".,;!"
+
+
+def _heading_level(line: _Line) -> int | None:
+    """Level of a line that stands alone and reads as a heading: capitals, a number, `Article 5`."""
+    words = line.words
+    if not _is_title(words) or words.endswith((":", "?")):
+        return None
+    letters = [char for char in words if char.isalpha()]
+    numbered = _NUMBERED.match(words)
+    if numbered and next(iter(letters)).isupper() and len(words.split()) <= 12:
+        return 1 + numbered[1].count(".") + 1
+    if len(letters) >= 3 and all(not char.islower() for char in letters) and any(char.isupper() for char in letters):
+        return 1
+    return 2 if _KEYWORD.match(words) else None
+
+
+def blocks_of_text(source: str) -> list[Block]:
+    return _Reader(source).blocks()
+
+
+def parse(path: Path) -> ParsedFile:
+    """Raises DocumentError `corrupt` for what is not text."""
+    source, warnings = read_text(path)
+    reader = _Reader(source)
+    pages = reader.pages if reader.pages > 1 else None
+    return ParsedFile(tuple(reader.blocks()), {}, pages, warnings, ORIGIN)

@@ -1,0 +1,334 @@
+"""A database to work in: the embedded server of a state folder, or any postgresql:// address."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import select
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import DatabaseError, IndexStateError
+from pipelines.fingerprint import fingerprint
+from resources.postgres.address import Address, address_of, is_transient
+from resources.postgres.server import Log, PostgresServer
+from resources.postgres.statements import fill, migrations, query
+
+if TYPE_CHECKING:
+    import psycopg
+
+APPLICATION = "pincite"
+CONNECT_TRIES = 5
+IDLE_CONNECTIONS = 2
+VECTOR_VERSION = (0, 8)
+REMADE = (
+    "restore the database; or drop the schema pincite and those of all generations, and run `pincite index`, which "
+    "embeds nothing again"
+)
+"""What brings back tables that are gone."""
+
+
+def lock_key(name: str) -> int:
+    """The advisory lock of a name: a positive 63-bit number."""
+    return int.from_bytes(hashlib.blake2b(f"pincite {name}".encode(), digest_size=8).digest()) >> 1
+
+
+def damaged(error: psycopg.Error) -> bool:
+    """Whether a statement of ours met a table, column, function or type that is gone, or another one."""
+    state = error.sqlstate or ""
+    return (state.startswith("42") and state != "42501") or state == "3F000"
+
+
+def damage(error: psycopg.Error, where: str) -> IndexStateError:
+    text = str(error).splitlines()[0]
+    return IndexStateError(
+        f"the tables of the index{where} are not what they should be: {text}; {REMADE}", "damaged_schema"
+    )
+
+
+class Database:
+    """Connections to one database. `settings_database` is `embedded` or an address.
+
+    Raises SettingsError for what is neither. Nothing is started before `url` or a connection is
+    asked for."""
+
+    def __init__(self, settings_database: str, state: Path, log: Log | None = None) -> None:
+        self.embedded = settings_database == "embedded"
+        self.server = PostgresServer(state, log) if self.embedded else None
+        self._url = self.server.url if self.server else settings_database
+        self._address: Address = address_of(self._url)
+        self._acquired = False
+        self._run: dict[str, Any] | None = None
+        self._idle: list[tuple[int, psycopg.Connection[Any]]] = []
+
+    @property
+    def url(self) -> str:
+        """The address, with its password if it has one; an embedded server is started."""
+        if self.server and not self._acquired:
+            self.server.acquire()
+            self._acquired = True
+        return self._url
+
+    @contextmanager
+    def connect(self, application: str = APPLICATION, autocommit: bool = False) -> Iterator[psycopg.Connection[Any]]:
+        """A connection for one transaction, committed at the end, or rolled back by an error.
+
+        Raises DatabaseError naming host and database, never the password, when it cannot be made,
+        breaks, or refuses a statement."""
+        import psycopg
+
+        reusable = application == APPLICATION and not autocommit
+        connection = (self._idle_connection() if reusable else None) or self._open(application, autocommit)
+        try:
+            yield connection
+            if not autocommit:
+                connection.commit()
+        except psycopg.Error as error:
+            connection.close()
+            if damaged(error):
+                raise damage(error, f" in {self._address.shown}") from error
+            reason = self._address.reason(error)
+            if isinstance(error, psycopg.errors.DiskFull):
+                where = f"the disk of {self.server.data}" if self.server else "that server's disk"
+                reason += f"; make room on {where} and run again, what is committed is kept"
+            raise DatabaseError(f"the work in Postgres ({self._address.shown}) failed: {reason}") from error
+        except BaseException:
+            connection.close()
+            raise
+        if not reusable or not self._keep_idle(connection):
+            connection.close()
+
+    def migrate(self) -> None:
+        """Bring the schema `pincite` to this version; does nothing where it is.
+
+        Raises IndexStateError (`newer_index`) for one made by a newer version, DatabaseError when
+        pgvector is missing, too old or may not be created."""
+        known = migrations()
+        with self.connect() as connection:
+            applied = self._applied(connection)
+            if applied < len(known):
+                connection.execute(query("session", "lock_migrations"), {"key": lock_key("migrate")})
+                self._require_utf8(connection)
+                self._require_vector(connection)
+                self._require_query_role(connection)
+                connection.execute(query("session", "create_catalog_schema"))
+                connection.execute(query("session", "create_migrations"))
+                applied = self._applied(connection)
+                connection.execute(query("session", "use_catalog_schema"))
+            for number, name, text in known[applied:]:
+                connection.execute(fill(text, {}, name))
+                connection.execute(query("session", "record_migration"), {"number": number, "name": name})
+            self._require_query_role(connection)
+        if applied > len(known):
+            raise IndexStateError(
+                f"the index in {self._address.shown} was made by a newer pincite (schema {applied}, this one knows "
+                f"{len(known)}); upgrade pincite, or index into another state and database",
+                "newer_index",
+            )
+
+    def holds_catalog(self) -> bool:
+        """Whether there is a schema `pincite`, of whatever version."""
+        with self.connect() as connection:
+            return self._applied(connection) > 0
+
+    @contextmanager
+    def writing(self) -> Iterator[psycopg.Connection[Any]]:
+        """`connect` for what only the run that holds the lock may write.
+
+        A run's lock ends with its connection, whether or not its process still lives. So every run has
+        a number, the newest of which stands in a table that its writing transactions lock for share:
+        an older one is refused (IndexStateError, `lock_lost`), a newer waits for those under way."""
+        with self.connect() as connection:
+            self.require_newest(connection)
+            yield connection
+
+    def require_newest(self, connection: psycopg.Connection[Any]) -> None:
+        """Raises IndexStateError (`lock_lost`) where another run may write by now."""
+        if self._run and not connection.execute(query("session", "is_newest_run"), self._run).fetchone():
+            raise IndexStateError(
+                f"the connection that held the lock of this {self._run['name']} run broke, and another run has "
+                "begun since; nothing more was written, run it again",
+                "lock_lost",
+            )
+
+    @property
+    def identity(self) -> str:
+        """The same for all who reach one database by the same address; it tells no password."""
+        return fingerprint(self._address.shown, str(self.server.data) if self.server else "")
+
+    @contextmanager
+    def exclusive(
+        self, name: str, wait_seconds: float = 0.0, waiting: Callable[[str], None] = lambda busy: None
+    ) -> Iterator[None]:
+        """Hold the lock of a name while the block runs; it ends with this process at the latest. Where it has to be
+        waited for, `waiting` is told once who has it.
+
+        Raises IndexStateError (`busy`) naming the holder when it is not free within `wait_seconds`."""
+        self.migrate()
+        with self.connect(f"pincite {name}, process {os.getpid()}", autocommit=True) as connection:
+            self._lock(connection, name, wait_seconds, waiting)
+            self._run = {"name": name, "token": self._one(connection, "begin_run", {"name": name})[0]}
+            try:
+                yield
+            finally:
+                self._run = None
+
+    def close(self) -> None:
+        """Close idle connections and stop counting as a user of the embedded server."""
+        while self._idle:
+            pid, connection = self._idle.pop()
+            if pid == os.getpid():
+                connection.close()
+        if self.server and self._acquired:
+            self.server.release()
+            self._acquired = False
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ------------------------------------------------------------ within
+
+    def _lock(
+        self, connection: psycopg.Connection[Any], name: str, wait_seconds: float, waiting: Callable[[str], None]
+    ) -> None:
+        key, deadline = {"key": lock_key(name)}, time.monotonic() + wait_seconds
+        if self._one(connection, "try_lock", key)[0]:
+            return
+        if wait_seconds:
+            waiting(self._busy(connection, name))
+        while time.monotonic() < deadline:
+            time.sleep(min(0.1, wait_seconds))
+            if self._one(connection, "try_lock", key)[0]:
+                return
+        raise IndexStateError(f"{self._busy(connection, name)}; wait for it to end", "busy")
+
+    @staticmethod
+    def _busy(connection: psycopg.Connection[Any], name: str) -> str:
+        holder = connection.execute(query("session", "lock_holder"), {"key": lock_key(name)}).fetchone()
+        return f"another {name} run is in progress" + (f" ({holder[0]}; backend {holder[1]})" if holder else "")
+
+    @staticmethod
+    def _one(connection: psycopg.Connection[Any], name: str, values: dict[str, Any] | None = None) -> tuple[Any, ...]:
+        row: tuple[Any, ...] | None = connection.execute(query("session", name), values).fetchone()
+        assert row is not None, name
+        return row
+
+    def _keep_idle(self, connection: psycopg.Connection[Any]) -> bool:
+        """Keep a connection for the next transaction, without what was SET on it."""
+        import psycopg
+
+        if len(self._idle) >= IDLE_CONNECTIONS:
+            return False
+        try:
+            connection.execute(query("session", "forget_settings"))
+            connection.execute(query("session", "take_time"))
+            connection.commit()
+        except psycopg.Error:
+            return False
+        self._idle.append((os.getpid(), connection))
+        return True
+
+    def _idle_connection(self) -> psycopg.Connection[Any] | None:
+        """One kept from before. A connection that the server has ended can be read from, at once."""
+        while self._idle:
+            pid, connection = self._idle.pop()
+            if pid != os.getpid():
+                continue  # the parent's
+            if not connection.closed and not select.select([connection.fileno()], [], [], 0)[0]:
+                return connection
+            connection.close()
+        return None
+
+    def _open(self, application: str, autocommit: bool) -> psycopg.Connection[Any]:
+        """Connect, with a few tries and growing, jittered pauses while the server is not there yet."""
+        import psycopg
+
+        for attempt in range(1, CONNECT_TRIES + 1):
+            try:
+                connection = psycopg.connect(
+                    self.url, application_name=application, autocommit=True, connect_timeout=self._address.timeout
+                )
+                connection.execute(query("session", "take_time"))
+                connection.autocommit = autocommit
+                return connection
+            except psycopg.OperationalError as error:
+                reason = self._address.reason(error)
+                if attempt == CONNECT_TRIES or not is_transient(reason):
+                    raise DatabaseError(self._refused(reason), "unreachable") from None
+            if self.server:
+                self.server.acquire()
+            time.sleep(random.uniform(0.25, 0.5) * attempt)
+        raise AssertionError("unreachable")
+
+    def _refused(self, reason: str) -> str:
+        remedy = (
+            "see postgres.log in the state folder"
+            if self.embedded
+            else "check that the server runs and that setting 'database' names the right host, database, user and "
+            "password, or set it to embedded"
+        )
+        return f"cannot connect to Postgres at {self._address.shown}: {reason}; {remedy}"
+
+    def _applied(self, connection: psycopg.Connection[Any]) -> int:
+        if not self._one(connection, "has_migrations")[0]:
+            return 0
+        rows = connection.execute(query("session", "applied_migrations")).fetchall()
+        return int(rows[-1][0]) if rows else 0
+
+    def _require_query_role(self, connection: psycopg.Connection[Any]) -> None:
+        """The role that queries run as is the server's, not the database's, and so may be missing in a copy."""
+        import psycopg
+
+        if self._one(connection, "may_query")[0]:
+            return
+        try:
+            connection.execute(query("session", "create_query_role"))
+            connection.execute(query("session", "join_query_role"))
+        except psycopg.errors.InsufficientPrivilege:
+            raise DatabaseError(
+                f"queries run as the role pincite_query, which the user of the Postgres at {self._address.shown} may "
+                "neither create nor become; have an administrator run CREATE ROLE pincite_query NOLOGIN; and GRANT "
+                "pincite_query TO that user",
+                "no_query_role",
+            ) from None
+
+    def _require_utf8(self, connection: psycopg.Connection[Any]) -> None:
+        (encoding,) = self._one(connection, "encoding")
+        if encoding not in ("UTF8", b"UTF8"):  # psycopg gives bytes where the server knows no characters
+            found = encoding.decode() if isinstance(encoding, bytes) else encoding
+            raise DatabaseError(
+                f"the Postgres at {self._address.shown} is in {found}, and cannot hold every text; make a database in "
+                "UTF8: CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0",
+                "not_utf8",
+            )
+
+    def _require_vector(self, connection: psycopg.Connection[Any]) -> None:
+        import psycopg
+
+        row = connection.execute(query("session", "vector_versions")).fetchone()
+        where = f"the Postgres at {self._address.shown}"
+        if row is None:
+            raise DatabaseError(f"{where} has no pgvector; install pgvector 0.8 or newer on it", "no_pgvector")
+        version = str(row[0] or row[1])
+        if tuple(int(part) for part in version.split(".")[:2]) < VECTOR_VERSION:
+            raise DatabaseError(
+                f"{where} has pgvector {version}, 0.8 or newer is needed; upgrade it, then run ALTER EXTENSION "
+                "vector UPDATE",
+                "old_pgvector",
+            )
+        if row[0] is None:
+            try:
+                connection.execute(query("session", "create_vector"))
+            except psycopg.errors.InsufficientPrivilege:
+                raise DatabaseError(
+                    f"{where} lets this user not create pgvector; have an administrator run CREATE EXTENSION vector "
+                    f"in that database",
+                    "no_pgvector",
+                ) from None

@@ -1,0 +1,227 @@
+"""A document as rows of the search tables: checked vectors, column values, BM25 postings."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, count, repeat
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import ModelError
+from pipelines.records import OFF, Box, Chunk, ParsedDocument, RawDocument, Sentence
+from resources.postgres import copy_rows
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from pipelines.indexing.indexed_documents import DocumentFacts
+
+K1, B = 1.2, 0.75
+MOST_VECTOR_DIMENSIONS = 2000
+"""Over this a vector is indexed in half precision."""
+LARGEST_HALF = 65504.0
+
+
+Columns = Mapping[str, str]
+"""Columns of a table in the order in which its rows are made, copied and compared, with the types of
+`copy_rows.ENCODERS`. sql/generation.sql declares them in the same order."""
+
+
+def _columns(text: str) -> Columns:
+    return dict(column.split() for column in text.split(","))
+
+
+DOCUMENTS = _columns(
+    "doc_id text, bucket int2, source text, uri text, title text, family text, language text, effective_date date,"
+    "version text, groups text[], metadata jsonb, pages int4, summary text, content_hash text, stale bool,"
+    "row_hash text, summary_method text"
+)
+CHUNKS = _columns(
+    "number int4, chunk_id text, doc_id text, ordinal int4, section_id text, header_chain text[], block_types text[],"
+    "text text, overlap text, context text, page_start int4, page_end int4, boxes jsonb, spans int4range[],"
+    "tokens int4, terms int4, metadata jsonb, previous_id text, next_id text, embedding vector, context_method text"
+)
+SENTENCES = _columns(
+    "sentence_id text, doc_id text, ordinal int4, chunk_id text, text text, source text, page int4, boxes jsonb,"
+    "confidence float4, start int4, length int4, paragraph_id text, section_id text, section_path text[],"
+    "previous_id text, next_id text, embedding vector, paragraph_start int4, paragraph_length int4,"
+    "paragraph_span int4range"
+)
+SENTENCE_LINKS = _columns("source_id text, target_id text, similarity float4")
+TERMS = _columns("term text, groups text[], documents int4")
+POSTINGS = _columns("term text, bucket int2, groups text[], chunks int4[], weights float4[]")
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedDocument:
+    """All that a document's rows are made of. Chunks and sentences are in reading order; the
+    mappings are by chunk id (sentence id for `sentence_vectors`), vectors of shape (dimension,)."""
+
+    raw: RawDocument
+    parsed: ParsedDocument
+    facts: DocumentFacts
+    summary: str
+    stale: bool
+    row_hash: str
+    chunks: Sequence[Chunk]
+    contexts: Mapping[str, str]
+    terms: Mapping[str, Mapping[str, int]]
+    vectors: Mapping[str, NDArray[np.float32]]
+    sentences: Sequence[Sentence]
+    sentence_vectors: Mapping[str, NDArray[np.float32]]
+    summary_method: str = OFF
+    context_methods: Mapping[str, str] = field(default_factory=dict)
+
+
+# ---------------------------------------------------------------- vectors
+
+
+def check_vectors(documents: Iterable[IndexedDocument], dimension: int) -> None:
+    """Raises ModelError naming document and chunk for a vector that is missing, has another
+    dimension, is not finite, is zero, or does not fit half precision where that is indexed."""
+    for document in documents:
+        place = f"{document.raw.source}/{document.raw.uri}"
+        _check("chunk", [chunk.chunk_id for chunk in document.chunks], document.vectors, dimension, place)
+        ids = [sentence.sentence_id for sentence in document.sentences]
+        _check("sentence", ids, document.sentence_vectors, dimension, place)
+
+
+def _check(
+    what: str, ids: Sequence[str], vectors: Mapping[str, NDArray[np.float32]], dimension: int, place: str
+) -> None:
+    import numpy as np
+
+    for item in ids:
+        found = vectors.get(item)
+        if found is None:
+            raise ModelError(f"{what} {item} of {place} has no vector", "bad_vector")
+        if found.shape != (dimension,):
+            raise ModelError(
+                f"the vector of {what} {item} of {place} has shape {found.shape}, the generation has dimension "
+                f"{dimension}",
+                "bad_vector",
+            )
+    if not ids:
+        return
+    block = np.stack([vectors[item] for item in ids])
+    largest = np.abs(block).max(axis=1)
+    faults = {
+        "is not finite": ~np.isfinite(block).all(axis=1),
+        "is zero": largest == 0,
+        "is out of the range of half precision": (largest > LARGEST_HALF) & (dimension > MOST_VECTOR_DIMENSIONS),
+    }
+    for fault, rows in faults.items():
+        if rows.any():
+            raise ModelError(f"the vector of {what} {ids[int(rows.argmax())]} of {place} {fault}", "bad_vector")
+
+
+# ---------------------------------------------------------------- rows
+
+
+def _boxes(boxes: Sequence[Box]) -> Any:
+    from psycopg.types.json import Jsonb
+
+    return Jsonb([{"page": b.page, "x0": b.x0, "y0": b.y0, "x1": b.x1, "y1": b.y1} for b in boxes])
+
+
+def document_row(document: IndexedDocument, bucket: int) -> tuple[Any, ...]:
+    from psycopg.types.json import Jsonb
+
+    raw, parsed, facts = document.raw, document.parsed, document.facts
+    return (
+        raw.doc_id, bucket, raw.source, raw.uri, facts.title, facts.family, parsed.language, facts.effective_date,
+        facts.version, list(facts.groups), Jsonb(facts.metadata), parsed.pages, document.summary,
+        raw.content_hash, document.stale, document.row_hash, document.summary_method,
+    )  # fmt: skip
+
+
+def chunk_rows(document: IndexedDocument, numbers: Mapping[str, int]) -> Iterator[tuple[Any, ...]]:
+    """Rows of `chunks`; neighbours are those of reading order."""
+    from psycopg.types.json import Jsonb
+    from psycopg.types.range import Range
+
+    ids = [chunk.chunk_id for chunk in document.chunks]
+    for chunk, previous, following in zip(document.chunks, [None, *ids], [*ids[1:], None], strict=False):
+        yield (
+            numbers[chunk.chunk_id], chunk.chunk_id, chunk.doc_id, chunk.index, chunk.section_id,
+            list(chunk.header_chain), list(chunk.block_types), chunk.text, chunk.overlap,
+            document.contexts.get(chunk.chunk_id, ""), chunk.page_start, chunk.page_end, _boxes(chunk.boxes),
+            [Range(span.start, span.end) for span in chunk.spans], chunk.tokens,
+            sum(document.terms[chunk.chunk_id].values()), Jsonb(chunk.metadata), previous, following,
+            document.vectors[chunk.chunk_id], document.context_methods.get(chunk.chunk_id, OFF),
+        )  # fmt: skip
+
+
+def sentence_rows(document: IndexedDocument) -> Iterator[tuple[Any, ...]]:
+    from psycopg.types.range import Range
+
+    for item in document.sentences:
+        yield (
+            item.sentence_id, item.doc_id, item.index, item.chunk_id, item.text, item.source, item.page,
+            _boxes(item.boxes), item.confidence, item.start, item.length, item.paragraph_id, item.section_id,
+            list(item.section_path), item.previous_id, item.next_id, document.sentence_vectors[item.sentence_id],
+            item.paragraph_start, item.paragraph_length, Range(item.paragraph_span.start, item.paragraph_span.end),
+        )  # fmt: skip
+
+
+# ---------------------------------------------------------------- postings
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Postings(Mapping[str, tuple[Sequence[int], Sequence[float]]]):
+    """Term to chunk numbers, in the documents' order, and their BM25 weights. Those of all terms stand one after
+    the other: those of `terms[i]` from `bounds[i]` to `bounds[i + 1]`."""
+
+    terms: Mapping[str, int]
+    bounds: Sequence[int]
+    chunks: NDArray[np.int32]
+    weights: NDArray[np.float32]
+
+    def __getitem__(self, term: str) -> tuple[Sequence[int], Sequence[float]]:
+        place = self.terms[term]
+        own = slice(self.bounds[place], self.bounds[place + 1])
+        return self.chunks[own].tolist(), self.weights[own].tolist()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.terms)
+
+    def __len__(self) -> int:
+        return len(self.terms)
+
+
+def by_groups(documents: Iterable[IndexedDocument]) -> dict[tuple[str, ...], list[IndexedDocument]]:
+    """Documents by who may find them: the statistics of each kind stand apart."""
+    found: dict[tuple[str, ...], list[IndexedDocument]] = {}
+    for document in documents:
+        found.setdefault(document.facts.groups, []).append(document)
+    return found
+
+
+def postings_of(documents: Iterable[IndexedDocument], numbers: Mapping[str, int], average_terms: float) -> Postings:
+    """BM25 without the idf, which the question brings: w = tf (k1 + 1) / (tf + k1 (1 - b + b len / average))."""
+    import numpy as np
+
+    made = [
+        (numbers[chunk.chunk_id], document.terms[chunk.chunk_id]) for document in documents for chunk in document.chunks
+    ]
+    counts, sizes = [terms for _, terms in made], [len(terms) for _, terms in made]
+    places: dict[str, int] = defaultdict(count().__next__)
+    place = np.fromiter(map(places.__getitem__, chain.from_iterable(counts)), np.int64, sum(sizes))
+    frequency = np.fromiter(chain.from_iterable(terms.values() for terms in counts), np.float64, sum(sizes))
+    lengths = np.array([sum(terms.values()) for terms in counts], np.float64)
+    norm = np.repeat(K1 * (1 - B + B * lengths / average_terms), sizes)
+    weights = (frequency * (K1 + 1) / (frequency + norm)).astype(np.float32)
+    chunks = np.repeat(np.array([number for number, _ in made], np.int32), sizes)
+    # NumPy sorts numbers of 16 bits seven times faster than longer ones: in linear time.
+    order = np.argsort(place.astype(np.min_scalar_type(len(places))), kind="stable")
+    bounds = [0, *np.cumsum(np.bincount(place)).tolist()]
+    return Postings(dict(places), bounds, chunks[order], weights[order])
+
+
+def posting_rows(postings: Postings, bucket: int, groups: Sequence[str] = ()) -> Iterator[tuple[Any, ...]]:
+    """Rows of `postings` of documents that all have these groups."""
+    chunks = copy_rows.number_arrays("int4", postings.chunks, postings.bounds)
+    weights = copy_rows.number_arrays("float4", postings.weights, postings.bounds)
+    return zip(postings.terms, repeat(bucket), repeat(groups), chunks, weights, strict=False)

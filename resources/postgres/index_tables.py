@@ -1,0 +1,327 @@
+"""Writes one generation's tables: documents with their chunks, sentences and postings, links, indexes.
+
+A reader sees a document's old rows or its new ones, never a mixture: each method is one transaction.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import IndexStateError
+from pipelines.records import SentenceLink
+from resources.postgres import index_rows
+from resources.postgres.copy_rows import packed_rows
+from resources.postgres.database import lock_key
+from resources.postgres.index_rows import MOST_VECTOR_DIMENSIONS, IndexedDocument
+from resources.postgres.statements import query, statements
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+    from psycopg.sql import Composed
+
+    from resources.postgres.catalog import GenerationRow
+    from resources.postgres.database import Database
+
+__all__ = ["IndexTables", "IndexedDocument", "VectorIndexes"]
+
+INDEXED_TABLES = ("chunks", "sentences")
+STAGED_TABLES = ("staged_postings", "staged_links")
+"""Tables of the session, whose rows are merged into the generation's."""
+_GRAPH_BYTES = 1500
+"""Memory of one vector's place in an HNSW graph under construction, beside the vector."""
+_REMOTE_KILOBYTES = 2 << 20
+
+EMPTY = ""
+"""The state of a bucket that holds nothing."""
+
+Commit = Callable[["Connection[Any]", str, int], None]
+"""Called at the end of a transaction with its connection, the bucket's state and its number of chunks."""
+
+
+@dataclass(frozen=True, slots=True)
+class VectorIndexes:
+    """Which vector indexes were built, in what time, and what Postgres remarked on it."""
+
+    built: tuple[str, ...]
+    seconds: float
+    notices: tuple[str, ...]
+
+    @property
+    def fitted(self) -> bool:
+        """Whether memory sufficed for the graphs."""
+        return not any("no longer fits" in notice for notice in self.notices)
+
+
+class IndexTables:
+    def __init__(self, database: Database, generation: GenerationRow) -> None:
+        self.database = database
+        self.generation = generation
+        self.schema = generation.schema
+
+    # ------------------------------------------------------------ what is there
+
+    def content_hashes(self) -> dict[str, str]:
+        """doc_id to content hash, of all documents."""
+        return dict(self._rows("content_hashes"))
+
+    def document_hashes(self, bucket: int) -> dict[str, str]:
+        """doc_id to row hash, of a bucket's documents."""
+        return dict(self._rows("document_hashes", bucket=bucket))
+
+    def bucket_states(self) -> dict[int, str]:
+        """What stands in every bucket that is not empty, as one text that tells when it is not what it was."""
+        return dict(self._rows("bucket_states", bucket=None))
+
+    def bytes(self) -> int:
+        """What its tables and indexes take on disk."""
+        return int(self._rows("schema_bytes", schema_name=self.schema)[0][0])
+
+    def document_groups(self) -> dict[str, tuple[int, tuple[str, ...]]]:
+        """doc_id to bucket and groups, of all documents."""
+        return {doc_id: (bucket, tuple(groups)) for doc_id, bucket, groups in self._rows("document_groups")}
+
+    def chunks_of(self, doc_ids: Collection[str]) -> int:
+        """How many chunks of these documents there are."""
+        return len(self._rows("chunk_numbers_of", doc_ids=sorted(doc_ids)))
+
+    def methods(self) -> dict[str, dict[str, int]]:
+        """How summaries and contexts were come by: table to method to rows."""
+        found: dict[str, dict[str, int]] = {}
+        for table, method, count in self._rows("methods"):
+            found.setdefault(table, {})[method] = count
+        return found
+
+    def counts(self) -> dict[str, int]:
+        """Rows of documents, chunks, sentences, sentence_links and terms."""
+        names = ("documents", "chunks", "sentences", "sentence_links", "terms")
+        return dict(zip(names, self._rows("counts")[0], strict=True))
+
+    # ------------------------------------------------------------ documents
+
+    def replace(
+        self,
+        bucket: int,
+        documents: Sequence[IndexedDocument],
+        removed_doc_ids: Collection[str] = (),
+        *,
+        whole: bool = False,
+        held: Collection[str] = (),
+        regrouped: Mapping[str, Sequence[str]] | None = None,
+        commit: Commit | None = None,
+    ) -> int:
+        """Replace these documents of a bucket and remove others; returns the chunks deleted.
+
+        `whole` first removes all else that stands in the bucket. `held` are documents whose rows stay, marked stale;
+        `regrouped` gives documents other groups and leaves the rest of their rows. `commit` takes part in the
+        transaction.
+
+        Raises ModelError for a vector that cannot be stored, before anything is written, and
+        IndexStateError where the generation's statistics are not frozen yet."""
+        index_rows.check_vectors(documents, self.generation.dimension)
+        average = self.generation.statistics.get("average_terms")
+        if average is None and documents:
+            raise IndexStateError(f"generation {self.generation.generation} has no frozen average_terms yet")
+        doc_ids = [*removed_doc_ids, *(document.raw.doc_id for document in documents)]
+        with self.database.writing() as connection:
+            deleted = self._clear(connection, bucket, held) if whole else self._remove(connection, bucket, doc_ids)
+            numbers = self._copy_documents(connection, bucket, documents)
+            if numbers and average:
+                self._add_postings(connection, bucket, self._posting_rows(bucket, documents, numbers, average))
+            if held:
+                self._run(connection, "hold_documents", doc_ids=sorted(held))
+            if regrouped:
+                self._regroup(connection, bucket, regrouped)
+            if commit:
+                rows = int(self._run(connection, "chunk_count", bucket=bucket)[0][0])
+                states = self._run(connection, "bucket_states", bucket=bucket)
+                commit(connection, states[0][1] if states else EMPTY, rows)
+        return deleted
+
+    def _remove(self, connection: Connection[Any], bucket: int, doc_ids: Sequence[str]) -> int:
+        if not doc_ids:
+            return 0
+        removed = [row[0] for row in self._run(connection, "chunk_numbers_of", doc_ids=doc_ids)]
+        self._run(connection, "delete_documents", doc_ids=doc_ids)
+        if removed:
+            self._run(connection, "prune_postings", bucket=bucket, removed=removed)
+            self._run(connection, "delete_empty_postings", bucket=bucket)
+        return len(removed)
+
+    def _clear(self, connection: Connection[Any], bucket: int, held: Collection[str]) -> int:
+        before = len(self._run(connection, "chunk_numbers_in", bucket=bucket))
+        self._run(connection, "clear_bucket", bucket=bucket, held=sorted(held))
+        kept = [row[0] for row in self._run(connection, "chunk_numbers_in", bucket=bucket)]
+        if kept:
+            self._run(connection, "keep_postings", bucket=bucket, kept=kept)
+            self._run(connection, "delete_empty_postings", bucket=bucket)
+        else:
+            self._run(connection, "clear_postings", bucket=bucket)
+        return before - len(kept)
+
+    def _copy_documents(
+        self, connection: Connection[Any], bucket: int, documents: Sequence[IndexedDocument]
+    ) -> dict[str, int]:
+        """Returns the number of every new chunk."""
+        chunk_ids = [chunk.chunk_id for document in documents for chunk in document.chunks]
+        fresh = self._run(connection, "new_chunk_numbers", count=len(chunk_ids))
+        numbers = {chunk_id: row[0] for chunk_id, row in zip(chunk_ids, fresh, strict=True)}
+        rows: Iterable[tuple[Any, ...]] = (index_rows.document_row(document, bucket) for document in documents)
+        self._copy(connection, "documents", index_rows.DOCUMENTS, rows)
+        rows = (row for document in documents for row in index_rows.chunk_rows(document, numbers))
+        self._copy(connection, "chunks", index_rows.CHUNKS, rows)
+        rows = (row for document in documents for row in index_rows.sentence_rows(document))
+        self._copy(connection, "sentences", index_rows.SENTENCES, rows)
+        return numbers
+
+    @staticmethod
+    def _posting_rows(
+        bucket: int, documents: Sequence[IndexedDocument], numbers: Mapping[str, int], average: float
+    ) -> Iterator[tuple[Any, ...]]:
+        for groups, own in index_rows.by_groups(documents).items():
+            yield from index_rows.posting_rows(index_rows.postings_of(own, numbers, average), bucket, groups)
+
+    def _add_postings(self, connection: Connection[Any], bucket: int, rows: Iterable[tuple[Any, ...]]) -> None:
+        merged = self._run(connection, "has_postings", bucket=bucket)[0][0]
+        if merged:
+            connection.execute(query("generation", "stage_postings"))
+        self._copy(connection, "staged_postings" if merged else "postings", index_rows.POSTINGS, rows)
+        if merged:
+            self._run(connection, "merge_postings")
+
+    def _regroup(self, connection: Connection[Any], bucket: int, regrouped: Mapping[str, Sequence[str]]) -> None:
+        """Gives documents other groups; their postings go with them."""
+        connection.execute(query("generation", "drop_staged_postings"))
+        connection.execute(query("generation", "stage_postings"))
+        moved: list[int] = []
+        for doc_id, groups in regrouped.items():
+            self._run(connection, "regroup_document", doc_id=doc_id, groups=list(groups))
+            numbers = [row[0] for row in self._run(connection, "chunk_numbers_of", doc_ids=[doc_id])]
+            values = {"bucket": bucket, "groups": list(groups), "numbers": numbers}
+            self._run(connection, "stage_regrouped_postings", **values)
+            moved += numbers
+        self._run(connection, "prune_postings", bucket=bucket, removed=moved)
+        self._run(connection, "delete_empty_postings", bucket=bucket)
+        self._run(connection, "merge_regrouped_postings")
+
+    # ------------------------------------------------------------ statistics and links
+
+    def freeze_terms(
+        self,
+        frequencies: Mapping[tuple[str, ...], Mapping[str, int]],
+        commit: Callable[[Connection[Any]], None] | None = None,
+    ) -> None:
+        """Set in how many chunks of documents of the same groups each term stands: once, when the
+        generation's statistics are frozen. `commit` takes part in the transaction."""
+        rows = ((term, groups, count) for groups, counts in frequencies.items() for term, count in counts.items())
+        with self.database.writing() as connection:
+            self._run(connection, "clear_terms")
+            self._copy(connection, "terms", index_rows.TERMS, rows)
+            if commit:
+                commit(connection)
+
+    def replace_links(self, links: Iterable[SentenceLink]) -> tuple[int, int]:
+        """Make RELATED_TO these links; only rows that differ are touched. Returns (written, deleted)."""
+        with self.database.writing() as connection:
+            connection.execute(query("generation", "stage_links"))
+            rows = ((link.source_id, link.target_id, link.similarity) for link in links)
+            self._copy(connection, "staged_links", index_rows.SENTENCE_LINKS, rows)
+            deleted = connection.execute(self._query("delete_links")).rowcount
+            return connection.execute(self._query("merge_links")).rowcount, deleted
+
+    def delete_dangling_links(self) -> None:
+        """Links lead nowhere when a document was withdrawn from a generation whose links are not made anew."""
+        with self.database.writing() as connection:
+            self._run(connection, "delete_dangling_links")
+
+    # ------------------------------------------------------------ vector indexes
+
+    def build_vector_indexes(self, live: bool = False) -> VectorIndexes:
+        """Build the vector indexes that are missing or invalid; `live` keeps writers unblocked."""
+        started = time.perf_counter()
+        notices: list[str] = []
+        with self.database.connect(autocommit=True) as connection:
+            connection.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
+            # The server goes on building for a run that was killed; the next one waits for its end.
+            connection.execute(query("session", "lock_build"), {"key": lock_key(f"build {self.schema}")})
+            self.database.require_newest(connection)
+            valid = self._valid_indexes(connection)
+            missing = [table for table in INDEXED_TABLES if not valid.get(index_name(table))]
+            for table in missing:
+                self.database.require_newest(connection)
+                if index_name(table) in valid:
+                    names = {"schema": self.schema, "index": index_name(table)}
+                    connection.execute(query("generation", "drop_vector_index", **names))
+                self._build(connection, table, live)
+            if missing:
+                self._run(connection, "analyze")
+        return VectorIndexes(tuple(missing), time.perf_counter() - started, tuple(notices))
+
+    def _build(self, connection: Connection[Any], table: str, live: bool) -> None:
+        dimension, half = self.generation.dimension, self.generation.dimension > MOST_VECTOR_DIMENSIONS
+        count = connection.execute(query("generation", "row_count", schema=self.schema, table=table)).fetchone()
+        rows = count[0] if count else 0
+        need = rows * (dimension * (2 if half else 4) + _GRAPH_BYTES) // 1024
+        self._run(connection, "more_memory", kilobytes=min(need, self._most_kilobytes()))
+        statement = "create_half_vector_index" if half else "create_vector_index"
+        values: dict[str, str | int] = {"schema": self.schema, "index": index_name(table), "table": table}
+        if half:
+            values["dimension"] = dimension
+        connection.execute(query("generation", statement + ("_concurrently" if live else ""), **values))
+
+    def _most_kilobytes(self) -> int:
+        """A quarter of this machine's memory for a server on it."""
+        if not self.database.embedded:
+            return _REMOTE_KILOBYTES
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4096
+
+    def valid_indexes(self) -> dict[str, bool]:
+        """The vector indexes that there are, and whether each is finished and what searches walk."""
+        with self.database.connect() as connection:
+            return self._valid_indexes(connection)
+
+    def _valid_indexes(self, connection: Connection[Any]) -> dict[str, bool]:
+        names = [index_name(table) for table in INDEXED_TABLES]
+        dimension = self.generation.dimension
+        kind = {"half": dimension > MOST_VECTOR_DIMENSIONS, "dimension": dimension}
+        return dict(self._run(connection, "index_states", schema_name=self.schema, names=names, **kind))
+
+    # ------------------------------------------------------------ within
+
+    def _query(self, name: str) -> Composed:
+        has_schema = "{schema}" in statements("generation")[name]
+        return query("generation", name, schema=self.schema) if has_schema else query("generation", name)
+
+    def _run(self, connection: Connection[Any], name: str, **values: Any) -> list[tuple[Any, ...]]:
+        cursor = connection.execute(self._query(name), values)
+        return cursor.fetchall() if cursor.description else []
+
+    def _rows(self, name: str, **values: Any) -> list[tuple[Any, ...]]:
+        with self.database.connect() as connection:
+            return self._run(connection, name, **values)
+
+    def _copy(
+        self, connection: Connection[Any], table: str, columns: index_rows.Columns, rows: Iterable[Sequence[Any]]
+    ) -> None:
+        """Into a table of the generation, or one that is staged already. Postgres takes no COPY from a user whom
+        row-level security holds, an owner that is no superuser for one: its rows go through a table of the session."""
+        staged = table in STAGED_TABLES
+        held = not staged and self._run(connection, "row_security_holds")[0][0]
+        names = {"schema": self.schema, "table": table}
+        if held:
+            connection.execute(query("generation", "stage_rows", **names))
+        schema = "pg_temp" if held or staged else self.schema
+        statement = query("generation", "copy_rows", schema=schema, table=table, columns=tuple(columns))
+        with connection.cursor() as cursor, cursor.copy(statement) as copy:
+            for data in packed_rows(columns.values(), rows):
+                copy.write(data)
+        if held:
+            connection.execute(query("generation", "move_staged_rows", **names))
+            connection.execute(query("generation", "drop_staged_rows", table=table))
+
+
+def index_name(table: str) -> str:
+    return f"{table}_embedding"

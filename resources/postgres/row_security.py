@@ -1,0 +1,62 @@
+"""Whether the groups of documents are kept apart in Postgres, in every generation, and how that is mended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import IndexStateError, PinciteError
+from resources.each_generation import each_generation
+from resources.postgres.statements import query
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+    from resources.postgres.catalog import Catalog, GenerationRow
+    from resources.postgres.database import Database
+
+
+def security_problems(database: Database, schema: str) -> list[tuple[str, str]]:
+    """Tables without row-level security, policies that are others than they should be, and what the role of queries
+    may do beside reading by them."""
+    with database.connect() as connection:
+        return connection.execute(query("audit", "unsecured"), {"schema_name": schema}).fetchall()
+
+
+def secure(catalog: Catalog) -> None:
+    """Makes policies and rights anew in the generations where they are not what they should be. What the role of
+    queries is by itself, only an administrator can change; the audit tells of it.
+
+    A generation that cannot be secured is shut. Raises that error after all the others are secured."""
+    each_generation(catalog, partial(_secure, catalog.database))
+
+
+def _secure(database: Database, generation: GenerationRow) -> None:
+    if not security_problems(database, generation.schema):
+        return
+    with shut_where_damaged(database, generation), database.writing() as connection:
+        _withdraw_rights(connection, generation)
+        connection.execute(query("generation", "protect"), {"schema_name": generation.schema})
+
+
+@contextmanager
+def shut_where_damaged(database: Database, generation: GenerationRow) -> Iterator[None]:
+    """Where the tables of a generation are not such that what restricts can be written to them, nobody reads them: its
+    rights are given back when it can be secured again."""
+    try:
+        yield
+    except IndexStateError as error:
+        if error.code == "damaged_schema":
+            with suppress(PinciteError), database.writing() as connection:
+                _withdraw_rights(connection, generation)
+        raise
+
+
+def _withdraw_rights(connection: Connection[Any], generation: GenerationRow) -> None:
+    """Policies go, and all rights in a generation but its owner's."""
+    for step in ("unprotect", "revoke", "revoke_tables"):
+        connection.execute(query("generation", step, schema=generation.schema))
+    connection.execute(query("generation", "define_asker_groups"))
+    connection.execute(query("generation", "use_catalog"))

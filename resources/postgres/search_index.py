@@ -1,0 +1,196 @@
+"""One generation as the query side reads it: `pipelines.ports.SearchIndex` over Postgres.
+
+Everything is read in one repeatable-read, read-only transaction, so a query sees one state of one
+generation even while documents are replaced.
+
+A filter never costs hits. Where few chunks match, each of them is compared; else the search looks at
+the best of all, which for vectors is an iterative walk of the index, and where they do not give k
+that match, the same is asked of all. docs/reference/searching.md says how this scales.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import DatabaseError, IndexStateError
+from pipelines.ports import Candidate, Filters
+from resources.postgres.catalog import schema_name
+from resources.postgres.database import damage, damaged
+from resources.postgres.search_base import (
+    EF_SEARCH_WIDTH,
+    LEAST_EF_SEARCH,
+    MOST_EF_SEARCH,
+    WALK_WIDTH,
+    Generation,
+    filter_parameters,
+    storable,
+)
+from resources.postgres.sentence_index import SentenceSearch
+from resources.postgres.statements import query
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+__all__ = [
+    "LEAST_EF_SEARCH",
+    "MOST_EF_SEARCH",
+    "Generation",
+    "PostgresSearchIndex",
+    "ef_search",
+    "filter_parameters",
+    "resolve",
+    "search_index",
+]
+
+EXACT_CHUNKS = 5_000
+"""Up to so many matching chunks are compared one by one."""
+
+
+def ef_search(statistics: Mapping[str, Any]) -> int:
+    """Width of the walk through the vector index that a generation's audit found to be needed."""
+    return int(statistics.get("ef_search", LEAST_EF_SEARCH))
+
+
+class PostgresSearchIndex(SentenceSearch):
+    """Chunks and sentences of one generation within the transaction that is open on its connection."""
+
+    @cached_property
+    def _size(self) -> int:
+        return int(self.generation.statistics.get("chunks", 0))
+
+    def _few_match(self, filters: Filters, k: int) -> bool:
+        """Whether so few chunks match that each may be compared."""
+        return self._at_most(max(EXACT_CHUNKS, k), "count_matching", filters)
+
+    # ------------------------------------------------------------ dense
+
+    def dense(self, vector: Sequence[float], k: int, filters: Filters) -> list[Candidate]:
+        """The k chunks of highest cosine, ties by chunk id; fewer only where fewer match.
+
+        Raises ModelError for a vector of another dimension, or one that has no direction."""
+        everything = self._all_match(filters)
+        few = self._size <= max(EXACT_CHUNKS, k) if everything else self._few_match(filters, k)
+        if few or self._exact:
+            return self.compared(vector, k, filters)
+        self.tune(least_ef_search=EF_SEARCH_WIDTH * k)
+        found = self.walked(vector, k, filters)
+        return found if len(found) == k else self.compared(vector, k, filters)
+
+    def compared(self, vector: Sequence[float], k: int, filters: Filters) -> list[Candidate]:
+        """`dense` by comparing every chunk that matches."""
+        parameters = self._parameters(filters, vector=self._checked(vector), k=k)
+        return _candidates(self._rows(self._named("nearest_exactly"), parameters))
+
+    def walked(self, vector: Sequence[float], k: int, filters: Filters) -> list[Candidate]:
+        """`dense` by a walk through the vector index alone, which may end before it has found k."""
+        wide = k if self._all_match(filters) else WALK_WIDTH * k
+        parameters = self._parameters(filters, vector=self._checked(vector), k=k, wide=wide)
+        return _candidates(self._rows(self._named("nearest"), parameters))
+
+    # ------------------------------------------------------------ lexical
+
+    def lexical(self, terms: Sequence[str], k: int, filters: Filters) -> list[Candidate]:
+        """The k chunks of highest BM25 score, ties by chunk id; a term asked twice counts twice.
+
+        Only chunks with at least one of the terms; Robertson and Zaragoza, The probabilistic
+        relevance framework, 2009, with the idf that is never negative."""
+        asked = Counter(storable(terms))
+        if not asked:
+            return []
+        parameters = self._parameters(
+            filters,
+            terms=list(asked),
+            times=list(asked.values()),
+            chunks=self._size,
+            k=k,
+        )
+        everything = self._all_match(filters)
+        few = not everything and self._few_match(filters, k)
+        self._rows(query("session", "sort"), {"sort": "off"})
+        if few:
+            found = self._rows(self._named("best_among_matching"), parameters)
+        else:
+            best = self._named("best_of_all_by_terms" if everything else "best_by_terms")
+            found = self._rows(best, {**parameters, "depth": k + 1 if everything else WALK_WIDTH * k})
+            if not _complete(found, k):
+                found = self._rows(best, {**parameters, "depth": None})
+        self._rows(query("session", "sort"), {"sort": "on"})
+        return _candidates(found)
+
+    def newest_date(self) -> str | None:
+        return self._rows(self._named("newest_date"), {})[0][0]  # type: ignore[no-any-return]
+
+
+def _complete(rows: Sequence[tuple[Any, ...]], k: int) -> bool:
+    """Whether no chunk beside these rows of `best_by_terms` can be among the best k."""
+    if not rows:
+        return False
+    _, lowest, unseen = rows[-1]
+    return bool(unseen == 0 or (len(rows) == k and lowest > unseen))
+
+
+def _candidates(rows: Sequence[tuple[Any, ...]]) -> list[Candidate]:
+    return [Candidate(row[0], float(row[1])) for row in rows]
+
+
+def resolve(connection: Connection[Any], generation: int | None = None) -> Generation:
+    """The named generation, or the live one. Raises IndexStateError where there is none."""
+    import psycopg
+
+    statement = query("catalog", "generation_of")
+    try:
+        row = connection.execute(statement, {"generation": generation}).fetchone()
+    except psycopg.errors.UndefinedTable:
+        raise IndexStateError("this database holds no index yet; run `pincite index`", "no_index") from None
+    if row is None:
+        if generation is None:
+            raise IndexStateError("nothing is published yet; run `pincite index`", "no_index")
+        raise IndexStateError(f"there is no generation {generation}; see `pincite generations list`", "no_generation")
+    return Generation(*row)
+
+
+def _require_security(connection: Connection[Any], generation: int) -> None:
+    """Raises IndexStateError (`row_security`) where nothing would keep restricted rows from who asks."""
+    statement = query("session", "row_security_active")
+    if connection.execute(statement, {"schema_name": schema_name(generation)}).fetchone() != (True,):
+        raise IndexStateError(
+            f"row-level security does not hold in generation {generation}, so nothing is read from it; see `pincite "
+            "verify`, and run `pincite index`, which puts it back",
+            "row_security",
+        )
+
+
+@contextmanager
+def search_index(
+    connection: Connection[Any],
+    generation: int | None = None,
+    metadata_keys: Sequence[str] = (),
+    exact: bool = False,
+) -> Iterator[PostgresSearchIndex]:
+    """The live (or named) generation, resolved once and read in one transaction, which is rolled
+    back at the end. The connection must not be inside a transaction of its own."""
+    import psycopg
+
+    asking = False
+    try:
+        with connection.transaction(force_rollback=True):
+            connection.execute(query("session", "begin"))
+            connection.execute(query("session", "ask_in_time"))
+            found = resolve(connection, generation)
+            statement = query("search_chunks", "has_restricted", schema=schema_name(found.number))
+            restricted = connection.execute(statement).fetchone() != (False,)
+            connection.execute(query("session", "become_asker"))
+            asking = True
+            _require_security(connection, found.number)
+            index = PostgresSearchIndex(connection, found, metadata_keys, restricted, exact)
+            index.tune(ef_search(index.generation.statistics))
+            yield index
+    except psycopg.Error as error:
+        # The asker's role may read all tables of an index: what it may not read is none of them.
+        if damaged(error) or (asking and error.sqlstate == "42501"):
+            raise damage(error, "") from error
+        raise DatabaseError(f"the search in the index failed: {error}") from error

@@ -1,0 +1,308 @@
+"""The embedded Postgres of one state folder: made, started on first use, shared, stopped.
+
+    <state>/postgres         the data folder
+    <state>/postgres.log     what the server says
+    <state>/postgres.lock    held while the server is made, started or stopped
+    <state>/postgres.users   each process that uses the server holds a shared lock on it
+    <state>/postgres.keep    while it exists, the last user leaves the server running
+
+Locks are the kernel's, so those of a killed process vanish with it. No pid file is believed:
+the server is whoever listens on the socket.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import os
+import signal
+import socket
+import struct
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from pipelines.errors import DatabaseError
+from resources.postgres import roles as postgres_roles
+from resources.postgres.account import REMEDIES, account_for, name_of, server_user
+from resources.postgres.address import is_full, is_transient
+from resources.postgres.setup import ADMINISTRATOR, OWNER, SOCKET, admit, launch, socket_folder
+
+Log = Callable[[str], None]
+
+START_SECONDS = 600.0
+SETTLE_SECONDS = 60.0
+HURRY_SECONDS = 20.0
+STOP_SECONDS = 60.0
+SURVIVOR_SECONDS = 90.0
+
+# A started server that is not waited for any more; kept so that its end is collected.
+_children: list[subprocess.Popen[bytes]] = []
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatus:
+    running: bool
+    pid: int | None
+    kept: bool
+    url: str
+    folder: str
+
+
+class PostgresServer:
+    """One state's server, seen from one process. Not to be shared with a forked child."""
+
+    def __init__(self, state: Path, log: Log | None = None) -> None:
+        self.state = state.resolve()
+        self.data = (self.state / "postgres").resolve()
+        self._log_file = self.state / "postgres.log"
+        self._keep = self.state / "postgres.keep"
+        self._sockets = socket_folder(self.state)
+        self._say: Log = log or (lambda message: None)
+        self._hold: int | None = None
+        self._holder = 0
+        self._settled = True
+
+    @property
+    def url(self) -> str:
+        """The address for all work. Whoever connects by it, with whatever program, refuses a server of another user."""
+        return self._address(OWNER)
+
+    @property
+    def administrator_url(self) -> str:
+        """The superuser's."""
+        return self._address(ADMINISTRATOR)
+
+    def _address(self, role: str) -> str:
+        server = quote(name_of(server_user(self.data)), safe="")
+        return f"postgresql://{role}@/postgres?host={self._sockets}&requirepeer={server}"
+
+    def acquire(self) -> str:
+        """Count this process among the users and return the URL of a server that answers.
+
+        Raises DatabaseError when it cannot be made or started."""
+        try:
+            self.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with self._locked(), self._among_users():
+                self._ensure_running()
+        except OSError as error:
+            raise DatabaseError(f"the state folder {self.state} cannot be used: {error}; {REMEDIES}") from error
+        return self.url
+
+    def release(self) -> None:
+        """Leave. The last user to leave stops the server, unless it is kept."""
+        if self._hold is None or self._holder != os.getpid():
+            return
+        atexit.unregister(self.release)
+        fcntl.flock(self._hold, fcntl.LOCK_UN)
+        os.close(self._hold)
+        self._hold = None
+        if not self.state.exists():
+            return
+        with self._locked(), self._alone() as alone:
+            if alone and not self._keep.exists():
+                self._stop()
+
+    def keep_running(self) -> str:
+        """Start, and leave running until `stop`; returns the URL."""
+        url = self.acquire()
+        self._keep.touch()
+        self.release()
+        return url
+
+    def stop(self, force: bool = False) -> bool:
+        """Stop; True if it was running. Raises DatabaseError (`in_use`) while others use it, unless forced."""
+        if not self.state.exists():
+            return False
+        with self._locked(), self._alone() as alone:
+            if not alone and not force:
+                raise DatabaseError(
+                    f"the Postgres of {self.state} is in use by another process; wait for it, or stop with --force",
+                    "in_use",
+                )
+            self._keep.unlink(missing_ok=True)
+            return self._stop()
+
+    def is_running(self) -> bool:
+        return self._listener() is not None
+
+    def status(self) -> ServerStatus:
+        pid = self._listener()
+        return ServerStatus(pid is not None, pid, self._keep.exists(), self.url, str(self.data))
+
+    # ------------------------------------------------------------ locks
+
+    def _open(self, name: str) -> int:
+        return os.open(self.state / name, os.O_RDWR | os.O_CREAT, 0o600)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        descriptor = self._open("postgres.lock")
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+    @contextmanager
+    def _among_users(self) -> Iterator[None]:
+        """Hold the users' lock, from here until `release`; not if the block fails."""
+        if self._hold is not None:
+            yield
+            return
+        descriptor = self._open("postgres.users")
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+            yield
+        except BaseException:
+            os.close(descriptor)
+            raise
+        self._hold, self._holder = descriptor, os.getpid()
+        atexit.register(self.release)
+
+    @contextmanager
+    def _alone(self) -> Iterator[bool]:
+        """Whether no other process uses the server; none can begin to while `_locked` is held."""
+        descriptor = self._open("postgres.users")
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                alone = True
+            except BlockingIOError:
+                alone = False
+            yield alone
+        finally:
+            os.close(descriptor)
+
+    # ------------------------------------------------------------ who listens
+
+    def _listener(self) -> int | None:
+        """The process that listens on the socket, from the kernel; None where nobody does.
+
+        Raises DatabaseError where it is another user's, who would be given the index: the folder's name can be
+        guessed, and while no server runs anybody may make it."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+            try:
+                client.connect(str(self._sockets / SOCKET))
+                packed = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+            except OSError:
+                return None
+        pid, user, _ = struct.unpack("3i", packed)
+        if user not in (os.geteuid(), self.data.stat().st_uid if self.data.exists() else None):
+            raise DatabaseError(
+                f"whoever listens in {self._sockets} is user {user}, and not the owner of {self.data}; nothing was "
+                f"sent. Remove that folder, or {REMEDIES}"
+            )
+        return int(pid)
+
+    def _answers(self) -> bool:
+        """Whether the listener takes connections; False while it starts, recovers or stops."""
+        import psycopg
+
+        try:
+            with psycopg.connect(self.url, connect_timeout=10) as connection:
+                self._settled = postgres_roles.settled(connection)
+        except psycopg.OperationalError as error:
+            reason = str(error)
+            if postgres_roles.missing_role(reason):
+                self._settled = False
+                return True
+            if not is_transient(reason):
+                raise DatabaseError(f"the Postgres of {self.state} refuses connections: {reason}") from error
+            return is_full(reason)
+        return True
+
+    def _settle(self) -> None:
+        """Before anybody works in it: who may connect, and as what."""
+        import psycopg
+
+        try:
+            admit(self.data, account_for(self.data))
+            postgres_roles.settle(self.url)
+        except psycopg.Error as error:
+            raise DatabaseError(
+                f"the roles of the Postgres of {self.state} cannot be made: {error}; see {self._log_file}"
+            ) from error
+
+    # ------------------------------------------------------------ start and stop
+
+    def _ensure_running(self) -> None:
+        process: subprocess.Popen[bytes] | None = None
+        begun = time.monotonic()
+        told, log_start = begun, 0
+        _children[:] = [child for child in _children if child.poll() is None]
+        while True:
+            listening = self._listener() is not None
+            if listening and self._answers():
+                if process is not None or not self._settled:
+                    self._settle()
+                return
+            now = time.monotonic()
+            if process is not None and process.poll() is not None:
+                tail = self._tail(log_start)
+                # Backends of a killed server outlive it by moments, and a server whose socket was
+                # swept away notices its pid file within a minute; the memory is theirs until then.
+                if "pre-existing shared memory" not in tail or now - begun > SURVIVOR_SECONDS:
+                    raise DatabaseError(f"Postgres did not start. Its log ({self._log_file}) ends: {tail}")
+                process = None
+                time.sleep(0.2)
+            if process is None and not listening:
+                process, log_start = launch(self.data, self._sockets, self._log_file)
+                _children[:] = [child for child in _children if child.poll() is None] + [process]
+            if now - begun > START_SECONDS:
+                raise DatabaseError(f"Postgres is not ready after {now - begun:.0f} s; see {self._log_file}")
+            if now - told > 5:
+                told = now + 25
+                self._say(f"waiting for Postgres, which is recovering its data ({now - begun:.0f} s)")
+            time.sleep(0.01)
+
+    def _stop(self) -> bool:
+        """Stop in fast mode and wait for the end."""
+        pid = self._listener()
+        if pid is None:
+            return False
+        if pid == 0:
+            raise DatabaseError(f"the Postgres of {self.state} runs in another container; stop it there")
+        # A server that recovers from the death of one of its processes never ends when told to stop then.
+        begun = time.monotonic()
+        while self._listener() == pid and not self._in_peace() and time.monotonic() - begun < SETTLE_SECONDS:
+            time.sleep(0.01)
+        os.kill(pid, signal.SIGINT)
+        begun, hurried = time.monotonic(), False
+        while (self.data / "postmaster.pid").exists() and self._listener() is not None:
+            waited = time.monotonic() - begun
+            if waited > HURRY_SECONDS and not hurried:
+                self._say("Postgres does not stop; it is stopped at once, and recovers at its next start")
+                os.kill(pid, signal.SIGQUIT)
+                hurried = True
+            if waited > STOP_SECONDS:
+                raise DatabaseError(f"Postgres (process {pid}) has not stopped; see {self._log_file}")
+            time.sleep(0.005)
+        self._collect(pid)
+        return True
+
+    def _in_peace(self) -> bool:
+        """Whether it takes connections or refuses them for good."""
+        try:
+            return self._answers()
+        except DatabaseError:
+            return True
+
+    def _collect(self, pid: int) -> None:
+        """Where the server is a child of this process, wait for it, so that no zombie stays."""
+        for child in _children:
+            if child.pid == pid:
+                with suppress(subprocess.TimeoutExpired):
+                    child.wait(timeout=10)
+        with suppress(OSError):
+            self._sockets.rmdir()
+
+    def _tail(self, start: int) -> str:
+        with self._log_file.open("rb") as log:
+            log.seek(start)
+            lines = log.read().decode(errors="replace").strip().splitlines()
+        return " | ".join(lines[-8:])

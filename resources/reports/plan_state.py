@@ -1,0 +1,124 @@
+"""A state that a plan may write to: what it writes covers what is there, and goes away with it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from pipelines.fingerprint import bucket_of
+from pipelines.records import Failure
+from resources.parquet.tables import ParquetTables
+from resources.postgres.catalog import GenerationRow, ManifestRow, SourceRow, source_moved
+
+if TYPE_CHECKING:
+    from resources.postgres.catalog import Catalog
+
+
+class PlannedTables(ParquetTables):
+    """Reads the state's files and its own; writes only its own, into a folder that goes away."""
+
+    def __init__(self, root: str, own: str) -> None:
+        super().__init__(root)
+        self._own = ParquetTables(own)
+        self._written: set[str] = set()
+
+    def write(self, *arguments: Any, **named: Any) -> str:
+        file = self._own.write(*arguments, **named)
+        self._written.add(file)
+        return file
+
+    def _open(self, file: str) -> Any:
+        return self._own._open(file) if file in self._written else super()._open(file)
+
+    def exists(self, file: str) -> bool:
+        return file in self._written or super().exists(file)
+
+
+class PlannedCatalog:
+    """What the state's catalog says, and over it what a plan would have written; all of it empty where
+    there is no state yet."""
+
+    def __init__(self, catalog: Catalog | None, buckets: int) -> None:
+        self._catalog, self._buckets = catalog, buckets
+        self._sources: dict[str, SourceRow] = {}
+        self._commits: dict[tuple[str, str, int], ManifestRow] = {}
+        self._failures: dict[tuple[str, int], list[Failure]] = {}
+
+    def sources(self) -> list[SourceRow]:
+        known = {row.name: row for row in (self._catalog.sources() if self._catalog else ())}
+        return list({**self._sources, **known}.values())
+
+    def remember_source(self, name: str, root: str, settings: Mapping[str, Any]) -> None:
+        known = next((row for row in self.sources() if row.name == name), None)
+        if known and known.root != root:
+            raise source_moved(name, known.root, root)
+        self._sources[name] = SourceRow(name, root, settings, datetime.now(UTC), None)
+
+    def lost_files(self) -> dict[str, dict[str, str]]:
+        return self._catalog.lost_files() if self._catalog else {}
+
+    def remember_lost(self, name: str, lost: Mapping[str, str]) -> None:
+        """Keeps nothing."""
+
+    def manifest_of(self, table: str, key: str) -> dict[int, ManifestRow]:
+        found = self._catalog.manifest_of(table, key) if self._catalog else {}
+        own = {bucket: row for (name, under, bucket), row in self._commits.items() if (name, under) == (table, key)}
+        return {**found, **own}
+
+    def commit(
+        self,
+        rows: Sequence[ManifestRow],
+        stage: str,
+        key: str,
+        bucket: int,
+        failures: Sequence[Failure] = (),
+        keep_failures_of: Collection[str] = (),
+    ) -> None:
+        kept = [item for item in self.failures([key]) if item.doc_id in keep_failures_of and self._in(item, bucket)]
+        self._failures[key, bucket] = [*kept, *failures]
+        self._commits.update({(row.table, row.key, row.bucket): row for row in rows})
+
+    def failures(self, keys: Collection[str]) -> list[Failure]:
+        found = []
+        for key in keys:
+            before = self._catalog.failures([key]) if self._catalog else []
+            found += [item for item in before if (key, bucket_of(item.doc_id, self._buckets)) not in self._failures]
+        found += [item for (key, _), items in self._failures.items() if key in keys for item in items]
+        return sorted(found, key=attrgetter("source", "uri", "stage"))
+
+    def _in(self, item: Failure, bucket: int) -> bool:
+        return bucket_of(item.doc_id, self._buckets) == bucket
+
+    def live(self) -> GenerationRow | None:
+        return self._catalog.live() if self._catalog else None
+
+    def generations(self) -> list[GenerationRow]:
+        return self._catalog.generations() if self._catalog else []
+
+    def generation(self, number: int) -> GenerationRow | None:
+        return self._catalog.generation(number) if self._catalog else None
+
+    def find_generation(self, key: str) -> GenerationRow | None:
+        return self._catalog.find_generation(key) if self._catalog else None
+
+    def held(self) -> bool:
+        return self._catalog.held() if self._catalog else False
+
+    def files_under(self, keys: Collection[str]) -> set[str]:
+        return self._catalog.files_under(keys) if self._catalog else set()
+
+    def create_generation(
+        self,
+        key: str,
+        settings: Mapping[str, Any],
+        embedder: Mapping[str, Any],
+        dimension: int,
+        statistics: Mapping[str, Any],
+        keys: Mapping[str, str],
+    ) -> GenerationRow:
+        now = datetime.now(UTC)
+        return GenerationRow(
+            0, key, settings, embedder, dimension, statistics, None, now, None, None, keys, None
+        )  # fmt: skip

@@ -1,0 +1,146 @@
+"""What a run found and did: its JSON, and what an interrupted one kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from pipelines.records import Failure
+from pipelines.stages import STAGES
+from resources.generations.due import Served
+from resources.models.embedders.specs import AUTO, MULTILINGUAL
+from resources.reports.status import document_warnings, failures, figure_warnings
+from resources.state import generation as generations
+
+if TYPE_CHECKING:
+    from resources.state.state import State
+
+_NO_FAULT = {"pending", "planned"}
+
+
+def result(state: State, before: Served, seconds: float) -> dict[str, Any]:
+    """The JSON of `index`; `before` is what was served when the run began."""
+    if state.run.reports:
+        state.parts.catalog.touch_sources(state.listing.now().sources)
+    reports = state.run.reports
+    live = state.parts.catalog.live()
+    built = state.run.built
+    row = state.parts.catalog.generation(built.generation) if built else live
+    counts = built.counts if built else {"chunks": 0}
+    rows = reports.get("indexed_documents")
+    return {
+        "generation": row.generation if row else None,
+        "published": built.published if built else False,
+        "held": built.held if built else False,
+        "embedder": row.embedder["name"] if row else None,
+        "documents": documents(state, before),
+        "chunks": {
+            "total": counts["chunks"],
+            "written": rows.written if rows else 0,
+            "deleted": rows.notes.get("chunks deleted", 0) if rows else 0,
+        },
+        "embedded": {
+            "chunks": _embedded(state, "chunk_embeddings"),
+            "sentences": _embedded(state, "sentence_embeddings"),
+        },
+        "llm": _bought(state),
+        "seconds": _seconds(state, seconds),
+        "notes": _notes(state, row),
+    }
+
+
+def _failures(state: State) -> list[Failure]:
+    """Of this run, and of what readers are served from meanwhile."""
+    if state.run.built is None:
+        return state.runner.failures()
+    return failures(state, state.parts.catalog.generation(state.run.built.generation), state.parts.catalog.live())
+
+
+def documents(state: State, before: Served) -> dict[str, Any]:
+    """Counts against what was served before; a failed document is neither added nor changed. One that waits
+    for a batch has not failed."""
+    raws = {raw.doc_id: raw for raw in state.listing.raw_documents()}
+    faults = [item for item in _failures(state) if item.code not in _NO_FAULT]
+    failed = {item.doc_id for item in faults}
+    good = {doc_id: raw for doc_id, raw in raws.items() if doc_id not in failed}
+    new = [doc_id for doc_id, raw in good.items() if before.get(doc_id) != raw.content_hash]
+    added = sum(doc_id not in before for doc_id in new)
+    said, unseen = (document_warnings(state), figure_warnings(state)) if new else ({}, [])
+    places = {(raws[doc_id].source, raws[doc_id].uri) for doc_id in new}
+    return {
+        "listed": len(raws.keys() | failed),
+        "added": added,
+        "changed": len(new) - added,
+        "unchanged": len(good) - len(new),
+        "removed": sum(doc_id not in raws for doc_id in before),
+        "failed": [{key: value for key, value in asdict(item).items() if key != "doc_id"} for item in faults],
+        "skipped": [asdict(item) for item in state.listing.skipped],
+        "warnings": [
+            *(warning for doc_id in new for warning in said.get(doc_id, ())),
+            *(warning for warning in unseen if (warning["source"], warning["uri"]) in places),
+        ],
+    }
+
+
+def _seconds(state: State, total: float) -> dict[str, float]:
+    stages = {name: report.seconds for name, report in state.run.reports.items()}
+    if state.run.reports and state.run.built:
+        stages["search_index"] = state.run.built.seconds
+    return {name: round(value, 3) for name, value in {**stages, "total": total}.items()}
+
+
+def _bought(state: State) -> dict[str, Any]:
+    """What the run bought of language models; what it bought before a reply was usable counts too."""
+    names = ("calls", "cached", "prompt_tokens", "completion_tokens", "cost", "pending")
+    sums = {name: sum(getattr(model.spent, name) for model in state.run.models) for name in names}
+    return {**sums, "currency": state.settings.llm.currency}
+
+
+def _embedded(state: State, stage: str) -> int:
+    report = state.run.reports.get(stage)
+    return int(report.notes.get("texts embedded", 0)) if report else 0
+
+
+def _notes(state: State, row: Any) -> list[str]:
+    """What a person should know: which preset was chosen, languages it was not made for, an audit's problems."""
+    notes = [state.run.waiting] if state.run.waiting else []
+    if damaged := list(state.parts.tables.damaged):
+        notes.append(f"{_counted(damaged)} damaged, and made again from what came before: {', '.join(damaged)}")
+    if state.run.built:
+        notes += state.run.built.notes
+    kept = state.run.reports.get("kept_generations")
+    notes += [f"{name} {told}" for name, told in (kept.notes if kept else {}).items() if "generation" in name]
+    if row is None:
+        return notes
+    spec = generations.spec_of(row)
+    if state.settings.embedder.chosen_preset == AUTO and "chunk_embeddings" in state.run.reports:
+        told = ", ".join(f"{name} {count}" for name, count in row.statistics["languages"].items())
+        notes.append(f"embedder {spec.name} was chosen by the corpus's languages ({told})")
+    if spec.languages != "*" and state.run.reports:
+        now = generations.corpus_languages(state.runner)
+        others = {name: count for name, count in now.items() if name not in (*spec.languages.split(","), "und")}
+        if others:
+            told = ", ".join(f"{count} in {name}" for name, count in others.items())
+            notes.append(
+                f"{spec.name} was not made for the language of some documents ({told}); "
+                f"set `embedder: {{preset: {MULTILINGUAL}}}` and index again"
+            )
+    return notes
+
+
+def _counted(files: Sequence[str]) -> str:
+    return f"{len(files)} files were" if len(files) > 1 else "1 file was"
+
+
+def kept(state: State) -> str:
+    """What an interrupted run has committed and the next will reuse."""
+    parts = []
+    for name, stage in STAGES.items():
+        rows = state.runner.manifest(next(iter(stage.tables))).values()
+        count = sum(row.documents for row in rows)
+        if count:
+            parts.append(f"{name} of {count}")
+    if not parts:
+        return "nothing was committed yet"
+    return f"the next run reuses what is committed: {', '.join(parts)} documents"

@@ -1,0 +1,185 @@
+"""What a state holds, for `pincite status`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, fields
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import SettingsError
+from pipelines.indexing.figures import UNSEEN
+from pipelines.indexing.overlap import EVERY, Calibration
+from resources.workers.sandbox import holds
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pipelines.records import Failure
+    from resources.postgres.catalog import GenerationRow
+    from resources.state.state import State
+
+
+def sources(state: State) -> list[dict[str, Any]]:
+    """Every known source with its folder and the documents last listed in it."""
+    counts = Counter(raw.source for raw in state.listing.raw_documents())
+    return [
+        {"name": item.name, "root": item.path, "documents": counts[item.name], "groups": list(item.groups)}
+        for item in state.parts.sources.known()
+    ]
+
+
+def document_warnings(state: State) -> dict[str, list[dict[str, Any]]]:
+    """What parsers had to say of documents that are indexed all the same (pages left out, text put
+    back), by document id."""
+    raws = {raw.doc_id: raw for raw in state.listing.raw_documents()}
+    parsed = state.table("parsed_documents")
+    said = zip(parsed.column("doc_id"), parsed.column("warnings"), strict=True)
+    return {
+        doc_id: [{"source": raws[doc_id].source, "uri": raws[doc_id].uri, "message": message} for message in messages]
+        for doc_id, messages in said
+        if messages and doc_id in raws
+    }
+
+
+def figure_methods(state: State) -> dict[str, dict[str, int]]:
+    """How descriptions of figures were come by, in the form of `IndexTables.methods`; Postgres holds none."""
+    counts = Counter(state.table("figure_descriptions").column("method"))
+    return {"figure_descriptions": dict(sorted(counts.items()))} if counts else {}
+
+
+def figure_warnings(state: State) -> list[dict[str, Any]]:
+    """The figures whose picture could not be shown to a model, and why: nobody reads them."""
+    raws = {raw.doc_id: raw for raw in state.listing.raw_documents()}
+    columns = [state.table("figure_descriptions").column(name) for name in ("doc_id", "method", "note")]
+    return [
+        {"source": raws[doc_id].source, "uri": raws[doc_id].uri, "message": note}
+        for doc_id, method, note in zip(*columns, strict=True)
+        if method == UNSEEN and doc_id in raws
+    ]
+
+
+def sentence_counts(state: State, buckets: Collection[int] | None = None) -> dict[str, Any]:
+    """Of the sentences of some buckets, of all where none are named: how many there are, how many each noise rule
+    left out, how many repeat the exact text of another, and how many there are of each source."""
+    import pyarrow.compute as pc
+
+    texts = _columns(state, "sentences", "text", buckets)
+    kept = len(texts)
+    return {
+        "kept": kept,
+        "filtered": _tallied(_columns(state, "filtered_sentences", "rule", buckets)),
+        "repeats": kept - pc.count_distinct(texts).as_py(),
+        "sources": _tallied(_columns(state, "sentences", "source", buckets)),
+    }
+
+
+def _columns(state: State, table: str, name: str, buckets: Collection[int] | None) -> pa.ChunkedArray:
+    import pyarrow as pa
+
+    rows = state.runner.manifest(table)
+    read = [state.parts.tables.read(rows[at].file, [name])[name] for at in rows if buckets is None or at in buckets]
+    return pa.chunked_array([chunk for column in read for chunk in column.chunks], pa.string())
+
+
+def _tallied(column: pa.ChunkedArray) -> dict[str, int]:
+    counts = {item["values"]: item["counts"] for item in column.value_counts().to_pylist()}
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def overlap_rows(statistics: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A generation's frozen overlap floors, a row a language: the floor, how it was come by, from how
+    many pairs, and the share of neighbours and of random pairs that reach it; `*` is any other language."""
+    frozen = statistics.get("overlap", {})
+    names = [item.name for item in fields(Calibration)]
+    return [
+        {"language": language, **{name: frozen[language].get(name, 0) for name in names}}
+        for language in sorted(frozen, key=lambda language: (language == EVERY, language))
+    ]
+
+
+def generations(state: State) -> list[dict[str, Any]]:
+    """Every generation, the oldest first."""
+    from resources.generations.publish import recorded
+    from resources.generations.scores import COMPARED
+    from resources.postgres.index_tables import IndexTables
+    from resources.stages.sentence_links import floor_used
+
+    catalog = state.parts.catalog
+    live, held = catalog.live(), catalog.held()
+    scores: dict[int, dict[str, float]] = {}
+    for score in catalog.scores():
+        found = {name: score["metrics"][name] for name in COMPARED if score["metrics"].get(name) is not None}
+        scores[score["generation"]] = found
+    shown = []
+    for row in catalog.generations():
+        index = IndexTables(state.parts.database, row)
+        serving, counts = live is not None and live.generation == row.generation, index.counts()
+        shown.append(
+            {
+                "generation": row.generation,
+                "live": serving,
+                "held": serving and held,
+                "complete": row.built_at is not None,
+                "embedder": row.embedder["name"],
+                "dimension": row.dimension,
+                "created_at": str(row.created_at),
+                "published_at": str(row.published_at) if row.published_at else None,
+                "megabytes": round(index.bytes() / 1e6, 1),
+                "scores": scores.get(row.generation, {}),
+                "notes": recorded(row, counts).notes,
+                "related_floor": floor_used(catalog, state.parts.tables, row),
+                "languages": row.statistics.get("languages", {}),
+                "overlap": overlap_rows(row.statistics),
+                **counts,
+            }
+        )
+    return shown
+
+
+def served_from(state: State, row: GenerationRow | None) -> State:
+    """What a generation was made from; the present settings where there is none, or this version does not know
+    its settings any more, which `verify` tells."""
+    try:
+        return state.of(row) if row else state
+    except SettingsError:
+        return state
+
+
+def failures(state: State, *rows: GenerationRow | None) -> list[Failure]:
+    """Under the present settings and of generations, one a document and stage. Those of a generation's stages of
+    vectors stand under keys that it alone knows where a run had nothing to do, and one that is served may have
+    been made with other settings."""
+    found = state.runner.failures()
+    for row in filter(None, rows):
+        found += served_from(state, row).runner.failures()
+    one = {(item.doc_id, item.stage): item for item in found}
+    return sorted(one.values(), key=attrgetter("source", "uri", "stage"))
+
+
+def status(state: State) -> dict[str, Any]:
+    """The JSON of `status`."""
+    from resources.postgres.index_tables import IndexTables
+
+    found = generations(state)
+    catalog = state.parts.catalog
+    live = catalog.live()
+    serving = served_from(state, live)
+    return {
+        "state": str(state.project.state),
+        "live": live.generation if live else None,
+        "generations": found,
+        "sources": sources(state),
+        "counts": next((item for item in found if item["live"]), {}),
+        "failures": [asdict(failure) for failure in failures(state, live)],
+        "warnings": [
+            *(warning for warnings in document_warnings(state).values() for warning in warnings),
+            *figure_warnings(serving),
+        ],
+        "sentences": sentence_counts(serving) if live else {},
+        "enrichment": {**IndexTables(state.parts.database, live).methods(), **figure_methods(serving)} if live else {},
+        "costs": [*catalog.costs(), *state.parts.replies.costs()],
+        "scores": catalog.scores(),
+        "sandbox": holds(),
+    }

@@ -1,0 +1,127 @@
+"""A question answered from the index, with its places: by the language model of the role `answer`, or
+without one by the sentences themselves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import UsageError
+from pipelines.query.answer import Answer, answer_json, chosen, extracted, marked_of
+from pipelines.query.assemble import ContextPassage, Sentence, assemble
+from pipelines.query.claims import picked, written
+from pipelines.query.results import Hit
+from pipelines.query.retrieve import Question, require_question
+from pipelines.query.support import Weights, weights_of
+from pipelines.query.tools import language_of
+from resources.postgres.catalog import schema_name
+from resources.postgres.statements import query as statement
+from resources.search.passages import Searcher
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+    from resources.postgres.search_index import Generation
+    from resources.search.search_options import SearchOptions
+    from resources.state.state import State
+
+
+def choices_from(arguments: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
+    """`LETTER=TEXT` arguments by letter, in capitals. Raises UsageError for a wrong form."""
+    pairs = arguments.items() if isinstance(arguments, Mapping) else (item.partition("=")[::2] for item in arguments)
+    options: dict[str, str] = {}
+    for name, words in pairs:
+        letter, text = name.strip().upper(), " ".join(words.split())
+        if len(letter) != 1 or not letter.isalpha() or not text:
+            raise UsageError(f"--option {name}={words}: write LETTER=TEXT, such as --option A='seven years'")
+        if letter in options:
+            raise UsageError(f"--option {letter} is given twice; each option needs a letter of its own")
+        options[letter] = text
+    if len(options) == 1:
+        raise UsageError("one --option leaves nothing to choose; give at least two, or none")
+    return options
+
+
+class _Weigher:
+    """Weights of terms by the frozen statistics of one generation, as far as the asker may know them; each is
+    read once."""
+
+    def __init__(self, searcher: Searcher, generation: Generation, groups: Sequence[str]) -> None:
+        self._searcher, self._generation, self._groups = searcher, generation, groups
+        self._documents: dict[str, int] = {}
+
+    def __call__(self, terms: Collection[str]) -> Weights:
+        unknown = [term for term in terms if term not in self._documents]
+        if unknown:
+            self._documents.update(dict.fromkeys(unknown, 0) | self._read(unknown))
+        return weights_of(terms, self._documents, int(self._generation.statistics.get("chunks", 0)))
+
+    def _read(self, terms: Sequence[str]) -> dict[str, int]:
+        named = statement("search_chunks", "documents_of", schema=schema_name(self._generation.number))
+        with self._searcher.reading(self._generation.number) as (connection, index):
+            index.ask_for(self._groups)
+            return dict(connection.execute(named, {"terms": list(terms)}).fetchall())
+
+
+def _sentences(connection: Connection[Any], generation: int, hits: Sequence[Hit]) -> dict[str, list[Sentence]]:
+    """Sentences by chunk, of the hits' passages and of those whose end they repeat."""
+    wanted = [hit.passage.chunk_id for hit in hits]
+    wanted += [hit.passage.previous_id for hit in hits if hit.passage.overlap and hit.passage.previous_id]
+    named = statement("search_sentences", "sentences_of", schema=schema_name(generation))
+    found: dict[str, list[Sentence]] = {}
+    for row in connection.execute(named, {"chunk_ids": wanted}).fetchall():
+        found.setdefault(row[0], []).append(Sentence(*row))
+    return found
+
+
+class Answerer:
+    """Answers questions from the live generation, or a named one."""
+
+    def __init__(self, state: State, searcher: Searcher) -> None:
+        self._state, self._searcher = state, searcher
+
+    def ask(self, text: str, choices: Sequence[str] | Mapping[str, str], options: SearchOptions) -> dict[str, Any]:
+        """The JSON of `ask`. Choices join the words that are searched for, not the vector.
+
+        Raises UsageError, SettingsError, IndexStateError, DatabaseError, ModelError."""
+        given = choices_from(choices)
+        words = " ".join([text, *given.values()]) if given else None
+        require_question(text, options.k, words)
+        settings = self._state.settings.query
+        started = time.perf_counter()
+        question = Question(text, words)
+        with self._searcher.reading(options.generation) as (connection, index):
+            most = max(options.k, settings.context_passages)
+            found = self._searcher.retrieved(question, index, replace(options, k=most))
+            best = found.hits[: settings.context_passages]
+            sentences = _sentences(connection, index.generation.number, best)
+        context, notes = assemble(best, sentences, most=settings.context_passages, tokens=settings.context_tokens)
+        weigher = _Weigher(self._searcher, index.generation, options.filters.groups)
+        answer = self._answer(text, given, context, weigher) if context else Answer(notes=("no passage was found",))
+        answer = replace(answer, notes=(*found.notes, *notes, *answer.notes), marked=marked_of(text, context))
+        return {
+            **answer_json(text, answer, found.hits[: options.k], bool(given)),
+            "generation": index.generation.number,
+            "seconds": time.perf_counter() - started,
+        }
+
+    def _answer(
+        self, text: str, options: Mapping[str, str], context: Sequence[ContextPassage], weigh: _Weigher
+    ) -> Answer:
+        """By the language model where one is set; else, and where it gives no reply, by the sentences."""
+        least = self._state.settings.query.answer_support
+        notes: tuple[str, ...] = ()
+        if self._state.settings.llm.asks("answer"):
+            model = self._searcher.tools.model("answer")
+            template = self._searcher.tools.prompt("choice" if options else "answer", language_of(text))
+            if options:
+                said = picked(text, options, context, model, template, weigh)
+            else:
+                said = written(text, context, model, template, weigh)
+            if isinstance(said, Answer):
+                return said
+            notes = (said,)
+        found = chosen(text, options, context, weigh, least) if options else extracted(text, context, weigh, least)
+        return replace(found, notes=(*notes, *found.notes))

@@ -1,0 +1,164 @@
+"""Questions put to one generation: its own embedder, one transaction a question."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import IndexStateError, UsageError
+from pipelines.ports import Filters, Passage
+from pipelines.query.results import Hit, query_json
+from pipelines.query.retrieve import Question, Retrieved, require_question, retrieve
+from pipelines.records import Box
+from resources.postgres.catalog import schema_name
+from resources.postgres.search_index import PostgresSearchIndex, search_index
+from resources.postgres.statements import query as statement
+from resources.search.query_models import ToolBox
+from resources.search.search_options import SearchOptions, asked_groups
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+    from resources.state.state import State
+
+LEAST_PREFIX = 6
+SHOWN_ALTERNATIVES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSentence:
+    """A sentence by its id. `start` is its offset in the text of the passage."""
+
+    sentence_id: str
+    text: str
+    source: str
+    page: int | None
+    confidence: float
+    start: int
+    boxes: tuple[Box, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundChunk:
+    """A passage, and the content of its file as indexed; `stale` where the file has since failed. Where a
+    `sentence` was asked for, the passage is its paragraph."""
+
+    generation: int
+    passage: Passage
+    content_hash: str
+    stale: bool
+    sentence: NamedSentence | None = None
+
+
+def _only(rows: Sequence[tuple[Any, ...]], named: str, generation: int) -> tuple[Any, ...]:
+    """The row whose id was meant. Raises IndexStateError where there is none, or several."""
+    if not rows:
+        raise IndexStateError(
+            f"generation {generation} has no chunk and no sentence {named} that you may see; `pincite query --json` "
+            "gives ids, which change with the text and its headings, and --group names your groups",
+            "unknown_chunk",
+        )
+    whole = [row for row in rows if row[0] == named]
+    if len(rows) > 1 and not whole:
+        found = ", ".join(row[0] for row in rows[:SHOWN_ALTERNATIVES])
+        more = " and more" if len(rows) > SHOWN_ALTERNATIVES else ""
+        raise IndexStateError(f"several ids begin with {named}: {found}{more}", "ambiguous_chunk")
+    return (whole or rows)[0]
+
+
+class Searcher:
+    """Answers questions from the live generation, or a named one. The embedder is always the
+    generation's own, and stays loaded; with `exact` no vector index is walked."""
+
+    def __init__(self, state: State, exact: bool = False) -> None:
+        self._state, self._exact, self._known = state, exact, False
+        self.tools = ToolBox(state)
+
+    @contextmanager
+    def reading(self, generation: int | None = None) -> Iterator[tuple[Connection[Any], PostgresSearchIndex]]:
+        """A generation in one transaction, of an index as this version knows it. Raises IndexStateError,
+        DatabaseError."""
+        keys, database = self._state.settings.query.metadata_keys, self._state.parts.database
+        if not self._known and database.holds_catalog():
+            database.migrate()
+        self._known = True
+        with (
+            database.connect() as connection,
+            search_index(connection, generation, keys, self._exact) as index,
+        ):
+            yield connection, index
+
+    def retrieved(self, question: Question | str, index: PostgresSearchIndex, options: SearchOptions) -> Retrieved:
+        """Hits, and what fell back on the way; the index is read of whatever generation it is. Raises UsageError,
+        DatabaseError, ModelError."""
+        index.ask_for(options.filters.groups)
+        return retrieve(
+            question,
+            index,
+            self.tools.of(index.generation.embedder),
+            self._state.settings.query,
+            k=options.k,
+            strategy=options.strategy,
+            rerank=options.rerank,
+            filters=options.filters,
+        )
+
+    def hits(self, question: Question | str, options: SearchOptions) -> tuple[int, list[Hit]]:
+        """(generation, hits). Raises UsageError, IndexStateError, DatabaseError, ModelError."""
+        with self.reading(options.generation) as (_, index):
+            found = self.retrieved(question, index, options)
+            return index.generation.number, found.hits
+
+    def chunk(self, named: str, groups: Sequence[str] = (), generation: int | None = None) -> FoundChunk:
+        """A chunk or a sentence by its id, or by the beginning of it that no other has. One that the asker's
+        groups hide is as unknown as one that does not exist.
+
+        Raises UsageError, IndexStateError `unknown_chunk` or `ambiguous_chunk`, DatabaseError."""
+        if len(named) < LEAST_PREFIX or not named.isalnum() or not named.isascii():
+            raise UsageError(
+                f"{named!r} is no id of a chunk or sentence; give it whole, or at least its first {LEAST_PREFIX} "
+                "characters"
+            )
+        groups = asked_groups(groups)
+        filters = Filters(groups=groups)
+        with self.reading(generation) as (connection, index):
+            number = index.generation.number
+            schema = schema_name(number)
+            index.ask_for(groups)
+            asked = {"prefix": named, "most": SHOWN_ALTERNATIVES + 1}
+            chunks, sentences = (
+                connection.execute(named, asked).fetchall()
+                for named in (
+                    statement("search_chunks", "chunks_starting", schema=schema),
+                    statement("search_sentences", "sentences_starting", schema=schema),
+                )
+            )
+            row = _only([*chunks, *sentences], named, number)
+            if row in chunks:
+                chunk_id, content_hash, stale = row
+                return FoundChunk(number, index.passages([chunk_id], filters)[chunk_id], content_hash, stale)
+            sentence_id, chunk_id, paragraph_id, *said, content_hash, stale = row
+            key = (chunk_id, paragraph_id)
+            found = index.paragraphs([key], filters)[key]
+            sentence = NamedSentence(sentence_id, *said, found.boxes[sentence_id])
+            return FoundChunk(number, found.passage, content_hash, stale, sentence)
+
+    def query(self, text: str, options: SearchOptions) -> dict[str, Any]:
+        """The JSON of `query`."""
+        require_question(text, options.k)
+        started = time.perf_counter()
+        with self.reading(options.generation) as (_, index):
+            found = self.retrieved(text, index, options)
+            number = index.generation.number
+        rerank = self._state.settings.query.rerank if options.rerank is None else options.rerank
+        return {
+            **query_json(text, number, found.hits, time.perf_counter() - started),
+            "strategy": found.strategy,
+            "class": found.kind,
+            "rerank": [name for name in rerank if name != "none"],
+            "searched": dict(found.searched),
+            "notes": list(found.notes),
+        }

@@ -1,0 +1,209 @@
+"""The sources a state knows, listed together; and the guard against mass deletion."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipelines.errors import SettingsError, SourceError, UsageError
+from pipelines.records import Failure, RawDocument
+from pipelines.settings.base import SourceSettings
+from resources.settings_file import Located
+from resources.sources.folder import NOTHING, Listing, list_source
+from resources.sources.orphans import Before
+from resources.sources.walk import Skipped
+
+if TYPE_CHECKING:
+    from resources.postgres.catalog import Catalog
+
+GUARD_SHARE = 0.2
+GUARD_DOCUMENTS = 10
+
+
+def many_gone(count: int, known: int) -> bool:
+    """Whether so many of the documents of a source do not go by chance."""
+    return count > GUARD_DOCUMENTS and count > GUARD_SHARE * known
+
+
+@dataclass(frozen=True, slots=True)
+class Restrictions:
+    """Who may find documents, as far as is known whether they could be listed or not: groups of sources by their
+    settings, and of documents by their side-cars."""
+
+    sources: Mapping[str, tuple[str, ...]]
+    documents: Mapping[str, tuple[str, ...] | None]
+
+    def applied(self, raw: RawDocument) -> RawDocument:
+        """A listing made before. Groups that a side-car does not name any more stay: the file may name them."""
+        groups = self.documents.get(raw.doc_id) or raw.groups
+        of_source = self.sources.get(raw.source, raw.source_groups)
+        same = (groups, of_source) == (raw.groups, raw.source_groups)
+        return raw if same else replace(raw, groups=groups, source_groups=of_source)
+
+
+NOTHING_KNOWN = Restrictions({}, {})
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The listing of some sources, each complete."""
+
+    sources: tuple[str, ...]
+    documents: list[RawDocument]
+    skipped: list[Skipped]
+    failures: list[Failure]
+    known: Restrictions = NOTHING_KNOWN
+
+
+def _listed(names: tuple[str, ...], listings: Sequence[Listing], known: Sequence[SourceSettings]) -> Listed:
+    return Listed(
+        names,
+        [document for listing in listings for document in listing.documents],
+        [item for listing in listings for item in listing.skipped],
+        [failure for listing in listings for failure in listing.failures],
+        Restrictions(
+            {source.name: source.groups for source in known},
+            {doc_id: groups for listing in listings for doc_id, groups in listing.groups.items()},
+        ),
+    )
+
+
+class SourceBook:
+    """Sources of the settings file and those remembered from earlier commands."""
+
+    def __init__(self, located: Located, catalog: Catalog) -> None:
+        self._located, self._catalog = located, catalog
+        self._selected: dict[str, SourceSettings] = {}
+        self._roots: dict[str, Path] = {}
+        self._listings: dict[tuple[str, str], Listing | SourceError] = {}
+
+    def select(self, source: SourceSettings) -> None:
+        """Restricts the listing to the sources selected; a new one becomes known when it is listed."""
+        before = self._selected.setdefault(source.name, source)
+        if before.path != source.path:
+            raise SourceError(
+                f"two folders are named {source.name!r}: {before.path} and {source.path}; give one a name of its own "
+                "with --source NAME=PATH",
+                "source_moved",
+            )
+
+    def known(self) -> list[SourceSettings]:
+        """Remembered sources, then those of the settings that were never indexed; by name.
+
+        The settings' filters and groups win over remembered ones; groups that they do not speak of stay."""
+        declared = {item.name: item for item in self._located.settings.sources}
+        found: dict[str, SourceSettings] = {}
+        for row in self._catalog.sources():
+            remembered = SourceSettings.model_validate({**row.settings, "name": row.name, "path": row.root})
+            found[row.name] = remembered
+        for name, item in declared.items():
+            kept = {"groups": found[name].groups} if name in found and "groups" not in item.model_fields_set else {}
+            found[name] = item.model_copy(update={"path": str(self._located.resolve(item.path)), **kept})
+        found.update(self._selected)
+        return [found[name] for name in sorted(found)]
+
+    def remember(self, source: SourceSettings) -> None:
+        """Keeps a source for later commands; raises SourceError where its name has another root."""
+        settings = source.model_dump(mode="json", exclude={"name", "path"})
+        self._catalog.remember_source(source.name, source.path, settings)
+
+    def root(self, name: str) -> Path:
+        if name not in self._roots:
+            self._roots = {source.name: Path(source.path) for source in self.known()}
+        if name not in self._roots:
+            raise SourceError(f"no source named {name!r}; known: {', '.join(self._roots) or 'none'}")
+        return self._roots[name]
+
+    def _require_groups(self, known: Sequence[SourceSettings]) -> None:
+        """A source that was restricted is not opened by leaving a line out. Raises SettingsError."""
+        silent = {item.name for item in self._located.settings.sources if "groups" not in item.model_fields_set}
+        for source in known:
+            if source.groups and source.name in silent:
+                told = ", ".join(source.groups)
+                raise SettingsError(
+                    f"source {source.name!r} was restricted to {told}, and the settings do not say groups for it any "
+                    f"more: write `groups: [{told}]`, or `groups: []` to let everyone find its documents"
+                )
+
+    def list_all(
+        self,
+        names: Sequence[str] = (),
+        everything: bool = False,
+        before: Callable[[str], Before] = lambda name: NOTHING,
+    ) -> Listed:
+        """Every file of the named sources, else of the selected ones, else of all; of all known ones
+        where `everything` is asked for. `before` is what is known of a source.
+
+        Where the last source was removed from an index the listing is empty; where there never was
+        one, UsageError. Raises SourceError where one cannot be listed."""
+        known = self.known()
+        self._require_groups(known)
+        if set(names) - {source.name for source in known}:
+            # What a launched run names may be the value of a variable: it is not repeated.
+            told = ", ".join(source.name for source in known) or "none"
+            raise UsageError(f"the run names a source that this state does not know; known: {told}")
+        wanted = () if everything else tuple(names) or tuple(self._selected)
+        sources = [source for source in known if not wanted or source.name in wanted]
+        if not sources and (wanted or self._catalog.live() is None):
+            raise UsageError(
+                "no source to index; give a folder with --source [NAME=]PATH, or list sources in the settings"
+            )
+        self._listings = {}
+        found = [self._listing(source, before) for source in sources]
+        if error := next((item for item in found if isinstance(item, SourceError)), None):
+            raise error
+        listings = [item for item in found if isinstance(item, Listing)]
+        for source, listing in zip(sources, listings, strict=True):
+            self.remember(source)
+            self._catalog.remember_lost(source.name, listing.lost)
+        return _listed(tuple(source.name for source in sources), listings, known)
+
+    def list_remembered(self, before: Callable[[str], Before] = lambda name: NOTHING) -> Listed:
+        """What can be listed of the remembered sources, where each was last; what was just listed is not read again. It
+        restricts, and may miss sources: what is not in it is not gone."""
+        roots = {row.name: row.root for row in self._catalog.sources()}
+        known = [source.model_copy(update={"path": roots.get(source.name, source.path)}) for source in self.known()]
+        found = {source.name: self._listing(source, before) for source in known if source.name in roots}
+        listings = {name: item for name, item in found.items() if isinstance(item, Listing)}
+        return _listed(tuple(listings), list(listings.values()), known)
+
+    def _listing(self, source: SourceSettings, before: Callable[[str], Before]) -> Listing | SourceError:
+        key = source.name, source.path
+        if key not in self._listings:
+            largest = self._located.settings.parsing.max_megabytes
+            try:
+                self._listings[key] = list_source(source, Path(source.path), largest, before(source.name))
+            except SourceError as error:
+                self._listings[key] = error
+        return self._listings[key]
+
+    def guard(self, listed: Listed, before: Sequence[RawDocument], allow_deletions: bool) -> None:
+        """Refuses a listing that would delete most of a source: it may be unmounted, not emptied. A document whose
+        content is listed at a place where none was before is not gone, but moved.
+
+        Raises SourceError with code deletion_guard."""
+        if allow_deletions:
+            return
+        there = {item.doc_id for item in (*listed.documents, *listed.failures)}
+        sources = {item.source for item in (*listed.documents, *listed.failures)}
+        old = {item.doc_id for item in before}
+        moved = Counter(item.content_hash for item in listed.documents if item.doc_id not in old)
+        known = Counter(item.source for item in before if item.source in listed.sources)
+        gone = Counter[str]()
+        for item in before:
+            if item.source not in listed.sources or item.doc_id in there:
+                continue
+            if moved[item.content_hash]:
+                moved[item.content_hash] -= 1
+            else:
+                gone[item.source] += 1
+        for source, count in gone.items():
+            if source not in sources or many_gone(count, known[source]):
+                raise SourceError(
+                    f"source {source!r}: {count} of {known[source]} documents are gone from {self.root(source)}; "
+                    "nothing was changed. If they were meant to go, run again with --allow-deletions",
+                    "deletion_guard",
+                )

@@ -1,0 +1,226 @@
+"""Sources: named folders, listed and hashed, with side-car metadata.
+
+Nothing outside a source's folder is read: symbolic links that lead out are skipped and named, as
+are devices, pipes and names that cannot be told apart in text.
+
+Beside a file NAME may stand `NAME.meta.yaml`, what is known of it, and `NAME.elements.json`, its
+structure as an external extractor found it, read in its place. Neither is a document then; a map
+`NAME.elements.json` of no file is one, unless NAME is that of a file which is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pipelines.errors import DocumentError, UsageError, code_of_map
+from pipelines.fingerprint import document_id
+from pipelines.records import Failure, RawDocument
+from pipelines.settings.base import SourceSettings
+from resources.hashes import combined_hash, piecewise
+from resources.parsers.registry import MARKDOWN
+from resources.parsers.text.front_matter import groups_at_head
+from resources.sources.files import SourceFolder, pieces, read_as
+from resources.sources.orphans import Before, orphan_maps, orphan_side_cars
+from resources.sources.side_cars import LARGEST_SIDE_CAR, SIDE_CAR, read_side_car
+from resources.sources.walk import Skipped, opened_source, taken, walk
+
+NOTHING = Before()
+
+
+@dataclass
+class Listing:
+    """What a source holds. Documents that could not be read, or of which is not known who may find them, are failures;
+    `groups` are those that side-cars and heads of files give to all that may be known, read or not."""
+
+    documents: list[RawDocument] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    groups: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
+    lost: dict[str, str] = field(default_factory=dict)
+    """Contents of files that are gone, and whose side-car is left, by uri."""
+
+
+def source_from(argument: str, known: Sequence[SourceSettings] = ()) -> SourceSettings:
+    """`NAME=PATH` or PATH of the command; settings of a source of that name are kept.
+
+    Raises UsageError where the folder does not exist."""
+    name, _, path = argument.partition("=") if "=" in argument else ("", "", argument)
+    folder = Path(path).expanduser().resolve()
+    if not folder.is_dir():
+        what = "is not a folder" if folder.exists() else "no such folder"
+        raise UsageError(f"--source {argument}: {what}: {folder}")
+    name = name or folder.name
+    if not name:
+        raise UsageError(f"--source {argument}: give the source a name: NAME={path}")
+    for source in known:
+        if source.name == name:
+            return source.model_copy(update={"path": str(folder)})
+    return SourceSettings(name=name, path=str(folder))
+
+
+def list_source(
+    source: SourceSettings, root: Path, max_megabytes: int | None = None, before: Before = NOTHING
+) -> Listing:
+    """Every file of a source, hashed, in order of its uri; one over `max_megabytes` is a failure, and is not read.
+
+    Raises SourceError where a folder cannot be listed: an incomplete listing deletes nothing."""
+    from resources.parsers.registry import ELEMENTS_SUFFIX
+
+    listing, uris = Listing(), set[str]()
+    with opened_source(source, root) as folder:
+        for found in walk(folder, source):
+            listing.skipped.append(found) if isinstance(found, Skipped) else uris.add(found)
+        present = uris | {item.uri for item in listing.skipped}
+        lister = _Lister(source, folder, present, max_megabytes, listing, before)
+        lister.find_orphans(before.contents)
+        maps = {uri for uri in uris if uri.endswith(ELEMENTS_SUFFIX) and uri.removesuffix(ELEMENTS_SUFFIX) in uris}
+        lost = orphan_maps(present, uris)
+        for uri in sorted(uris - maps - lister.orphans.side_cars.keys()):
+            if uri.endswith(SIDE_CAR) or not taken(uri, source):
+                continue
+            if uri in lost:
+                lister.fail(uri, "orphan", _lost_map(uri, lost[uri]))
+            else:
+                lister.add(uri, uri + ELEMENTS_SUFFIX in maps)
+    return listing
+
+
+def _lost_map(uri: str, name: str) -> str:
+    return (
+        f"{uri}: {name}, whose structure it is, is not there, and with it what restricts it: bring that back, remove "
+        f"the map, or say in {uri}{SIDE_CAR} what it is"
+    )
+
+
+class _Lister:
+    """Adds the files of one source to its listing, each as one descriptor shows it."""
+
+    def __init__(
+        self,
+        source: SourceSettings,
+        folder: SourceFolder,
+        present: Collection[str],
+        max_megabytes: int | None,
+        listing: Listing,
+        before: Before,
+    ) -> None:
+        self._source, self._folder, self._present = source, folder, present
+        self._max_megabytes, self._listing = max_megabytes, listing
+        self.orphans = orphan_side_cars(present, lambda uri: taken(uri, source), before)
+
+    def fail(self, uri: str, code: str, message: str) -> None:
+        name = self._source.name
+        self._listing.failures.append(Failure(document_id(name, uri), name, uri, "raw_documents", code, message))
+
+    def find_orphans(self, contents: Mapping[str, str]) -> None:
+        """Names the side-cars that have no file."""
+        for side_car, name in self.orphans.side_cars.items():
+            content = contents.get(name)
+            try:
+                restricts = self._read_side_car(side_car).get("groups") is not None
+            except ValueError:
+                restricts = True
+            if restricts:
+                self.orphans.restricts(side_car)
+                self._listing.lost.update({name: content} if content else {})
+            self.fail(side_car, "orphan", self._lost_file(side_car, name))
+
+    def _lost_file(self, side_car: str, name: str) -> str:
+        if name in self._present:
+            return f"{side_car}: not the name of a side-car, which may have restricted {name}: name it {name}{SIDE_CAR}"
+        return f"{side_car}: {name}, which it describes, is not there: rename it with its file, or remove it"
+
+    def add(self, uri: str, mapped: bool) -> None:
+        from resources.parsers.registry import ELEMENTS, media_type_of
+
+        media_type = ELEMENTS if mapped else media_type_of(Path(uri))
+        if media_type is None:
+            told = "no parser for this kind of file"
+            self._listing.skipped.append(Skipped(self._source.name, uri, "unsupported", told))
+            return
+        doc_id = document_id(self._source.name, uri)
+        try:
+            side_car = self._side_car(uri)
+            self._require_known(uri, side_car)
+            self._listing.groups[doc_id] = side_car.get("groups")
+            with read_as(uri):
+                size, content = self._content(uri, media_type, doc_id)
+            self._require_known(uri, side_car, content)
+        except DocumentError as error:
+            self.fail(uri, code_of_map(error.code) if media_type == ELEMENTS else error.code, str(error))
+            return
+        except ValueError as error:
+            self.fail(uri, "side_car", str(error))
+            return
+        self._listing.documents.append(
+            RawDocument(
+                doc_id=doc_id,
+                source=self._source.name,
+                uri=uri,
+                content_hash=content,
+                size=size,
+                media_type=media_type,
+                title=side_car.get("title"),
+                effective_date=side_car.get("effective_date"),
+                version=side_car.get("version"),
+                groups=self._listing.groups[doc_id],
+                source_groups=self._source.groups,
+                metadata=side_car.get("metadata", {}),
+            )
+        )
+
+    def _require_known(self, uri: str, side_car: Mapping[str, Any], content: str = "") -> None:
+        doubt = None if side_car else self.orphans.doubt(uri, content)
+        if doubt:
+            raise DocumentError(doubt, "orphan")
+
+    def _side_car(self, uri: str) -> dict[str, Any]:
+        """What a file's side-car says, and where it is a link, that of the file it leads to. Raises ValueError."""
+        own = self._read_side_car(uri + SIDE_CAR)
+        try:
+            target = self._folder.resolved(uri)
+        except OSError:
+            return own
+        linked = self._read_side_car(target + SIDE_CAR) if target != uri else {}
+        return {**linked, **own, "groups": own.get("groups") or linked.get("groups")} if linked else own
+
+    def _read_side_car(self, name: str) -> dict[str, Any]:
+        """Empty where there is none, and was none when names were read."""
+        try:
+            self._folder.state(name)
+        except FileNotFoundError:
+            if name in self._present:
+                raise ValueError(f"{name}: the side-car went away while it was read; the next run reads it") from None
+            return {}
+        except OSError as error:
+            raise ValueError(f"{name} cannot be read ({error.strerror})") from None
+        try:
+            with self._folder.opened(self._folder.resolved(name)) as stream:
+                content = stream.read(LARGEST_SIDE_CAR + 1)
+        except PermissionError:
+            raise ValueError(f"{name}: no permission to read it; grant it and index again") from None
+        except (OSError, DocumentError):
+            raise ValueError(f"{name} is no plain file within the source") from None
+        return read_side_car(name, content)
+
+    def _content(self, uri: str, media_type: str, doc_id: str) -> tuple[int, str]:
+        """Size and hash of a document's files; the groups at its head are kept, be it too large to be read or not."""
+        from resources.parsers.registry import files_of, media_type_of
+        from resources.parsers.text.front_matter import HEAD_BYTES
+
+        hashes, total = [], 0
+        for file in files_of(Path(uri), media_type):
+            whole = piecewise()
+            with self._folder.opened(self._folder.resolved(str(file))) as stream:
+                if media_type_of(file) == MARKDOWN:
+                    at_head = groups_at_head(stream.read(HEAD_BYTES), uri)
+                    self._listing.groups[doc_id] = self._listing.groups[doc_id] or at_head
+                    stream.seek(0)
+                for piece in pieces(stream, uri, total, self._max_megabytes):
+                    total += len(piece)
+                    whole.update(piece)
+            hashes.append(whole.hexdigest())
+        return total, combined_hash(hashes)

@@ -1,0 +1,73 @@
+"""What `NAME.meta.yaml` says of the file NAME beside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipelines.groups import GROUPS, group_names, misnamed
+from pipelines.parsing.cleaning import clean_metadata, clean_text
+from pipelines.parsing.dates import iso_date
+from resources import yaml_text
+
+SIDE_CAR = ".meta.yaml"
+LARGEST_SIDE_CAR = 1 << 16
+_OWN_KEYS = ("title", "effective_date", "version", GROUPS, "metadata")
+
+
+def read_side_car(name: str, content: bytes) -> dict[str, Any]:
+    """The values of a side-car; `groups` is None where it names none.
+
+    Raises ValueError naming the file and what is wrong with it: a side-car that cannot be understood may restrict its
+    document, so the document is not taken without it."""
+    values = _mapping(name, content)
+    if wrong := [key for key in misnamed(values) if key != GROUPS]:
+        raise ValueError(f"{name}: {wrong[0]!r} may be meant as groups: write `groups: [NAME]`, outermost")
+    if any(key == GROUPS for key in misnamed(values)):
+        raise ValueError(f"{name}: groups stands within another key: write it outermost")
+    unknown = [str(key) for key in values if key not in _OWN_KEYS]
+    if unknown:
+        raise ValueError(f"{name}: unknown key {unknown[0]!r}; put free keys under metadata; known: {_OWN_KEYS}")
+    # Nothing but plain values is shown or joined: a few anchors in lists of lists are gigabytes as text.
+    given = {key: values[key] for key in ("title", "effective_date", "version") if values.get(key)}
+    if deep := [key for key, value in given.items() if not isinstance(value, str)]:
+        raise ValueError(f"{name}: {deep[0]} must be one value, not a list or mapping")
+    dated = values.get("effective_date")
+    if dated is not None and iso_date(str(dated)) is None:
+        raise ValueError(f"{name}: effective_date {str(dated)!r} is not a date; write YYYY-MM-DD")
+    texts = {key: text for key, value in given.items() if (text := clean_text(value))}
+    return {**texts, "groups": _groups(name, values), "metadata": _free(name, values)}
+
+
+def _mapping(name: str, content: bytes) -> dict[Any, Any]:
+    import yaml
+
+    if len(content) > LARGEST_SIDE_CAR:
+        raise ValueError(f"{name} is over {LARGEST_SIDE_CAR >> 10} KB")
+    try:
+        values = yaml_text.load_plain(content.decode("utf-8-sig"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(f"{name} is not valid YAML: {' '.join(str(error).split())}") from None
+    if not values:
+        raise ValueError(f"{name} is empty, and may have restricted its file: say what it describes, or remove it")
+    if not isinstance(values, dict):
+        raise ValueError(f"{name} must be a mapping")
+    return values
+
+
+def _groups(name: str, values: dict[Any, Any]) -> tuple[str, ...] | None:
+    if GROUPS not in values:
+        return None
+    try:
+        return group_names(values[GROUPS])
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def _free(name: str, values: dict[Any, Any]) -> dict[str, str]:
+    free = values.get("metadata") or {}
+    if not isinstance(free, dict):
+        raise ValueError(f"{name}: metadata must be a mapping of keys to values")
+    deep = [str(key) for key, value in free.items() if not isinstance(value, str)]
+    if deep:
+        raise ValueError(f"{name}: metadata {deep[0]!r} must be one value, not a list or mapping")
+    return clean_metadata(free)

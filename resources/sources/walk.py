@@ -1,0 +1,123 @@
+"""The names that a source's folder holds, told without following a link out of it, whatever is swapped meanwhile."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from pipelines.errors import SourceError
+from pipelines.settings.base import SourceSettings
+from resources.sources.files import SourceFolder
+
+_UNCLEAN = re.compile(r"[\x00-\x1f\ud800-\udfff]")
+LONGEST_NAME = 4000
+"""Bytes of a name with its folders, which Linux opens at most 4096 of."""
+_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A file that is no document, and why: `unsupported`, `symlink`, `not_a_file`, `name`."""
+
+    source: str
+    uri: str
+    code: str
+    message: str
+
+
+def opened_source(source: SourceSettings, root: Path) -> SourceFolder:
+    """Raises SourceError."""
+    try:
+        return SourceFolder(root)
+    except OSError as error:
+        raise SourceError(f"source {source.name!r}: cannot list {root}: {error.strerror}") from None
+
+
+def walk(folder: SourceFolder, source: SourceSettings) -> Iterator[str | Skipped]:
+    """Every file below, but hidden ones. A folder that was moved, or exchanged for a link, since its name was read has
+    no files. Raises SourceError where one cannot be listed: an incomplete listing deletes nothing."""
+    pending = [""]
+    while pending:
+        below = pending.pop()
+        try:
+            found = list(_entries(folder, below))
+        except OSError as error:
+            if below and error.errno in _GONE:
+                continue
+            raise SourceError(
+                f"source {source.name!r}: cannot list {folder.root / below}: {error.strerror}; "
+                "nothing was changed, since files there would count as deleted"
+            ) from None
+        for uri, mode in found:
+            problem = _problem(folder, uri, mode)
+            if problem:
+                yield Skipped(source.name, uri.encode("utf-8", "backslashreplace").decode(), *problem)
+            elif stat.S_ISDIR(mode):
+                pending.append(uri)
+            else:
+                yield uri
+
+
+def _entries(folder: SourceFolder, below: str) -> Iterator[tuple[str, int]]:
+    """Names in a folder and what each is: a link is a link."""
+    with folder.folder(below) as descriptor, os.scandir(descriptor) as entries:
+        for entry in entries:
+            if not entry.name.startswith("."):
+                try:
+                    yield (f"{below}/{entry.name}" if below else entry.name), entry.stat(follow_symlinks=False).st_mode
+                except FileNotFoundError:
+                    continue
+
+
+def _problem(folder: SourceFolder, uri: str, mode: int) -> tuple[str, str] | None:
+    if _UNCLEAN.search(uri):
+        return "name", "the name has control characters or is not UTF-8; rename it"
+    if len(os.fsencode(uri)) > LONGEST_NAME:
+        return "name", "the name with its folders is too long; shorten it"
+    if stat.S_ISLNK(mode):
+        try:
+            mode = folder.state(folder.resolved(uri)).st_mode
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ENOTDIR):
+                return "symlink", "a link that leads nowhere"
+            return "symlink", "a link out of the source, or to itself, is not followed"
+        if stat.S_ISDIR(mode):
+            return "symlink", "a link to a folder is not followed"
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        return "not_a_file", "a pipe, socket or device is not read"
+    return None
+
+
+@cache
+def _pattern(glob: str) -> re.Pattern[str]:
+    """A glob over relative paths: ** is any folders, * and ? stay within a name.
+
+    What follows a star is taken where it stands first, for good, since a later star takes all that an earlier one
+    could: only the last of either kind, which the end binds, tries further places."""
+    folders, parts = re.findall(r"\*\*/|\*\*", glob), re.split(r"\*\*/|\*\*", glob)
+    pattern = "" if folders else _names(parts[0], last=True)
+    for at, (star, part) in enumerate(zip(folders, parts[1:], strict=True), start=1):
+        begins = "(?:.*?/)??" if star == "**/" else ".*?"
+        pattern += "" if at > 1 else _names(parts[0])
+        pattern += f"{begins}{_names(part, last=True)}" if at == len(folders) else f"(?>{begins}{_names(part)})"
+    return re.compile(rf"\A{pattern}\Z", re.DOTALL)
+
+
+def _names(part: str, last: bool = False) -> str:
+    """The pattern of a glob without **; `last` where nothing but the end follows."""
+    first, *others = ["".join("[^/]" if sign == "?" else re.escape(sign) for sign in text) for text in part.split("*")]
+    starred = [f"(?>[^/]*?{text})" for text in others]
+    if others and last:
+        starred[-1] = f"[^/]*{others[-1]}"
+    return first + "".join(starred)
+
+
+def taken(uri: str, source: SourceSettings) -> bool:
+    included = any(_pattern(glob).match(uri) for glob in source.include)
+    return included and not any(_pattern(glob).match(uri) for glob in source.exclude)

@@ -1,0 +1,162 @@
+"""Brings the stages of a state up to date; and damaged files, made again from what came before them.
+
+A file is known to be damaged when it is read. All that is committed is looked through then, what is damaged counts as
+never made, and the stages before the one at hand make it again: from the sources, from paid replies that are
+kept, from vectors that other files hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, TypeVar
+
+from pipelines.errors import IndexStateError, Waiting
+from pipelines.stages import MAKER, STAGES, WHOLE
+from resources.stages import embeddings as embedding
+from resources.stages import text as computes
+from resources.stages.embedded_items import STAGES as OF_VECTORS
+
+if TYPE_CHECKING:
+    from resources.state.stage_work import StageReport
+    from resources.state.state import State
+
+T = TypeVar("T")
+
+_GONE = frozenset({"damaged_file", "missing_file"})
+_BEFORE_GENERATIONS = ("parsed_elements", "figure_descriptions", "structural_chunks", "packed_chunks")
+"""Stages that a generation's statistics are taken from."""
+
+
+# ---------------------------------------------------------------- stages
+
+
+def make(state: State, stage: str, buckets: Sequence[int]) -> StageReport:
+    """Brings a partitioned stage of text or vectors up to date. What is damaged of the stages before it is made again
+    first."""
+    return mended(state, lambda: _make(state, stage, buckets), before=stage)
+
+
+def _make(state: State, stage: str, buckets: Sequence[int]) -> StageReport:
+    if state.parts.tables.damaged:
+        buckets = sorted({*buckets, *state.run.remade, *lost_buckets(state, stage)})
+    if stage not in _BEFORE_GENERATIONS:
+        state.ensure_generation()
+    if stage == "chunk_embeddings":
+        _require_replies(state)
+    if stage in OF_VECTORS:
+        return embedding.embed(state, stage, buckets)
+    if stage == "parsed_elements":
+        state.warmup.beside()
+    before = len(state.run.models)
+    report = state.run_stage(stage, buckets, computes.compute_of(state, stage))
+    for model in state.run.models[before:]:
+        report.notes.update({"model": model.name, "currency": state.settings.llm.currency, **asdict(model.spent)})
+    return report
+
+
+def _require_replies(state: State) -> None:
+    """A generation that nobody is served from is not embedded twice: it waits for its batches.
+
+    Raises Waiting."""
+    waiting = {item.doc_id: item.message for item in state.runner.failures() if item.code == "pending"}
+    if waiting and not state.serving:
+        count = f"{len(waiting)} documents wait" if len(waiting) > 1 else "1 document waits"
+        raise Waiting(
+            f"{count} for a batch of the language model ({next(iter(waiting.values()))}); run `pincite index` "
+            "again to collect it"
+        )
+
+
+def list_documents(state: State, buckets: Sequence[int], sources: Sequence[str], allow_deletions: bool) -> StageReport:
+    """Commits the listing of the named sources, of all known ones when none is named."""
+
+    def do() -> StageReport:
+        lost = lost_buckets(state, "raw_documents")
+        report = state.listing.commit(buckets, sources, lost, allow_deletions)
+        state.run.remade.update(lost)
+        return state.run.report(report)
+
+    return mended(state, do)
+
+
+def guard(state: State, allow_deletions: bool) -> None:
+    """Refuses the listing as it is now where it would delete most of a source. Raises SourceError."""
+    mended(state, lambda: state.listing.guard(allow_deletions))
+
+
+def link_sentences(state: State) -> StageReport:
+    """Brings RELATED_TO of all sentences up to date."""
+    from resources.stages.sentence_links import link_sentences
+
+    return state.run.report(mended(state, lambda: link_sentences(state), before="sentence_links"))
+
+
+def write_index(state: State, buckets: Sequence[int]) -> StageReport:
+    """Brings the rows of these buckets in Postgres to what Parquet says."""
+    from resources.stages.indexed_documents import IndexBuild
+
+    def do() -> StageReport:
+        return IndexBuild(state).write(sorted({*buckets, *state.run.remade}))
+
+    return state.run.report(mended(state, do, before="indexed_documents"))
+
+
+# ---------------------------------------------------------------- what is damaged
+
+
+def mended(state: State, do: Callable[[], T], before: str | None = None) -> T:
+    """What `do` gives. Where it meets a damaged file, all such are found, those of the stages before `before` are made
+    again (none where it is None: the run that follows makes them), and it is done once more."""
+    told = set[str]()
+    while True:
+        try:
+            return do()
+        except IndexStateError as error:
+            if error.code not in _GONE or str(error) in told:
+                raise
+            told.add(str(error))
+        state.parts.tables.sought(sorted(_committed(state)))
+        if before is not None:
+            _remake(state, before)
+
+
+def after(asset: str) -> str:
+    """The stage that follows, for what comes after one; after what is no stage, all are before it."""
+    names = [*STAGES, "indexed_documents"]
+    return names[names.index(asset) + 1] if asset in STAGES else asset
+
+
+def _committed(state: State) -> set[str]:
+    """The files that the present settings, and the generations that are kept, were made with."""
+    keys = {state.runner.key(stage) for stage in STAGES}
+    keys.update(key for row in state.parts.catalog.generations() for key in row.keys.values())
+    return state.parts.catalog.files_under(keys) - {""}
+
+
+def lost_buckets(state: State, stage: str) -> list[int]:
+    """Buckets of which a committed file of the stage is damaged or gone."""
+    found = set[int]()
+    for table in STAGES[stage].tables:
+        rows = state.parts.catalog.manifest_of(table, state.runner.key(stage))
+        found.update(bucket for bucket, row in rows.items() if not state.parts.tables.exists(row.file))
+    return sorted(found)
+
+
+def _remake(state: State, before: str) -> None:
+    for stage in STAGES:
+        if stage == before:
+            return
+        buckets = lost_buckets(state, stage)
+        if not buckets:
+            continue
+        earlier = state.run.reports.get(stage)
+        if stage == MAKER["raw_documents"].name:
+            report = list_documents(state, buckets, (), allow_deletions=True)
+        elif buckets == [WHOLE]:
+            report = link_sentences(state)
+        else:
+            report = make(state, stage, buckets)
+        if earlier:
+            state.run.report(earlier.with_more(report))
+        state.run.remade.update(set(buckets) - {WHOLE})

@@ -1,0 +1,83 @@
+"""The computes of stages of text, all but the listing and the embeddings.
+
+Each is a function from works to outcomes, as resources/state/stage_runner.py runs them. What is done to a document is
+done in processes of their own (resources/workers/pool.py); here is told what they are given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from resources.stages import enrichment as enriching
+from resources.stages import figure_descriptions as describing
+from resources.stages.by_worker import Options, by_bucket, by_worker
+from resources.state.generation import floor_for
+from resources.workers.task import parse_task
+
+if TYPE_CHECKING:
+    from pipelines.ports import Progress
+    from pipelines.records import RawDocument
+    from pipelines.settings.base import Settings
+    from pipelines.stages import Resolved
+    from resources.state.stage_work import Compute, Outcome, Work
+    from resources.state.state import State
+    from resources.workers.pool import DocumentPool
+
+
+WINDOW = 64
+
+
+def compute_of(state: State, stage: str) -> Compute:
+    """The compute of a stage of text."""
+    settings, progress = state.settings, state.run.progress_of(stage)
+    if stage == "parsed_elements":
+        return parse(state.parts.pool, settings, state.parts.sources.root, progress)
+    if stage == "figure_descriptions":
+        return describing.describe(state)
+    if stage in ("document_summaries", "chunk_contexts"):
+        return enriching.enrich(state, stage)
+    return by_worker(state, stage, OPTIONS[stage](settings, state.runner.resolved))
+
+
+def parse(
+    pool: DocumentPool, settings: Settings, root_of: Callable[[str], Path], progress: Progress
+) -> Callable[[Iterator[Work]], Iterator[Outcome]]:
+    """Documents are given out by WINDOW, however many buckets they are in, the largest first, so that all workers are
+    busy; results are handed back bucket by bucket, and committed."""
+
+    def run(works: Iterator[Work]) -> Iterator[Outcome]:
+        pending = list(works)
+        raws: list[RawDocument] = [work.one("raw_documents", doc_id) for work in pending for doc_id in work.doc_ids]
+        windows = (raws[at : at + WINDOW] for at in range(0, len(raws), WINDOW))
+        ordered = (raw for window in windows for raw in sorted(window, key=lambda raw: -raw.size))
+        tasks = (parse_task(raw, root_of(raw.source), settings.parsing) for raw in ordered)
+        yield from by_bucket(pending, pool.run(tasks, len(raws), progress))
+
+    return run
+
+
+# ---------------------------------------------------------------- what each stage is told
+
+
+def _chunks(settings: Settings, resolved: Resolved) -> Options:
+    return {
+        "strategy": settings.chunking.strategy,
+        "overlap_tokens": settings.chunking.overlap_tokens,
+        "floors": dict(resolved.floors),
+        "floor": floor_for(resolved, ""),
+    }
+
+
+OPTIONS: Mapping[str, Callable[[Settings, Resolved], Options]] = {
+    "structural_chunks": lambda settings, _: {"clause_tokens": settings.chunking.clause_tokens},
+    "packed_chunks": lambda settings, _: settings.chunking.model_dump(
+        include={"target_tokens", "max_tokens", "strategy"}
+    ),
+    "chunks": _chunks,
+    "sentences": lambda settings, _: settings.sentences.model_dump(
+        include={"min_characters", "min_words", "min_confidence", "form_labels"}
+    ),
+}
+"""Options of a stage's tasks in resources/workers/tasks.py."""

@@ -1,0 +1,203 @@
+"""The generation that the settings ask for: found, or made with its statistics frozen.
+
+A generation freezes what is decided from the corpus: the preset where the settings say `auto`, and
+the overlap floors. Generations that chunk alike share their floors, so that a change of embedder
+moves no chunk.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import IndexStateError
+from pipelines.indexing.overlap import CONDITIONAL, EVERY, FALLBACK_FLOOR, calibrations, cosines_of
+from pipelines.ports import TextEmbedder, Vectors
+from pipelines.records import PackedChunk
+from pipelines.schemas import from_table
+from pipelines.settings.base import Settings
+from pipelines.stages import MAKER, Resolved, chunking_key, generation_key, stage_keys
+from resources.models.embedders.specs import EmbedderSpec, choose_preset, resolve, unresolved_identity
+from resources.models.embedders.static import static_identity
+from resources.models.text_models import sentence_models_identity
+
+if TYPE_CHECKING:
+    from resources.postgres.catalog import Catalog, GenerationRow
+    from resources.state.stage_runner import StageRunner
+
+_SAMPLE = 2000
+LEAST_DRIFT = 100
+"""Chunks by which a corpus must have grown or shrunk, whatever the share."""
+
+StaticVectors = Callable[[Sequence[PackedChunk]], tuple[list[PackedChunk], Vectors]]
+"""Chunks to those that could be read, with their unit vectors of the chunking settings' own fast embedder."""
+
+
+def find_generation(catalog: Catalog, settings: Settings) -> GenerationRow | None:
+    """The newest generation made with these settings, weights and stage versions."""
+    return catalog.find_generation(generation_key(settings, installed(settings)))
+
+
+def text_models(settings: Settings) -> Resolved:
+    """The models of the chunking and sentence settings as they are installed, and the prompts of the roles
+    that indexing asks as they are in their files."""
+    return Resolved(static=static_identity(), sentence_models=sentence_models_identity(), prompts=_prompts(settings))
+
+
+def _prompts(settings: Settings) -> dict[str, dict[str, str]]:
+    if not settings.bought:
+        return {}
+    from resources.prompts import read_prompts
+
+    own = settings.enrichment.prompts
+    found = read_prompts(Path(own) if own else None)
+    return {role: found[role] for role in settings.bought}
+
+
+def installed(settings: Settings) -> Resolved:
+    """All models as they are here and now, before a generation has frozen anything."""
+    return replace(text_models(settings), embedder=unresolved_identity(settings.embedder))
+
+
+def spec_of(generation: GenerationRow) -> EmbedderSpec:
+    return EmbedderSpec(**{**generation.embedder, "dimension": generation.dimension})
+
+
+def frozen(statistics: Mapping[str, Any], embedder: str) -> Resolved:
+    """What the stages must know of a generation's statistics, and the identity of its embedder."""
+    floors = {name: values["floor"] for name, values in statistics["overlap"].items()}
+    return Resolved(floors, embedder, **statistics.get("models", {}))
+
+
+def resolved_of(generation: GenerationRow) -> Resolved:
+    return frozen(generation.statistics, generation.embedder["identity"])
+
+
+def reproducible(generation: GenerationRow, settings: Settings) -> bool:
+    """Whether this version, with the weights installed, makes what the generation holds from the
+    settings it was made with."""
+    resolved = resolved_of(generation)
+    keys, here = stage_keys(settings, resolved), replace(installed(settings), prompts=resolved.prompts)
+    return keys == dict(generation.keys or keys) and generation.key == generation_key(settings, here)
+
+
+def ensure_generation(
+    catalog: Catalog,
+    settings: Settings,
+    runner: StageRunner,
+    static: StaticVectors,
+    embedder: Callable[[EmbedderSpec], TextEmbedder],
+) -> GenerationRow:
+    """The generation of these settings; made from what has been parsed and packed where there is none,
+    or where the corpus has drifted from the one its statistics were frozen from."""
+    found = find_generation(catalog, settings)
+    if found and not _drifted(found, settings, runner):
+        return found
+    require_whole(runner, "packed_chunks")
+    chunks = sum(row.rows for row in runner.manifest("packed_chunks").values())
+    if not chunks:
+        failed = "; ".join(f"{item.uri}: {item.message}" for item in runner.failures()[:5])
+        raise IndexStateError(
+            "no document gave any text, so there is nothing to make an index of"
+            + (f" ({failed})" if failed else "; check the source's folder and its include and exclude patterns"),
+            "no_text",
+        )
+    languages = corpus_languages(runner)
+    spec = resolve(settings.embedder, choose_preset(languages))
+    dimension = spec.dimension or embedder(spec).dimension
+    models = installed(settings)
+    statistics = {
+        "packed_chunks": chunks,
+        "languages": languages,
+        "models": {"static": models.static, "sentence_models": models.sentence_models, "prompts": dict(models.prompts)},
+        "chunking": chunking_key(settings, models),
+        "overlap": _floors([] if found else catalog.generations(), settings, runner, static),
+    }
+    return catalog.create_generation(
+        generation_key(settings, models),
+        settings.model_dump(mode="json", exclude={"database"}),  # its address may hold a password
+        spec.as_json(),
+        dimension,
+        statistics,
+        stage_keys(settings, frozen(statistics, spec.identity)),
+    )
+
+
+def kept_keys(settings: Settings, kept: Sequence[GenerationRow]) -> set[str]:
+    """The keys of all results that these generations, or a run with these settings, may use again."""
+    keys = {key for row in kept for key in (row.schema, *row.keys.values())}
+    for row in kept:
+        if not row.keys:
+            keys |= set(stage_keys(settings, resolved_of(row)).values())
+    return keys | set(stage_keys(settings, text_models(settings)).values())
+
+
+def _drifted(generation: GenerationRow, settings: Settings, runner: StageRunner) -> bool:
+    """Whether the corpus is so much larger or smaller than when the statistics were frozen that they
+    no longer describe it. A few chunks more or less never are."""
+    rows, before = runner.manifest("packed_chunks"), generation.statistics.get("packed_chunks")
+    if len(rows) < settings.buckets or before is None:
+        return False
+    small, large = sorted((before, sum(row.rows for row in rows.values())))
+    return small > 0 and large - small >= LEAST_DRIFT and large > (1 + settings.publish.drift) * small
+
+
+def require_whole(runner: StageRunner, table: str) -> None:
+    """Statistics are frozen from the whole corpus, whatever buckets a backfill begins with.
+
+    Raises IndexStateError where a bucket was never made."""
+    made = runner.manifest(table)
+    missing = [f"{bucket:02d}" for bucket in range(runner.settings.buckets) if bucket not in made]
+    if missing:
+        raise IndexStateError(
+            f"a generation takes its statistics from all buckets, but {table} has not been made for {missing[0]}"
+            f"{' and others' if len(missing) > 1 else ''}; materialise {MAKER[table].name} for all buckets first",
+            "missing_input",
+        )
+
+
+def corpus_languages(runner: StageRunner) -> dict[str, int]:
+    """Documents by language, over all buckets."""
+    counts: Counter[str] = Counter()
+    for row in runner.manifest("parsed_documents").values():
+        counts.update(runner.tables.read(row.file, ["language"])["language"].to_pylist())
+    return dict(sorted(counts.items()))
+
+
+def _floors(
+    others: Sequence[GenerationRow], settings: Settings, runner: StageRunner, static: StaticVectors
+) -> Mapping[str, dict[str, Any]]:
+    """Calibrations by language: inherited from the newest generation that chunks alike, else made."""
+    alike = chunking_key(settings, installed(settings))
+    for generation in reversed(others):
+        if generation.statistics.get("chunking") == alike:
+            return dict(generation.statistics["overlap"])
+    if not settings.chunking.overlap_tokens or settings.chunking.strategy != CONDITIONAL:
+        return {}
+    found = {language: static(chunks) for language, chunks in _chunks_by_language(runner).items()}
+    cosines = {language: cosines_of(vectors, chunks) for language, (chunks, vectors) in found.items() if chunks}
+    wanted = settings.chunking.overlap_floor
+    made = calibrations(cosines, None if wanted == "auto" else wanted)
+    return {language: asdict(calibration) for language, calibration in made.items()}
+
+
+def _chunks_by_language(runner: StageRunner) -> dict[str, list[PackedChunk]]:
+    """Packed chunks in reading order, from documents in order of id, up to a sample a language."""
+    languages: dict[str, str] = {}
+    for row in runner.manifest("parsed_documents").values():
+        read = runner.tables.read(row.file, ["doc_id", "language"])
+        languages.update(zip(read["doc_id"].to_pylist(), read["language"].to_pylist(), strict=True))
+    grouped: dict[str, list[PackedChunk]] = {}
+    for _, row in sorted(runner.manifest("packed_chunks").items()):
+        for chunk in from_table(PackedChunk, runner.tables.read(row.file)):
+            sample = grouped.setdefault(languages.get(chunk.doc_id, "und"), [])
+            if len(sample) < _SAMPLE:
+                sample.append(chunk)
+    return dict(sorted(grouped.items()))
+
+
+def floor_for(resolved: Resolved, language: str) -> float:
+    return resolved.floors.get(language, resolved.floors.get(EVERY, FALLBACK_FLOOR))

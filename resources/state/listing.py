@@ -1,0 +1,114 @@
+"""The files of a state's sources: as they are now, read once a run, and as they were committed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipelines.records import RawDocument
+from pipelines.schemas import from_table
+from resources.sources.book import Listed
+from resources.sources.orphans import Before
+from resources.sources.walk import Skipped
+from resources.state.committed_listing import commit_listing
+from resources.state.stage_runner import withheld
+from resources.state.stage_work import StageReport
+
+if TYPE_CHECKING:
+    from resources.state.parts import Parts
+    from resources.state.stage_runner import StageRunner
+
+
+class SourceListing:
+    """`listed` is the listing as it is now where another has it already."""
+
+    def __init__(self, parts: Parts, runner: StageRunner, listed: Listed | None = None) -> None:
+        self._parts, self._runner, self._listed = parts, runner, listed
+        self._raws: tuple[list[str], list[RawDocument]] | None = None
+
+    # ------------------------------------------------------------ as it is now
+
+    def now(self) -> Listed:
+        """The files of the selected sources; read once a run."""
+        if self._listed is None:
+            self._listed = self._read()
+        return self._listed
+
+    @property
+    def skipped(self) -> list[Skipped]:
+        return self._listed.skipped if self._listed else []
+
+    def _read(self, names: Sequence[str] = ()) -> Listed:
+        """Where no listing stands under the present settings (another number of buckets, say), all
+        sources are listed whatever was asked: the others' documents would else be missing."""
+        everything = not self._runner.manifest("raw_documents")
+        return self._parts.sources.list_all(names, everything, self._known_before())
+
+    def _known_before(self) -> Callable[[str], Before]:
+        """What is known of a source when it is listed again."""
+        raws, lost = self.raw_documents(), self._parts.catalog.lost_files()
+        failures = self._parts.catalog.failures([self._runner.key("raw_documents")])
+
+        def before(name: str) -> Before:
+            contents = {raw.uri: raw.content_hash for raw in raws if raw.source == name}
+            restricted = {raw.uri for raw in raws if raw.source == name and raw.groups}
+            withheld = {item.uri for item in failures if item.source == name and item.code == "orphan"}
+            return Before({**lost.get(name, {}), **contents}, restricted, withheld)
+
+        return before
+
+    def guard(self, allow_deletions: bool) -> None:
+        """Refuses the listing as it is now where it would delete most of a source. Raises SourceError."""
+        self._parts.sources.guard(self.now(), self.raw_documents(), allow_deletions)
+
+    # ------------------------------------------------------------ committing it
+
+    def commit(
+        self, buckets: Sequence[int], sources: Sequence[str], lost: Sequence[int], allow_deletions: bool
+    ) -> StageReport:
+        """Commits these buckets of the listing of the named sources, of all known ones when none is named, and the
+        buckets that were `lost`."""
+        if lost:  # with the files of all sources, also of those that this run was not asked for
+            self._listed = self._parts.sources.list_all(everything=True, before=self._known_before())
+        elif self._listed is None:
+            self._listed = self._read(sources)
+        listed = self._listed
+        self.guard(allow_deletions)
+        wanted = sorted({*buckets, *lost})
+        return commit_listing(self._runner, listed.documents, listed.sources, listed.failures, wanted, listed.known)
+
+    def restrict(self) -> None:
+        """Commits what restricts the documents that were listed before, as far as their sources can be listed now."""
+        if not self._runner.manifest("raw_documents"):
+            return
+        listed = self._listed or self._parts.sources.list_remembered(self._known_before())
+        failures = [item for item in listed.failures if withheld(item)]
+        commit_listing(self._runner, [], [], failures, known=listed.known)
+
+    def forget(self, name: str) -> int:
+        """Takes a source's documents out of the listing; the next run takes them out of the index."""
+        with self._parts.database.exclusive("index"):
+            count = sum(raw.source == name for raw in self.raw_documents())
+            self._parts.sources.root(name)
+            commit_listing(self._runner, [], [name])
+            self._parts.catalog.remove_source(name)
+        return count
+
+    # ------------------------------------------------------------ as it was committed
+
+    def raw_documents(self) -> list[RawDocument]:
+        """All documents of the last committed listing."""
+        files = [row.file for row in self._runner.manifest("raw_documents").values()]
+        if self._raws is None or self._raws[0] != files:
+            tables = self._parts.tables
+            self._raws = files, [raw for file in files for raw in from_table(RawDocument, tables.read(file))]
+        return self._raws[1]
+
+    def file_of(self, doc_id: str) -> str:
+        """Source and uri, as people are told of a document."""
+        found = (f"{raw.source}/{raw.uri}" for raw in self.raw_documents() if raw.doc_id == doc_id)
+        return next(found, doc_id)
+
+    def path_of(self, raw: RawDocument) -> Path:
+        return self._parts.sources.root(raw.source) / raw.uri

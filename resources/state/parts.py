@@ -1,0 +1,117 @@
+"""What a state is kept in and worked on with: its database, files, sources, workers and models."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from pipelines.settings.base import Settings
+from resources.child_process import protect_children
+from resources.settings_file import Located
+from resources.sources.book import SourceBook
+from resources.state.private import shut
+
+if TYPE_CHECKING:
+    from resources.llm.model import BoughtModel
+    from resources.llm.replies import ReplyStore
+    from resources.models.embedders.loaded import Embedders
+    from resources.parquet.tables import ParquetTables
+    from resources.postgres.catalog import Catalog
+    from resources.postgres.database import Database
+    from resources.workers.pool import DocumentPool
+
+T = TypeVar("T")
+
+
+class _Part(Generic[T]):
+    """What was given under its name, else what this makes when it is first asked for."""
+
+    def __init__(self, make: Callable[[Any], T]) -> None:
+        self._make, self._name = make, make.__name__
+
+    def __get__(self, parts: Parts, owner: type[Parts]) -> T:
+        found: T = parts.opened(self._name, self._make)
+        return found
+
+
+class Parts:
+    """The parts of one state under one project's settings, each opened when it is first used.
+
+    `given` are parts by name that stand in for it, or that somebody else has opened and closes."""
+
+    def __init__(self, project: Located, **given: Any) -> None:
+        protect_children()
+        shut(project.state)
+        self.project = project
+        self._opened, self._given = dict(given), frozenset(given)
+
+    def opened(self, name: str, make: Callable[[Parts], Any]) -> Any:
+        if name not in self._opened:
+            self._opened[name] = make(self)
+        return self._opened[name]
+
+    @_Part
+    def database(self) -> Database:
+        from resources.postgres.database import Database
+
+        return Database(self.project.settings.database, self.project.state)
+
+    @_Part
+    def catalog(self) -> Catalog:
+        from resources.postgres.catalog import Catalog
+
+        self.database.migrate()
+        return Catalog(self.database)
+
+    @_Part
+    def tables(self) -> ParquetTables:
+        from resources.parquet.tables import ParquetTables
+
+        return ParquetTables(str(self.project.state / "parquet"))
+
+    @_Part
+    def replies(self) -> ReplyStore:
+        from resources.llm.replies import ReplyStore
+
+        return ReplyStore(self.database, self.tables)
+
+    @_Part
+    def sources(self) -> SourceBook:
+        return SourceBook(self.project, self.catalog)
+
+    @_Part
+    def pool(self) -> DocumentPool:
+        from resources.workers.pool import DocumentPool
+
+        state = self.project.state
+        usable = state.is_dir() and os.access(state, os.W_OK)
+        return DocumentPool(self.project.settings.parsing, state / "work" if usable else None)
+
+    @_Part
+    def embedders(self) -> Embedders:
+        from resources.models.embedders.loaded import Embedders
+
+        return Embedders()
+
+    @_Part
+    def language_model(self) -> Callable[..., BoughtModel]:
+        """Makes the model of a role: resources/llm/factory.py."""
+        from resources.llm.factory import language_model
+
+        return language_model
+
+    def under(self, settings: Settings, *lent: str) -> Parts:
+        """The same state under other settings, with these parts of this one."""
+        return Parts(replace(self.project, settings=settings), **{name: getattr(self, name) for name in lent})
+
+    def release(self, name: str) -> None:
+        """Closes a part that was opened here; it is opened anew when it is asked for again."""
+        part = None if name in self._given else self._opened.pop(name, None)
+        if part is not None:
+            part.close()
+
+    def close(self) -> None:
+        for name in ("pool", "database"):
+            self.release(name)

@@ -1,0 +1,66 @@
+"""One run over a state: what each stage did, what was bought, what was published, and which checks failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from resources.llm.model import BoughtModel
+    from resources.state.built import Built
+    from resources.state.stage_work import StageReport
+
+StageProgress = Callable[[str, int, int], None]
+"""Called with (stage, done, all)."""
+
+
+def silent(stage: str, done: int, total: int) -> None:
+    """Progress that nobody watches."""
+
+
+@dataclass
+class Run:
+    """`id` is recorded with what the run makes; empty for what is no run. `retry_failed` tries everything again that
+    failed."""
+
+    id: str = ""
+    progress: StageProgress = silent
+    retry_failed: bool = False
+    models: list[BoughtModel] = field(default_factory=list)
+    """The language models that were asked."""
+    reports: dict[str, StageReport] = field(default_factory=dict)
+    """What each stage did."""
+    remade: set[int] = field(default_factory=set)
+    """Buckets of which a damaged file was made again; the stages after it look at them too."""
+    problems: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    """What each check found."""
+    built: Built | None = None
+    """What publishing did."""
+    waiting: str = ""
+    """Why it ended before its end, without a fault."""
+
+    def beside(self) -> Run:
+        """The part of this run that works on another generation."""
+        return Run(self.id, self.progress, self.retry_failed, self.models)
+
+    def report(self, report: StageReport) -> StageReport:
+        """Keeps what a stage did."""
+        self.reports[report.stage] = report
+        return report
+
+    def checked(self, name: str, problems: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Keeps what a check found."""
+        self.problems[name] = problems
+        return problems
+
+    def published(self, built: Built | None) -> None:
+        """Keeps what publishing did, or has done before where nothing is to do."""
+        self.built = built
+
+    def waits(self, why: str) -> None:
+        """Keeps why the run goes no further, without a fault."""
+        self.waiting = why
+
+    def progress_of(self, stage: str) -> Callable[[int, int], None]:
+        return lambda done, total: self.progress(stage, done, total)

@@ -1,0 +1,143 @@
+"""What a stage is given of a bucket, and what it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from pipelines.increments import DocumentState, Plan
+from pipelines.records import Failure
+from pipelines.schemas import from_table
+from pipelines.stages import MAKER, Stage
+from resources.workers.task import Made
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from resources.parquet.tables import ParquetTables
+
+Rows = Mapping[str, Sequence[Any]]
+"""Table name to one document's records."""
+
+
+class _Slices:
+    """A bucket's rows, which stand together by document."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self._rows = rows.replace_schema_metadata(None)
+        self._places: dict[str, tuple[int, int]] = {}
+        at = 0
+        for doc_id, same in groupby(rows["doc_id"].to_pylist()):
+            length = sum(1 for _ in same)
+            self._places[doc_id] = at, length
+            at += length
+
+    def of(self, doc_id: str) -> pa.Table:
+        return self._rows.slice(*self._places.get(doc_id, (0, 0)))
+
+
+@dataclass
+class Work:
+    """One bucket's documents to compute. Rows of the inputs, in `files`, are read when first asked for;
+    `last` are the files that the stage made of the bucket before."""
+
+    stage: Stage
+    bucket: int
+    todo: Plan
+    files: Mapping[str, str]
+    tables: ParquetTables
+    last: Mapping[str, str] = field(default_factory=dict)
+    _rows: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
+    _slices: dict[str, _Slices] = field(default_factory=dict)
+
+    @property
+    def doc_ids(self) -> list[str]:
+        return list(self.todo.compute)
+
+    def all(self, table: str, doc_id: str) -> list[Any]:
+        """A document's rows of an input table, in order, as records."""
+        return self._read(self.files[table], table, doc_id)
+
+    def arrow(self, table: str, doc_id: str) -> pa.Table:
+        """The same as they stand in the file."""
+        if table not in self._slices:
+            self._slices[table] = _Slices(self.tables.read(self.files[table]))
+        return self._slices[table].of(doc_id)
+
+    def before(self, table: str, doc_id: str) -> list[Any]:
+        """A document's rows of the stage's own table as they were made last."""
+        return self._read(self.last[table], table, doc_id) if table in self.last else []
+
+    def _read(self, file: str, table: str, doc_id: str) -> list[Any]:
+        if table not in self._rows:
+            self._rows[table] = rows_by_document(self.tables, file, table, set(self.todo.compute))
+        return self._rows[table].get(doc_id, [])
+
+    def one(self, table: str, doc_id: str) -> Any:
+        return self.all(table, doc_id)[0]
+
+    def forget(self) -> None:
+        """Lets go of the rows read, so that a run over many buckets holds one at a time."""
+        self._rows.clear()
+        self._slices.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class Makeshift:
+    """Rows that stand in for better ones, and the failure that is why."""
+
+    rows: Rows
+    failure: Failure
+
+
+Outcome = Mapping[str, "Rows | Made | Makeshift | Failure"]
+Compute = Callable[[Iterator[Work]], Iterable[Outcome]]
+
+
+@dataclass
+class StageReport:
+    """What a run of a stage did; counts are of documents, `rows` and `total` of rows."""
+
+    stage: str
+    computed: int = 0
+    kept: int = 0
+    gone: int = 0
+    written: int = 0
+    total: int = 0
+    seconds: float = 0.0
+    failures: list[Failure] = field(default_factory=list)
+    buckets: dict[int, dict[str, int]] = field(default_factory=dict)
+    notes: dict[str, Any] = field(default_factory=dict)
+
+    def with_more(self, more: StageReport) -> StageReport:
+        """The report of both, where a stage made some buckets again; how much there is, is as it was."""
+        counted = {name: count + more.notes[name] for name, count in self.notes.items()
+                   if isinstance(count, int) and isinstance(more.notes.get(name), int)}  # fmt: skip
+        return replace(
+            self,
+            computed=self.computed + more.computed,
+            written=self.written + more.written,
+            seconds=self.seconds + more.seconds,
+            failures=[*self.failures, *more.failures],
+            notes={**self.notes, **counted},
+        )
+
+
+def with_rows(states: Mapping[str, DocumentState]) -> dict[str, DocumentState]:
+    """Documents that have a result, now or from their last good version."""
+    return {doc_id: state for doc_id, state in states.items() if state.output}
+
+
+def rows_by_document(tables: ParquetTables, file: str, table: str, doc_ids: set[str]) -> dict[str, list[Any]]:
+    """The records of some documents of one file, grouped, in table order."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    arrow = tables.read(file)
+    wanted = arrow.filter(pc.is_in(arrow["doc_id"], pa.array(sorted(doc_ids), pa.string())))
+    grouped: dict[str, list[Any]] = {}
+    for row in from_table(MAKER[table].tables[table], wanted):
+        grouped.setdefault(row.doc_id, []).append(row)
+    return grouped

@@ -1,0 +1,147 @@
+"""One state, opened: its settings and parts, the run at hand, and the generation that is made or read.
+
+Works without Dagster, and knows no stage: resources/stages/make.py brings stages up to date.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+from pipelines.settings.base import Settings, shaped_as
+from pipelines.stages import Resolved
+from resources.settings_file import Located
+from resources.state import generation as generations
+from resources.state.listing import SourceListing
+from resources.state.parts import Parts
+from resources.state.run import Run
+from resources.state.stage_runner import StageRunner
+from resources.state.static_vectors import static_vectors
+from resources.state.table import Table
+from resources.state.warmup import Warmup
+
+if TYPE_CHECKING:
+    from pipelines.ports import CountingEmbedder
+    from resources.llm.model import BoughtModel
+    from resources.models.embedders.specs import EmbedderSpec
+    from resources.postgres.catalog import GenerationRow
+    from resources.sources.book import Listed
+    from resources.state.stage_work import Compute, StageReport
+
+LAST_OF_TEXT = "chunk_contexts"
+"""The stage after which a run lets go of the processes that work on documents."""
+SHARED = ("database", "catalog", "tables", "sources", "replies", "embedders", "language_model")
+"""Parts that do not depend on the settings that shape an index."""
+
+
+class State:
+    """A state under a project's settings. `parts` are those of the project, opened by this where none are given;
+    `generation` is what it stands for where that was made before, `listed` the listing where it was read before."""
+
+    def __init__(
+        self,
+        project: Located,
+        run: Run | None = None,
+        parts: Parts | None = None,
+        generation: GenerationRow | None = None,
+        listed: Listed | None = None,
+    ) -> None:
+        self.project, self.settings = project, project.settings
+        self.run, self.parts = run or Run(), parts or Parts(project)
+        self._generation, self._listed = generation, listed
+        self.warmup = Warmup(self.parts)
+
+    @cached_property
+    def runner(self) -> StageRunner:
+        resolved, keys = self._recorded()
+        return StageRunner(self.settings, self.parts.tables, self.parts.catalog, self.run, resolved, keys)
+
+    def _recorded(self) -> tuple[Resolved, dict[str, str]]:
+        row = self._generation
+        return (generations.resolved_of(row), dict(row.keys)) if row else (generations.text_models(self.settings), {})
+
+    @cached_property
+    def listing(self) -> SourceListing:
+        return SourceListing(self.parts, self.runner, self._listed)
+
+    def table(self, name: str) -> Table:
+        return Table(name, self.runner)
+
+    # ------------------------------------------------------------ the same state otherwise
+
+    def under(self, settings: Settings, run: Run | None = None, generation: GenerationRow | None = None) -> State:
+        """The same state under other settings."""
+        lent = [*SHARED, *(["pool"] if settings.parsing == self.settings.parsing else [])]
+        parts = self.parts.under(settings, *lent)
+        return State(parts.project, run or self.run.beside(), parts, generation)
+
+    def of(self, generation: GenerationRow) -> State:
+        """The state under the settings that a generation was made with: this one, or another beside it.
+
+        Raises SettingsError where this version does not know them."""
+        same = self._generation and self._generation.generation == generation.generation
+        return self if same else self.beside(generation)
+
+    def beside(self, generation: GenerationRow) -> State:
+        return self.under(shaped_as(self.settings, generation.settings), generation=generation)
+
+    def close(self) -> None:
+        for model in self.run.models:
+            model.close()
+        self.parts.close()
+
+    # ------------------------------------------------------------ the generation
+
+    def ensure_generation(self) -> GenerationRow:
+        """The generation of the settings, made with frozen statistics where there is none yet."""
+        if self._generation is None:
+            static = partial(static_vectors, self.parts.pool)
+            made = generations.ensure_generation(self.parts.catalog, self.settings, self.runner, static, self.embedder)
+            self.runner.freeze(generations.resolved_of(made))
+            self._generation = made
+        return self._generation
+
+    def renew(self, generation: GenerationRow) -> None:
+        """The generation with statistics that it was given since."""
+        self._generation = generation
+
+    @property
+    def serving(self) -> bool:
+        """Whether readers are served from the generation of these settings."""
+        live = self.parts.catalog.live()
+        return live is not None and self._generation is not None and live.generation == self._generation.generation
+
+    # ------------------------------------------------------------ models
+
+    def embedder(self, spec: EmbedderSpec) -> CountingEmbedder:
+        """The embedder of a spec, loaded once whoever asks."""
+        return self.parts.embedders.of(spec, self.settings.embedder)
+
+    def ready_embedder(self) -> CountingEmbedder:
+        """The generation's embedder, loaded, with the weights that the generation names."""
+        return self.parts.embedders.ready(generations.spec_of(self.ensure_generation()), self.settings.embedder)
+
+    def language_model(self, role: str, stage: str) -> BoughtModel:
+        """The model of a role, whose replies are kept under this run and generation."""
+        model = self.parts.language_model(
+            self.settings,
+            role,
+            self.parts.replies,
+            run_id=self.run.id,
+            generation=self._generation.generation if self._generation else None,
+            stage=stage,
+            retry_rejected=self.run.retry_failed,
+        )
+        self.run.models.append(model)
+        return model
+
+    # ------------------------------------------------------------ running a stage
+
+    def run_stage(self, stage: str, buckets: Sequence[int], compute: Compute, note: str = "") -> StageReport:
+        """Brings a stage's buckets up to date by a compute; what it did is kept with the run."""
+        report = self.run.report(self.runner.run(stage, buckets, compute, note))
+        if stage == LAST_OF_TEXT:
+            self.parts.release("pool")
+        self.warmup.join()
+        return report

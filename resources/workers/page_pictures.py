@@ -1,0 +1,307 @@
+"""Pages of a PDF as pictures, with what was found drawn over them.
+
+Boxes are PDF points from the top left of the page as a viewer shows it, turned and cropped; so is
+what PDFium renders, and one factor leads from the one to the other. Colour is multiplied into the
+page, so that no text is hidden; labels stand in a margin of their own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import DocumentError, PinciteError
+from pipelines.parsing.page_marks import Mark
+from pipelines.records import Box
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+    from PIL.ImageDraw import ImageDraw
+
+Colour = tuple[int, int, int]
+
+COLOURS: dict[str, Colour] = {
+    "heading": (200, 30, 45),
+    "paragraph": (45, 110, 200),
+    "list_item": (30, 145, 60),
+    "table": (225, 115, 0),
+    "caption": (140, 60, 190),
+    "formula": (220, 60, 160),
+    "code": (80, 80, 95),
+    "key_value": (0, 150, 160),
+    "footnote": (135, 85, 40),
+    "quote": (125, 135, 0),
+    "figure": (0, 170, 120),
+    "page_header": (140, 140, 140),
+    "page_footer": (140, 140, 140),
+    "break": (20, 20, 20),
+}
+OTHER: Colour = (20, 20, 20)
+HIT: Colour = (255, 238, 130)
+HIT_EDGE: Colour = (225, 130, 0)
+AROUND: Colour = (255, 250, 222)
+INK: Colour = (40, 40, 40)
+PAGE_EDGE: Colour = (190, 190, 190)
+FILL, TABLE_FILL, HEADER_FILL = 0.20, 0.10, 0.38
+"""How strong a colour lies over the page: of elements, of tables, of their header cells."""
+
+LONGEST_SIDE = 1700
+MOST_SCALE = 4.0
+PAD = 2
+LABEL_SIZE, LEAST_LABEL_SIZE = 15, 8
+GAP = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A rendered page; `scale` is pixels a point."""
+
+    image: Image
+    scale: float
+
+
+class Pages:
+    """The pages of an open PDF, 1-based."""
+
+    def __init__(self, document: Any, name: str) -> None:
+        self._document, self._name = document, name
+
+    def __len__(self) -> int:
+        return len(self._document)
+
+    def picture(self, number: int) -> Picture:
+        """The page as a viewer shows it, at most LONGEST_SIDE pixels long.
+
+        Raises DocumentError `no_page` where there is no such page, `corrupt` where it cannot be drawn."""
+        return self._drawn(number, None, None)
+
+    def region(self, box: Box, scale: float) -> Image:
+        """What a viewer shows in a box, at `scale` pixels a point. Raises as `picture`."""
+        return self._drawn(box.page, box, scale).image
+
+    def _drawn(self, number: int, box: Box | None, scale: float | None) -> Picture:
+        import pypdfium2
+
+        if not 1 <= number <= len(self):
+            raise DocumentError(f"{self._name} has no page {number}; it has {len(self)}", "no_page")
+        try:
+            page = self._document[number - 1]
+            try:
+                width, height = page.get_size()
+                scale = scale or min(MOST_SCALE, LONGEST_SIDE / max(width, height, 1.0))
+                cut = (box.x0, height - box.y1, width - box.x1, box.y0) if box else (0, 0, 0, 0)
+                return Picture(page.render(scale=scale, crop=cut).to_pil().convert("RGB"), scale)
+            finally:
+                page.close()
+        except (pypdfium2.PdfiumError, ValueError) as error:
+            raise DocumentError(f"{self._name}: page {number} cannot be drawn ({error})", "corrupt") from None
+
+
+@contextmanager
+def opened_pages(path: Path) -> Iterator[Pages]:
+    """Raises DocumentError `encrypted` or `corrupt`."""
+    import pypdfium2
+
+    try:
+        document = pypdfium2.PdfDocument(path)
+    except pypdfium2.PdfiumError as error:
+        code = "encrypted" if getattr(error, "err_code", None) == pypdfium2.raw.FPDF_ERR_PASSWORD else "corrupt"
+        raise DocumentError(f"{path.name}: its pages cannot be drawn ({error})", code) from None
+    try:
+        document.init_forms()
+        yield Pages(document, path.name)
+    finally:
+        document.close()
+
+
+def pages_beside(path: Path) -> Path | None:
+    """The PDF that shows a file's pages: itself, or the one beside an elements map, unless it is a link, which may
+    lead anywhere. None where there is none."""
+    if path.suffix.lower() == ".pdf":
+        return path
+    if not path.name.lower().endswith(".elements.json"):
+        return None
+    name = path.name[: -len(".elements.json")]
+    beside = [path.with_name(name), path.with_name(f"{name}.pdf"), path.with_name(f"{name}.PDF")]
+    plain = (found for found in beside if found.is_file() and not found.is_symlink())
+    return next((found for found in plain if found.suffix.lower() == ".pdf"), None)
+
+
+# ---------------------------------------------------------------- drawing
+
+_Place = tuple[int, int, int, int]
+
+
+def _pixels(box: Box, scale: float) -> _Place:
+    x0, y0, x1, y1 = (round(value * scale) for value in (box.x0, box.y0, box.x1, box.y1))
+    return min(x0, x1) - PAD, min(y0, y1) - PAD, max(x0, x1) + PAD, max(y0, y1) + PAD
+
+
+def _tint(colour: Colour, strength: float) -> Colour:
+    red, green, blue = (round(255 - (255 - part) * strength) for part in colour)
+    return red, green, blue
+
+
+def _coloured(picture: Picture, fills: Sequence[tuple[Box, Colour]]) -> Image:
+    """The page with colour multiplied into it: black text stays black."""
+    from PIL import Image, ImageChops, ImageDraw
+
+    layer = Image.new("RGB", picture.image.size, "white")
+    draw = ImageDraw.Draw(layer)
+    for box, colour in fills:
+        draw.rectangle(_pixels(box, picture.scale), fill=colour)
+    return ImageChops.multiply(picture.image, layer)
+
+
+def highlighted(picture: Picture, boxes: Sequence[Box], around: Sequence[Box] = ()) -> Image:
+    """The page with these boxes marked as with a pen, and what is `around` them tinted."""
+    from PIL import ImageDraw
+
+    fills = [(box, AROUND) for box in _joined(around)] + [(box, HIT) for box in boxes]
+    image = _coloured(picture, fills)
+    draw = ImageDraw.Draw(image)
+    for box in boxes:
+        draw.rectangle(_pixels(box, picture.scale), outline=HIT_EDGE, width=2)
+    return image
+
+
+def _joined(boxes: Sequence[Box]) -> list[Box]:
+    """The boxes, those that follow one another on a line as one."""
+    joined: list[Box] = []
+    for box in boxes:
+        last = joined[-1] if joined else None
+        if last and (last.y0, last.y1) == (box.y0, box.y1) and 0 <= box.x0 - last.x1 < box.y1 - box.y0:
+            joined[-1] = replace(last, x1=box.x1)
+        else:
+            joined.append(box)
+    return joined
+
+
+def annotated(picture: Picture, marks: Sequence[Mark], title: str) -> Image:
+    """The page with every mark in the colour of its kind, its label in the margin, and a legend."""
+    from PIL import Image, ImageDraw
+
+    fills = [(box, _tint(_colour(mark), TABLE_FILL if mark.cells else FILL)) for mark in marks for box in mark.regions]
+    fills += [(box, _tint(_colour(mark), HEADER_FILL)) for mark in marks for box in mark.headers]
+    page = _coloured(picture, fills)
+    draw = ImageDraw.Draw(page)
+    for mark in marks:
+        for box in (*mark.cells, *mark.headers):
+            draw.rectangle(_pixels(box, picture.scale), outline=_tint(_colour(mark), 0.6))
+        for box in mark.regions:
+            draw.rectangle(_pixels(box, picture.scale), outline=_colour(mark), width=2)
+
+    left, right = _sides(marks, page.width / picture.scale)
+    margin, width = _margin_width(left), _margin_width(left) + page.width + _margin_width(right)
+    legend = _legend(marks, title, width)
+    image = Image.new("RGB", (width, page.height + legend.height), "white")
+    image.paste(page, (margin, 0))
+    image.paste(legend, (0, page.height))
+    draw = ImageDraw.Draw(image)
+    whole = (margin, 0, margin + page.width - 1, page.height - 1)
+    draw.rectangle(whole, outline=PAGE_EDGE)
+    _write_labels(draw, left, whole, picture.scale, to_left=True)
+    _write_labels(draw, right, whole, picture.scale, to_left=False)
+    return image
+
+
+def _colour(mark: Mark) -> Colour:
+    return COLOURS.get(mark.kind, OTHER)
+
+
+def _font(size: int = LABEL_SIZE) -> Any:
+    from PIL import ImageFont
+
+    return ImageFont.load_default(size)
+
+
+_Label = tuple[Mark, Box]
+
+
+def _sides(marks: Sequence[Mark], page_width: float) -> tuple[list[_Label], list[_Label]]:
+    """One label a region, in the margin that is nearer to it: the right one for a right column."""
+    labels = [(mark, box) for mark in marks for box in mark.regions]
+    sides: tuple[list[_Label], list[_Label]] = ([], [])
+    for label in sorted(labels, key=lambda label: (label[1].y0, label[1].x0)):
+        sides[label[1].x0 >= page_width / 2].append(label)
+    return sides
+
+
+def _margin_width(labels: Sequence[_Label]) -> int:
+    font = _font()
+    return max((round(font.getlength(mark.label)) + 2 * GAP + 8 for mark, _ in labels), default=0)
+
+
+def _tops(wanted: Sequence[int], step: int, height: int) -> list[int]:
+    """Label tops as near to the wanted ones as can be, none over another, all on the page."""
+    tops: list[int] = []
+    for top in wanted:
+        tops.append(max(top, tops[-1] + step if tops else 0))
+    limit = height
+    for at in reversed(range(len(tops))):
+        limit = tops[at] = min(tops[at], limit - step)
+    return tops
+
+
+def _anchors(labels: Sequence[_Label], scale: float, size: int) -> list[tuple[int, int, int]]:
+    """Left and right edge of each label's region, and the height at which its first line stands."""
+    places = [_pixels(box, scale) for _, box in labels]
+    return [(x0, x1, min(y0 + PAD + size // 2, (y0 + y1) // 2)) for x0, y0, x1, y1 in places]
+
+
+def _write_labels(draw: ImageDraw, labels: Sequence[_Label], page: _Place, scale: float, to_left: bool) -> None:
+    """Labels in a margin of the page, each with a thin line to its region; smaller where there are very many."""
+    height = page[3] - page[1]
+    size = max(LEAST_LABEL_SIZE, min(LABEL_SIZE, int(height / max(len(labels), 1) / 1.2)))
+    font, step = _font(size), round(size * 1.2)
+    anchors = _anchors(labels, scale, size)
+    tops = _tops([y - step // 2 for _, _, y in anchors], step, height)
+    for (mark, _), (x0, x1, y), top in zip(labels, anchors, tops, strict=True):
+        begin = page[0] - GAP - round(font.getlength(mark.label)) if to_left else page[2] + GAP
+        end = page[0] - GAP + 3 if to_left else page[2] + GAP - 3
+        draw.text((begin, top - 1), mark.label, fill=_colour(mark), font=font)
+        draw.line((end, top + step // 2, page[0] + (x0 if to_left else x1), y), fill=_tint(_colour(mark), 0.7))
+
+
+def _legend(marks: Sequence[Mark], title: str, width: int) -> Image:
+    """A strip with the title, and each kind with its colour and count, in as many lines as it takes."""
+    from PIL import Image, ImageDraw
+
+    font, line = _font(), LABEL_SIZE * 2
+    counts = Counter(mark.kind for mark in marks)
+    entries: list[tuple[str, Colour | None]] = [(title, None)]
+    entries += [
+        (f"{kind.replace('_', ' ')} {counts[kind]}", colour) for kind, colour in COLOURS.items() if kind in counts
+    ]
+    placed: list[tuple[int, int, str, Colour | None]] = []
+    x, y = GAP, 0
+    for text, colour in entries:
+        wide = round(font.getlength(text)) + (LABEL_SIZE + 6 if colour else 0)
+        if x > GAP and x + wide > width - GAP:
+            x, y = GAP, y + line
+        placed.append((x, y, text, colour))
+        x += wide + 2 * GAP
+    strip = Image.new("RGB", (width, y + line), (245, 245, 245))
+    draw = ImageDraw.Draw(strip)
+    for x, y, text, colour in placed:
+        top = y + (line - LABEL_SIZE) // 2
+        if colour:
+            swatch = (x, top, x + LABEL_SIZE, top + LABEL_SIZE)
+            draw.rectangle(swatch, fill=_tint(colour, 2 * FILL), outline=colour, width=2)
+            x += LABEL_SIZE + 6
+        draw.text((x, top - 2), text, fill=INK, font=font)
+    return strip
+
+
+def write(image: Image, path: Path) -> None:
+    """As PNG with a palette, which takes a third of full colour. Raises PinciteError `unwritable`."""
+    from PIL.Image import Dither, Quantize
+
+    try:
+        image.quantize(256, Quantize.FASTOCTREE, dither=Dither.NONE).save(path, "PNG", optimize=True)
+    except OSError as error:
+        raise PinciteError(f"{path}: the picture cannot be written ({error.strerror or error})", "unwritable") from None

@@ -1,0 +1,300 @@
+"""Documents worked on in processes of their own, so that none can hang, crash or exhaust a run.
+
+Every stage of text goes through here, parsing first. A worker that passes the time limit is killed, one that
+dies is replaced; either costs the one document it held, and of a PDF that is parsed only the page: it is read
+again page by page, without the pages that did it. Memory is limited in the worker; what it sends is checked
+before it is believed. Workers start on first use, are kept for the next call, and are renewed after so many
+documents.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import selectors
+import signal
+import sys
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+
+from pipelines.errors import DocumentError, PinciteError
+from pipelines.ports import Progress
+from pipelines.records import Failure
+from pipelines.settings.base import ParsingSettings
+from resources.sources.files import private_copy
+from resources.workers.frames import encoded, packed
+from resources.workers.process import MODULE, START_SECONDS, DocumentProcess, Refused
+from resources.workers.task import PARSING, Framed, Made, Task
+from resources.workers.work_folder import WorkFolder
+
+MOST_WORKERS = 8
+LEAST_CHARACTERS = 1_000_000
+"""Of text that any file may give, however small it is."""
+BYTES_A_CHARACTER = 64
+LEAST_BYTES = 1 << 28
+"""Of what a stage may make of a document, beside so many for each character or byte that it is made from."""
+MOST_BYTES = 1 << 29
+"""Of that in any case: it is held here, once for each worker."""
+
+Result = Made | Failure
+
+
+Finished = tuple[Task, Result] | None
+
+
+def _death(status: int) -> str:
+    if status < 0:
+        try:
+            return signal.Signals(-status).name
+        except ValueError:
+            return f"signal {-status}"
+    return f"exit status {status}"
+
+
+class DocumentPool:
+    """Works on documents in worker processes. Use as a context manager, or call `close`.
+
+    `folder` is where their files are put while they are read, one of the system's for temporary files if none is
+    given. One call of `run` at a time."""
+
+    def __init__(self, settings: ParsingSettings, folder: Path | None = None) -> None:
+        self.settings, self._wanted_folder = settings, folder
+        self._workers: list[DocumentProcess] = []
+        self._selector = selectors.DefaultSelector()
+        self._folder: WorkFolder | None = None
+        self._numbers = count()
+
+    def __enter__(self) -> DocumentPool:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends all workers; busy ones are killed. The pool starts new ones when used again."""
+        while self._workers:
+            self._drop(self._workers[-1], kill=self._workers[-1].task is not None)
+        if self._folder is not None:
+            self._folder.close()
+            self._folder = None
+
+    def warm(self, documents: int) -> None:
+        """Starts the workers that so many documents want; they load the models of text before they take any."""
+        while len(self._workers) < self._wanted(documents):
+            self._start(load=True)
+
+    def run(self, tasks: Iterable[Task], total: int, progress: Progress | None = None) -> Iterator[tuple[Task, Result]]:
+        """Each of so many tasks with what was made, as they are done. They are taken in order, each when there is a
+        worker for it.
+
+        Raises PinciteError when workers cannot start at all."""
+        waiting: deque[Task] = deque()
+        coming, done = iter(tasks), 0
+        try:
+            while done < total:
+                failed = self._assign(waiting, coming, total - done)
+                for task, result in (*failed, *self._finished(waiting)):
+                    done += 1
+                    if progress is not None:
+                        progress(done, total)
+                    yield task, result
+        finally:
+            for worker in [worker for worker in self._workers if worker.task is not None]:
+                self._drop(worker, kill=True)
+
+    # ------------------------------------------------------------ workers
+
+    def _wanted(self, left: int) -> int:
+        most = self.settings.workers or min(len(os.sched_getaffinity(0)), MOST_WORKERS)
+        return 1 if left <= 2 else min(most, left)
+
+    def _start(self, load: bool = False) -> None:
+        if self._folder is None:
+            self._folder = WorkFolder(self._wanted_folder)
+        worker = DocumentProcess(self.settings, self._folder.path / str(next(self._numbers)), load)
+        self._workers.append(worker)
+        self._selector.register(worker.output, selectors.EVENT_READ, worker)
+        self._watch_input(worker)
+
+    def _drop(self, worker: DocumentProcess, kill: bool = False) -> int:
+        self._selector.unregister(worker.output)
+        if worker.input in self._selector.get_map():
+            self._selector.unregister(worker.input)
+        self._workers.remove(worker)
+        return worker.stop(kill)
+
+    def _watch_input(self, worker: DocumentProcess) -> None:
+        """A worker that does not take what it is sent must not hold the others up."""
+        watched = worker.input in self._selector.get_map()
+        if worker.unsent and not watched:
+            self._selector.register(worker.input, selectors.EVENT_WRITE, worker)
+        elif watched and not worker.unsent:
+            self._selector.unregister(worker.input)
+
+    def _assign(self, waiting: deque[Task], coming: Iterator[Task], left: int) -> list[tuple[Task, Result]]:
+        """Gives every free worker a task; the tasks that failed before a worker saw them."""
+        failed: list[tuple[Task, Result]] = []
+        for worker in [worker for worker in self._workers if worker.task is None and worker.process.poll() is not None]:
+            if worker.ready:  # it ended while it had nothing to do, which is no document's fault
+                self._drop(worker)
+        while len(self._workers) < self._wanted(left):
+            self._start()
+        for worker in self._workers:
+            while worker.ready and worker.task is None:
+                task = waiting.popleft() if waiting else next(coming, None)
+                if task is None:
+                    break
+                try:
+                    self._give(worker, task)
+                except DocumentError as error:
+                    worker.free()
+                    failed.append((task, task.failure(error.code, str(error))))
+                except OSError as error:
+                    worker.free()
+                    reason = f"{task.uri}: no copy of it can be made in {worker.folder} ({error.strerror})"
+                    failed.append((task, task.failure("unreadable", f"{reason}; free space there")))
+        return failed
+
+    def _give(self, worker: DocumentProcess, task: Task) -> None:
+        # A name that a worker which the document before has taken over cannot have made something of.
+        whole = framed(task, self.settings, worker.folder / secrets.token_hex(8))
+        worker.give(task, whole, self.settings.timeout_seconds)
+        self._watch_input(worker)
+
+    def _finished(self, waiting: deque[Task]) -> list[tuple[Task, Result]]:
+        """Waits until something happens; the tasks that are done with it."""
+        busy = [worker for worker in self._workers if worker.task is not None or not worker.ready]
+        if not busy:
+            return []
+        until = min(worker.deadline for worker in busy)
+        heard = []
+        for key, events in self._selector.select(max(0.0, until - time.monotonic())):
+            if events & selectors.EVENT_WRITE:
+                key.data.flush()
+                self._watch_input(key.data)
+            else:
+                heard.append(key.data)
+        finished = [result for worker in heard if (result := self._hear(worker, waiting)) is not None]
+        late = [w for w in busy if w not in heard and w in self._workers and time.monotonic() >= w.deadline]
+        finished += [result for worker in late if (result := self._expire(worker, waiting)) is not None]
+        return finished
+
+    # ------------------------------------------------------------ what became of a task
+
+    def _hear(self, worker: DocumentProcess, waiting: deque[Task]) -> Finished:
+        try:
+            for message in worker.read():
+                said = worker.said(message)
+                if isinstance(said, (Made, Refused)):
+                    return self._done(worker, said, waiting)
+                if said is not None:
+                    worker.page = said or None
+                    worker.deadline = self._page_deadline(worker)
+        except EOFError:
+            return self._mourn(worker, waiting)
+        except Exception as error:  # whatever its words did to what reads them
+            return self._disbelieve(worker, error)
+        return None
+
+    def _page_deadline(self, worker: DocumentProcess) -> float:
+        """Until when the page just begun, or the work after the last one, may take; in a first reading it
+        may only extend the document's time."""
+        settings = self.settings
+        more = settings.page_timeout_seconds + (settings.ocr_seconds if settings.ocr == "auto" else 0.0)
+        until = time.monotonic() + (settings.timeout_seconds if worker.page is None else more)
+        careful = worker.task is not None and worker.task.without is not None
+        return min(until if careful else max(worker.deadline, until), worker.last_deadline)
+
+    def _done(self, worker: DocumentProcess, said: Made | Refused, waiting: deque[Task]) -> Finished:
+        task, page = worker.task, worker.page
+        assert task is not None
+        worker.free()
+        spent = isinstance(said, Refused) and said.code == "limit_exceeded"
+        if spent or worker.done >= self.settings.documents_per_worker:
+            self._drop(worker)
+        if spent and page is not None and self._again(task, page, waiting):
+            return None
+        return task, said if isinstance(said, Made) else task.failure(said.code, said.message)
+
+    def _again(self, task: Task, page: int | None, waiting: deque[Task]) -> bool:
+        """Whether the document is tried another time."""
+        following = task.after_failure(page)
+        if following is not None:
+            waiting.appendleft(following)
+        return following is not None
+
+    def _mourn(self, worker: DocumentProcess, waiting: deque[Task]) -> Finished:
+        status, task = self._drop(worker), worker.task
+        if not worker.ready:
+            raise PinciteError(
+                f"a process that works on documents ended while starting ({_death(status)}): run `{sys.executable} -P "
+                f"-m {MODULE}` to see why"
+            )
+        if task is None or self._again(task, worker.page, waiting):
+            return None
+        what = "the parser process" if task.raw else f"the process that makes {task.failing_stage} of it"
+        message = (
+            f"{task.uri}: {what} died ({_death(status)}): the file is damaged, or needs more than "
+            f"parsing.memory_mb ({self.settings.memory_mb}); open it and save it again"
+        )
+        return task, task.failure("crashed", message)
+
+    def _disbelieve(self, worker: DocumentProcess, error: Exception) -> Finished:
+        """A worker that sends what nobody asked for is held by the document that it read."""
+        self._drop(worker, kill=True)
+        task = worker.task
+        if task is None:
+            return None
+        if isinstance(error, OverflowError):
+            message = f"{task.uri}: {task.failing_stage} makes far more of it than it has ({error}): divide the file"
+            return task, task.failure("limit_exceeded", message)
+        message = f"{task.uri}: the process that read it sent {error}: the file is damaged, or an attack; remove it"
+        return task, task.failure("crashed", message)
+
+    def _expire(self, worker: DocumentProcess, waiting: deque[Task]) -> Finished:
+        self._drop(worker, kill=True)
+        task = worker.task
+        if not worker.ready:
+            raise PinciteError(
+                f"a process that works on documents did not start within {START_SECONDS:.0f} s: the machine is "
+                "overloaded"
+            )
+        if task is None or self._again(task, worker.page, waiting):
+            return None
+        name = "timeout_seconds" if worker.page is None else "page_timeout_seconds"
+        seconds = getattr(self.settings, name)
+        what = "not parsed" if task.failing_stage == PARSING else f"{task.failing_stage} not made of it"
+        message = f"{task.uri}: {what} within {seconds:g} s: raise parsing.{name}, or divide the file"
+        return task, task.failure("timeout", message)
+
+
+def framed(task: Task, settings: ParsingSettings, folder: Path) -> Framed:
+    """A task as its worker is told it, its file copied into a folder.
+
+    Raises DocumentError where the file cannot be read."""
+    path = None
+    if task.raw is not None and task.root is not None:
+        path = private_copy(task.root, task.raw, folder, settings.max_megabytes)
+    given = task.inputs()
+    inputs = {name: encoded(table) for name, table in given.items()}
+    size = task.raw.size if task.raw else sum(len(blob) for blob in inputs.values())
+    characters = min(settings.max_characters, max(LEAST_CHARACTERS, size * settings.max_expansion))
+    most_bytes = min(LEAST_BYTES + BYTES_A_CHARACTER * (characters if task.raw else size), MOST_BYTES)
+    value = {
+        "task": task.kind,
+        "stage": task.failing_stage,
+        "doc_id": task.doc_id,
+        "name": task.uri,
+        "options": task.options,
+        "raw": task.file,
+        "path": str(path) if path else None,
+        "size": size,
+        "characters": characters,
+        "most_bytes": most_bytes,
+        "without": sorted(task.without) if task.without is not None else None,
+    }
+    return Framed(packed(value, inputs), given, most_bytes)

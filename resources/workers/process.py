@@ -1,0 +1,219 @@
+"""One worker process as its pool holds it: what it does, until when, and what it has said.
+
+Nothing here waits for the process. What it says is taken for what it is, words of whoever wrote the document that
+it reads: a message that is not of the form asked for is a ValueError, and the process is not believed any more.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipelines.parsing.cleaning import clean_text
+from pipelines.schemas import schema_of
+from pipelines.tables import TABLES
+from resources.child_process import child_command, child_environment, program_path
+from resources.workers.checks import LARGEST, require_sound
+from resources.workers.frames import MOST_JSON, Message, Received, decoded, packed
+from resources.workers.task import Made
+from resources.workers.tasks import KINDS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pipelines.settings.base import ParsingSettings
+    from resources.workers.task import Framed, Task
+
+MODULE = "resources.workers.main"
+START_SECONDS = 60.0
+"""For the process to start, and for each model that it loads."""
+MOST_LOADED = 8
+MOST_OVER = 30
+"""Times `parsing.timeout_seconds` that a document may take with all its pages, each within its own time."""
+MOST_MESSAGE = 2000
+"""Characters of what is said of a failure."""
+_PIECE = 1 << 20
+OF_TEXTS = frozenset({"limit_exceeded", "corrupt"})
+OF_FILES = OF_TEXTS | {
+    *("crashed", "element_map", "element_map_limit", "empty", "empty_parse", "encrypted", "front_matter"),
+    *("no_page", "no_picture", "no_text", "timeout", "unmapped_fonts", "unreadable", "unsupported"),
+}
+"""Codes of what may be wrong with a text, and with a file; any other is no answer of a process."""
+_HASH = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why a worker could not do its task."""
+
+    code: str
+    message: str
+
+
+class DocumentProcess:
+    """`folder` is where the files of its documents are put, one document at a time."""
+
+    def __init__(self, settings: ParsingSettings, folder: Path, load: bool) -> None:
+        folder.mkdir(mode=0o700, parents=True)
+        self.folder = folder
+        self.process = subprocess.Popen(
+            child_command(MODULE),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=folder,
+            env=child_environment(TMPDIR=str(folder)),
+        )
+        os.set_blocking(self.input, False)
+        self.ready = False
+        self.task: Task | None = None
+        self.page: int | None = None
+        self.deadline = time.monotonic() + START_SECONDS
+        self.done = 0
+        self._received = Received(MOST_JSON)
+        self._unsent = memoryview(b"")
+        self._given: Mapping[str, pa.Table] = {}
+        self._at: tuple[int | None, bool] = None, False
+        self._loads, self._left, self.last_deadline = 0, 0.0, 0.0
+        programs = [found] if settings.ocr != "off" and (found := program_path("tesseract")) else []
+        limits = {"memory_mb": settings.memory_mb, "load": load, "folder": str(folder), "programs": programs}
+        self._send(packed(limits))
+
+    @property
+    def input(self) -> int:
+        assert self.process.stdin is not None
+        return self.process.stdin.fileno()
+
+    @property
+    def output(self) -> int:
+        assert self.process.stdout is not None
+        return self.process.stdout.fileno()
+
+    # ------------------------------------------------------------ what it is told
+
+    @property
+    def unsent(self) -> bool:
+        return len(self._unsent) > 0
+
+    def flush(self) -> None:
+        """Sends what the process takes now; its death is seen when its output is read."""
+        with suppress(BlockingIOError):
+            try:
+                while self._unsent:
+                    self._unsent = self._unsent[os.write(self.input, self._unsent[:_PIECE]) :]
+            except (BrokenPipeError, ConnectionResetError):
+                self._unsent = memoryview(b"")
+
+    def _send(self, frame: bytes) -> None:
+        self._unsent = memoryview(frame)
+        self.flush()
+
+    def give(self, task: Task, framed: Framed, seconds: float) -> None:
+        """The task may take so many seconds, with all its pages MOST_OVER times as many."""
+        self.task, self.page, self._given = task, None, framed.inputs
+        self._at = None, False
+        self.deadline = time.monotonic() + seconds
+        self.last_deadline = time.monotonic() + MOST_OVER * seconds
+        self._received.most = framed.most_bytes + MOST_JSON
+        self._send(framed.frame)
+
+    # ------------------------------------------------------------ what it says
+
+    def read(self) -> Iterable[Message]:
+        """The messages that are complete. Raises EOFError when the process died, ValueError for what is none."""
+        data = os.read(self.output, _PIECE)
+        if not data:
+            raise EOFError
+        return self._received.add(data)
+
+    def said(self, message: Message) -> Made | Refused | int | None:
+        """The result of its task, or the number of the page that it begins. Raises ValueError."""
+        value, kind = message.value, message.value.get("kind")
+        if kind == "ready" and not self.ready:
+            self.ready = True
+        elif kind == "loading" and self._loads < MOST_LOADED:
+            self._loads += 1
+            self._left = max(0.0, self.deadline - time.monotonic())
+            self.deadline = time.monotonic() + START_SECONDS
+        elif kind == "loaded":
+            self.deadline = min(self.deadline, time.monotonic() + self._left)
+        elif kind == "page" and self.task and type(value.get("number")) is int:
+            return self._begun(value["number"])
+        elif kind == "failed" and self.task:
+            return _refused(value, self.task)
+        elif kind == "done" and self.task:
+            return _made(message, self.task, self._given)
+        else:
+            raise ValueError(f"a message of kind {str(kind)[:20]!r}")
+        return None
+
+    def _begun(self, number: int) -> int:
+        """The number of a page, or picture, in order, each at most twice; 0 when all are read."""
+        at, again = self._at
+        forward = number == 0 or at is None or at < number or (at == number and not again)
+        if at == 0 or not forward or not 0 <= number <= LARGEST:
+            raise ValueError(f"page {number} out of order")
+        self._at = number, at == number
+        return number
+
+    def free(self) -> None:
+        """Ends its task: what lies in its folder is deleted."""
+        self.task, self.done, self._given = None, self.done + 1, {}
+        with suppress(OSError):
+            for entry in list(self.folder.iterdir()):
+                with suppress(OSError):
+                    shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+
+    def stop(self, kill: bool = False) -> int:
+        """Ends the process; its exit status."""
+        if kill:
+            self.process.kill()
+        for stream in (self.process.stdin, self.process.stdout):
+            with suppress(OSError):
+                if stream is not None:
+                    stream.close()
+        try:
+            status = self.process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            status = self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return status
+
+
+def _refused(value: Mapping[str, Any], task: Task) -> Refused:
+    code, message = value.get("code"), value.get("message")
+    if not isinstance(code, str) or code not in _codes(task) or not isinstance(message, str):
+        raise ValueError("a failure without code or message")
+    return Refused(code, clean_text(message[:MOST_MESSAGE]))
+
+
+def _codes(task: Task) -> frozenset[str]:
+    """What may be wrong with a document at a task: of its file all that parsers say, of its text two things only."""
+    return OF_FILES if task.raw else OF_TEXTS
+
+
+def _made(message: Message, task: Task, given: Mapping[str, pa.Table]) -> Made:
+    wanted, outputs = KINDS[task.kind].tables, message.value.get("outputs")
+    kept = wanted.keys() & TABLES.keys()
+    if not isinstance(outputs, dict) or outputs.keys() != kept or message.blobs.keys() != wanted.keys():
+        raise ValueError("other tables than were asked for")
+    if not all(isinstance(value, str) and _HASH.fullmatch(value) for value in outputs.values()):
+        raise ValueError("a hash that is none")
+    tables = dict(_decoded(message.blobs, wanted, task.doc_id))
+    require_sound(task.kind, wanted, tables, given, task.doc_id)
+    return Made(tables, outputs)
+
+
+def _decoded(blobs: Mapping[str, memoryview], wanted: Mapping[str, type], doc_id: str) -> Iterator[tuple[str, Any]]:
+    for name, record in wanted.items():
+        schema = schema_of(record)
+        yield name, decoded(blobs[name], schema, doc_id if "doc_id" in schema.names else None, cleaned=name in TABLES)

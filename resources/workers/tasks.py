@@ -1,0 +1,267 @@
+"""What is done to one document in a process of its own, by kind of task: rows of tables in, rows of tables out.
+
+The kinds are the stages of text by name, and what is asked of a document beside an index run. Everything here
+works on text that nobody vouches for, in resources/workers/worker.py, under limits of time and memory.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from pipelines.errors import DocumentError
+from pipelines.indexing.contexts import chunk_contexts
+from pipelines.indexing.indexed_documents import chunk_term_counts
+from pipelines.indexing.overlap import CONDITIONAL, UNCONDITIONAL, with_overlap, with_own_overlap
+from pipelines.indexing.packed_chunks import packed_chunks
+from pipelines.indexing.sentences import NoiseRules, sentences
+from pipelines.indexing.structural_chunks import structural_chunks
+from pipelines.indexing.summaries import document_summary, written
+from pipelines.parsing.elements import Detect, build_elements
+from pipelines.records import FigurePicture, PagePicture, ParsedFile, RawDocument, StaticVector
+from pipelines.tables import tables
+from resources.models.text_models import TextModels
+
+Rows = Mapping[str, Sequence[Any]]
+"""Table name to records."""
+_ONE_AT_A_TIME = Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """One document as a task has it: `options` are plain values, `rows` the records of its input tables; `path` and
+    `raw` its file, where the task reads one, and `report` is called with the number of a page, or picture, that may
+    take its time."""
+
+    doc_id: str
+    options: Mapping[str, Any]
+    rows: Rows
+    models: TextModels
+    report: Callable[[int], None]
+    path: Path | None = None
+    raw: RawDocument | None = None
+    characters: int = 0
+    without: Sequence[int] | None = None
+
+    def all(self, table: str) -> list[Any]:
+        return list(self.rows[table])
+
+    def one(self, table: str) -> Any:
+        return self.rows[table][0]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a task gives: its tables, by name with the type of their records."""
+
+    tables: Mapping[str, type]
+    make: Callable[[Given], Rows]
+
+
+# ---------------------------------------------------------------- reading
+
+
+@cache
+def _identifier() -> Any:
+    """The model of py3langid, for languages that have a two-letter code."""
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    identifier = LanguageIdentifier.from_model_file(MODEL_FILE)
+    identifier.set_languages([label for label in identifier.labels if len(label) == 2])
+    return identifier
+
+
+def detect_language(text: str) -> str:
+    """ISO 639-1 code of the likeliest language."""
+    with _ONE_AT_A_TIME:
+        identifier = _identifier()
+    code: str = identifier.classify(text)[0]
+    return code
+
+
+def require_characters(uri: str, found: int, most: int) -> None:
+    """Raises DocumentError `limit_exceeded` where a document gives more text than it may."""
+    if most and found > most:
+        raise DocumentError(
+            f"{uri}: gives over {most:,} characters of text, more than parsing.max_characters or, for a file of its "
+            "size, parsing.max_expansion allows; raise them, or divide the file",
+            "limit_exceeded",
+        )
+
+
+def parsed_file(raw: RawDocument, path: Path, characters: int = 0, **options: Any) -> ParsedFile:
+    """What the parser of a file finds in it; options as of `parse_file`.
+
+    Raises DocumentError, also `limit_exceeded` where that is more than so many characters."""
+    from resources.parsers.registry import files_of, parse_file
+
+    try:
+        parsed = parse_file(files_of(path, raw.media_type)[0], raw.media_type, **options)
+    except PermissionError:
+        raise DocumentError(
+            f"{raw.uri}: no permission to read the file; grant it and index again", "unreadable"
+        ) from None
+    except FileNotFoundError:
+        raise DocumentError(f"{raw.uri}: the file went away before it was read", "unreadable") from None
+    except OSError as error:
+        if error.errno == errno.EINVAL:  # a package whose table of contents leads outside of it
+            raise DocumentError(
+                f"{raw.uri}: its parts are not where it says; open it and save it again", "corrupt"
+            ) from None
+        raise DocumentError(f"{raw.uri}: the file cannot be read ({error.strerror})", "unreadable") from None
+    require_characters(raw.uri, _written_in(parsed), characters)
+    return parsed
+
+
+def _written_in(parsed: ParsedFile) -> int:
+    """Characters of all runs, those of tables included."""
+    return sum(
+        sum(len(run.text) for run in block.runs)
+        + sum(len(run.text) for cell in block.cells for run in cell.runs)
+        + sum(len(value) for value in block.metadata.values())
+        for block in parsed.blocks
+    ) + sum(len(value) for value in parsed.properties.values())
+
+
+def _read(given: Given) -> ParsedFile:
+    from resources.parsers.ocr import OcrSettings
+    from resources.parsers.registry import Care
+
+    assert given.raw and given.path
+    ocr = OcrSettings(**{**given.options["ocr"], "languages": tuple(given.options["ocr"]["languages"])})
+    care = Care(given.report, None if given.without is None else frozenset(given.without))
+    return parsed_file(given.raw, given.path, given.characters, care=care, ocr=ocr)
+
+
+def _elements(given: Given, parsed: ParsedFile, detect: Detect = detect_language) -> Rows:
+    assert given.raw
+    document, elements = build_elements(given.raw, parsed, detect)
+    require_characters(given.raw.uri, len(document.body), given.characters)
+    return {"parsed_documents": [document], "parsed_elements": elements}
+
+
+def _parse(given: Given) -> Rows:
+    return _elements(given, _read(given))
+
+
+def _look(given: Given) -> Rows:
+    """As `_parse`, with what the parser itself gave; the language is not detected."""
+    parsed = _read(given)
+    return {"parsed_files": [parsed], **_elements(given, parsed, lambda text: "")}
+
+
+# ---------------------------------------------------------------- stages of text
+
+
+def _divide(given: Given) -> Rows:
+    made = structural_chunks(
+        given.one("parsed_documents"),
+        given.all("parsed_elements"),
+        given.options["clause_tokens"],
+        given.all("figure_descriptions"),
+    )
+    return {"structural_chunks": made}
+
+
+def _pack(given: Given) -> Rows:
+    options = given.options
+    made = packed_chunks(
+        given.all("structural_chunks"),
+        given.all("parsed_elements"),
+        options["target_tokens"],
+        options["max_tokens"],
+        options["strategy"],
+        given.models.passages,
+    )
+    return {"packed_chunks": made}
+
+
+def _overlap(given: Given) -> Rows:
+    """Conditional for structural chunks, between all neighbours for recursive ones, none for others."""
+    document, packed = given.one("parsed_documents"), given.all("packed_chunks")
+    strategy, tokens = given.options["strategy"], given.options["overlap_tokens"]
+    bodies = {document.doc_id: document.body}
+    if strategy == CONDITIONAL and tokens:
+        floors, every = given.options["floors"], given.options["floor"]
+        vectors = given.models.passages([chunk.text for chunk in packed])
+        made = with_overlap(packed, vectors, bodies, floors.get(document.language, every), tokens)
+    else:
+        made = with_own_overlap(packed, bodies, tokens if strategy == UNCONDITIONAL else 0)
+    return {"chunks": made, "chunk_terms": [chunk_term_counts(chunk, document.title) for chunk in made]}
+
+
+def _sentences(given: Given) -> Rows:
+    found, noise = sentences(
+        given.one("parsed_documents"),
+        given.all("parsed_elements"),
+        given.all("structural_chunks"),
+        given.all("chunks"),
+        given.models.split,
+        NoiseRules(**given.options),
+    )
+    return {"sentences": found, "filtered_sentences": noise}
+
+
+def _summary(given: Given) -> Rows:
+    order = [chunk.chunk_id for chunk in written(given.all("chunks"))]
+    made = document_summary(
+        given.doc_id, given.all("sentences"), order, given.options["characters"], given.options["window"]
+    )
+    return {"document_summaries": [made]}
+
+
+def _contexts(given: Given) -> Rows:
+    document = given.one("parsed_documents")
+    made = chunk_contexts(document, given.all("chunks"), given.all("sentences"), given.options["characters"])
+    return {"chunk_contexts": made}
+
+
+def _figures(given: Given) -> Rows:
+    from resources.workers.picture_tasks import figure_pictures
+
+    assert given.raw and given.path and given.without is not None
+    figures = given.all("parsed_elements")
+    return {
+        "figure_pictures": list(figure_pictures(given.path, given.raw.media_type, figures, given.report, given.without))
+    }
+
+
+def _pages(given: Given) -> Rows:
+    from resources.workers.picture_tasks import page_pictures
+
+    assert given.path and given.without is not None
+    drawn = page_pictures(given.path, given.options["pages"], given.report, given.without)
+    return {"page_pictures": list(drawn)}
+
+
+def _static_vectors(given: Given) -> Rows:
+    """Of packed chunks, for the calibration of the overlap floor."""
+    chunks = given.all("packed_chunks")
+    vectors = given.models.passages([chunk.text for chunk in chunks])
+    rows = [
+        StaticVector(given.doc_id, chunk.index, tuple(vector))
+        for chunk, vector in zip(chunks, vectors.tolist(), strict=True)
+    ]
+    return {"static_vectors": rows}
+
+
+_READ = ("parsed_documents", "parsed_elements")
+
+KINDS: Mapping[str, Kind] = {
+    "parsed_elements": Kind(tables(*_READ), _parse),
+    "structural_chunks": Kind(tables("structural_chunks"), _divide),
+    "packed_chunks": Kind(tables("packed_chunks"), _pack),
+    "chunks": Kind(tables("chunks", "chunk_terms"), _overlap),
+    "sentences": Kind(tables("sentences", "filtered_sentences"), _sentences),
+    "document_summaries": Kind(tables("document_summaries"), _summary),
+    "chunk_contexts": Kind(tables("chunk_contexts"), _contexts),
+    "look": Kind({"parsed_files": ParsedFile, **tables(*_READ)}, _look),
+    "figure_pictures": Kind({"figure_pictures": FigurePicture}, _figures),
+    "page_pictures": Kind({"page_pictures": PagePicture}, _pages),
+    "static_vectors": Kind({"static_vectors": StaticVector}, _static_vectors),
+}

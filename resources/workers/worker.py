@@ -1,0 +1,155 @@
+"""A process that works on one document after another for `document_pool`.
+
+Messages come on standard input: first the limits, then one task each; replies go out where standard output was,
+and what libraries print goes to standard error. Before this module is imported the process has given up all that it
+does not need (resources/workers/main.py). End of input ends the process at once, also in the middle of a
+document, so a worker never outlives its parent. It imports only what its tasks need.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import os
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, BinaryIO
+
+from pipelines.errors import DocumentError
+from pipelines.increments import output_hash
+from pipelines.records import RawDocument
+from pipelines.schemas import from_table, to_table
+from pipelines.tables import TABLES
+from resources.models.text_models import TextModels
+from resources.workers.frames import Message, decoded, encoded, packed, read_message
+from resources.workers.tasks import KINDS, Given, detect_language
+
+MEGABYTE = 1 << 20
+STACK_BYTES = 64 * MEGABYTE
+GUESSED_BYTES = 1 << 30
+"""Of address space that the process has by itself, where the system does not tell."""
+DOCUMENTS_BETWEEN_COLLECTIONS = 16
+
+
+def limit_memory(megabytes: int) -> None:
+    """Let the address space grow by `megabytes` from what it is now; without end for 0."""
+    import resource
+
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+    except OSError:
+        pages = GUESSED_BYTES // resource.getpagesize()
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    wanted = pages * resource.getpagesize() + megabytes * MEGABYTE if megabytes else resource.RLIM_INFINITY
+    resource.setrlimit(resource.RLIMIT_AS, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
+
+
+class Worker:
+    """What the process holds on to between documents; it writes its replies to `out`."""
+
+    def __init__(self, out: BinaryIO, memory_mb: int, models: TextModels | None = None) -> None:
+        self._out, self._memory_mb = out, memory_mb
+        self.models = models or TextModels(self._loading)
+
+    def say(self, kind: str, blobs: Mapping[str, Any] | None = None, **values: Any) -> None:
+        self._out.write(packed({"kind": kind, **values}, blobs))
+        self._out.flush()
+
+    @contextmanager
+    def _loading(self) -> Iterator[None]:
+        """Neither the time nor the memory of a model is its first document's."""
+        self.say("loading")
+        limit_memory(0)
+        yield
+        limit_memory(self._memory_mb)
+        self.say("loaded")
+
+    def answer(self, task: Message) -> None:
+        value = task.value
+        name = str(value["name"])
+        try:
+            limit_memory(self._memory_mb)
+            blobs, outputs = _made(task, self)
+            size = sum(len(blob) for blob in blobs.values())
+            if size > value["most_bytes"]:
+                raise DocumentError(
+                    f"{name}: {value['stage']} makes {size >> 20:,} MB of it, far more than it has: divide the file",
+                    "limit_exceeded",
+                )
+            self.say("done", blobs, outputs=outputs)
+        except DocumentError as error:
+            base = name.rsplit("/", 1)[-1]
+            self.say("failed", code=error.code, message=str(error) if base in str(error) else f"{name}: {error}")
+        except MemoryError:
+            gc.collect()
+            message = f"{name}: needs more memory than parsing.memory_mb ({self._memory_mb}) allows"
+            self.say("failed", code="limit_exceeded", message=message)
+        except RecursionError:
+            self.say("failed", code="limit_exceeded", message=f"{name}: its structure is nested too deeply")
+        except Exception as error:  # what is done to it met something that it does not know; others go on
+            reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+            message = f"{name}: cannot be parsed ({reason}); open it and save it again"
+            if value["path"] is None:
+                message = f"{name}: {value['stage']} cannot be made of it ({reason}); report this, with the file"
+            self.say("failed", code="corrupt", message=message)
+
+
+def _made(task: Message, worker: Worker) -> tuple[dict[str, Any], dict[str, str]]:
+    """The tables that a task makes, encoded, and the hash of the rows of each that is kept."""
+    value, kind = task.value, KINDS[task.value["task"]]
+    rows: dict[str, list[Any]] = {name: from_table(TABLES[name], decoded(blob)) for name, blob in task.blobs.items()}
+    given = Given(
+        doc_id=value["doc_id"],
+        options=value["options"],
+        rows=rows,
+        models=worker.models,
+        report=lambda number: worker.say("page", number=number),
+        path=Path(value["path"]) if value["path"] else None,
+        raw=_raw(value["raw"]),
+        characters=value["characters"],
+        without=value["without"],
+    )
+    made = kind.make(given)
+    blobs = {name: encoded(to_table(record, made[name])) for name, record in kind.tables.items()}
+    return blobs, {name: output_hash(made[name]) for name in kind.tables if name in TABLES}
+
+
+def _raw(value: dict[str, Any] | None) -> RawDocument | None:
+    """The listed file, of whose side-car only the title is needed to parse it."""
+    if value is None:
+        return None
+    raw = RawDocument("", "", "", "", 0, "", None, None, None, None, (), {})
+    return replace(raw, **value)
+
+
+def _serve(limits: Mapping[str, Any], tasks: SimpleQueue[Message], out: BinaryIO) -> None:
+    worker = Worker(out, limits["memory_mb"])
+    threading.Thread(target=detect_language, args=("",), daemon=True).start()
+    if limits["load"]:
+        worker.models.load()
+    worker.say("ready")
+    gc.disable()  # records of a large document are millions of objects in no cycle
+    for count in itertools.count(1):
+        task = tasks.get()
+        worker.answer(task)
+        if sum(map(len, task.blobs.values())) > MEGABYTE or task.value["size"] > MEGABYTE:
+            del task
+            gc.collect()
+        elif count % DOCUMENTS_BETWEEN_COLLECTIONS == 0:
+            gc.collect()
+
+
+def serve(limits: Mapping[str, Any], out: BinaryIO) -> None:
+    """Takes tasks until the end of input."""
+    tasks: SimpleQueue[Message] = SimpleQueue()
+    threading.stack_size(STACK_BYTES)
+    threading.Thread(target=_serve, args=(limits, tasks, out), daemon=True).start()
+    threading.stack_size(0)
+    while (message := read_message(sys.stdin.buffer)) is not None:
+        tasks.put(message)
+    os._exit(0)
