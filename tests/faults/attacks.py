@@ -96,6 +96,14 @@ _ENTITIES = '<!ENTITY a "ha">' + "".join(
 _SHARED = f"<si><t>{'lamp ' * 6_000}</t></si>"
 _CELLS = "".join(f'<row r="{n}"><c r="A{n}" t="s"><v>0</v></c></row>' for n in range(1, 5_001))
 
+_FIELD = (
+    '<w:tr><w:tc><w:p><w:r><w:t>Box {n}</w:t></w:r></w:p></w:tc><w:sdt><w:sdtPr><w:alias w:val="Field {n}"/></w:sdtPr>'
+    "<w:sdtContent><w:tc><w:p><w:r><w:t>{n} pens</w:t></w:r></w:p></w:tc></w:sdtContent></w:sdt></w:tr>"
+)
+_FIELDS = f"<w:tbl>{''.join(_FIELD.format(n=n) for n in range(6_000))}</w:tbl>"
+_SENTENCES = "\n\n".join(" ".join(f"The hall {at} opens at {n}." for n in range(700)) for at in range(60))
+_CODE = "".join(f"a({n})\n" for n in range(50_000))
+
 LIMIT = frozenset({("parsed_elements", "limit_exceeded")})
 MAP = frozenset({("parsed_elements", "element_map"), ("parsed_elements", "element_map_limit")})
 KILLED = LIMIT | {("parsed_elements", "timeout"), ("parsed_elements", "crashed")}
@@ -124,6 +132,12 @@ ATTACKS: Mapping[str, Attack] = {
     "zeros.docx": Attack(_package(**{"word/document.xml": bytes(80 << 20)}), LIMIT),
     "entities.docx": Attack(_word("<w:p><w:r><w:t>&k;</w:t></w:r></w:p>", f"<!DOCTYPE d [{_ENTITIES}]>"), LIMIT),
     "stream.pdf": Attack(lambda path: path.write_bytes(stream_bomb()), KILLED),
+    # Read in little room, and of much in what is made of it then.
+    "fields.docx": Attack(_word(_FIELDS), frozenset({("structural_chunks", "limit_exceeded")})),
+    "language.md": Attack(
+        _text(f"```{'x' * 1_000_000}\n{_CODE}```\n"), frozenset({("packed_chunks", "limit_exceeded")})
+    ),
+    "sentences.txt": Attack(_text(_SENTENCES), frozenset({("sentences", "limit_exceeded")})),
     # Deep.
     "deep.html": Attack(
         _text("".join(f"<div><h{at % 6 + 1}>Heading {at}</h{at % 6 + 1}>" for at in range(10_000))), LIMIT

@@ -23,13 +23,31 @@ NO_END = 1200
 """Seconds after which a command that has not ended is taken for one that never will."""
 
 
-def index(project: Project) -> dict[str, Any]:
-    """`pincite index` as a process of its own, with the workers that a user's has."""
-    command = [sys.executable, "-m", "pincite.cli", "index", "--config", str(project.config), "--json"]
+WATCH = """
+import sys
+def watch(event, arguments):
+    if event in ("subprocess.Popen", "os.posix_spawn", "os.fork", "os.exec"):
+        print(f"started: {event} {arguments[1:2]}", file=sys.stderr)
+sys.addaudithook(watch)
+from pincite.cli import main
+main()
+"""
+
+
+def index(project: Project) -> tuple[dict[str, Any], list[str]]:
+    """`pincite index` as a process of its own, with the workers that a user's has: what it says, and the processes that
+    it starts."""
+    command = [sys.executable, "-c", WATCH, "index", "--config", str(project.config), "--json"]
     ran = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=NO_END)
     assert ran.returncode == 3, ran.stdout + ran.stderr
     told: dict[str, Any] = json.loads(ran.stdout)
-    return told
+    return told, [line for line in ran.stderr.splitlines() if line.startswith("started: ")]
+
+
+def files(project: Project) -> dict[str, tuple[int, int]]:
+    """Size and time of last change of all that is in the state."""
+    found = [path for path in project.state.rglob("*") if path.is_file()]
+    return {str(path.relative_to(project.state)): (path.stat().st_size, path.stat().st_mtime_ns) for path in found}
 
 
 def runs(project: Project) -> list[Any]:
@@ -78,28 +96,30 @@ def test_a_folder_of_attacks_is_indexed_but_for_those_that_are_named(
     project: Project, endpoint: EmbeddingServer, record_property: Callable[[str, object], None]
 ) -> None:
     record_property("injected", len(ATTACKS))
-    first = index(project)
+    first, workers = index(project)
+    assert len(workers) > 1, workers
     bad = {f"attacks/{name}": attack.ends for name, attack in ATTACKS.items() if attack.ends}
     failed = told(first)
     assert failed.keys() == bad.keys(), {uri: failed.get(uri) for uri in failed.keys() ^ bad.keys()}
     assert {uri: end for uri, end in failed.items() if end not in bad[uri]} == {}
     assert all(item["message"] for item in first["documents"]["failed"])
-    files = {str(path.relative_to(project.docs)) for path in project.docs.rglob("*") if path.suffix != ".yaml"}
-    there = {uri for uri in files if (project.docs / uri).is_file()}
+    listed = {str(path.relative_to(project.docs)) for path in project.docs.rglob("*") if path.suffix != ".yaml"}
+    there = {uri for uri in listed if (project.docs / uri).is_file()}
     assert {uri for (uri,) in project.rows("SELECT uri FROM g0001.documents")} == there - bad.keys()
     assert project.hits("who repairs the boiler")[0]["uri"] == "boilers.txt"
     assert_verified(project)
 
     # Nothing changed: nothing is started, asked for or written.
-    before, calls, stood = runs(project), len(endpoint.texts), row_versions(project)
-    second = index(project)
+    before, calls, stood, written = runs(project), len(endpoint.texts), row_versions(project), files(project)
+    second, started = index(project)
     assert told(second) == failed
     assert (runs(project), len(endpoint.texts), row_versions(project)) == (before, calls, stood)
     assert list(second["seconds"]) == ["total"], "a stage was run"
-    print(f"first run {first['seconds']}\nnothing changed {second['seconds']['total']} s")
+    assert started == []
+    assert written and files(project) == written
 
     # Another document changes: of the failed ones none is tried again.
     project.write("stamps.txt", "Stamps\n\nThe office keeps stamps for forty letters.\n")
-    third = index(project)
+    third, _ = index(project)
     assert (told(third), third["documents"]["added"]) == (failed, 1)
     assert computed(project, "parsed_elements") == 1
