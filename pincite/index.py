@@ -13,6 +13,7 @@ from pipelines.errors import IndexStateError, UsageError
 from resources.search.search_options import SearchOptions
 from resources.settings_file import Located, locate
 from resources.state.run import Run, silent
+from resources.umask import unshared
 
 if TYPE_CHECKING:
     from pincite.parsed import Parsed
@@ -117,6 +118,7 @@ class Index:
         found = self._searcher.chunk(chunk, groups, generation)
         return show(self._state, found, Path(image) if image is not None else None)
 
+    @unshared()
     def evaluate(
         self,
         questions: str | Path,
@@ -199,18 +201,21 @@ class Index:
 
         return generations(self._state)
 
+    @unshared()
     def publish(self, generation: int, force: bool = False) -> dict[str, Any]:
         """Makes a generation the live one: {"live", "previous"}. Raises IndexStateError where it may not."""
         from resources.generations.by_hand import publish_by_hand
 
         return publish_by_hand(self._state, generation, force)
 
+    @unshared()
     def rollback(self) -> dict[str, Any]:
         """Makes the generation live again that was before, until somebody publishes: {"live", "previous"}."""
         from resources.generations.by_hand import rollback
 
         return rollback(self._state)
 
+    @unshared()
     def prune(self, keep: int = 2, dry_run: bool = False) -> dict[str, Any]:
         """Drops old generations and their files: {"dropped", "kept", "files", "bytes"}."""
         from resources.generations.prune import prune
@@ -228,6 +233,7 @@ class Index:
 
         return sources(self._state)
 
+    @unshared()
     def remove_source(self, name: str) -> int:
         """Forgets a source; returns how many documents the next index run takes out."""
         return self._state.listing.forget(name)

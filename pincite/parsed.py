@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import DocumentError, UsageError
 from pipelines.records import Element
 from resources.parsers.registry import map_beside
+from resources.umask import for_the_user
 from resources.workers.reading import listed_alone, reader
 
 if TYPE_CHECKING:
@@ -72,7 +73,8 @@ class Parsed:
         self._require(pages)
         source = self._pages_source()
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            with for_the_user():
+                folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"--image {folder}: not a folder that can be written to ({error.strerror})") from None
         from resources.workers.drawn_pages import DrawnPages

@@ -75,10 +75,12 @@ def _cosines(written: str | None) -> list[float]:
 def _draw(result: dict[str, Any], file: Path) -> None:
     from pincite.text.links import sweep_panels
     from resources.evaluation.plots import figure
+    from resources.umask import for_the_user
 
     title = f"RELATED_TO by floor: generation {result['generation']}, {result['embedder']}"
     try:
-        file.write_text(figure(sweep_panels(result), title), encoding="utf-8")
+        with for_the_user():
+            file.write_text(figure(sweep_panels(result), title), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"--plot {file} cannot be written: {error.strerror or error}") from None
     say(f"drawn: {file}")

@@ -9,6 +9,7 @@ import click
 
 from pincite.console import emit, guarded, tell
 from pipelines.settings.query import RerankerName, StrategyName
+from resources.umask import unshared
 
 if TYPE_CHECKING:
     from resources.settings_file import Located
@@ -70,7 +71,8 @@ def placed(command: Command) -> Command:
 
     def run(config: str | None, state: str | None, as_json: bool, **options: Any) -> None:
         place = Place(config, state, as_json)
-        guarded(as_json, lambda: command(place, **options))
+        with unshared():
+            guarded(as_json, lambda: command(place, **options))
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__
     run.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]

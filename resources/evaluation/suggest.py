@@ -28,6 +28,7 @@ from pipelines.records import Element, ParsedDocument, Sentence, StructuralChunk
 from pipelines.schemas import from_table
 from resources.evaluation.golden import corpus_of
 from resources.search.query_models import ToolBox
+from resources.umask import for_the_user
 
 if TYPE_CHECKING:
     from pipelines.evaluation.document_map import DocumentMap
@@ -76,7 +77,10 @@ def write_new(file: Path, questions: Sequence[dict[str, Any]]) -> None:
     """One question a line, as `evaluate` reads them. Raises UsageError."""
     require_new(file)
     try:
-        file.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in questions), encoding="utf-8")
+        with for_the_user():
+            file.write_text(
+                "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in questions), encoding="utf-8"
+            )
     except OSError as error:
         raise UsageError(f"--output {file}: cannot be written ({error.strerror}); name another place") from None
 

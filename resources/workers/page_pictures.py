@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import DocumentError, PinciteError
 from pipelines.parsing.page_marks import Mark
 from pipelines.records import Box
+from resources.umask import for_the_user
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -302,6 +303,7 @@ def write(image: Image, path: Path) -> None:
     from PIL.Image import Dither, Quantize
 
     try:
-        image.quantize(256, Quantize.FASTOCTREE, dither=Dither.NONE).save(path, "PNG", optimize=True)
+        with for_the_user():
+            image.quantize(256, Quantize.FASTOCTREE, dither=Dither.NONE).save(path, "PNG", optimize=True)
     except OSError as error:
         raise PinciteError(f"{path}: the picture cannot be written ({error.strerror or error})", "unwritable") from None
