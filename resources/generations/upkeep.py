@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import ModelError, PinciteError, SettingsError
 from pipelines.stages import STAGES
 from resources.checks.audit import standing_problems, tuned_audit
-from resources.each_generation import each_generation
 from resources.generations.publish import AUDITED_SHARE
 from resources.postgres.catalog import ManifestRow, commit_row
+from resources.postgres.each_generation import each_generation
 from resources.postgres.index_tables import IndexTables
 from resources.postgres.row_security import shut_where_damaged
 from resources.stages.indexed_documents import IndexBuild

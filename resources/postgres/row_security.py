@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, PinciteError
-from resources.each_generation import each_generation
+from resources.postgres.each_generation import each_generation
 from resources.postgres.statements import query
 
 if TYPE_CHECKING:
