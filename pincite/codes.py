@@ -174,7 +174,7 @@ ERRORS: Mapping[str, Told] = {
     "unwritable": ("A picture cannot be written.", "name another place with `--image`"),
     "usage": ("What was asked for cannot be meant.", "the message says why; `--help` lists the options"),
     "vector": (
-        "The model gives vectors that are not of unit length, of more than 10 texts and a fifth of all, or of all.",
+        "The model gives no vector of unit length, of any text that it is asked for.",
         "mend the model, then run again",
     ),
     "worse": (

@@ -47,7 +47,10 @@ DEFENCES: Mapping[str, tuple[str, str]] = {
     "5b": ("Requests to the UI of another origin, host or user, and mutations by GET", "Refused"),
     "5c": ("An endpoint that the key in the environment does not belong to", "It gets no key, organisation or project"),
     "5d": ("Replies without end, and redirects", "Read up to a bound; not followed"),
-    "5e": ("Links, active text and orders in passages", "Shown as quotations without links; never as the answer"),
+    "5e": (
+        "Links, active text and orders in passages",
+        "Words alone are shown, bare addresses of the web among them; orders as quotations, never as the answer",
+    ),
     "6a": (
         "Another user of the machine, and the embedded server",
         "Nobody else gets in; it has no more rights than he",
@@ -59,7 +62,7 @@ DEFENCES: Mapping[str, tuple[str, str]] = {
     "7d": ("The only file of a source is renamed", "The guard of deletions lets it pass"),
     "7e": ("A file that can never be read", "Later runs look at what changed only"),
     "7f": ("An index whose walk finds nothing, filtered or not", "The audit tells"),
-    "7g": ("A vector that is not one, for one document", "That document fails; the others are served"),
+    "7g": ("Vectors that are none, for one document or several", "Those documents fail; the others are served"),
     "7h": ("A language that is declared, and another that is guessed", "What is declared holds"),
     "7i": ("Runs that a launcher started and that died", "They are closed by the next run"),
 }

@@ -51,7 +51,8 @@ CASES: Mapping[int, tuple[str, str]] = {
     ),
     8: (
         "Vectors of a wrong dimension, number or order; not finite, zero, beyond half precision",
-        "Refused before the database; the chunk is named",
+        "Refused before the database; however many they are, their documents are named and the others served; "
+        "a model that gives no other vector ends the run",
     ),
     9: (
         "The embedder changes during a run; a query comes with another embedder",

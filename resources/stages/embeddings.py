@@ -6,6 +6,7 @@ once; bucket by bucket, so that a run holds few vectors at a time.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -29,10 +30,12 @@ BEGINNING = 256
 """Characters of a refused text that stand in for it, at most half of it."""
 NOTHING = "Text"
 MANY, SHARE = 10, 0.2
-"""More refused texts than both, of several documents, end a run."""
+"""More texts than both that are not taken, or not answered, of several documents, end a run."""
+BAD_VECTOR = "vector"
+"""The code of a vector that cannot be used."""
 _SHOWN = 20
 """Files that an error names."""
-_CODES = ("unreachable", "vector", "refused_text")
+_CODES = ("unreachable", BAD_VECTOR, "refused_text")
 """Of a document's failure, where several things are wrong with it the first of these."""
 
 
@@ -49,9 +52,9 @@ def embed(state: State, stage: str, buckets: Sequence[int]) -> StageReport:
     """Brings a stage of vectors up to date. A text of which a model gives no vector that can be used has the vector of
     its beginning, or else of its headings, or of a word, and its document a failure that says so.
 
-    Raises ModelError naming a file and what the model or endpoint did, where it gives none of any text, or none of more
-    than SHARE of those of several documents; what was made until then is kept. Raises SettingsError where the model
-    cannot give what settings.sentences.embedded asks for."""
+    Raises ModelError naming a file and what the model or endpoint did, where it gives none of any text, or does not
+    take or answer more than SHARE of those of several documents; what was made until then is kept. Raises
+    SettingsError where the model cannot give what settings.sentences.embedded asks for."""
     generation, form = state.ensure_generation(), state.settings.sentences.embedded
     identity, name = generation.embedder["identity"], generation.embedder["name"]
     texts = _Texts(state.run.progress_of(stage))
@@ -126,7 +129,7 @@ def _require_unit(table: str, rows: Rows, file_of: Callable[[str], str]) -> None
         row = every[bad]
         where = f"{row.item_id} in {file_of(row.doc_id)}"
         raise ModelError(
-            f"{table}: the model gave no unit vector for {where}; mend the model, then run again", "vector"
+            f"{table}: the model gave no unit vector for {where}; mend the model, then run again", BAD_VECTOR
         )
 
 
@@ -220,19 +223,21 @@ class _Bought:
         return rows
 
     def _note(self, items: Sequence[Item], failed: RefusedText | None) -> None:
-        """Raises RefusedText where so much is refused that it is no fault of the texts."""
+        """Raises ModelError where so much is refused that it is no fault of the texts. A bad vector says nothing of the
+        other texts: a model that gives no other ends the run when it gives none of a word."""
         if failed is None:
             return
         for item in items:
             if item.text in failed.refused:
                 refused = _Refused(item.item_id, failed.code_of(item.text), failed.refused[item.text])
                 self.refused.setdefault(item.doc_id, []).append(refused)
-        count = sum(map(len, self.refused.values()))
-        if len(self.refused) > 1 and count > max(MANY, SHARE * self._texts.wanted):
-            raise self._stuck(items, failed, f", and {count - 1} others")
+        counts = Counter(doc_id for doc_id, own in self.refused.items() for no in own if no.code != BAD_VECTOR)
+        if len(counts) > 1 and counts.total() > max(MANY, SHARE * self._texts.wanted):
+            raise self._stuck(items, failed, f", and {counts.total() - 1} others")
 
     def _stuck(self, items: Sequence[Item], failed: RefusedText, others: str = " nor its headings") -> ModelError:
-        item = next(item for item in items if item.text in failed.refused)
+        refused = [item for item in items if item.text in failed.refused]
+        item = min(refused, key=lambda item: failed.code_of(item.text) == BAD_VECTOR)
         where, said = f"{item.item_id} of {self._file_of(item.doc_id)}", failed.refused[item.text]
         code = failed.code_of(item.text)
         if code == RefusedText.default_code:
@@ -270,7 +275,7 @@ class _Bought:
         poor = {owners[row][0] for row in uneven(vectors)} - failed.refused.keys()
         said = f"embedder {self._name!r} gave no unit vector"
         failed = RefusedText(said, {**failed.refused, **dict.fromkeys(poor, said)}, None,
-                             {**failed.codes, **dict.fromkeys(poor, "vector")})  # fmt: skip
+                             {**failed.codes, **dict.fromkeys(poor, BAD_VECTOR)})  # fmt: skip
         self._texts.embedded -= len(failed.refused)
         taken = [text not in failed.refused for text, _ in owners]
         self._known.add([key for (_, key), good in zip(owners, taken, strict=True) if good], vectors[taken])

@@ -14,6 +14,7 @@ import pytest
 from tests.embedding_server import EmbeddingServer
 from tests.faults.running import (
     NO_TEXTS,
+    VECTORS,
     Change,
     Clean,
     Reader,
@@ -91,6 +92,63 @@ def test_a_vector_that_cannot_be_used_fails_its_document_alone(
     assert project.index("--retry-failed")["documents"]["failed"] == []
     assert contents(project) == clean.contents
     assert_verified(project)
+
+
+MURKY = {
+    f"murky/{name}.md": f"# Water {name}\n\n"
+    + "".join(f"The murky water of pond {name} is {depth} feet deep. " for depth in range(12))
+    for name in ("north", "south")
+}
+
+
+def clouded(endpoint: EmbeddingServer, texts: list[str]) -> Reply:
+    """No vector of what is murky."""
+    status, reply = endpoint.good(texts)
+    for text, item in zip(texts, reply["data"], strict=True):
+        item["embedding"] = [math.nan if "murky" in text else number for number in item["embedding"]]
+    return status, reply
+
+
+def murky(project: Project) -> None:
+    """Two documents more, of more than ten texts each."""
+    for uri, text in MURKY.items():
+        project.write(uri, text)
+
+
+@pytest.mark.defends("7g")
+@pytest.mark.case(8, served=True)
+def test_many_vectors_that_cannot_be_used_fail_their_documents_while_others_have_good_ones(
+    full: tuple[Project, Clean],
+    server_url: str,
+    tmp_path: Path,
+    clean_after: Callable[[Change], Clean],
+    endpoint: EmbeddingServer,
+    record_property: Callable[[str, object], None],
+) -> None:
+    """More than what ends a run where they are refused; and the only texts of their buckets."""
+    record_property("injected", len(MURKY))
+    clean = clean_after(murky)
+
+    with changed(full[0], server_url, tmp_path / "project", murky) as project:
+        with endpoint.answering(lambda texts: clouded(endpoint, texts)), Reader(project) as reader:
+            result = project.index(code=3)
+            reader.assert_saw_whole_documents(reader.ask())
+        assert result["published"] is True
+        assert [(item["uri"], item["stage"], item["code"]) for item in result["documents"]["failed"]] == [
+            (uri, stage, "vector") for uri in sorted(MURKY) for stage in VECTORS
+        ]
+        assert all("of its texts" in item["message"] for item in result["documents"]["failed"])
+        served = {uri for (uri,) in project.rows("SELECT uri FROM g0001.documents")}
+        assert served == {uri for (uri,) in full[0].rows("SELECT uri FROM g0001.documents")} | set(MURKY)
+        assert project.hits("who repairs the boiler")[0]["uri"] == "boilers.txt"
+        assert {hit["uri"] for hit in project.hits("murky pond", "--strategy", "lexical")} == set(MURKY)
+        assert_verified(project)
+        stood, calls = row_versions(project), len(endpoint.requests)
+        project.index(code=3)
+        assert row_versions(project) == stood and len(endpoint.requests) == calls
+        assert project.index("--retry-failed")["documents"]["failed"] == []
+        assert contents(project) == clean.contents
+        assert_verified(project)
 
 
 BROKEN: dict[str, tuple[Callable[[EmbeddingServer, list[str]], Reply], str]] = {
@@ -333,6 +391,27 @@ def test_sentences_that_are_refused_are_related_to_nothing(project: Project, end
     project.index("--retry-failed")
     assert [text for (text,) in project.rows(linked) if "Forbidden" in text], "they are alike when they can be had"
     assert_verified(project)
+
+
+@pytest.mark.case(6)
+def test_an_endpoint_that_refuses_most_texts_of_several_documents_ends_the_run(
+    full: tuple[Project, Clean], server_url: str, tmp_path: Path, endpoint: EmbeddingServer
+) -> None:
+    """Also where it gives bad vectors of others."""
+    no_answer = endpoint.status(400)
+
+    def refuses(texts: list[str]) -> Reply:
+        return no_answer(texts) if any("pond north" in text for text in texts) else clouded(endpoint, texts)
+
+    with changed(full[0], server_url, tmp_path / "project", murky) as project:
+        before = contents(project)
+        for uri, text in MURKY.items():
+            project.write(f"more/{uri}", text.replace("murky", "green"))
+        with endpoint.answering(refuses):
+            ran = project.run("index")
+        assert (ran.code, ran.json["error"]["code"]) == (1, "refused_text"), ran.out
+        assert re.search(r"answered 400.*north\.md, and \d\d others", ran.json["error"]["message"])
+        assert contents(project) == before
 
 
 @pytest.mark.case(6)
