@@ -146,3 +146,8 @@ def test_pages_that_the_code_names_are_there() -> None:
     found = {(file.name, page) for file in files for page in named.findall(file.read_text(encoding="utf-8"))}
     assert len(found) > 20
     assert [(file, page) for file, page in sorted(found) if not (ROOT / page).is_file()] == []
+
+
+def test_the_tests_that_the_page_of_security_names_are_there() -> None:
+    named = re.findall(r"`(\w+(?:/\w+)*/test_\w+\.py)`", (ROOT / "SECURITY.md").read_text(encoding="utf-8"))
+    assert len(named) > 40 and not [name for name in named if not (ROOT / "tests" / name).is_file()]

@@ -17,6 +17,7 @@ ORDINARY = [
     "a < b and b > c, so 3 < 5 > 2", "see [1], [2] (and note 3)",
     "JavaScript, Data",
     "data: 5 items, file: name, type: x", "R&amp;D and AT&T &lt; 5", "Apply at https://example.org/a(b)?c=d.",
+    "Write to mailto:desk@example.org, see ftp://example.org/a or www.example.org.",
     "Мітка: «так» – 5 €\nрядок другий", "می‌خواهم", "क्‍ष", "x := y; a[i](j) is none: a[i] (j)".replace("](", "] ("),
     "| a | b |\n| 1 | 2 |", "f(x) = [0, 1)", "50 % (of 100) [sic]", "C:\\Temp and mailto", "", " ", "**bold** _it_ `x`",
 ]  # fmt: skip

@@ -309,6 +309,14 @@ def test_without_a_model_nothing_that_a_viewer_acts_on_is_shown() -> None:
 
 
 @pytest.mark.defends("5e")
+def test_a_bare_address_stays_as_words() -> None:
+    asked = context_of(Leave=["Apply for leave at https://example.org/leave.", "Or [here](https://example.org/x)."])
+    answer = extracted("Where do I apply for leave?", asked, weigh, 0.2)
+    assert "Apply for leave at https://example.org/leave." in answer.text and "](" not in answer.text
+    assert not any(citation.stripped for citation in answer.citations if "https" in citation.quote)
+
+
+@pytest.mark.defends("5e")
 @pytest.mark.case(25)
 def test_with_a_model_the_quotes_are_words_too() -> None:
     answer = written("When does unused leave expire?", ACTIVE, FakeModel("Unused leave expires in March [1]."),
