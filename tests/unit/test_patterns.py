@@ -59,7 +59,7 @@ GOOD = {
     "spaces at the end": r"(?<!\s)\s++$",
     "a run before a letter": r"(?<!\d)\d++x",
     "words": r"\w+",
-    "a possessive repeat of repeats": r"(?:a++)++$",
+    "a possessive repeat of repeats": r"(?<!a)(?:a++)++$",
     "a bounded run": r"<[^>]{0,20}>",
     "a tag": r"<[^<>]*+>",
     "alternatives": r"\b(?:mg|ml|kg)\b|[$€]\d{1,9}",
