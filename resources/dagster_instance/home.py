@@ -8,6 +8,7 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +16,16 @@ from pipelines.errors import IndexStateError
 from resources.postgres.statements import query
 
 if TYPE_CHECKING:
-    from dagster import DagsterInstance, DagsterRun
+    from dagster import DagsterInstance, RunRecord
 
     from resources.postgres.database import Database
 
 _SESSION = "pincite run "
 _PROCESS = "pincite/process"
 """Tag of a run: its database, machine, process and when that began."""
+
+_SILENT = timedelta(minutes=10)
+"""Longer than a process that was launched takes before it is `present`."""
 
 _SETTINGS = """\
 # Written by pincite, and replaced by its next version for as long as nobody edits it.
@@ -96,31 +100,37 @@ def present(instance: DagsterInstance, run_id: str, database: Database) -> Itera
         yield
 
 
-def close_dead_runs(instance: DagsterInstance, database: Database, own: str = "") -> list[str]:
+def close_dead_runs(
+    instance: DagsterInstance, database: Database, own: str = "", silent: timedelta = _SILENT
+) -> list[str]:
     """Marks runs that were killed as failed, so that they hold no place in the queue; returns their ids.
 
     Only for who holds the state's run lock. The command takes it before it records a run, so none of its runs can be
     alive but the `own`. One that was launched may wait for the lock: it is dead where it was `present` in this
-    database, and neither its session nor its process is there."""
+    database, and neither its session nor its process is there, and where for the time `silent` after its last word it
+    was present nowhere."""
     import dagster as dg
 
-    started = instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]))
-    others = [run for run in started if run.run_id != own]
+    begun = (dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING)
+    records = instance.get_run_records(dg.RunsFilter(statuses=list(begun)))
+    others = [record for record in records if record.dagster_run.run_id != own]
     if not others:
         return []
     with database.connect() as connection:
         rows = connection.execute(query("session", "sessions"), {"like": f"{_SESSION}%"}).fetchall()
     sessions = {name.removeprefix(_SESSION) for (name,) in rows}
-    dead = [run for run in others if run.run_id not in sessions and _is_gone(run, database)]
+    runs = [each.dagster_run for each in others if _is_gone(each, database, silent)]
+    dead = [run for run in runs if run.run_id not in sessions]
     for run in dead:
         instance.report_run_failed(run, "The process of this run was killed; the next run reuses what it committed.")
     return [run.run_id for run in dead]
 
 
-def _is_gone(run: DagsterRun, database: Database) -> bool:
-    """Of a run without a session: whether its process is none of this machine's any more."""
+def _is_gone(record: RunRecord, database: Database, silent: timedelta) -> bool:
+    """Of a run without a session: whether its process is none of this machine's any more, or never was."""
+    run = record.dagster_run
     if _PROCESS not in run.tags:
-        return run.remote_job_origin is None
+        return run.remote_job_origin is None or datetime.now(UTC) - record.update_timestamp > silent
     identity, *process = json.loads(run.tags[_PROCESS])
     return bool(identity == database.identity and process != _process(process[1]))
 

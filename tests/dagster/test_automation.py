@@ -13,12 +13,13 @@ import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 
 from assets.definitions import build_defs
 from assets.index import NIGHTLY
@@ -402,6 +403,21 @@ def test_a_run_that_is_present_is_closed_by_nobody_until_its_session_and_process
         assert close_dead_runs(instance, database) == [], "it is a run of another index"
         instance.add_run_tags(run_id, {"pincite/process": json.dumps([identity, host, pid, "0"])})
         assert close_dead_runs(instance, database) == [run_id], "another process has its number"
+
+
+@pytest.mark.defends("7i")
+@pytest.mark.parametrize("status", [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED])
+def test_a_launched_run_that_never_was_present_is_closed_when_it_is_silent(
+    tmp_path: Path, database: Database, status: dg.DagsterRunStatus
+) -> None:
+    place = RegisteredCodeLocationOrigin("assets")
+    launcher = RemoteJobOrigin(RemoteRepositoryOrigin(place, "__repository__"), "index")
+    with dg.DagsterInstance.from_config(str(dagster_home(tmp_path))) as instance:
+        job = build_defs(buckets=4).resolve_job_def("index")
+        run_id = instance.create_run_for_job(job, status=status, remote_job_origin=launcher).run_id
+        assert close_dead_runs(instance, database) == [], "its process may just have been started"
+        assert close_dead_runs(instance, database, silent=timedelta()) == [run_id]
+        assert status_of(instance, run_id) == dg.DagsterRunStatus.FAILURE
 
 
 @pytest.mark.faults
