@@ -1,7 +1,7 @@
-"""Whether searches with a filter find what matches, by walking the vector index: part of the audit.
+"""Whether searches with a filter find what matches, by walking the vector indexes: part of the audit.
 
-A search in production compares chunk by chunk where few match, and again where a walk finds too few. Here the index
-is walked whatever matches, by filters of several selectivities, and what it finds is compared with what there is.
+A search in production compares one by one where few match, and again where a walk finds too few. Here the index is
+walked whatever matches, by filters of several selectivities, and what it finds is compared with what there is.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pipelines.ports import Filters
-from resources.postgres.index_tables import index_name
+from resources.postgres.index_tables import INDEXED_TABLES, index_name
 from resources.postgres.search_index import PostgresSearchIndex, ef_search, search_index
 from resources.postgres.statements import query
 
@@ -28,26 +28,48 @@ of one vector above all; a search that finds fewer than it was asked for compare
 _TIE = 1e-6
 
 
+_SEARCHES = {
+    "chunks": (PostgresSearchIndex.compared, PostgresSearchIndex.walked),
+    "sentences": (PostgresSearchIndex.compared_sentences, PostgresSearchIndex.walked_sentences),
+}
+"""Of a table, how its rows are compared one by one, and how its index is walked."""
+
+
 def filter_problems(index: IndexTables, least: float) -> list[tuple[str, str]]:
-    """Walks of the index of chunks that find less than the share `least` of the nearest that match, stop early, or
+    """Walks of the vector indexes that find less than the share `least` of the nearest that match, stop early, or
     are none."""
+    probes = {table: _probes(index, table) for table in INDEXED_TABLES}
     with index.database.connect() as connection:
-        rows = connection.execute(query("audit", "probes", schema=index.schema), {"most": PROBES}).fetchall()
-        vectors = [[float(value) for value in row[0].strip("[]").split(",")] for row in rows]
-        named = dict(_filters(connection, index)) if vectors else {}
-    number, problems = index.generation.generation, []
-    for name, filters in named.items():
-        with index.database.connect() as connection, search_index(connection, number) as search:
-            connection.execute(query("session", "walk_index"))
-            walks = _walks(connection, index)
-            if message := _shortfall(connection, search, vectors, filters, index.generation.statistics, least):
-                problems.append(("filter", f"a search {name} {message}"))
-            elif walks is not None and _walks(connection, index) == walks:
-                problems.append(
-                    ("filter", f"a search {name} does not walk the vector index of {index.schema}.chunks, which must "
-                               "be made anew")
-                )  # fmt: skip
-    return problems
+        filters = dict(_filters(connection, index)) if any(probes.values()) else {}
+    return [
+        ("filter", f"a search {name} {problem}")
+        for table, vectors in probes.items()
+        if vectors
+        for name, given in filters.items()
+        if (problem := _problem(index, table, vectors, given, least))
+    ]
+
+
+def _probes(index: IndexTables, table: str) -> list[list[float]]:
+    with index.database.connect() as connection:
+        statement = query("audit", "probes", schema=index.schema, table=table)
+        rows = connection.execute(statement, {"most": PROBES}).fetchall()
+    return [[float(value) for value in row[0].strip("[]").split(",")] for row in rows]
+
+
+def _problem(index: IndexTables, table: str, vectors: list[list[float]], filters: Filters, least: float) -> str:
+    """What is wrong with the walks of one index with one filter, or ''."""
+    number = index.generation.generation
+    with index.database.connect() as connection, search_index(connection, number) as search:
+        if not _SEARCHES[table][0](search, vectors[0], 1, filters):
+            return ""  # and where nothing matches, nothing need be walked
+        connection.execute(query("session", "walk_index"))
+        walks = _walks(connection, index, table)
+        if found := _shortfall(connection, search, table, vectors, filters, index.generation.statistics, least):
+            return found
+        if walks is not None and _walks(connection, index, table) == walks:
+            return f"does not walk the vector index of {index.schema}.{table}, which must be made anew"
+    return ""
 
 
 def _filters(connection: Connection[Any], index: IndexTables) -> Iterator[tuple[str, Filters]]:
@@ -74,32 +96,34 @@ def _filters(connection: Connection[Any], index: IndexTables) -> Iterator[tuple[
 def _shortfall(
     connection: Connection[Any],
     search: PostgresSearchIndex,
+    table: str,
     vectors: list[list[float]],
     filters: Filters,
     statistics: Mapping[str, Any],
     least: float,
 ) -> str:
     """What is wrong with the walks, or ''."""
+    compare, walk = _SEARCHES[table]
     there = met = found = asked = 0
     for vector in vectors:
-        exact = [item.score for item in search.compared(vector, NEIGHBOURS, filters)]
+        exact = [item.score for item in compare(search, vector, NEIGHBOURS, filters)]
         # So narrow a walk meets less than what is asked for at once, and must go on.
         connection.execute(query("session", "tune"), {"ef_search": NEIGHBOURS})
-        met += len(search.walked(vector, NEIGHBOURS, filters))
+        met += len(walk(search, vector, NEIGHBOURS, filters))
         there += len(exact)
         connection.execute(query("session", "tune"), {"ef_search": ef_search(statistics)})
-        walked = [item.score for item in search.walked(vector, NEIGHBOURS, filters)]
+        walked = [item.score for item in walk(search, vector, NEIGHBOURS, filters)]
         if len(walked) >= len(exact) > 0:
             found += sum(score >= exact[-1] - _TIE for score in walked)
             asked += len(exact)
     if met < GOES_ON * there:
-        return f"ends before it has found what matches: {met} of {there} neighbours"
+        return f"among {table} ends before it has found what matches: {met} of {there} neighbours"
     if found < least * asked:
-        return f"finds {found / asked:.3f} of the exact neighbours"
+        return f"among {table} finds {found / asked:.3f} of the exact neighbours"
     return ""
 
 
-def _walks(connection: Connection[Any], index: IndexTables) -> int | None:
-    names = {"schema_name": index.schema, "index_name": index_name("chunks")}
+def _walks(connection: Connection[Any], index: IndexTables, table: str) -> int | None:
+    names = {"schema_name": index.schema, "index_name": index_name(table)}
     row = connection.execute(query("audit", "walks"), names).fetchone()
     return int(row[0]) if row else None

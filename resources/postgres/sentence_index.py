@@ -34,15 +34,27 @@ class SentenceSearch(GenerationSearch):
 
     def sentences(self, vector: Sequence[float], k: int, filters: Filters, least: float) -> list[FoundSentence]:
         """As of SearchIndex. Raises ModelError as `dense` does."""
-        parameters = self._parameters(filters, vector=self._checked(vector), k=k, least_confidence=least)
         if self._exact or self._few_sentences(max(EXACT_SENTENCES, k), filters, least):
-            return _found(self._rows(self._named("nearest_sentences_exactly"), parameters))
-        # Few sentences, if any, are of little confidence: no filter that a walk must be wide for.
-        everything = self._all_match(filters)
+            return self.compared_sentences(vector, k, filters, least)
         self.tune(least_ef_search=EF_SEARCH_WIDTH * k)
-        wide = k if everything else WALK_WIDTH * k
-        rows = self._rows(self._named("nearest_sentences"), {**parameters, "wide": wide})
-        return _found(rows if len(rows) == k else self._rows(self._named("nearest_sentences_exactly"), parameters))
+        found = self.walked_sentences(vector, k, filters, least)
+        return found if len(found) == k else self.compared_sentences(vector, k, filters, least)
+
+    def compared_sentences(
+        self, vector: Sequence[float], k: int, filters: Filters, least: float = 0.0
+    ) -> list[FoundSentence]:
+        """`sentences` by comparing every one that matches."""
+        parameters = self._parameters(filters, vector=self._checked(vector), k=k, least_confidence=least)
+        return _found(self._rows(self._named("nearest_sentences_exactly"), parameters))
+
+    def walked_sentences(
+        self, vector: Sequence[float], k: int, filters: Filters, least: float = 0.0
+    ) -> list[FoundSentence]:
+        """`sentences` by a walk through the vector index alone, which may end before it has found k."""
+        # Few sentences, if any, are of little confidence: no filter that a walk must be wide for.
+        wide = k if self._all_match(filters) else WALK_WIDTH * k
+        parameters = self._parameters(filters, vector=self._checked(vector), k=k, wide=wide, least_confidence=least)
+        return _found(self._rows(self._named("nearest_sentences"), parameters))
 
     def _few_sentences(self, most: int, filters: Filters, least: float) -> bool:
         """Whether so few sentences match that each may be compared."""

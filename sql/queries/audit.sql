@@ -76,8 +76,8 @@ SELECT embedding::halfvec({dimension}) <=> %(vector)s::halfvec({dimension}) AS d
 ORDER BY embedding::halfvec({dimension}) <=> %(vector)s::halfvec({dimension}) LIMIT %(most)s;
 
 -- name: probes
--- Vectors of chunks that stand anywhere, by which filtered searches are asked.
-SELECT embedding::text FROM {schema}.chunks ORDER BY md5(ctid::text || 'filtered') LIMIT %(most)s;
+-- Vectors that stand anywhere, by which filtered searches are asked.
+SELECT embedding::text FROM {schema}.{table} ORDER BY md5(ctid::text || 'filtered') LIMIT %(most)s;
 
 -- name: sources_by_size
 -- The sources with the most and with the fewest documents.

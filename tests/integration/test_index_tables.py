@@ -26,6 +26,7 @@ from resources.postgres.catalog import Catalog
 from resources.postgres.copy_rows import packed_rows
 from resources.postgres.database import Database
 from resources.postgres.index_tables import IndexedDocument, IndexTables
+from resources.postgres.search_base import _statement
 from resources.postgres.setup import ADMINISTRATOR
 from resources.postgres.statements import statements
 from tests.builders import raw
@@ -458,15 +459,36 @@ def test_the_audit_walks_the_index_by_filters_of_several_selectivities(
 ) -> None:
     assert audit(crowd) == []
     walks = []
-    monkeypatch.setattr("resources.checks.filter_audit._shortfall", lambda *given: walks.append(given[3]) or "")
+    monkeypatch.setattr("resources.checks.filter_audit._shortfall", lambda *given: walks.append(given[2]) or "")
     found = [message for code, message in audit(crowd) if code == "filter"]
-    assert len(found) == len(walks) == 6 and all("does not walk the vector index" in message for message in found)
+    assert walks == ["chunks"] * 6 + ["sentences"] * 6
+    assert len(found) == 12 and all("does not walk the vector index" in message for message in found)
 
 
 @pytest.mark.defends("7f")
 def test_a_walk_that_does_not_go_on_is_found(crowd: IndexTables, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(statements("session"), "tune", statements("session")["tune"].replace("relaxed_order", "off"))
-    assert [message for code, message in audit(crowd) if code == "filter" and "ends before" in message]
+    found = [message for code, message in audit(crowd) if code == "filter"]
+    for table in ("chunks", "sentences"):
+        assert any(f"among {table} ends before it has found what matches" in message for message in found)
+
+
+@pytest.mark.defends("7f")
+@pytest.mark.parametrize("table", ["chunks", "sentences"])
+def test_a_walk_that_finds_others_than_the_nearest_is_found(
+    crowd: IndexTables, monkeypatch: pytest.MonkeyPatch, table: str
+) -> None:
+    name = {"chunks": "nearest", "sentences": "nearest_sentences"}[table]
+    alias = {"chunks": "c", "sentences": "s"}[table]
+    worse = statements(f"search_{table}")[name].replace("    WHERE ", f"    WHERE {alias}.ordinal %% 2 = 0 AND ", 1)
+    monkeypatch.setitem(statements(f"search_{table}"), name, worse)
+    _statement.cache_clear()
+    try:
+        found = [message for code, message in audit(crowd) if code == "filter"]
+    finally:
+        _statement.cache_clear()
+    assert any(f"among {table} finds" in message for message in found)
+    assert all(f"among {table}" in message for message in found)
 
 
 @pytest.mark.defends("7f")
