@@ -16,7 +16,7 @@ from pipelines.records import SentenceLink
 from resources.postgres import index_rows
 from resources.postgres.copy_rows import packed_rows
 from resources.postgres.database import lock_key
-from resources.postgres.index_rows import MOST_VECTOR_DIMENSIONS, IndexedDocument
+from resources.postgres.index_rows import MOST_VECTOR_DIMENSIONS, IndexedDocument, ServedDocument
 from resources.postgres.statements import query, statements
 
 if TYPE_CHECKING:
@@ -67,6 +67,10 @@ class IndexTables:
     def content_hashes(self) -> dict[str, str]:
         """doc_id to content hash, of all documents."""
         return dict(self._rows("content_hashes"))
+
+    def served_documents(self) -> list[ServedDocument]:
+        """All documents, by what tells them in a listing."""
+        return [ServedDocument(*row[:-1], groups=tuple(row[-1])) for row in self._rows("served_documents")]
 
     def document_hashes(self, bucket: int) -> dict[str, str]:
         """doc_id to row hash, of a bucket's documents."""

@@ -18,6 +18,7 @@ from resources.sources.walk import Skipped
 
 if TYPE_CHECKING:
     from resources.postgres.catalog import Catalog
+    from resources.postgres.index_rows import ServedDocument
 
 GUARD_SHARE = 0.2
 GUARD_DOCUMENTS = 10
@@ -180,7 +181,7 @@ class SourceBook:
                 self._listings[key] = error
         return self._listings[key]
 
-    def guard(self, listed: Listed, before: Sequence[RawDocument], allow_deletions: bool) -> None:
+    def guard(self, listed: Listed, before: Sequence[RawDocument | ServedDocument], allow_deletions: bool) -> None:
         """Refuses a listing that would delete most of a source: it may be unmounted, not emptied. A document whose
         content is listed at a place where none was before is not gone, but moved.
 

@@ -152,7 +152,7 @@ def _remake(state: State, before: str) -> None:
             continue
         earlier = state.run.reports.get(stage)
         if stage == MAKER["raw_documents"].name:
-            report = list_documents(state, buckets, (), allow_deletions=True)
+            report = list_documents(state, buckets, (), allow_deletions=False)
         elif buckets == [WHOLE]:
             report = link_sentences(state)
         else:

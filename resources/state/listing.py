@@ -6,8 +6,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipelines.fingerprint import bucket_of
 from pipelines.records import RawDocument
 from pipelines.schemas import from_table
+from resources.postgres.index_rows import ServedDocument
+from resources.postgres.index_tables import IndexTables
 from resources.sources.book import Listed
 from resources.sources.orphans import Before
 from resources.sources.walk import Skipped
@@ -47,7 +50,7 @@ class SourceListing:
 
     def _known_before(self) -> Callable[[str], Before]:
         """What is known of a source when it is listed again."""
-        raws, lost = self.raw_documents(), self._parts.catalog.lost_files()
+        raws, lost = self._listed_before(), self._parts.catalog.lost_files()
         failures = self._parts.catalog.failures([self._runner.key("raw_documents")])
 
         def before(name: str) -> Before:
@@ -60,7 +63,18 @@ class SourceListing:
 
     def guard(self, allow_deletions: bool) -> None:
         """Refuses the listing as it is now where it would delete most of a source. Raises SourceError."""
-        self._parts.sources.guard(self.now(), self.raw_documents(), allow_deletions)
+        self._parts.sources.guard(self.now(), self._listed_before(), allow_deletions)
+
+    def _listed_before(self) -> list[RawDocument | ServedDocument]:
+        """The last committed listing. Where files of it are damaged or gone, or it was made for another number of
+        buckets, what is served tells what they listed."""
+        known: list[RawDocument | ServedDocument] = [*self.raw_documents()]
+        there, buckets = self._runner.manifest("raw_documents").keys(), self._runner.settings.buckets
+        live = self._parts.catalog.live()
+        if live and len(there) < buckets:
+            served = IndexTables(self._parts.database, live).served_documents()
+            known += [item for item in served if bucket_of(item.doc_id, buckets) not in there]
+        return known
 
     # ------------------------------------------------------------ committing it
 

@@ -3,6 +3,9 @@
 -- name: content_hashes
 SELECT doc_id, content_hash FROM {schema}.documents;
 
+-- name: served_documents
+SELECT doc_id, source, uri, content_hash, groups FROM {schema}.documents;
+
 -- name: document_hashes
 SELECT doc_id, row_hash FROM {schema}.documents WHERE bucket = %(bucket)s;
 

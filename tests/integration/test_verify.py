@@ -332,6 +332,28 @@ def test_the_next_run_mends_lost_files_and_vector_indexes(project: Project) -> N
     assert problems(project) == {}
 
 
+@pytest.mark.defends("7d")
+@pytest.mark.parametrize("lost", ["listing", "buckets", "later stage too"])
+def test_an_emptied_source_deletes_nothing_where_nobody_knows_what_it_held(project: Project, lost: str) -> None:
+    """The listing that was committed is gone, or is of another number of buckets: what is served tells."""
+    before = content(project)
+    if lost == "buckets":
+        project.configure(buckets=7)
+    else:
+        for table in ("raw_documents", *(["parsed_elements"] if lost == "later stage too" else [])):
+            for file in committed(project, table):
+                file.unlink()
+    away = project.docs.rename(project.docs.with_name("away"))
+    project.docs.mkdir()
+    ran = project.run("index")
+    assert (ran.code, ran.json["error"]["code"]) == (1, "deletion_guard")
+    assert content(project) == before
+    project.docs.rmdir()
+    away.rename(project.docs)
+    project.index(code=3)
+    assert problems(project) == {}
+
+
 def test_a_run_that_looks_at_everything_mends_commits_and_failures(project: Project) -> None:
     for name in ("commit deleted", "failure forgotten", "failure made up"):
         project.rows(TAMPERINGS[name].statement)
