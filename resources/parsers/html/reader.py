@@ -15,6 +15,7 @@ from resources.parsers.html.data_pictures import data_figure
 from resources.parsers.html.pairs import pair_block, pairs_of
 from resources.parsers.html.source import properties_of, source_of, tree_of
 from resources.parsers.html.tables import is_data_table, table_blocks
+from resources.parsers.numbers import whole
 from resources.parsers.text.source_text import Finder
 
 ORIGIN = "lxml"
@@ -220,8 +221,7 @@ class _Walker:
     def _begin_item(self, element: Any) -> None:
         state = self.lists[-1]
         if state["ordered"]:
-            value = element.get("value") or ""
-            state["number"] = int(value) if value.isdigit() else state["number"] + 1
+            state["number"] = whole(element.get("value"), state["number"] + 1)
             state["marker"] = _numeral(state["number"], state["type"]) + "."
         state["fresh"] = True
 
@@ -259,13 +259,12 @@ def _inside(element: Any, tags: tuple[str, ...]) -> bool:
 
 
 def _is_icon(image: Any) -> bool:
-    sizes = [int(size) for side in ("width", "height") if (size := image.get(side) or "").isdigit()]
+    sizes = [size for side in ("width", "height") if (size := whole(image.get(side), None)) is not None]
     return bool(sizes) and max(sizes) <= LARGEST_ICON
 
 
 def _list_state(element: Any, tag: str) -> dict[str, Any]:
-    start = element.get("start") or "1"
-    number = int(start) - 1 if re.fullmatch(r"-?\d{1,9}", start) else 0
+    number = whole(element.get("start"), 1) - 1
     ordered = tag == "ol"
     kind = element.get("type") or "1"
     return {"ordered": ordered, "number": number, "type": kind, "marker": "" if ordered else "•", "fresh": False}

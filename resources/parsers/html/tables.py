@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from pipelines.records import Block, BlockCell, Run
+from resources.parsers.numbers import whole
 from resources.parsers.office.header_rows import header_rows
 from resources.parsers.text.source_text import Finder
 
@@ -47,8 +48,7 @@ def is_data_table(table: Any) -> bool:
 
 
 def _span(cell: Any, name: str) -> int:
-    value = cell.get(name) or "1"
-    return min(int(value), MOST_SPAN) if value.isdigit() and int(value) > 0 else 1
+    return max(1, min(whole(cell.get(name), 1), MOST_SPAN))
 
 
 def runs_in(element: Any, finder: Finder) -> list[Run]:

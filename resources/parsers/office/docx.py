@@ -17,6 +17,7 @@ from typing import Any
 from pipelines.errors import DocumentError
 from pipelines.parsing.pictures import FIGURE
 from pipelines.records import Block, BlockCell, ParsedFile, Run
+from resources.parsers.numbers import whole
 from resources.parsers.office.docx_inline import MC, control_name, inline
 from resources.parsers.office.docx_looks import Look, headings_by_look, look_of
 from resources.parsers.office.docx_numbering import Numbering, W, is_on, value_of
@@ -30,6 +31,7 @@ from resources.parsers.text.key_values import key_value
 ORIGIN = "docx"
 TITLES = ("title", "назва")
 MOST_SPAN = 1000
+DEEPEST_LEVEL = 8
 MAIN = "word/document.xml"
 _LIST_STYLE = re.compile(r"list (bullet|number)\s*(\d)?\Z")
 _CODE_STYLE = re.compile(r"code|preformatted|source|listing", re.IGNORECASE)
@@ -137,9 +139,9 @@ class _Reader:
 
     def _block(self, paragraph: Any, style: Style, runs: tuple[Run, ...], text: str, formulas: bool) -> Block:
         number = value_of(paragraph, "w:pPr/w:numPr/w:numId") or style.number
-        level = int(value_of(paragraph, "w:pPr/w:numPr/w:ilvl") or style.level)
-        outline = value_of(paragraph, "w:pPr/w:outlineLvl")
-        depth = int(outline) if outline is not None and outline.isdigit() and int(outline) < 9 else style.outline
+        level = min(max(whole(value_of(paragraph, "w:pPr/w:numPr/w:ilvl"), style.level), 0), DEEPEST_LEVEL)
+        outline = whole(value_of(paragraph, "w:pPr/w:outlineLvl"), None)
+        depth = outline if outline is not None and 0 <= outline < 9 else style.outline
         name = style.name.lower()
         numbered = number is not None and number != "0" and self.numbering.is_list(number)
         marker = self.numbering.marker(number, level) if numbered and number else ""
@@ -204,7 +206,7 @@ class _Reader:
         if marked or len(elements) < 2:
             return marked if marked < len(elements) else 0
         look = table.find(f"{W}tblPr/{W}tblLook")
-        styled = look is not None and (look.get(f"{W}firstRow") == "1" or int(look.get(f"{W}val") or "0", 16) & 0x20)
+        styled = look is not None and (look.get(f"{W}firstRow") == "1" or whole(look.get(f"{W}val"), 0, 16) & 0x20)
         styled = styled and value_of(table, "w:tblPr/w:tblStyle") not in (None, "TableGrid", "TableNormal")
         if styled or (_is_bold(elements[0]) and not _is_bold(elements[1])):
             return 1
@@ -255,7 +257,7 @@ def _skipped_columns(row: Any) -> int:
 
 def _count(text: str | None, least: int) -> int:
     """Columns of a table's grid; Word has at most 63."""
-    return max(least, min(int(text), MOST_SPAN)) if text and text.isdecimal() else least
+    return max(least, min(whole(text, least), MOST_SPAN))
 
 
 def _words(cell: Any) -> str:

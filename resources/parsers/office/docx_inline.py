@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass, field
 from typing import Any
 
+from resources.parsers.numbers import whole
 from resources.parsers.office.docx_formulas import M, latex
 from resources.parsers.office.docx_numbering import W, is_on, value_of
 from resources.parsers.office.graphics import DGM, C
@@ -165,7 +167,5 @@ def inline(paragraph: Any) -> Inline:
 
 
 def _symbol(element: Any) -> str:
-    try:
-        return chr(int(element.get(f"{W}char") or "", 16))
-    except ValueError:
-        return ""
+    code = whole(element.get(f"{W}char"), 0, 16)
+    return "" if not code or 0xD800 <= code < 0xE000 or code > sys.maxunicode else chr(code)

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from resources.parsers.numbers import whole
+
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 LEVELS = 9
 LONGEST_MARKER = 64
@@ -37,10 +39,6 @@ class _List:
     starts: dict[int, int] = field(default_factory=dict)
 
 
-def _number(text: str | None, default: int) -> int:
-    return int(text) if text is not None and re.fullmatch(r"-?\d{1,9}", text) else default
-
-
 class Numbering:
     """Markers of numbered paragraphs, in document order. Lists of one abstract definition count on
     together, as in Word, unless one of them starts anew."""
@@ -57,10 +55,10 @@ class Numbering:
             own = value_of(element, "w:abstractNumId") or ""
             found = _List(dict(abstract.get(own, {})), own)
             for override in element.findall(f"{W}lvlOverride"):
-                level = _number(override.get(f"{W}ilvl"), 0)
+                level = whole(override.get(f"{W}ilvl"), 0)
                 start = value_of(override, "w:startOverride")
                 if start is not None:
-                    found.starts[level] = _number(start, 1)
+                    found.starts[level] = whole(start, 1)
                 found.levels.update(_levels(override))
             self.lists[element.get(f"{W}numId")] = found
 
@@ -101,8 +99,8 @@ class Numbering:
 def _levels(element: Any) -> dict[int, _Level]:
     levels = {}
     for level in element.findall(f"{W}lvl"):
-        levels[_number(level.get(f"{W}ilvl"), 0)] = _Level(
-            _number(value_of(level, "w:start"), 1),
+        levels[whole(level.get(f"{W}ilvl"), 0)] = _Level(
+            whole(value_of(level, "w:start"), 1),
             value_of(level, "w:numFmt") or "decimal",
             (value_of(level, "w:lvlText") or "")[:LONGEST_MARKER],
         )

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
+from resources.parsers.numbers import whole
 from resources.parsers.office.docx_numbering import W, is_on, value_of
 
 _HEADING_STYLE = re.compile(r"(?:heading|заголовок|überschrift|titre|título)\s*([1-9])\Z", re.IGNORECASE)
@@ -44,8 +45,8 @@ def _is_default(element: Any) -> bool:
 
 def points(properties: Any) -> float | None:
     """Size of the letters that run properties name."""
-    half = value_of(properties, "w:sz") or ""
-    return int(half) / 2 if half.isdigit() else None
+    half = whole(value_of(properties, "w:sz"), None)
+    return None if half is None else half / 2
 
 
 def _style(key: str, elements: dict[str, Any]) -> Style:
@@ -58,13 +59,13 @@ def _style(key: str, elements: dict[str, Any]) -> Style:
         element = elements[at]
         name = name or value_of(element, "w:name") or ""
         heading = _HEADING_STYLE.match(value_of(element, "w:name") or "")
-        own = value_of(element, "w:pPr/w:outlineLvl") or (str(int(heading[1]) - 1) if heading else None)
-        outline = outline if outline is not None else int(own) if own and own.isdigit() else None
+        own = int(heading[1]) - 1 if heading else None
+        outline = outline if outline is not None else whole(value_of(element, "w:pPr/w:outlineLvl"), own)
         number = number or value_of(element, "w:pPr/w:numPr/w:numId")
         level = level if level is not None else value_of(element, "w:pPr/w:numPr/w:ilvl")
         size = size or points(element.find(f"{W}rPr"))
         bold = bold if bold is not None else element.find(f"{W}rPr/{W}b")
         at = value_of(element, "w:basedOn")
     return Style(
-        name, outline if outline is not None and outline < 9 else None, number, int(level or 0), size, is_on(bold)
+        name, outline if outline is not None and outline < 9 else None, number, whole(level, 0), size, is_on(bold)
     )

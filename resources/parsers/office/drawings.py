@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.records import Block, Run
+from resources.parsers.numbers import whole
 from resources.parsers.office.graphics import C, chart_blocks
 from resources.parsers.office.package import relations, xml_part
 from resources.parsers.office.pictures import picture_block
@@ -41,5 +42,5 @@ def drawing_blocks(package: zipfile.ZipFile, part: str, sheet: str, path: Path) 
 
 def _place(anchor: Any, sheet: str) -> str:
     """`Sheet1!B3`: the cell under the top left corner; the sheet, where no cell is."""
-    row, column = (anchor.findtext(f"{_X}from/{_X}{side}") or "" for side in ("row", "col"))
-    return f"{sheet}!{letters(int(column) + 1)}{int(row) + 1}" if row.isdigit() and column.isdigit() else sheet
+    row, column = (whole(anchor.findtext(f"{_X}from/{_X}{side}"), -1) for side in ("row", "col"))
+    return f"{sheet}!{letters(column + 1)}{row + 1}" if row >= 0 and column >= 0 else sheet

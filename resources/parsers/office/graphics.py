@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pipelines.records import Block, BlockCell, Run
+from resources.parsers.numbers import whole
 
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
@@ -43,7 +44,7 @@ def _points(series: Any, *names: str) -> dict[int, str]:
         found = series.find(f"{C}{name}")
         if found is not None:
             points = list(found.iter(f"{C}pt"))[:MOST_POINTS]
-            return {int(point.get("idx") or 0): (point.findtext(f"{C}v") or "").strip() for point in points}
+            return {whole(point.get("idx"), 0): (point.findtext(f"{C}v") or "").strip() for point in points}
     return {}
 
 

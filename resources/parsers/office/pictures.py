@@ -11,6 +11,7 @@ from typing import Any
 from pipelines.parsing.pictures import figure, shown_large
 from pipelines.records import Block
 from resources.hashes import stream_hash
+from resources.parsers.numbers import whole
 
 A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
@@ -47,8 +48,8 @@ def picture_block(
 
 def _drawn_sides(picture: Any) -> list[float]:
     extent = picture.find(f"{{*}}spPr/{A}xfrm/{A}ext")
-    sides = [extent.get(side) or "" for side in ("cx", "cy")] if extent is not None else []
-    return [int(side) / EMU_A_POINT for side in sides if side.isdigit()]
+    sides = [whole(extent.get(side), None) for side in ("cx", "cy")] if extent is not None else []
+    return [side / EMU_A_POINT for side in sides if side is not None]
 
 
 def _styled_sides(image: Any) -> list[float]:

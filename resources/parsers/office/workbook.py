@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipelines.errors import DocumentError
+from resources.parsers.numbers import whole
 from resources.parsers.office.number_formats import shown
 from resources.parsers.office.package import relations, streamed, xml_part
 
@@ -104,7 +105,7 @@ class Workbook:
         own = {f.get("numFmtId"): f.get("formatCode") or "General" for f in root.iter(f"{MAIN}numFmt")}
         styles = root.find(f"{MAIN}cellXfs")
         codes = [style.get("numFmtId") or "0" for style in (styles if styles is not None else ())]
-        return [self._shower(own.get(code) or BUILTIN_FORMATS.get(int(code), "General")) for code in codes]
+        return [self._shower(own.get(code) or BUILTIN_FORMATS.get(whole(code, 0), "General")) for code in codes]
 
     def _shower(self, number_format: str) -> Callable[[str], str]:
         from openpyxl.styles.numbers import is_date_format, is_timedelta_format
@@ -133,7 +134,7 @@ class Workbook:
         known: dict[str, str] = {}
         number = 0
         for element in streamed(self.package, sheet.part, "row", self.path):
-            number = int(element.get("r") or number + 1)
+            number = whole(element.get("r"), number + 1)
             column = 0
             cells = []
             for cell in element:
@@ -156,11 +157,10 @@ class Workbook:
             if child.tag.endswith("}v"):
                 value = child.text or ""
         if kind == "n" and value:
-            style = cell.get("s")
-            at = int(style) if style else 0
-            return (self.formats[at] if at < len(self.formats) else plain)(value.strip())
+            at = whole(cell.get("s"), 0)
+            return (self.formats[at] if 0 <= at < len(self.formats) else plain)(value.strip())
         if kind == "s":
-            at = int(value) if value.isdigit() else -1
+            at = whole(value, -1)
             return self.strings[at] if 0 <= at < len(self.strings) else ""
         if kind == "b":
             return "TRUE" if value.strip() == "1" else "FALSE" if value else ""
