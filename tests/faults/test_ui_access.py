@@ -98,7 +98,7 @@ def test_the_token_is_where_it_was_printed_and_nowhere_else(ui: Served) -> None:
     assert kept == []
     for pid, line in processes(ui.project.state).items():
         assert ui.token not in line
-        if "ui_webserver" not in line:
+        if "pincite.ui.webserver" not in line:
             assert ui.token.encode() not in Path(f"/proc/{pid}/environ").read_bytes(), line
 
 

@@ -167,6 +167,7 @@ def test_a_run_with_nothing_changed_names_them_again_and_still_withholds_them(pr
     assert found(project) == {"open.txt", "large.txt", "bad.txt"}
 
 
+@pytest.mark.defends("4a")
 def test_what_is_put_right_is_served_to_whom_it_is_for(project: Project) -> None:
     for name in SIDE_CARS:
         project.write(f"side/{name}.txt.meta.yaml", BOARD)
