@@ -154,7 +154,9 @@ _LENGTHS = (10, 16, 24, 34, 48, 68, 96, 136, 190, 270, 400, 1200)
 _QUICK = 0.0004
 """Seconds of the processor from which it is worth to measure the growth: linear time takes few patterns there."""
 _TIMES, _TIMES_BOUNDED = 16, 100
-_STEP = 1.3
+_STEP, _SHORT_STEP = 1.3, 1.1
+"""How much longer the next text is; the short one where a text took long already, and the next may take very long."""
+_LONG = 0.005
 _LINEAR = 1.5
 
 
@@ -169,14 +171,16 @@ def growth(run: Callable[[str], object], text: Callable[[int], str], longest: in
     while seconds < (_TIMES_BOUNDED if longest else _TIMES) * begun:
         if size >= _TIMES * first or at >= (longest or _TIMES * length):
             return None
-        at = int(at * _STEP) + 1
+        at = int(at * (_STEP if seconds < _LONG else _SHORT_STEP)) + 1
         size, seconds = len(text(at)), _best(run, text(at))
     power = log(seconds / begun) / log(size / first)
     return Growth(text(24), power) if power > _LINEAR else None
 
 
 def _best(run: Callable[[str], object], text: str) -> float:
-    return min(_time(run, text) for _ in range(3))
+    """Of three times, the least; of a long one, itself."""
+    first = _time(run, text)
+    return first if first > 10 * _LONG else min(first, *(_time(run, text) for _ in range(2)))
 
 
 def _time(run: Callable[[str], object], text: str) -> float:
