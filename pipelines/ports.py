@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -103,7 +103,7 @@ class LanguageModel(Protocol):
     def name(self) -> str:
         """The model's name at its endpoint."""
 
-    def replies(self, prompts: Iterable[Prompt], unusable: ReplyCheck) -> Iterator[Reply | NoReply]:
+    def replies(self, prompts: Iterable[Prompt], unusable: ReplyCheck) -> Generator[Reply | NoReply, None, None]:
         """One for each prompt, in order. The prompts are taken lazily, in the caller's thread, a bounded
         number ahead of the replies; several are asked at once."""
 

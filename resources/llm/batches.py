@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -66,7 +66,7 @@ class BatchModel(BoughtModel):
     """Implements ports.LanguageModel: all prompts are taken before the first reply is given, those that are
     not kept are submitted, and are `pending` until a later run."""
 
-    def replies(self, prompts: Iterable[Prompt], unusable: ReplyCheck) -> Iterator[Said]:
+    def replies(self, prompts: Iterable[Prompt], unusable: ReplyCheck) -> Generator[Said, None, None]:
         self.hope()
         with self.store.held():
             found = Outcomes()

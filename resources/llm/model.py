@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
@@ -83,7 +83,7 @@ class BoughtModel:
         """Why no more calls are made in this run; None where they are."""
         return self.patience.gave_up
 
-    def replies(self, prompts: Iterable[Prompt], unusable: ReplyCheck) -> Iterator[Said]:
+    def replies(self, prompts: Iterable[Prompt], unusable: ReplyCheck) -> Generator[Said, None, None]:
         """One for each prompt, in order. Raises DatabaseError where what was bought cannot be kept."""
         self.hope()
         stopping, workers = threading.Event(), Workers(self.settings.concurrency)

@@ -7,7 +7,7 @@ it would be asked.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -73,7 +73,7 @@ class CountingModel:
     def name(self) -> str:
         return self.role.model
 
-    def replies(self, prompts: Iterable[Prompt], unusable: ReplyCheck) -> Iterator[Reply | NoReply]:
+    def replies(self, prompts: Iterable[Prompt], unusable: ReplyCheck) -> Generator[Reply | NoReply, None, None]:
         for prompt in prompts:
             key = prompt_key(self.role.model, self.role.temperature, prompt)
             found = self._kept(key, unusable)
