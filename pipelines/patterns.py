@@ -7,8 +7,8 @@ has several ways grow without bound. A possessive repeat or an atomic group keep
 
 from __future__ import annotations
 
-import re._constants as op  # type: ignore[import-not-found]
-import re._parser as parser  # type: ignore[import-not-found]
+import re._constants as op
+import re._parser as parser
 from collections.abc import Iterable
 from typing import Any
 

@@ -6,10 +6,10 @@ walked whatever matches, by filters of several selectivities, and what it finds 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pipelines.ports import Filters
+from pipelines.ports import Candidate, Filters, FoundSentence
 from resources.postgres.index_tables import INDEXED_TABLES, index_name
 from resources.postgres.search_index import PostgresSearchIndex, ef_search, search_index
 from resources.postgres.statements import query
@@ -28,7 +28,8 @@ of one vector above all; a search that finds fewer than it was asked for compare
 _TIE = 1e-6
 
 
-_SEARCHES = {
+_Search = Callable[[PostgresSearchIndex, Sequence[float], int, Filters], Sequence[Candidate] | Sequence[FoundSentence]]
+_SEARCHES: dict[str, tuple[_Search, _Search]] = {
     "chunks": (PostgresSearchIndex.compared, PostgresSearchIndex.walked),
     "sentences": (PostgresSearchIndex.compared_sentences, PostgresSearchIndex.walked_sentences),
 }

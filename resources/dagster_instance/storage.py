@@ -61,7 +61,7 @@ class KeptEvents(SqliteEventLogStorage):
         super().__init__(base_dir, inst_data)
 
     @contextmanager
-    def index_connection(self) -> Iterator[Connection]:  # type: ignore[override]
+    def index_connection(self) -> Iterator[Connection]:
         with self._opening:
             if self._shared is None:
                 with super().index_connection():

@@ -74,8 +74,9 @@ def _connection() -> Any:
 
     base: Any = openai.DefaultHttpxClient
     http = importlib.import_module(base.__mro__[1].__module__.partition(".")[0])
+    stream_base: Any = http.SyncByteStream
 
-    class Bounded(http.SyncByteStream):  # type: ignore[misc]
+    class Bounded(stream_base):  # type: ignore[misc]
         """The bytes of a reply, as far as they may go."""
 
         def __init__(self, stream: Any, most: int, watch: _Watch) -> None:

@@ -70,7 +70,8 @@ class IndexTables:
 
     def served_documents(self) -> list[ServedDocument]:
         """All documents, by what tells them in a listing."""
-        return [ServedDocument(*row[:-1], groups=tuple(row[-1])) for row in self._rows("served_documents")]
+        rows = self._rows("served_documents")
+        return [ServedDocument(doc_id, source, uri, content, tuple(own)) for doc_id, source, uri, content, own in rows]
 
     def document_hashes(self, bucket: int) -> dict[str, str]:
         """doc_id to row hash, of a bucket's documents."""

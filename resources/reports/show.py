@@ -85,7 +85,7 @@ def _check_groups(state: State, found: FoundChunk, beside: str) -> None:
     passage, generation = found.passage, state.parts.catalog.generation(found.generation)
     assert generation is not None
     own, groups = document_id(passage.source, beside), IndexTables(state.parts.database, generation).document_groups()
-    known = {item.doc_id for item in (*state.listing.raw_documents(), *state.runner.failures())}
+    known = {raw.doc_id for raw in state.listing.raw_documents()} | {no.doc_id for no in state.runner.failures()}
     if own in known and (own not in groups or groups[own][1] != groups[passage.doc_id][1]):
         raise DocumentError(
             f"{passage.uri}: the file that has its pages is not served to the same groups; leave out --image",

@@ -140,10 +140,11 @@ class Searcher:
             if row in chunks:
                 chunk_id, content_hash, stale = row
                 return FoundChunk(number, index.passages([chunk_id], filters)[chunk_id], content_hash, stale)
-            sentence_id, chunk_id, paragraph_id, *said, content_hash, stale = row
+            sentence_id, chunk_id, paragraph_id, text, source, page, confidence, start, content_hash, stale = row
             key = (chunk_id, paragraph_id)
             found = index.paragraphs([key], filters)[key]
-            sentence = NamedSentence(sentence_id, *said, found.boxes[sentence_id])
+            boxes = found.boxes[sentence_id]
+            sentence = NamedSentence(sentence_id, text, source, page, confidence, start, boxes)
             return FoundChunk(number, found.passage, content_hash, stale, sentence)
 
     def query(self, text: str, options: SearchOptions) -> dict[str, Any]:

@@ -188,8 +188,9 @@ class SourceBook:
         Raises SourceError with code deletion_guard."""
         if allow_deletions:
             return
-        there = {item.doc_id for item in (*listed.documents, *listed.failures)}
-        sources = {item.source for item in (*listed.documents, *listed.failures)}
+        now: list[RawDocument | Failure] = [*listed.documents, *listed.failures]
+        there = {item.doc_id for item in now}
+        sources = {item.source for item in now}
         old = {item.doc_id for item in before}
         moved = Counter(item.content_hash for item in listed.documents if item.doc_id not in old)
         known = Counter(item.source for item in before if item.source in listed.sources)

@@ -93,9 +93,9 @@ def _outcomes(works: Iterable[Work], tables: Sequence[_Bought | FromVectors], st
         each.expect(pending)
     for work in pending:
         made: dict[str, Rows] = {}
-        for each in tables:
-            made[each.table] = each.rows_of(work, next(reversed(made.values()), {}))
-            _require_unit(each.table, made[each.table], state.listing.file_of)
+        for source in tables:
+            made[source.table] = source.rows_of(work, next(reversed(made.values()), {}))
+            _require_unit(source.table, made[source.table], state.listing.file_of)
         outcome: dict[str, Any] = {
             doc_id: {table: rows.get(doc_id, ()) for table, rows in made.items()} for doc_id in work.doc_ids
         }
@@ -284,7 +284,10 @@ class _Bought:
     def _keep(self, items: Sequence[Item], done: Mapping[str, Vectors]) -> None:
         """Writes vectors into a file that no commit names, where the next run finds them."""
         made = {item.key: item for item in items if item.span is None and item.text in done}
-        rows = [Embedding(item.doc_id, item.index, item.item_id, key, done[item.text]) for key, item in made.items()]
+        rows = [
+            Embedding(item.doc_id, item.index, item.item_id, key, tuple(done[item.text].tolist()))
+            for key, item in made.items()
+        ]
         if rows:
             self._known.keep(to_table(Embedding, rows))
 

@@ -26,7 +26,7 @@ from resources.stages.enrichment import outcome_of, reply_check, require_answers
 from resources.workers.read_figures import figure_images
 
 if TYPE_CHECKING:
-    from resources.state.stage_work import Compute, Outcome, Work
+    from resources.state.stage_work import Compute, Makeshift, Outcome, Rows, Work
     from resources.state.state import State
     from resources.workers.pool import DocumentPool
 
@@ -111,7 +111,7 @@ def _described(state: State) -> Compute:
         tasks = (task(work, doc_id) for work in pending for doc_id in work.doc_ids)
         said = said_of(tasks, model, state.parts.pool, CHARACTERS, reply_check(templates.values(), CHARACTERS))
         for work in pending:
-            made: dict[str, object] = {}
+            made: dict[str, Rows | Makeshift] = {}
             for doc_id in work.doc_ids:
                 own = task(work, doc_id)
                 replies = {name: said[doc_id, name] for name in {image_hash_of(item) for item in own.figures}}

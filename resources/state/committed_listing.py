@@ -10,14 +10,13 @@ from pipelines.fingerprint import bucket_of, combined, fingerprint
 from pipelines.increments import DocumentState
 from pipelines.records import Failure, RawDocument
 from pipelines.schemas import from_table, to_table
-from resources.sources.book import Restrictions
 from resources.state.stage_runner import time_shown, withheld
 from resources.state.stage_work import StageReport
 
 if TYPE_CHECKING:
     from resources.postgres.catalog import ManifestRow
     from resources.sources.book import Restrictions
-from resources.state.stage_runner import StageRunner
+    from resources.state.stage_runner import StageRunner
 
 D = TypeVar("D", RawDocument, Failure)
 
@@ -40,10 +39,10 @@ def commit_listing(
     others = {item.doc_id for item in listed if item.source not in sources}
     for bucket in merged if buckets is None else buckets:
         old, rows = merged[bucket]
-        known = {row.doc_id: row for row in old}
+        last = {row.doc_id: row for row in old}
         report.total += len(rows)
-        report.computed += sum(known.get(row.doc_id) != row for row in rows)
-        report.gone += len(set(known) - {row.doc_id for row in rows})
+        report.computed += sum(last.get(row.doc_id) != row for row in rows)
+        report.gone += len(set(last) - {row.doc_id for row in rows})
         report.buckets[bucket] = {"rows": len(rows)}
         _commit_bucket(runner, bucket, rows, previous.get(bucket), failed.get(bucket, []), others)
     report.kept = report.total - report.computed

@@ -138,7 +138,8 @@ def kept_keys(settings: Settings, kept: Sequence[GenerationRow]) -> set[str]:
 def _drifted(generation: GenerationRow, settings: Settings, runner: StageRunner) -> bool:
     """Whether the corpus is so much larger or smaller than when the statistics were frozen that they
     no longer describe it. A few chunks more or less never are."""
-    rows, before = runner.manifest("packed_chunks"), generation.statistics.get("packed_chunks")
+    rows = runner.manifest("packed_chunks")
+    before: int | None = generation.statistics.get("packed_chunks")
     if len(rows) < settings.buckets or before is None:
         return False
     small, large = sorted((before, sum(row.rows for row in rows.values())))

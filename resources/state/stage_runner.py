@@ -19,7 +19,7 @@ from pipelines.records import FALLBACK, Failure
 from pipelines.schemas import schema_of, to_table
 from pipelines.settings.base import Settings
 from pipelines.stages import KEEPING, MAKER, STAGES, Resolved, Stage, stage_keys
-from resources.state.stage_work import Compute, Makeshift, Outcome, Rows, StageReport, Work, with_rows
+from resources.state.stage_work import Compute, Makeshift, Outcome, Rows, Settled, StageReport, Work, with_rows
 from resources.workers.task import Made
 
 if TYPE_CHECKING:
@@ -186,14 +186,14 @@ class StageRunner:
         failures = [result for result in outcome.values() if isinstance(result, Failure)]
         stopgaps = {doc_id: result for doc_id, result in outcome.items() if isinstance(result, Makeshift)}
         failures += [result.failure for result in stopgaps.values()]
-        outcome = {**outcome, **{doc_id: result.rows for doc_id, result in stopgaps.items()}}
+        settled = {doc_id: item.rows if isinstance(item, Makeshift) else item for doc_id, item in outcome.items()}
         rows = []
         for table, record in work.stage.tables.items():
             before = previous[table].get(work.bucket)
-            kept = self._kept(work, before, outcome)
-            made = [_as_table(record, result, table) for result in outcome.values() if not isinstance(result, Failure)]
+            kept = self._kept(work, before, settled)
+            made = [_as_table(record, result, table) for result in settled.values() if not isinstance(result, Failure)]
             arrow = _merged(record, kept, made)
-            states = self._states(work, table, before, outcome)
+            states = self._states(work, table, before, settled)
             for doc_id in stopgaps:
                 states[doc_id] = replace(states[doc_id], failed=states[doc_id].fingerprint)
             file = self.tables.write(table, self.key(work.stage.name), work.bucket, arrow, states, note)
@@ -220,14 +220,14 @@ class StageRunner:
         output = bucket_output(states)
         return ManifestRow(table, key, work.bucket, file, input_, output, rows, len(states), self.run_id)
 
-    def _kept(self, work: Work, before: ManifestRow | None, outcome: Outcome) -> pa.Table | None:
+    def _kept(self, work: Work, before: ManifestRow | None, settled: Settled) -> pa.Table | None:
         """Rows carried over: of unchanged documents, and of those that KEEPING could not make, unless they
         are withheld."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         keeps = work.stage.name == KEEPING
-        failures = {doc_id: result for doc_id, result in outcome.items() if keeps and isinstance(result, Failure)}
+        failures = {doc_id: result for doc_id, result in settled.items() if keeps and isinstance(result, Failure)}
         failed = {doc_id for doc_id, failure in failures.items() if not withheld(failure)}
         stay = sorted(failed | set(work.todo.keep))
         if before is None or not stay:
@@ -235,11 +235,11 @@ class StageRunner:
         arrow = self.tables.read(before.file)
         return arrow.filter(pc.is_in(arrow["doc_id"], pa.array(stay, pa.string())))
 
-    def _states(self, work: Work, table: str, before: ManifestRow | None, outcome: Outcome) -> dict[str, DocumentState]:
+    def _states(self, work: Work, table: str, before: ManifestRow | None, settled: Settled) -> dict[str, DocumentState]:
         known = self.tables.documents(before.file) if before else {}
         states = {doc_id: known.get(doc_id, state) for doc_id, state in work.todo.keep.items()}
         now = time_shown()
-        for doc_id, result in outcome.items():
+        for doc_id, result in settled.items():
             wanted, reason = work.todo.compute[doc_id], work.todo.reasons[doc_id]
             if isinstance(result, Failure):
                 last = known.get(doc_id) if work.stage.name == KEEPING and not withheld(result) else None

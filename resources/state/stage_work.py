@@ -93,6 +93,8 @@ class Makeshift:
 
 
 Outcome = Mapping[str, "Rows | Made | Makeshift | Failure"]
+Settled = Mapping[str, "Rows | Made | Failure"]
+"""An outcome whose makeshifts are taken for the rows that stand in."""
 Compute = Callable[[Iterator[Work]], Iterable[Outcome]]
 
 
@@ -137,7 +139,8 @@ def rows_by_document(tables: ParquetTables, file: str, table: str, doc_ids: set[
 
     arrow = tables.read(file)
     wanted = arrow.filter(pc.is_in(arrow["doc_id"], pa.array(sorted(doc_ids), pa.string())))
+    rows: list[Any] = from_table(MAKER[table].tables[table], wanted)
     grouped: dict[str, list[Any]] = {}
-    for row in from_table(MAKER[table].tables[table], wanted):
+    for row in rows:
         grouped.setdefault(row.doc_id, []).append(row)
     return grouped

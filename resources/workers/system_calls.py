@@ -89,7 +89,7 @@ def drop_capabilities() -> bool:
     kept = READ_ANY_FILE if os.geteuid() == 0 else 0
     header = ctypes.create_string_buffer(struct.pack("=Ii", _CAPABILITIES_3, 0))
     sets = ctypes.create_string_buffer(struct.pack("=6I", kept, kept, 0, 0, 0, 0))
-    done = libc().syscall(ctypes.c_long(machine[2]), header, sets) == 0
+    done: bool = libc().syscall(ctypes.c_long(machine[2]), header, sets) == 0
     if not done and kept:  # a container's root may not have that one either
         sets = ctypes.create_string_buffer(struct.pack("=6I", *(0,) * 6))
         done = libc().syscall(ctypes.c_long(machine[2]), header, sets) == 0

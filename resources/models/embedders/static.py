@@ -73,7 +73,8 @@ class StaticEmbedder(WholeTexts):
                 made[position] = weighted @ (rows_of(matrix, self.dimension, tokens) - mean)
             if progress:
                 progress(min(start + _BATCH, len(texts)), len(texts))
-        return made / np.maximum(np.linalg.norm(made, axis=1, keepdims=True), 1e-12)
+        unit: Vectors = made / np.maximum(np.linalg.norm(made, axis=1, keepdims=True), 1e-12)
+        return unit
 
     def queries(self, texts: Sequence[str]) -> Vectors:
         return self.passages(texts)

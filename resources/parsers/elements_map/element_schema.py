@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, field_validator, model_validator
 
 from pipelines.groups import group_names, misnamed
 from pipelines.parsing.elements import KINDS
 
-VERSION = 1
+VERSION: Final = 1
 MOST_PAGES = 1_000_000
 MOST_ROWS, MOST_COLUMNS = 1 << 20, 1 << 14
 MOST_SQUARES = 10_000_000
@@ -105,7 +105,7 @@ class MapCell(_Words):
 class MapElement(_Words):
     """A block in reading order."""
 
-    kind: Text = Field(description="What the block is.", json_schema_extra={"enum": sorted(KINDS)})
+    kind: Text = Field(description="What the block is.", json_schema_extra={"enum": [*sorted(KINDS)]})
     level: int | None = Field(None, ge=1, description="Of a heading, or the nesting of a list item, from 1.")
     marker: Text | None = Field(None, description="What stands before a list item: `•`, `a)`, `2.1`.")
     cells: list[MapCell] = Field([], description="Of a table, which has no text of its own.")

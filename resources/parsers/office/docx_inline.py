@@ -106,7 +106,8 @@ class _Walk:
         while self.stack:
             element = self.stack.pop()
             if isinstance(element, tuple):
-                control = _control(*element, len(self.found.pieces))
+                structured, start = element
+                control = _control(structured, start, len(self.found.pieces))
                 self.found.controls += [control] if control is not None else []
             elif isinstance(element.tag, str) and element.tag not in _LEFT_OUT:
                 self._take(element, element.tag)

@@ -74,8 +74,8 @@ def _number(value: int | float, number_format: str) -> str:
 
 def _digits(value: int | float, pattern: str, after: str) -> str:
     if "e" in pattern.lower():
-        decimals = len(re.split("[eE]", pattern)[0].partition(".")[2])
-        return f"{value:.{decimals}E}"
+        places = len(re.split("[eE]", pattern)[0].partition(".")[2])
+        return f"{value:.{places}E}"
     whole, _, decimals = pattern.partition(".")
     thousands = len(whole) - len(whole.rstrip(","))
     value = value / 1000**thousands if thousands else value

@@ -59,7 +59,8 @@ def _tags(native: Any) -> dict[int, tuple[str, int]]:
     """Marked content id -> (block-level tag, number of the element) of a tagged page."""
     tags: dict[int, tuple[str, int]] = {}
     tree = native.structure_tree
-    stack = [(element, None) for element in reversed(tree.roots)] if tree is not None else []
+    roots = reversed(tree.roots) if tree is not None else ()
+    stack: list[tuple[Any, tuple[str, int] | None]] = [(element, None) for element in roots]
     count = 0
     while stack:
         element, inherited = stack.pop()

@@ -174,8 +174,8 @@ def _dressed(lines: Sequence[PdfItem], items: Sequence[PdfItem]) -> list[PdfItem
     for line in lines:
         found = max(items, key=lambda item: _shared(line, item), default=line)
         fits = _shared(line, found) > 0
-        place = {"text": line.text, "x0": line.x0, "y0": line.y0, "x1": line.x1, "y1": line.y1}
-        dressed.append(replace(found, **place) if fits else line)
+        placed = replace(found, text=line.text, x0=line.x0, y0=line.y0, x1=line.x1, y1=line.y1)
+        dressed.append(placed if fits else line)
     return dressed
 
 

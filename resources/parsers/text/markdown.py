@@ -75,7 +75,7 @@ class _Reader:
         """The pictures that are written into a token."""
         for token in (holder, *(holder.children or [])):
             tags = _IMAGE.findall(token.content) if token.type.startswith("html") else []
-            urls = [found[1] for tag in tags if (found := _DATA.search(tag))]
+            urls = [written[1] for tag in tags if (written := _DATA.search(tag))]
             urls += [token.attrs["src"]] if token.type == "image" else []
             for url in urls:
                 found = data_figure(url) if url.startswith("data:") else None

@@ -94,8 +94,8 @@ class _Reader:
             return [Block("break", (self.run(group[0]),))]
         blocks: list[Block] = []
         if len(group) > 1 and _UNDERLINE.fullmatch(group[1].words) and _is_title(group[0].words):
-            level = 1 if group[1].words[0] == "=" else 2
-            blocks.append(Block("heading", (self.run(group[0]),), level))
+            underlined = 1 if group[1].words[0] == "=" else 2
+            blocks.append(Block("heading", (self.run(group[0]),), underlined))
             group = group[2:]
         elif len(group) == 1 and (level := _heading_level(group[0])) is not None:
             return [Block("heading", (self.run(group[0]),), level)]

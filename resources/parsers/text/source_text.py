@@ -37,8 +37,8 @@ def decode(data: bytes, name: str) -> tuple[str, tuple[str, ...]]:
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return data[len(mark) :].decode(encoding, "replace"), ()
-    if (encoding := _unmarked_utf16(data[:2000])) is not None:
-        return data.decode(encoding, "replace"), ()
+    if (unmarked := _unmarked_utf16(data[:2000])) is not None:
+        return data.decode(unmarked, "replace"), ()
     with suppress(UnicodeDecodeError):
         return data.decode("utf-8"), ()
     if _looks_binary(data[:_GUESSED_FROM]):
