@@ -13,7 +13,6 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import sql
-from reply_data import settings
 
 from resources.llm.factory import language_model
 from resources.llm.model import BoughtModel
@@ -22,6 +21,7 @@ from resources.postgres.catalog import Catalog
 from resources.postgres.database import Database
 from resources.postgres.server import PostgresServer
 from tests.embedding_server import EmbeddingServer, embedding_server
+from tests.integration.reply_data import settings
 from tests.llm_server import LlmServer, llm_server
 from tests.projects import drop_database, kept_workers, running_server
 

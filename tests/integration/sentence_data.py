@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from psycopg.types.json import Jsonb
 from psycopg.types.range import Int4Range
-from search_data import Document, load
 
 from resources.postgres.catalog import GenerationRow
 from resources.postgres.database import Database
+from tests.integration.search_data import Document, load
 
 A_CHUNK = 3
 COLUMNS = (

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from schema_shape import shape
 
 from pipelines.errors import DatabaseError, IndexStateError, SettingsError
 from resources.postgres import address as connection_address
@@ -18,6 +17,7 @@ from resources.postgres import database as module
 from resources.postgres import statements as sql_files
 from resources.postgres.catalog import Catalog
 from resources.postgres.database import Database
+from tests.integration.schema_shape import shape
 
 KNOWN = [(number, name) for number, name, _ in sql_files.migrations()]
 pytestmark = pytest.mark.integration

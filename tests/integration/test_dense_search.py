@@ -11,7 +11,6 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from search_data import Document, clustered, load, near, nearest, opened, search_database
 
 from pipelines.errors import ModelError
 from pipelines.ports import Filters
@@ -19,6 +18,7 @@ from resources.postgres import search_index as module
 from resources.postgres.catalog import GenerationRow
 from resources.postgres.database import Database
 from resources.postgres.search_index import PostgresSearchIndex
+from tests.integration.search_data import Document, clustered, load, near, nearest, opened, search_database
 
 pytestmark = pytest.mark.integration
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reply_data import prompts, rows, said, settings, texts_of, usable
 
 from pipelines.errors import DatabaseError
 from pipelines.ports import Prompt, Reply
@@ -24,6 +23,7 @@ from resources.llm.model import BoughtModel
 from resources.llm.replies import ReplyStore
 from resources.parquet.tables import ParquetTables
 from resources.postgres.database import Database
+from tests.integration.reply_data import prompts, rows, said, settings, texts_of, usable
 from tests.llm_server import (
     MODEL,
     LlmServer,

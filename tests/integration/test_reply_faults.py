@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from reply_data import ACCOUNT, prompts, rows, said, settings, texts_of
 
 from pipelines.errors import SettingsError
 from pipelines.ports import NoReply, Reply
@@ -16,6 +15,7 @@ from resources.llm.limits import MOST_IN_A_ROW, Limits
 from resources.llm.model import PROBE, BoughtModel
 from resources.llm.replies import ReplyStore
 from resources.postgres.database import Database
+from tests.integration.reply_data import ACCOUNT, prompts, rows, said, settings, texts_of
 from tests.llm_server import (
     LlmServer,
     cut,

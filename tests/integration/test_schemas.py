@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import psycopg
 import pytest
-from schema_shape import columns, shape
 
 from resources.postgres import index_rows
 from resources.postgres.catalog import Catalog
 from resources.postgres.database import Database
 from resources.postgres.row_security import secure
 from resources.postgres.statements import query, script
+from tests.integration.schema_shape import columns, shape
 
 pytestmark = pytest.mark.integration
 

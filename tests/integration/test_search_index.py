@@ -9,7 +9,6 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from search_data import Document, bm25, clustered, load, opened, search_database
 
 from pipelines.errors import IndexStateError, UsageError
 from pipelines.ports import Filters
@@ -20,6 +19,7 @@ from resources.postgres.catalog import Catalog, GenerationRow
 from resources.postgres.database import Database
 from resources.postgres.search_index import PostgresSearchIndex, search_index
 from resources.postgres.statements import query
+from tests.integration.search_data import Document, bm25, clustered, load, opened, search_database
 
 pytestmark = pytest.mark.integration
 

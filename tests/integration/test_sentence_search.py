@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from search_data import Document, clustered, near, opened, search_database, walks
-from sentence_data import A_CHUNK, load_sentences, sentence_id, texts
 
 from pipelines.ports import Filters
 from pipelines.query.results import Hit
@@ -23,6 +21,8 @@ from resources.postgres import sentence_index as module
 from resources.postgres.catalog import GenerationRow
 from resources.postgres.database import Database
 from tests.embedding_server import EmbeddingServer
+from tests.integration.search_data import Document, clustered, near, opened, search_database, walks
+from tests.integration.sentence_data import A_CHUNK, load_sentences, sentence_id, texts
 from tests.projects import Project, make_project, new_database
 
 pytestmark = pytest.mark.integration

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from query_fakes import passage
-
 from pipelines.ports import Candidate, Filters, FoundSentence, Paragraph, ParagraphKey, Passage, ReachedSentence
 from pipelines.records import Box
 from pipelines.terms import terms_of
+from tests.unit.query.query_fakes import passage
 
 BOX = Box(3, 1, 2, 3, 4)
 

@@ -7,8 +7,6 @@ from collections.abc import Collection
 from dataclasses import replace
 
 import pytest
-from query_fakes import hit
-from tool_fakes import FakeModel, shipped_prompt
 
 from pipelines.ports import NoReply, Reply
 from pipelines.query.answer import Answer, answer_json, chosen, extracted, marked_of
@@ -16,6 +14,8 @@ from pipelines.query.assemble import ContextPassage, Sentence, assemble
 from pipelines.query.claims import Said, declines, letter_of, passages_shown, picked, said_in, written
 from pipelines.query.support import MOST_ORDERS, Weights, evidence_of, gives_orders, weights_of
 from pipelines.records import DESCRIPTION
+from tests.unit.query.query_fakes import hit
+from tests.unit.query.tool_fakes import FakeModel, shipped_prompt
 
 TEXTS = {
     "Handbook": ["Staff receive 28 days of annual leave.", "Unused leave expires at the end of March."],

@@ -6,12 +6,12 @@ import re
 
 from hypothesis import given
 from hypothesis import strategies as st
-from query_fakes import hit
 
 from pipelines.ports import Reached
 from pipelines.query.assemble import ContextPassage, Sentence, _cut, assemble, place
 from pipelines.query.results import Hit
 from pipelines.tokens import count_tokens
+from tests.unit.query.query_fakes import hit
 
 WIDE = 10_000
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from query_fakes import scored
-
 from pipelines.query.deduplicate import distinct
 from pipelines.query.results import Scored
+from tests.unit.query.query_fakes import scored
 
 LONG = "Employees are entitled to twenty-five days of paid leave in every calendar year, and to public holidays."
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from query_fakes import hit
-
 from pipelines.evaluation.document_map import DocumentMap
 from pipelines.evaluation.evaluate import ask_all, asked, bootstrap_interval, run_json
 from pipelines.evaluation.golden import Gold, GoldenQuestion, MappedQuestion, map_questions
@@ -14,6 +12,7 @@ from pipelines.evaluation.judging import ANSWER_METRICS, LEAST_RANKED, METRICS, 
 from pipelines.query.results import Hit
 from pipelines.query.retrieve import Question
 from pipelines.records import Box, Place
+from tests.unit.query.query_fakes import hit
 
 BODY = "a" * 100 + "b" * 100 + "c" * 100
 PAGED = DocumentMap(

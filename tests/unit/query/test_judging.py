@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from query_fakes import hit
 
 from pipelines.evaluation.document_map import DocumentMap
 from pipelines.evaluation.golden import Gold, GoldenQuestion, MappedQuestion, map_questions
 from pipelines.evaluation.judging import ANSWER_METRICS, Corpus, judge, judge_answer, matches_by_header_alone
 from pipelines.query.results import Hit
 from pipelines.records import Box, Place
+from tests.unit.query.query_fakes import hit
 
 BODY = "a" * 100 + "b" * 100 + "c" * 100
 PAGED = DocumentMap(

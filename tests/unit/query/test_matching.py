@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from query_fakes import passage
 
 from pipelines.evaluation.document_map import DocumentMap
 from pipelines.evaluation.golden import Gold, GoldenQuestion, GoldPlace, map_questions
 from pipelines.evaluation.matching import Shown, in_chunks, matches, predicted_page, shown_by
 from pipelines.ports import Passage, Reached
 from pipelines.records import Box, Place
+from tests.unit.query.query_fakes import passage
 
 FIRST = "Leave is granted for twenty-five days. Unused days are carried for-"
 SECOND = "ward into March. Leave is granted for part-time staff by the day."

@@ -8,9 +8,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from query_fakes import passage
-from sentence_fakes import SentenceIndex, sentence
-from tool_fakes import FakeModel, context, lengths, shipped_prompt, tools
 
 from pipelines.ports import Candidate, Filters, Passage, Reply
 from pipelines.query.answer import chosen, extracted, marked_of
@@ -23,6 +20,9 @@ from pipelines.query.strategies import STRATEGIES
 from pipelines.query.support import weights_of
 from pipelines.settings.query import QuerySettings
 from tests.growth import Parts, assert_linear
+from tests.unit.query.query_fakes import passage
+from tests.unit.query.sentence_fakes import SentenceIndex, sentence
+from tests.unit.query.tool_fakes import FakeModel, context, lengths, shipped_prompt, tools
 
 pytestmark = pytest.mark.defends("1c")
 

@@ -9,8 +9,6 @@ from types import SimpleNamespace
 from typing import get_args
 
 import pytest
-from query_fakes import scored
-from tool_fakes import FakeModel, context
 
 from pipelines.ports import Reply
 from pipelines.query.fuse import FUSIONS, reciprocal_rank, weighted_sum
@@ -22,6 +20,8 @@ from pipelines.query.rerankers.logprob import answer_score
 from pipelines.query.results import Scored
 from pipelines.query.retrieve import FUSED_DEPTH
 from pipelines.settings.query import StrategyName
+from tests.unit.query.query_fakes import scored
+from tests.unit.query.tool_fakes import FakeModel, context
 
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "reference" / "reranking.md"
 RETRIEVAL = DOCS.with_name("retrieval.md")

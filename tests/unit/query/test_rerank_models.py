@@ -7,14 +7,14 @@ import re
 from typing import Any
 
 import pytest
-from query_fakes import scored
-from tool_fakes import FakeModel, context
 
 from pipelines.errors import ModelError
 from pipelines.ports import NoReply, Prompt, Reply
 from pipelines.query.rerankers.listwise import LONGEST_PASSAGE, listwise, permutation
 from pipelines.query.rerankers.logprob import answer_score, logprob
 from pipelines.query.results import Scored
+from tests.unit.query.query_fakes import scored
+from tests.unit.query.tool_fakes import FakeModel, context
 
 
 def ids(ranked: list[Scored]) -> list[str]:

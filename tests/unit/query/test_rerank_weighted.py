@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from query_fakes import passage, scored
-from tool_fakes import context
 
 from pipelines.errors import SettingsError
 from pipelines.query.rerankers.weighted import (
@@ -16,6 +14,8 @@ from pipelines.query.rerankers.weighted import (
 )
 from pipelines.settings.base import settings_from
 from pipelines.settings.query import WeightedSettings
+from tests.unit.query.query_fakes import passage, scored
+from tests.unit.query.tool_fakes import context
 
 SHIPPED = WeightedSettings().model_dump()
 

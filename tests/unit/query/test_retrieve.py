@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from typing import Any, get_args
 
 import pytest
-from query_fakes import passage
-from tool_fakes import FakeModel, lengths, tools
 
 from pipelines.errors import SettingsError, UsageError
 from pipelines.ports import Candidate, Filters, Passage, Reply
@@ -20,6 +18,8 @@ from pipelines.query.routes import ROUTES
 from pipelines.query.strategies import STRATEGIES
 from pipelines.settings.llm import LlmSettings
 from pipelines.settings.query import FusionName, FusionWeights, QuerySettings, RerankerName, StrategyName
+from tests.unit.query.query_fakes import passage
+from tests.unit.query.tool_fakes import FakeModel, lengths, tools
 
 SETTINGS = QuerySettings(candidates=2)
 TOOLS = tools(embed_queries=lengths)

@@ -6,15 +6,15 @@ import random
 from typing import Any
 
 import pytest
-from query_fakes import passage
-from sentence_fakes import BOX, SentenceIndex, sentence
-from tool_fakes import lengths, tools
 
 from pipelines.ports import FoundSentence
 from pipelines.query.results import Hit, hit_json
 from pipelines.query.retrieve import Retrieved, retrieve
 from pipelines.query.sentence_selection import crowded
 from pipelines.settings.query import QuerySettings, SentenceRouteSettings
+from tests.unit.query.query_fakes import passage
+from tests.unit.query.sentence_fakes import BOX, SentenceIndex, sentence
+from tests.unit.query.tool_fakes import lengths, tools
 
 TOOLS = tools(embed_queries=lengths)
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from query_fakes import passage
-from tool_fakes import FakeModel, lengths, tools
 
 from pipelines.errors import ModelError
 from pipelines.ports import Candidate, Filters, NoReply, Passage, Reply
@@ -15,6 +13,8 @@ from pipelines.query.retrieve import Question, Retrieved, retrieve
 from pipelines.query.strategies import wordings_of
 from pipelines.query.tools import language_of
 from pipelines.settings.query import QuerySettings
+from tests.unit.query.query_fakes import passage
+from tests.unit.query.tool_fakes import FakeModel, lengths, tools
 
 QUESTION = "How long is annual leave?"
 ANSWER = "Annual leave is twenty-eight days."
