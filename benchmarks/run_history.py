@@ -22,7 +22,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.increments import Project, document, endpoint, path_of  # noqa: E402  (path above)
+from benchmarks.increments import Project, document, path_of, vectors  # noqa: E402  (path above)
+from benchmarks.quick_endpoint import quick_endpoint  # noqa: E402
 
 INDEX = """
 import atexit, resource, sys
@@ -65,7 +66,7 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=12)
     parser.add_argument("--pairs", type=int, default=8, help="Runs of each kind, by turns; medians count.")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="pincite-bench-") as place, endpoint() as url:
+    with tempfile.TemporaryDirectory(prefix="pincite-bench-") as place, quick_endpoint(vectors) as url:
         project = Project(Path(place), options.documents)
         project.configure(url)
         for code in KINDS.values():  # from nothing, then with nothing to do
