@@ -69,9 +69,8 @@ def documents_in(folder: Path) -> list[Document]:
         media_type = media_type_of(path)
         assert media_type is not None
         source = path.read_bytes().decode()
-        raw = RawDocument(
-            document_id("chunking", path.name), "chunking", path.name, "", len(source), media_type, *[None] * 4, (), {}
-        )
+        doc_id, size = document_id("chunking", path.name), len(source)
+        raw = RawDocument(doc_id, "chunking", path.name, "", size, media_type, None, None, None, None, (), {})
         parsed, elements = build_elements(raw, parse_file(path, media_type), detect_language)
         found.append(Document(path.stem, source, parsed, elements))
     return found

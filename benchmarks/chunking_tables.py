@@ -77,7 +77,7 @@ def answer_cells(grid: Grid, question: dict[str, Any]) -> list[tuple[int, int]]:
 def chunks_by_row(grid: Grid, name: str, target: int) -> dict[int, PackedChunk]:
     """For every row of the table that has text, the chunk that holds it as a unit of its own."""
     parsed = parse_source(as_html(grid), name)
-    raw = RawDocument(name, "tatqa", name, "", 1, "text/html", *[None] * 4, (), {})
+    raw = RawDocument(name, "tatqa", name, "", 1, "text/html", None, None, None, None, (), {})
     document, elements = build_elements(raw, parsed, detect_language)
     units = structural_chunks(document, elements)
     chunks = packed_chunks(units, elements, target, target * 8 // 5)

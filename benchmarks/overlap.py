@@ -52,7 +52,8 @@ def parsed(name: str, folder: Path) -> Parsed:
             continue
         uri = str(path.relative_to(folder))
         size = path.stat().st_size
-        raw = RawDocument(document_id(name, uri), name, uri, "", size, media_type, *[None] * 4, (), {})
+        doc_id = document_id(name, uri)
+        raw = RawDocument(doc_id, name, uri, "", size, media_type, None, None, None, None, (), {})
         try:
             found.append(build_elements(raw, parse_file(path, media_type), detect_language))
         except DocumentError as error:

@@ -82,8 +82,8 @@ def speed_and_words(run: Run) -> Iterator[str]:
         if name in LEAST_RATE:
             run.promise(f"{name}: pages a CPU second", ours.rate, LEAST_RATE[name], "number")
             run.promise(f"{name}: peak MB of the process", ours.peak_mb, -300, "number")
-            run.promise(f"{name}: words in the raw text's order", words and words.order, 0.995)
-            run.promise(f"{name}: letters and digits of the worst page", words and words.worst, 1.0)
+            run.promise(f"{name}: words in the raw text's order", words.order if words else None, 0.995)
+            run.promise(f"{name}: letters and digits of the worst page", words.worst if words else None, 1.0)
         if run.details:
             yield from _page_details(ours, found[RAW])
     head = ("corpus", "parser", "pages", "pages/CPU s", "of liteparse", "wall s", "peak MB", "words in order",

@@ -134,14 +134,14 @@ def page_texts(body: str, elements: Iterable[Any], pages: int) -> list[str]:
         if element.start == element.end:
             _put(parts, element.page_start, "\n" + element.text)
             continue
-        last = None
+        last: tuple[int | None, int] | None = None
         marker = element.marker or ""
         if any(map(str.isalnum, marker)) and not element.text.startswith(marker) and element.places:
             _put(parts, element.page_start, f"\n{marker}")
         for place in element.places:
             page = place.box.page if place.box else None
-            joined = last is not None and last[0] == page
-            _put(parts, page, (body[last[1] : place.start] if joined else "\n") + body[place.start : place.end])
+            between = body[last[1] : place.start] if last is not None and last[0] == page else "\n"
+            _put(parts, page, between + body[place.start : place.end])
             last = (page, place.end)
     return ["".join(page) for page in parts]
 

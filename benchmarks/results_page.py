@@ -64,7 +64,9 @@ class Measured:
     def nearest(self) -> Iterator[tuple[Run, Figures]]:
         """Published figures and the run of ours that is like them, where it has scores."""
         base, others = self.matrix.runs.get(BASE), {row.name: row for row in self.published}
-        for name, choice in self.plan.get("beside", {}).items() if base else ():
+        if base is None:
+            return
+        for name, choice in self.plan.get("beside", {}).items():
             wanted = {**base.choice, **choice}
             for run in self.matrix.runs.values():
                 if run.choice == wanted and run.name in self.runs:
@@ -176,8 +178,8 @@ def told(one: Measured) -> Iterator[str]:
         }
         yield f"{_named(one, BASE)} beside the best figure of others in each column: {_stands(base, rivals)}."
     for run, other in one.nearest():
-        values = {metric: other.values[metric] for metric in metrics if metric in other.values}
-        stands = _stands(one.runs[run.name], values)
+        theirs = {metric: other.values[metric] for metric in metrics if metric in other.values}
+        stands = _stands(one.runs[run.name], theirs)
         yield f"{_named(one, run.name)} beside {KINDS[other.kind]} `{other.name}`: {stands}."
 
 
@@ -223,9 +225,13 @@ def _bars(one: Measured, table: Table, metric: str) -> Bars:
     rows = {
         rest: [by_place.get((rest, group)) for group in groups] for rest in dict.fromkeys(rest for rest, _ in by_place)
     }
-    values = {rest or "as shipped": [run and run["metrics"].get(metric) for run in row] for rest, row in rows.items()}
-    intervals = {rest or "as shipped": [run and run["ci95"].get(metric) for run in row] for rest, row in rows.items()}
-    return Bars(table.name, groups, values, intervals)
+
+    def drawn(part: str) -> dict[str, list[Any]]:
+        return {
+            rest or "as shipped": [run[part].get(metric) if run else None for run in row] for rest, row in rows.items()
+        }
+
+    return Bars(table.name, groups, drawn("metrics"), drawn("ci95"))
 
 
 def as_json(sets: Sequence[Measured], about: Mapping[str, str]) -> Values:

@@ -138,7 +138,8 @@ def aimed(case: Case, run: Mapping[str, Any]) -> Iterator[list[str]]:
 
 def report(cases: Sequence[Case], place: Path, quick: bool) -> None:
     head = ("set", "settings", "n", *SHOWN.values())
-    rows, aims, seen = [], [], set()
+    rows, seen = [], set()
+    aims: list[list[str]] = []
     for case in cases:
         for name, run in runs(case, place / case.name.replace(", ", "-"), quick):
             rows.append([case.name, name, str(run["n"]), *scores(run)])

@@ -107,7 +107,7 @@ class Bench:
             with self.database.connect() as other, search_index(other, number) as own:
                 own.dense(vector, CANDIDATES, Filters())
 
-        rows = []
+        rows: list[list[float]] = []
         with self.database.connect() as connection, search_index(connection, number, KEYS) as index:
             bare = BARE.format(generation.schema)
             for vector in [*asked[:WARM].tolist(), *asked.tolist()]:
@@ -163,7 +163,7 @@ class Bench:
         print(f"\nSentences: {len(made) * data.SENTENCES_A_CHUNK:,} in {len(made):,} chunks, 8 terms and 7 stop words")
         asked = {"all": Filters(), **{key: Filters({key: ("0",)}) for key in data.SHARES}}
         for name, filters in asked.items():
-            rows = []
+            rows: list[list[float]] = []
             with self.database.connect() as connection, search_index(connection, generation.generation, KEYS) as index:
                 for vector, terms in zip(vectors, words, strict=True):
                     walk = partial(index.sentences, vector.tolist(), CANDIDATES * SENTENCES, filters, 0.5)
@@ -182,7 +182,7 @@ class Bench:
         vectors = data.vector_questions(made, self.questions + WARM)
         print(f"\nHybrid: {CANDIDATES} passages of {wide} candidates of each route")
         for name, (ordinary, stop_words) in TERMS.items():
-            rows = []
+            rows: list[list[float]] = []
             words = data.term_questions(made, len(vectors), ordinary, stop_words)
             with self.database.connect() as connection, search_index(connection, generation.generation) as index:
                 bare = BARE.format(generation.schema)

@@ -55,7 +55,8 @@ Blocks = list[tuple[str, str]]
 def read_blocks(file: Path) -> Blocks:
     media_type = media_type_of(file)
     assert media_type is not None
-    raw = RawDocument(document_id("s", file.name), "s", file.name, "", 1, media_type, *[None] * 4, (), {})
+    doc_id = document_id("s", file.name)
+    raw = RawDocument(doc_id, "s", file.name, "", 1, media_type, None, None, None, None, (), {})
     _, elements = build_elements(raw, parse_file(file, media_type), lambda text: "en")
     return [(each.kind, " ".join(each.text.split())) for each in elements
             if each.kind in ("heading", "paragraph", "list_item") and each.text.strip()]  # fmt: skip

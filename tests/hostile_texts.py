@@ -142,5 +142,5 @@ TEXTS: dict[str, tuple[str, Callable[[int], str]]] = {
     "addressees": (".eml", lambda length: "To: " + "a@b.c, " * (length // 7) + "\nSubject: x\n\ntext\n"),
     "an encoded subject": (".eml", lambda length: "Subject: " + "=?utf-8?q?a?= " * (length // 14) + "\n\ntext\n"),
     "parts within parts": (".eml", _parts),
-    "quoted mail": (".eml", _mail("") and (lambda length: "Subject: x\n\n" + "> " * (length // 2) + "\n")),
+    "quoted mail": (".eml", lambda length: "Subject: x\n\n" + "> " * (length // 2) + "\n"),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+from collections.abc import Sequence
 from pathlib import Path
 
 from PIL import Image
@@ -26,8 +27,17 @@ def data_url(data: bytes, kind: str = "image/png") -> str:
 def colour_of(data: bytes) -> Colour:
     """The colour in the middle of a picture."""
     with Image.open(io.BytesIO(data)) as image:
-        red, green, blue = image.convert("RGB").getpixel((image.width // 2, image.height // 2))
+        pixel = image.convert("RGB").getpixel((image.width // 2, image.height // 2))
+    assert isinstance(pixel, tuple)
+    red, green, blue = pixel
     return red, green, blue
+
+
+def colours(image: Image.Image) -> set[tuple[int, ...]]:
+    """All that are in it."""
+    found = image.convert("RGB").getcolors(1 << 24)
+    assert found is not None
+    return {colour for _, colour in found if isinstance(colour, tuple)}
 
 
 def near(found: Colour, wanted: Colour) -> bool:
@@ -39,7 +49,9 @@ Placed = tuple[bytes, float, float, float, float]
 """A picture with its left and upper edge, width and height in points from the top left."""
 
 
-def illustrated_pdf(path: Path, *pages: tuple[list[Placed], list[tuple[float, float, str]]], turned: int = 0) -> Path:
+def illustrated_pdf(
+    path: Path, *pages: tuple[Sequence[Placed], Sequence[tuple[float, float, str]]], turned: int = 0
+) -> Path:
     """Pages of 600 x 800 points with pictures and words (left, upper edge, text)."""
     from reportlab.lib.utils import ImageReader
     from reportlab.pdfgen.canvas import Canvas

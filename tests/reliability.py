@@ -168,7 +168,7 @@ def marks(item: pytest.Item) -> Iterable[tuple[int | str, bool]]:
             raise pytest.UsageError(f"{item.nodeid}: defends{mark.args} is not in tests/defences.py")
         yield from ((key, True) for key in mark.args)
     for mark in item.iter_markers("case"):
-        number = mark.args[0] if len(mark.args) == 1 else None
+        number: int | str = mark.args[0] if len(mark.args) == 1 else ""
         if number not in CASES and number not in ORACLE:
             raise pytest.UsageError(f"{item.nodeid}: case{mark.args} is none of 1 to {len(CASES)} nor a to f")
         yield number, bool(mark.kwargs.get("served", False))

@@ -42,11 +42,18 @@ def opened(project: Project) -> Iterator[State]:
         state.close()
 
 
+def assets() -> list[dg.AssetsDefinition]:
+    made = list(build_defs(buckets=4).assets or [])
+    found = [each for each in made if isinstance(each, dg.AssetsDefinition)]
+    assert found == made != []
+    return found
+
+
 def materialise(project: Project, names: Sequence[str], keys: Sequence[str] = KEYS) -> dg.ExecuteInProcessResult:
     """One run of some assets over a range of buckets, as a backfill makes it."""
     with opened(project) as state:
         return dg.materialize(
-            list(build_defs(buckets=4).assets or []),
+            assets(),
             selection=list(names),
             instance=dg.DagsterInstance.ephemeral(),
             resources={"state": state},
@@ -59,7 +66,7 @@ def check(project: Project) -> dict[str, dg.AssetCheckEvaluation]:
     """The asset checks by themselves."""
     with opened(project) as state:
         result = dg.materialize(
-            [*(build_defs(buckets=4).assets or []), *CHECKS],
+            [*assets(), *CHECKS],
             selection=dg.AssetSelection.all_asset_checks(),
             instance=dg.DagsterInstance.ephemeral(),
             resources={"state": state},
@@ -205,8 +212,8 @@ def test_an_embedder_is_swapped_by_backfills_of_embeddings_and_index(
     endpoint.forget()
     project.configure(embedder={"endpoint": endpoint.url, "model": "another"})
     for keys in (KEYS[:2], KEYS[2:]):
-        for names in (("chunk_embeddings", "sentence_embeddings"), ("indexed_documents",)):
-            assert materialise(project, names, keys).success
+        for stages in (("chunk_embeddings", "sentence_embeddings"), ("indexed_documents",)):
+            assert materialise(project, stages, keys).success
             assert project.rows("SELECT generation FROM pincite.live") == [(1,)]
     assert endpoint.texts
     ((_, index),) = metadata(materialise(project, ["sentence_links", "search_index"]), "search_index")

@@ -244,7 +244,7 @@ RECORDS = {
         ("Visitors' books", 5, "Last entry", date(2026, 9, 1), "Gatehouse"),
     ],
 }
-DISPOSALS = [
+DISPOSALS: list[tuple[str, date, int, int, str, float]] = [
     ("Pier Office", date(2026, 2, 20), 212, 187, "DC-0418", 95.4),
     ("Customs House", date(2026, 5, 29), 540, 322, "DC-0431", 164.2),
     ("Dredging Yard", date(2026, 8, 14), 98, 98, "DC-0446", 50.1),
@@ -295,8 +295,8 @@ def fill_disposals(sheet: Worksheet) -> None:
         sheet.merge_cells(f"{column}3:{column}4")
     for number, row in enumerate(DISPOSALS, 5):
         put_row(sheet, number, row)
-    offered, destroyed, weight = (round(sum(row[column] for row in DISPOSALS), 1) for column in (2, 3, 5))
-    put_row(sheet, 5 + len(DISPOSALS), ("Total", None, offered, destroyed, None, weight))
+    _, _, offered, destroyed, _, weight = zip(*DISPOSALS, strict=True)
+    put_row(sheet, 5 + len(DISPOSALS), ("Total", None, sum(offered), sum(destroyed), None, round(sum(weight), 1)))
     for column, width in zip("ABCDEF", (18, 14, 10, 12, 14, 12), strict=True):
         sheet.column_dimensions[column].width = width
 

@@ -71,7 +71,7 @@ def problems(gold: dict[str, Any]) -> list[str]:
     first, last, quote = gold.get("page"), gold.get("page_end"), gold.get("quote", "")
     if squeeze(quote) not in squeeze(text_of(path, first, last)):
         found.append("quote not found")
-    if last and any(squeeze(quote) in squeeze(text_of(path, page, page)) for page in range(first, last + 1)):
+    if first and last and any(squeeze(quote) in squeeze(text_of(path, page, page)) for page in range(first, last + 1)):
         found.append("the quote lies on one page")
     if "start" in gold and path.read_text(encoding="utf-8")[gold["start"] : gold["end"]] != quote:
         found.append("start and end are not the quote's")
@@ -79,7 +79,8 @@ def problems(gold: dict[str, Any]) -> list[str]:
 
 
 def main() -> int:
-    failed, seen, uris = 0, set(), set()
+    failed, seen = 0, set()
+    uris: set[str] = set()
     for name in ("library.questions.jsonl", "library.facts.jsonl", "unanswerable.jsonl"):
         for line in (HERE / name).read_text(encoding="utf-8").splitlines():
             question = json.loads(line)

@@ -136,7 +136,7 @@ def _divide_here() -> None:
     from resources.workers.pool import DocumentPool
     from tests.faults import work_here
 
-    DocumentPool.run = work_here.run  # type: ignore[method-assign]
+    DocumentPool.run = work_here.run  # type: ignore[assignment, method-assign]
     DocumentPool.warm = lambda self, documents: None  # type: ignore[method-assign]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 from pipelines.ports import Progress
@@ -21,7 +21,7 @@ Outcome = tuple[ParsedDocument, list[Element]] | Failure
 
 def outcomes(
     pool: DocumentPool, *documents: tuple[RawDocument, Path], progress: Progress | None = None
-) -> Iterator[tuple[RawDocument, Outcome]]:
+) -> Generator[tuple[RawDocument, Outcome], None, None]:
     """Each document, with the folder that is its source, as it is done."""
     by_id = {raw.doc_id: raw for raw, _ in documents}
     tasks = [parse_task(raw, root, pool.settings) for raw, root in documents]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ def stages(path: Path) -> dict[str, float]:
     units = timed("structural_chunks", lambda: structural_chunks(document, elements, 60))
     packed = timed("packed_chunks", lambda: packed_chunks(units, elements, 320, 512))
     for strategy in ("recursive", "sentences", "page"):
-        timed(strategy, lambda strategy=strategy: packed_chunks(units, elements, 320, 512, strategy))
+        timed(strategy, partial(packed_chunks, units, elements, 320, 512, strategy))
     alike = np.ones((len(packed), 1), dtype=np.float32)
     chunks = timed("overlap", lambda: with_overlap(packed, alike, {document.doc_id: document.body}, 0.5, 64))
 

@@ -35,7 +35,8 @@ SOME, NONE, ALL = "some", "none", "all"
 
 
 def case(change: Change, point: str, number: int, embeds: str, quick: bool = False) -> object:
-    name = {unchanged: "build", edit: "edit", swap: "swap"}[change]
+    names: dict[Change, str] = {unchanged: "build", edit: "edit", swap: "swap"}
+    name = names[change]
     marks = () if quick else pytest.mark.faults
     return pytest.param(change, point, number, embeds, marks=marks, id=f"{name} {point} {number}".replace(" ", "-"))
 

@@ -69,7 +69,12 @@ def building(project: Project, run: HeldRun) -> int:
     with psycopg.connect(project.settings["database"], autocommit=True) as connection:
         found: list[int] = []
         run.go_on()
-        until(lambda: found.extend(row[0] for row in connection.execute(MIDDLE.replace("%%", "%"))) or found)
+
+        def seen() -> bool:
+            found.extend(row[0] for row in connection.execute(MIDDLE.replace("%%", "%")))
+            return bool(found)
+
+        until(seen)
         return found[0]
 
 

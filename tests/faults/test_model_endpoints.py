@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ from tests.projects import Project
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 
-Reply = tuple[int, dict[str, Any]]
+Reply = tuple[int, dict[str, Any]] | tuple[int, dict[str, Any], Mapping[str, str]]
 
 
 @pytest.fixture

@@ -45,7 +45,8 @@ class Watcher:
 
     def __init__(self, project: Project) -> None:
         self._located = locate(str(project.config))
-        self._done, self._error = threading.Event(), None
+        self._done = threading.Event()
+        self._error: BaseException | None = None
         self.polled: list[Answer] = []
         self._whole: dict[tuple[str, str], set[Any]] = {}
         self._thread = threading.Thread(target=self._read, daemon=True)

@@ -14,6 +14,7 @@ import httpx
 import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
+from websockets.typing import Origin, Subprotocol
 
 from tests.projects import make_project
 from tests.serving import Served, processes, serving
@@ -84,12 +85,13 @@ def test_a_launch_cannot_name_settings_or_a_state(browser: httpx.Client) -> None
 def test_subscriptions_are_served_to_who_has_come_in(ui: Served, browser: httpx.Client) -> None:
     address = ui.url.replace("http", "ws", 1) + "/graphql"
     cookie = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
-    sent: Any = {"Cookie": cookie}
-    with connect(address, origin=ui.url, additional_headers=sent, subprotocols=["graphql-ws"]) as ours:  # type: ignore[arg-type]
+    own, spoken, sent = Origin(ui.url), [Subprotocol("graphql-ws")], {"Cookie": cookie}
+    with connect(address, origin=own, additional_headers=sent, subprotocols=spoken) as ours:
         ours.send(json.dumps({"type": "connection_init"}))
         assert json.loads(ours.recv())["type"] == "connection_ack"
-    for origin, headers in ((ui.url, {}), ("http://evil.example", sent), (None, sent)):
-        with pytest.raises(InvalidStatus), connect(address, origin=origin, additional_headers=headers):  # type: ignore[arg-type]
+    asked: list[tuple[Origin | None, dict[str, str]]] = [(own, {}), (Origin("http://evil.example"), sent), (None, sent)]
+    for origin, headers in asked:
+        with pytest.raises(InvalidStatus), connect(address, origin=origin, additional_headers=headers):
             pass
 
 

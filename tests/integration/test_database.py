@@ -26,7 +26,7 @@ pytestmark = pytest.mark.integration
 @pytest.fixture
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     pauses: list[float] = []
-    monkeypatch.setattr(module.time, "sleep", pauses.append)
+    monkeypatch.setattr("resources.postgres.database.time.sleep", pauses.append)
     return pauses
 
 
@@ -339,7 +339,7 @@ def test_a_run_that_waits_gets_its_turn(
         with Database(fresh_url, tmp_path) as other, other.exclusive("index", wait_seconds=600):
             order.append("second")
 
-    monkeypatch.setattr(module.time, "sleep", pause)
+    monkeypatch.setattr("resources.postgres.database.time.sleep", pause)
     waiter = threading.Thread(target=second, daemon=True)
     with database.exclusive("index"):
         waiter.start()

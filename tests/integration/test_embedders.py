@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from pipelines.errors import ModelError, RefusedText, SettingsError
+from pipelines.ports import CountingEmbedder
 from pipelines.settings.base import EmbedderSettings
 from resources.models.embedders import specs
 from resources.models.embedders.e5_weights import unpacked_model
@@ -33,7 +34,7 @@ def settings(**values: Any) -> EmbedderSettings:
     return EmbedderSettings(**values)
 
 
-def embedder(**values: Any) -> TransformerEmbedder | EndpointEmbedder:
+def embedder(**values: Any) -> CountingEmbedder:
     chosen = settings(**values)
     return make_embedder(resolve(chosen, "english-small"), chosen)
 

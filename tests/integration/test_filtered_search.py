@@ -113,9 +113,9 @@ def test_every_route_gives_k_whatever_the_filter(
         for share in SHARES:
             filters, allowed, recalls = filters_of(kind, share), allowed_by(share), []
             for question in near(vectors, 4):
-                found = [item.chunk_id for item in index.dense(question.tolist(), K, filters)]
-                assert len(found) == K
-                recalls.append(len(set(found) & set(nearest(vectors, question, allowed, K))) / K)
+                ids = [item.chunk_id for item in index.dense(question.tolist(), K, filters)]
+                assert len(ids) == K
+                recalls.append(len(set(ids) & set(nearest(vectors, question, allowed, K))) / K)
             assert np.mean(recalls) >= 0.97, share
 
             best = sorted(np.flatnonzero(allowed & (scores > 0)), key=lambda at: (-scores[at], at))[:K]

@@ -83,9 +83,12 @@ def computed(project: Project) -> dict[str, int]:
     with dg.DagsterInstance.from_config(str(project.state / "dagster")) as instance:
         run = instance.get_runs(limit=1)[0]
         for entry in instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION):
-            event = entry.get_dagster_event().event_specific_data.materialization
+            event = entry.asset_materialization
+            assert event is not None
             if "documents computed" in event.metadata:
-                counts[event.asset_key.to_user_string()] = event.metadata["documents computed"].value
+                count = event.metadata["documents computed"].value
+                assert isinstance(count, int)
+                counts[event.asset_key.to_user_string()] = count
     return counts
 
 

@@ -189,7 +189,12 @@ def test_golden_questions_are_put_to_the_sentence_route_with_the_links_of_each_f
     indexed: Project, questions: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     searched, retrieved = [], Searcher.retrieved
-    monkeypatch.setattr(Searcher, "retrieved", lambda *asked: searched.append(asked) or retrieved(*asked))
+
+    def watched(*asked: Any) -> Any:
+        searched.append(asked)
+        return retrieved(*asked)
+
+    monkeypatch.setattr(Searcher, "retrieved", watched)
     swept = links(indexed, "--sweep", "--thresholds", f"{FLOOR},0.99", "--golden", questions)
     assert 3 < len(searched) < 9, "again only where the links of what a question consulted are others"
     monkeypatch.undo()

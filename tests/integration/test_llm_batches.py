@@ -16,6 +16,7 @@ from resources.llm.factory import language_model
 from resources.llm.model import OTHER_TEMPERATURE, BoughtModel
 from resources.llm.replies import ReplyStore
 from resources.postgres.database import Database
+from resources.postgres.statements import query
 from tests.llm_server import MODEL, LlmServer, cut, hang, llm_server, refusal, status, words_about
 
 pytestmark = pytest.mark.integration
@@ -374,7 +375,6 @@ def test_a_batch_is_collected_once_however_often_a_run_is_killed_over_it(
 ) -> None:
     said(model("first"), "one", "two")
     server.end_batch()
-    query = module.query
 
     def dying(file: str, name: str) -> Any:
         if name == "batch_collected":

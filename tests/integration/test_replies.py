@@ -195,9 +195,9 @@ def test_a_database_that_is_gone_stops_the_buying(
     with pytest.raises(DatabaseError, match="it is gone"):
         said(model(concurrency=2), *[str(number) for number in range(50)])
     assert len(server.calls) <= 4
-    stopping = threading.Event()
+    stopping, (other,) = threading.Event(), prompts("other")
     with pytest.raises(DatabaseError):
-        model()._purchase("key", *prompts("other"), 0, usable, stopping)
+        model()._purchase("key", other, 0, usable, stopping)
     assert stopping.is_set(), "threads that wait buy nothing more"
 
 
@@ -222,7 +222,8 @@ def test_a_connection_that_broke_loses_no_reply(
 def test_a_server_that_fails_once_loses_no_reply(
     model: Callable[..., BoughtModel], store: ReplyStore, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    execute, failed = store._execute, []
+    execute = store._execute
+    failed: list[tuple[Any, ...]] = []
 
     def fail_once(*values: Any) -> None:
         if not failed:
@@ -331,7 +332,12 @@ def test_files_are_looked_through_once_and_only_for_what_is_missing(
     looked: list[str] = []
     tables = ParquetTables(str(tmp_path / "parquet"))
     files = tables.files
-    monkeypatch.setattr(tables, "files", lambda table: looked.append(table) or files(table))
+
+    def watched(table: str) -> Any:
+        looked.append(table)
+        return files(table)
+
+    monkeypatch.setattr(tables, "files", watched)
     store = ReplyStore(database, tables)
     said(language_model(settings(server), "summary", store), "one")
     assert looked == ["document_summaries", "chunk_contexts", "figure_descriptions"]

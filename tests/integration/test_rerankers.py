@@ -47,11 +47,11 @@ def classifier(folder: Path, labels: int = 1, seed: int = 3) -> Path:
 
     tokenizer = AutoTokenizer.from_pretrained(make_model(folder.with_name(f"{folder.name}-embedder")))
     torch.manual_seed(seed)
-    config = BertConfig(
-        vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64,
-        max_position_embeddings=48, num_labels=labels, initializer_range=0.5,
-    )  # fmt: skip
-    BertForSequenceClassification(config).save_pretrained(folder)
+    values: dict[str, Any] = {
+        "vocab_size": len(tokenizer), "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
+        "intermediate_size": 64, "max_position_embeddings": 48, "num_labels": labels, "initializer_range": 0.5,
+    }  # fmt: skip
+    BertForSequenceClassification(BertConfig(**values)).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
 
@@ -136,7 +136,8 @@ def test_a_causal_model_answers_yes_or_no(tmp_path: Path) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     folder = causal(tmp_path / "causal")
-    plain, tokenizer = AutoModelForCausalLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+    plain: Any = AutoModelForCausalLM.from_pretrained(folder)
+    tokenizer: Any = AutoTokenizer.from_pretrained(folder)
     yes, no = tokenizer.convert_tokens_to_ids(["yes", "no"])
     expected = []
     for passage in PASSAGES:

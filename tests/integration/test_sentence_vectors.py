@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -155,14 +155,16 @@ def test_a_changed_chunk_makes_its_own_sentences_anew(
     project.write("keys.md", DOCUMENTS["keys.md"].replace("It is closed on Sundays", "It is closed on Mondays"))
     asked: list[str] = []
     passages, pooled = TransformerEmbedder.passages, TransformerEmbedder.pooled
-    monkeypatch.setattr(
-        TransformerEmbedder,
-        "passages",
-        lambda self, texts, *rest: (asked.extend(texts), passages(self, texts, *rest))[1],
-    )
-    monkeypatch.setattr(
-        TransformerEmbedder, "pooled", lambda self, texts, *rest: (asked.extend(texts), pooled(self, texts, *rest))[1]
-    )
+
+    def watched(embedding: Callable[..., Any]) -> Callable[..., Any]:
+        def embeds(self: TransformerEmbedder, texts: Sequence[str], *rest: Any) -> Any:
+            asked.extend(texts)
+            return embedding(self, texts, *rest)
+
+        return embeds
+
+    monkeypatch.setattr(TransformerEmbedder, "passages", watched(passages))
+    monkeypatch.setattr(TransformerEmbedder, "pooled", watched(pooled))
     result = project.index()
     monkeypatch.undo()
     assert len(asked) == sum(result["embedded"].values()) == (3 if name == "pooled" else 2)

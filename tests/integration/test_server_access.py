@@ -299,6 +299,6 @@ def test_a_user_without_a_name_is_told_what_to_do(state: Path, monkeypatch: pyte
         raise KeyError(uid)
 
     with monkeypatch.context() as patched:
-        patched.setattr(postgres_account.pwd, "getpwuid", unknown)
+        patched.setattr("resources.postgres.account.pwd.getpwuid", unknown)
         with pytest.raises(DatabaseError, match=r"has no name here.*/etc/passwd"):
             postgres_account.name_of(12345)

@@ -66,7 +66,8 @@ def pytest_runtest_makereport(item: pytest.Function, call: pytest.CallInfo[None]
     """A failure in a page leaves a picture of it, its text, and what `pincite ui` said."""
     report: Any = yield
     if call.when == "call" and report.failed and "page" in item.funcargs:
-        page, ui = item.funcargs["page"], item.funcargs["ui"]
+        page: Any = item.funcargs["page"]
+        ui: Any = item.funcargs["ui"]
         folder = ui.project.folder / "failed" / item.name
         folder.mkdir(parents=True)
         page.screenshot(path=folder / "page.png")

@@ -74,7 +74,8 @@ def _of_call(node: ast.Call) -> Iterator[str]:
         if _last(loader) not in SAFE_LOADERS:
             yield "reads YAML that may hold objects"
     for name, bad in UNSAFE.items():
-        if name in given and not (isinstance(given[name], ast.Constant) and given[name].value is not bad):
+        value = given.get(name)
+        if value is not None and not (isinstance(value, ast.Constant) and value.value is not bad):
             yield f"says {name}"
     if owner == "subprocess" and called in STARTS:
         if "env" not in given:

@@ -43,10 +43,8 @@ def told(*cases: int | str, outcome: str = "passed", served: bool = False, **val
     return made
 
 
-EVERY = {
-    f"tests/test_it.py::test_every[{number}]": told(number, served=number == 2, injected=3)
-    for number in (*CASES, *ORACLE, *DEFENCES)
-}
+NUMBERS: list[int | str] = [*CASES, *ORACLE, *DEFENCES]
+EVERY = {f"tests/test_it.py::test_every[{number}]": told(number, served=number == 2, injected=3) for number in NUMBERS}
 
 
 def rows(text: str) -> dict[str, list[str]]:
@@ -125,6 +123,7 @@ def session(pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str]):  # t
             ran = pytester.inline_run("-p", "tests.reliability", "--reliability", str(file), *arguments)
         except KeyboardInterrupt:
             return capsys.readouterr().out, 2, file.read_text() if file.exists() else ""
+        assert ran.ret is not None
         return capsys.readouterr().out, int(ran.ret), file.read_text() if file.exists() else ""
 
     return run
@@ -178,7 +177,8 @@ def claimed(source: str) -> Iterator[int | str]:
     idle = {id(inner) for helper in helpers for mark in helper.decorator_list for inner in ast.walk(mark)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in MARKS and id(node) not in idle:
-            yield from (argument.value for argument in node.args if isinstance(argument, ast.Constant))
+            values = (argument.value for argument in node.args if isinstance(argument, ast.Constant))
+            yield from (value for value in values if isinstance(value, (int, str)))
 
 
 def test_a_mark_counts_on_a_test_only() -> None:

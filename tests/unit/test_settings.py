@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -110,7 +111,7 @@ def test_a_role_may_send_no_temperature_and_its_own_name_of_the_limit_also_when_
 
 
 def test_a_bound_of_what_is_spent_needs_prices_before_anything_is_done() -> None:
-    bought = {"enrichment": {"summary": "llm"}, "llm": {**MODEL, "max_cost": 1}}
+    bought: dict[str, dict[str, Any]] = {"enrichment": {"summary": "llm"}, "llm": {**MODEL, "max_cost": 1}}
     with pytest.raises(SettingsError, match=r"llm\.prices has no price for the model 'm' of the role 'summary'"):
         settings_from(bought)
     free = {"prices": {"m": {"prompt": 0, "completion": 0}}}

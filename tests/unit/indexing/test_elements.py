@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -128,7 +129,8 @@ def test_clean_code_is_stable(text: str) -> None:
 
 
 def test_metadata_is_cleaned_too() -> None:
-    document, _ = build(paragraph("x"), **{"own\x00er": "Peo\ud800ple\nServices", "empty": "\x00"})
+    metadata: dict[str, Any] = {"own\x00er": "Peo\ud800ple\nServices", "empty": "\x00"}
+    document, _ = build(paragraph("x"), **metadata)
     assert document.metadata == {"owner": "People Services"}
 
 

@@ -5,7 +5,8 @@ import pytest
 
 from pipelines.indexing.contexts import chunk_contexts
 from pipelines.indexing.embeddings import averaged, embedded_text, windows
-from pipelines.indexing.summaries import clipped, document_summary, window
+from pipelines.indexing.summaries import document_summary, window
+from pipelines.llm.reply_text import clipped
 from pipelines.records import Block, Chunk, Run, Sentence
 from tests.builders import heading, paragraph, units
 from tests.unit.indexing.test_sentences import LONG, skeleton
@@ -83,7 +84,7 @@ def test_windows_are_even_and_cover() -> None:
 def test_averaged_windows_weigh_by_tokens() -> None:
     vectors = np.array([[1, 0], [0, 1], [0, 1]], dtype=np.float32)
     made = averaged(vectors, [0, 0, 1], [3, 4, 9], 2)
-    assert np.allclose(made, [[0.6, 0.8], [0, 1]])
+    assert np.allclose(made, np.array([[0.6, 0.8], [0, 1]]))
 
 
 def test_clipped() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from datetime import date
+from typing import Any
 
 import pytest
 
@@ -53,7 +54,7 @@ def test_families_by_metadata_by_title_and_never_by_file_name() -> None:
 
 def test_row_hash_moves_with_every_fact() -> None:
     facts = document_facts(raw(), PARSED)
-    changed: list[dict[str, object]] = [
+    changed: list[dict[str, Any]] = [
         {"title": "x"},
         {"groups": ("x",)},
         {"metadata": {"x": "y"}},

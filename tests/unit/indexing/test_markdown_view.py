@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 from pipelines.parsing.cleaning import clean_text
 from pipelines.parsing.markdown_view import markdown_of
@@ -26,7 +27,7 @@ def nested(text: str, level: int) -> Block:
     return Block("list_item", (Run(text),), level=level, marker="•")
 
 
-def plain(inline: list) -> str:
+def plain(inline: Sequence[Token]) -> str:
     return "".join(child.content if child.type == "text" else "" for child in inline)
 
 
@@ -41,7 +42,7 @@ def read_back(markdown: str) -> Iterator[tuple[str, str]]:
             open_.pop()
         elif token.type == "inline":
             deepest = [kind for kind in open_ if kind != "paragraph_open"][-1:] or ["paragraph_open"]
-            yield deepest[0].removesuffix("_open"), plain(token.children)
+            yield deepest[0].removesuffix("_open"), plain(token.children or ())
         elif token.type in ("fence", "code_block", "hr"):
             yield token.type, token.content.removesuffix("\n")
         elif not token.content.lstrip().startswith("<!--"):

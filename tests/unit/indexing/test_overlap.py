@@ -67,8 +67,8 @@ def test_table_rows_and_other_top_level_headings_never_overlap() -> None:
     )
     packed = packed_chunks(made, elements, 2, 4)
     vectors = np.ones((len(packed), 1), dtype=np.float32)
-    made = with_overlap(packed, vectors, {document.doc_id: document.body}, 0.1, 64)
-    assert not any(chunk.has_overlap for chunk in made if "table-row" in chunk.block_types)
+    chunks = with_overlap(packed, vectors, {document.doc_id: document.body}, 0.1, 64)
+    assert not any(chunk.has_overlap for chunk in chunks if "table-row" in chunk.block_types)
     assert not with_overlap(packed[:2], vectors[:2], {document.doc_id: document.body}, 0.1, 64)[1].has_overlap
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -91,5 +92,5 @@ RAW: dict[str, Callable[[int], tuple[list[PdfItem], str]]] = {
 @pytest.mark.parametrize("name", RAW)
 def test_pieces_are_looked_for_only_so_often(name: str) -> None:
     made = [RAW[name](count) for count in (3000, 6000)]
-    once, twice = (calls(lambda given=given: restored(*given)) for given in made)
+    once, twice = (calls(partial(restored, *given)) for given in made)
     assert twice < TIMES * once

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 
 from pipelines.parsing.pdf.bookmarks import Bookmark
@@ -18,7 +21,7 @@ def headings(pages: list[PdfPage], bookmarks: tuple[Bookmark, ...] = ()) -> list
     return [(b.level, text_of(b)) for b in blocks_of(pages, bookmarks)[0] if b.kind == "heading"]
 
 
-def document(*titles: tuple[str, dict[str, object]]) -> list[PdfPage]:
+def document(*titles: tuple[str, Mapping[str, Any]]) -> list[PdfPage]:
     """Each title above a paragraph of four lines, four to a page."""
     pages: list[list[PdfItem]] = []
     for at, (text, style) in enumerate(titles):

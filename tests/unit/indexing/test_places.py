@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,9 +25,9 @@ def test_places_are_not_all_looked_at() -> None:
     looked = []
 
     class Watched(list[Place]):
-        def __getitem__(self, key: object) -> object:  # type: ignore[override]
+        def __getitem__(self, key: Any) -> Any:
             looked.append(key)
-            return super().__getitem__(key)  # type: ignore[index]
+            return super().__getitem__(key)
 
     places = Watched(Place(at, at + 1) for at in range(100_000))
     assert len(touching(places, Span(50_000, 50_002))) == 2

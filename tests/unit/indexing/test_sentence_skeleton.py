@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -82,18 +83,19 @@ def test_every_character_is_in_one_sentence_at_its_place_and_the_chain_is_whole(
 ) -> None:
     made, chunks, found, filtered = skeleton(strategy, blocks, target)
     own = {chunk.chunk_id: chunk for chunk in chunks}
-    for one in (*found, *filtered):
+    every: list[Any] = [*found, *filtered]
+    for one in every:
         text = own[one.chunk_id].text
         assert text[one.start : one.start + one.length] == one.text == one.text.strip() != ""
     for sentence in found:
         begin, end = sentence.paragraph_start, sentence.paragraph_start + sentence.paragraph_length
         assert begin <= sentence.start and sentence.start + sentence.length <= end <= len(own[sentence.chunk_id].text)
 
-    places = sorted((own[one.chunk_id].index, one.start, one.start + one.length) for one in (*found, *filtered))
+    places = sorted((own[one.chunk_id].index, one.start, one.start + one.length) for one in every)
     assert all(left[0] < right[0] or left[2] <= right[1] for left, right in itertools.pairwise(places))
     assert [(own[s.chunk_id].index, s.start) for s in found] == sorted((own[s.chunk_id].index, s.start) for s in found)
 
-    said = sorted(letters("".join(one.text for one in (*found, *filtered))))
+    said = sorted(letters("".join(one.text for one in every)))
     assert said == sorted(letters("".join(unit.text for unit in made if unit.block_type != "heading")))
 
     ids = [sentence.sentence_id for sentence in found]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from pipelines.parsing.elements import build_elements
@@ -38,7 +39,7 @@ def outline(elements: list[Element]) -> list[tuple[str, int | None, str]]:
     return [(element.kind, element.level, element.text) for element in elements]
 
 
-def pdf_of(path: Path, pages: list[list[tuple[float, float, str]]], **options: object) -> Path:
+def pdf_of(path: Path, pages: Sequence[Sequence[tuple[float, float, str]]], **options: object) -> Path:
     from reportlab.pdfgen.canvas import Canvas
 
     canvas = Canvas(str(path), pagesize=(595, 842), **options)

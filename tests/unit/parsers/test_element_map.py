@@ -37,7 +37,7 @@ def refusal(*elements: Any, **head: Any) -> str:
     return str(caught.value)
 
 
-def box(page: int = 1, x0: float = 10, y0: float = 20, x1: float = 30, y1: float = 40) -> dict[str, Any]:
+def box(page: float = 1, x0: float = 10, y0: float = 20, x1: float = 30, y1: float = 40) -> dict[str, Any]:
     return {"page": page, "x0": x0, "y0": y0, "x1": x1, "y1": y1}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,16 +62,16 @@ def test_words_that_the_layout_lost_come_from_the_raw_text(
 ) -> None:
     """`kept` of ten lines come from the layout library; with none, it could not read the page."""
     from resources.parsers.pdf import pages as pdf_pages
+    from resources.parsers.pdf.native import native_pages
 
     lines = [f"Sentence {letter * 4} stands alone." for letter in "abcdefghij"]
     path = pdf_of(tmp_path / "a.pdf", [[(72, 700 - 40 * at, line) for at, line in enumerate(lines)]])
-    native_pages = pdf_pages.native_pages
 
     class Fewer:
-        def __init__(self, page: object) -> None:
+        def __init__(self, page: Any) -> None:
             self.page = page
 
-        def __getattr__(self, name: str) -> object:
+        def __getattr__(self, name: str) -> Any:
             return self.page.text_items[:kept] if name == "text_items" else getattr(self.page, name)
 
     monkeypatch.setattr(pdf_pages, "native_pages", lambda *of: (Fewer(page) for page in native_pages(*of) if kept))

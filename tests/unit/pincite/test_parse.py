@@ -19,6 +19,7 @@ from resources.parsers.registry import media_type_of, parse_file
 from resources.workers.page_pictures import COLOURS
 from resources.workers.pool import DocumentPool
 from tests.faults import work_here
+from tests.pictures import colours
 from tests.projects import kept_workers, run_command
 from tests.unit.parsers.documents import elements_of, pdf_of
 
@@ -145,7 +146,7 @@ def test_a_picture_a_page_with_progress_on_standard_error(elsewhere: Path) -> No
     assert sorted(path.name for path in (elsewhere / "made" / "pictures").iterdir()) == names
     assert "drawing: 5 of 5" in ran.err
     with Image.open(elsewhere / "made" / "pictures" / names[0]) as image:
-        drawn = {colour for _, colour in image.convert("RGB").getcolors(1 << 24)}
+        drawn = colours(image)
     for kind in ("heading", "paragraph", "list_item", "table", "caption"):
         assert any(max(abs(a - b) for a, b in zip(COLOURS[kind], colour, strict=True)) < 24 for colour in drawn), kind
 

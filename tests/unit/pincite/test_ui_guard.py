@@ -74,7 +74,7 @@ def test_nobody_gets_anything_without_a_token(stranger: TestClient, method: str,
     ],
 )  # fmt: skip
 def test_no_other_secret_will_do(stranger: TestClient, headers: dict[str, str]) -> None:
-    sent = {name: value.encode("latin-1") for name, value in headers.items()}
+    sent = {name.encode("latin-1"): value.encode("latin-1") for name, value in headers.items()}
     assert stranger.get("/server_info", headers=sent).status_code == 403
 
 

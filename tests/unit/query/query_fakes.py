@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from pipelines.ports import Passage
+from pipelines.ports import Candidate, Filters, FoundSentence, Paragraph, ParagraphKey, Passage, ReachedSentence
 from pipelines.query.results import Hit, Scored
 
 _PLAIN = Passage(
@@ -42,3 +43,38 @@ def scored(chunk_id: str, score: float, **values: Any) -> Scored:
 
 def hit(rank: int, chunk_id: str, **values: Any) -> Hit:
     return Hit(rank, 1.0 / rank, {}, passage(chunk_id, **values))
+
+
+class Unasked:
+    """Implements ports.SearchIndex for a test that asks a part of it: the other parts are not to be asked."""
+
+    def dense(self, vector: Sequence[float], k: int, filters: Filters) -> list[Candidate]:
+        raise AssertionError("not to be asked for chunks by their vectors")
+
+    def lexical(self, terms: Sequence[str], k: int, filters: Filters) -> list[Candidate]:
+        raise AssertionError("not to be asked for chunks by their terms")
+
+    def passages(self, chunk_ids: Sequence[str], filters: Filters) -> dict[str, Passage]:
+        raise AssertionError("not to be asked for passages")
+
+    def newest_date(self) -> str | None:
+        raise AssertionError("not to be asked for dates")
+
+    def frequencies(self, terms: Sequence[str]) -> tuple[dict[str, int], int]:
+        raise AssertionError("not to be asked for frequencies")
+
+    def sentences(self, vector: Sequence[float], k: int, filters: Filters, least: float) -> list[FoundSentence]:
+        raise AssertionError("not to be asked for sentences")
+
+    def sentences_of(
+        self, chunk_ids: Sequence[str], vector: Sequence[float], filters: Filters, least: float
+    ) -> list[FoundSentence]:
+        raise AssertionError("not to be asked for sentences of chunks")
+
+    def expanded(
+        self, sentence_ids: Sequence[str], steps: int, vector: Sequence[float], filters: Filters, least: float
+    ) -> list[ReachedSentence]:
+        raise AssertionError("not to be asked for edges")
+
+    def paragraphs(self, keys: Sequence[ParagraphKey], filters: Filters) -> dict[ParagraphKey, Paragraph]:
+        raise AssertionError("not to be asked for paragraphs")

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pipelines.ports import Candidate, Filters, FoundSentence, Paragraph, ParagraphKey, Passage, ReachedSentence
+from pipelines.ports import Candidate, Filters, FoundSentence, Paragraph, ParagraphKey, ReachedSentence
 from pipelines.records import Box
 from pipelines.terms import terms_of
-from tests.unit.query.query_fakes import passage
+from tests.unit.query.query_fakes import Unasked, passage
 
 BOX = Box(3, 1, 2, 3, 4)
 
@@ -24,7 +24,7 @@ def sentence(sentence_id: str, score: float = 0.5, **values: Any) -> FoundSenten
 
 
 @dataclass
-class SentenceIndex:
+class SentenceIndex(Unasked):
     """`links` are of (sentence, sentence): similarity. Sentences are found in the order given, so that what is
     asked sorts them; `confidence` is 1 where it is not told; `hidden` documents are seen by nobody."""
 
@@ -89,12 +89,6 @@ class SentenceIndex:
             )  # fmt: skip
             found[key] = Paragraph(made, {item.sentence_id: (BOX,) for item in own})
         return found
-
-    def dense(self, vector: Sequence[float], k: int, filters: Filters) -> list[Candidate]:
-        raise AssertionError("the sentence route asks for no chunks")
-
-    def passages(self, chunk_ids: Sequence[str], filters: Filters) -> dict[str, Passage]:
-        raise AssertionError("the sentence route asks for no chunks")
 
     def newest_date(self) -> str | None:
         return None

@@ -4,12 +4,13 @@ what an answer draws on, answers and the checks of a model's claims."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pipelines.ports import Candidate, Filters, Passage, Reply
+from pipelines.ports import Candidate, Filters, Passage, Prompt, Reply
 from pipelines.query.answer import chosen, extracted, marked_of
 from pipelines.query.assemble import Sentence, assemble
 from pipelines.query.claims import picked, written
@@ -106,19 +107,25 @@ def asked(parts: Parts, text: str, budgets: Mapping[str, int]) -> None:
     given: dict[str, Any] = {"embed_queries": lengths, "embed_passages": lengths}
     for name in STRATEGIES:
         use = tools(FakeModel("Another wording of it.\n"), **given)
-        parts.timed(
-            f"strategy {name}", lambda name=name, use=use: retrieve(QUESTION, index, use, SETTINGS, strategy=name)
-        )
+        parts.timed(f"strategy {name}", partial(retrieve, QUESTION, index, use, SETTINGS, strategy=name))
     scored = [Scored(item, 1.0 / rank, {}) for rank, item in enumerate(found, start=1)]
     judge = SimpleNamespace(scores=lambda question, texts: [1.0 / len(each) for each in texts])
     for name, rerank in RERANKERS.items():
         said = Reply("yes", logprobs=(("yes", -0.1), ("no", -2.0))) if name == "logprob" else Reply("[2] > [1] > [3]")
-        use = context(FakeModel(by=lambda prompt, said=said: said), newest="2026-02-01", cross_encoder=lambda: judge)
-        parts.timed(f"reranker {name}", lambda rerank=rerank, use=use: rerank(scored, use))
+        asking = context(FakeModel(by=always(said)), newest="2026-02-01", cross_encoder=lambda: judge)
+        parts.timed(f"reranker {name}", partial(rerank, scored, asking))
     hits = [Hit(rank, item.score, {}, item.passage) for rank, item in enumerate(scored, start=1)]
     whole = {item.chunk_id: [Sentence(item.chunk_id, each, 1) for each in sentences_of(item.text)] for item in found}
+
+    def assembled(tokens: int) -> Any:
+        return assemble(hits, whole, most=3, tokens=tokens)[0]
+
     for kind, tokens in budgets.items():
-        answered(parts, kind, lambda tokens=tokens: assemble(hits, whole, most=3, tokens=tokens)[0])
+        answered(parts, kind, partial(assembled, tokens))
+
+
+def always(said: Reply) -> Callable[[Prompt], Reply]:
+    return lambda prompt: said
 
 
 def answered(parts: Parts, kind: str, assembled: Callable[[], Any]) -> None:

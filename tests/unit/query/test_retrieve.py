@@ -18,14 +18,14 @@ from pipelines.query.routes import ROUTES
 from pipelines.query.strategies import STRATEGIES
 from pipelines.settings.llm import LlmSettings
 from pipelines.settings.query import FusionName, FusionWeights, QuerySettings, RerankerName, StrategyName
-from tests.unit.query.query_fakes import passage
+from tests.unit.query.query_fakes import Unasked, passage
 from tests.unit.query.tool_fakes import FakeModel, lengths, tools
 
 SETTINGS = QuerySettings(candidates=2)
 TOOLS = tools(embed_queries=lengths)
 
 
-class MemoryIndex:
+class MemoryIndex(Unasked):
     """Fixed rankings; remembers what it was asked. `hidden` ids are kept back by their groups."""
 
     def __init__(self, passages: Sequence[Passage], dense: str, lexical: str, hidden: str = "") -> None:

@@ -122,7 +122,7 @@ def test_a_sentence_that_only_announces_comes_after_what_it_announces() -> None:
 def test_edges_are_followed_by_priority_and_named() -> None:
     chain = document("d", 0.1, 0.1, 0.9, 0.1, 0.1, 0.1)
     index = SentenceIndex([*chain, sentence("like", 0.1)], links={("d2", "like"): 0.93, ("d2", "d3"): 0.97})
-    reached = {hit.passage.reached.paragraph_id: hit.passage.reached for hit in hits(index, anchors=1)}  # type: ignore[union-attr]
+    reached = {item.paragraph_id: item for hit in hits(index, anchors=1) if (item := hit.passage.reached) is not None}
     assert {key: item.edge for key, item in reached.items()} == {
         "p-d2": "anchor", "p-d3": "next", "p-d4": "next", "p-d1": "previous", "p-d0": "previous",
         "p-like": "related", "p-d5": "anchor",

@@ -13,14 +13,14 @@ from pipelines.query.retrieve import Question, Retrieved, retrieve
 from pipelines.query.strategies import wordings_of
 from pipelines.query.tools import language_of
 from pipelines.settings.query import QuerySettings
-from tests.unit.query.query_fakes import passage
+from tests.unit.query.query_fakes import Unasked, passage
 from tests.unit.query.tool_fakes import FakeModel, lengths, tools
 
 QUESTION = "How long is annual leave?"
 ANSWER = "Annual leave is twenty-eight days."
 
 
-class Index:
+class Index(Unasked):
     """A dense ranking for each length of text, and a lexical one; remembers what it was asked."""
 
     def __init__(self, lexical: str = "a b", **by_length: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from dataclasses import replace
 
 import pytest
@@ -88,7 +88,7 @@ class Model:
     def __init__(self, *replies: Reply | NoReply) -> None:
         self._replies, self.prompts = list(replies), list[Prompt]()
 
-    def replies(self, prompts: Iterable[Prompt], unusable: ReplyCheck) -> Iterator[Reply | NoReply]:
+    def replies(self, prompts: Iterable[Prompt], unusable: ReplyCheck) -> Generator[Reply | NoReply, None, None]:
         for prompt, given in zip(prompts, self._replies, strict=True):
             self.prompts.append(prompt)
             problem = unusable(given) if isinstance(given, Reply) else None

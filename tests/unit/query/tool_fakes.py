@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ class FakeModel:
         self.left, self.by = list(answers), by
         self.asked: list[Prompt] = []
 
-    def replies(self, prompts: Iterable[Prompt], unusable: ReplyCheck) -> Iterator[Reply | NoReply]:
+    def replies(self, prompts: Iterable[Prompt], unusable: ReplyCheck) -> Generator[Reply | NoReply, None, None]:
         for prompt in prompts:
             self.asked.append(prompt)
             answer = self.by(prompt) if self.by else self.left.pop(0)

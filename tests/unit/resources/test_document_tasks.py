@@ -42,7 +42,7 @@ def test_the_settings_choose_splitter_and_sizes(strategy: str) -> None:
     _, elements, made = units(heading("One"), paragraph("Some words. " * 60), heading("Two"), paragraph("More."))
     settings = settings_from({"chunking": {"strategy": strategy, "target_tokens": 30, "max_tokens": 40}})
     options = OPTIONS["packed_chunks"](settings, None)  # type: ignore[arg-type]
-    rows = {"structural_chunks": made, "parsed_elements": elements}
+    rows: dict[str, Sequence[Any]] = {"structural_chunks": made, "parsed_elements": elements}
     chunks = KINDS["packed_chunks"].make(given(models, options, rows))["packed_chunks"]
     assert bool(models.asked) is (strategy == "cluster")
     assert chunks == packed_chunks(made, elements, 30, 40, strategy, models.passages)

@@ -6,7 +6,7 @@ import io
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from resources.workers.frames import Message
 from resources.workers.pool import DocumentPool
 from resources.workers.process import DocumentProcess
 from resources.workers.read_figures import figure_images
-from tests.pictures import BLUE, GREEN, RED, colour_of, data_url, illustrated_pdf, near, picture
+from tests.pictures import BLUE, GREEN, RED, Placed, colour_of, data_url, illustrated_pdf, near, picture
 from tests.unit.parsers.documents import elements_of, raw_of
 from tests.unit.parsers.test_figures import WORDS, docx_with, pptx_with
 
@@ -227,7 +227,7 @@ class Seeing:
     def __init__(self) -> None:
         self.asked: list[Prompt] = []
 
-    def replies(self, prompts: Iterable[Prompt], unusable: ReplyCheck) -> Iterator[Reply]:
+    def replies(self, prompts: Iterable[Prompt], unusable: ReplyCheck) -> Generator[Reply, None, None]:
         for prompt in prompts:
             self.asked.append(prompt)
             (image,) = prompt.images
@@ -251,7 +251,7 @@ def test_a_picture_is_shown_once_however_many_documents_have_it(tmp_path: Path, 
     docs = {Path(task.raw.uri).name: task.raw.doc_id for task in tasks}
     own, other, more, copy = (docs[name] for name in ("a.docx", "b.html", "c.html", "copy.docx"))
     unseen = texts.pop((copy, bytes_hash(b"nothing")))
-    assert unseen.startswith("copy.docx: figure 1")
+    assert isinstance(unseen, str) and unseen.startswith("copy.docx: figure 1")
     assert texts == {
         (copy, blue): f"en {BLUE}", (own, red): f"en {RED}", (own, blue): f"en {BLUE}",
         (other, blue): f"en {BLUE}", (other, green): f"en {GREEN}",
@@ -280,7 +280,7 @@ def test_no_document_is_told_of_another_s_picture_by_its_hash(tmp_path: Path, po
 
 def test_what_else_is_drawn_over_a_picture_is_its_document_s_own(tmp_path: Path, pool: DocumentPool) -> None:
     """Two pages that stretch one picture, and write other words over it, have one hash and two descriptions."""
-    page = [(picture(RED), 100, 120, 200, 150)]
+    page: list[Placed] = [(picture(RED), 100, 120, 200, 150)]
     paths = [
         illustrated_pdf(tmp_path / f"{words}.pdf", (page, [(100, 90, WORDS), (120, 150, words)]))
         for words in ("ours", "theirs")

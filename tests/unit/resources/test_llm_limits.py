@@ -104,9 +104,8 @@ def test_threads_share_the_limit(clock: Clock) -> None:
     limits, lock, begun = Limits(3, 0, clock), threading.Lock(), []
 
     def call() -> None:
-        slept = []
         with lock:  # one sleeps at a time, so that the clock is everyone's
-            limits.wait(1, lambda seconds: (slept.append(seconds), clock.sleep(seconds)), RUNNING.is_set)
+            limits.wait(1, clock.sleep, RUNNING.is_set)
             begun.append(clock.now - 1000.0)
 
     threads = [threading.Thread(target=call) for _ in range(9)]

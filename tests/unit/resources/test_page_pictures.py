@@ -25,6 +25,7 @@ from resources.workers.page_pictures import (
     pages_beside,
     write,
 )
+from tests.pictures import colours
 from tests.unit.parsers.documents import elements_of, pdf_of
 
 Pixels = np.ndarray
@@ -60,7 +61,7 @@ def test_the_boxes_of_a_parse_hold_all_the_ink_of_a_page(
     plain, marked = pixels(picture.image), pixels(highlighted(picture, boxes))
     assert max(plain.shape) == LONGEST_SIDE
     empty = Picture(Image.new("RGB", picture.image.size, "white"), picture.scale)
-    coloured = (pixels(highlighted(empty, boxes)) < 255).any(axis=2)
+    coloured = np.asarray((pixels(highlighted(empty, boxes)) < 255).any(axis=2))
     ink = (plain < 100).all(axis=2)
     assert ink.sum() > 500
     assert coloured[ink].all(), "ink outside the boxes"
@@ -102,7 +103,8 @@ def test_header_cells_are_tinted_more_than_the_table_and_cells_outlined() -> Non
     whole, header, cell = Box(1, 40, 40, 160, 120), Box(1, 50, 50, 90, 60), Box(1, 50, 90, 90, 100)
     image = annotated(blank(), [Mark("table", "0 table", (whole,), (cell,), (header,))], "page 1 of 1")
     margin = margin_of(image, blank())
-    levels = [sum(image.getpixel((margin + x, y))) for x, y in ((140, 110), (140, 150), (200, 150), (98, 190))]
+    at = np.asarray(image).sum(axis=2)
+    levels = [at[y, margin + x] for x, y in ((140, 110), (140, 150), (200, 150), (98, 190))]
     tinted, table, _, outline = levels
     assert tinted < table < 3 * 255 and outline < table
 
@@ -189,7 +191,7 @@ def test_a_real_page_is_drawn_with_all_its_kinds() -> None:
     _, elements, _ = elements_of(path)
     with opened_pages(path) as pages:
         image = annotated(pages.picture(1), marks_of(elements)[1], "page 1 of 5")
-    found = {colour for _, colour in image.getcolors(1 << 24)}
+    found = colours(image)
     kinds = ("heading", "paragraph", "list_item", "table", "caption", "page_footer")
     assert {COLOURS[kind] for kind in kinds} <= found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -17,7 +18,7 @@ BARS = Bars(
 )
 
 
-def drawn(*panels: Bars | Curves, **options: str) -> ElementTree.Element:
+def drawn(*panels: Bars | Curves, **options: Any) -> ElementTree.Element:
     return ElementTree.fromstring(figure(panels, **options))
 
 

@@ -19,6 +19,7 @@ from resources.hashes import content_hash
 from resources.parsers.registry import ELEMENTS
 from resources.sources import folder as sources
 from resources.sources.files import SourceFolder, private_copy
+from resources.sources.walk import walk
 
 SECRET = "text of a file outside"
 
@@ -50,7 +51,7 @@ def piped(path: Path) -> None:
     path.with_name(".pipe").replace(path)
 
 
-SWAPS: dict[str, Callable[[Path], None]] = {
+SWAPS: dict[str, Callable[[Path], object]] = {
     "file": lambda root: replaced(root / "sub" / "a.txt", root.parent / "outside" / "a.txt"),
     "folder": lambda root: replaced(root / "sub", root.parent / "outside"),
     "pipe": lambda root: piped(root / "sub" / "a.txt"),
@@ -116,10 +117,9 @@ def test_a_link_that_leads_elsewhere_once_it_was_resolved_is_not_read(root: Path
 def test_what_is_swapped_between_the_walk_and_opening_is_not_listed(
     root: Path, monkeypatch: pytest.MonkeyPatch, swap: str
 ) -> None:
-    walked = sources.walk
 
     def swapped(*arguments: Any) -> list[Any]:
-        found = list(walked(*arguments))
+        found = list(walk(*arguments))
         SWAPS[swap](root)
         return found
 

@@ -40,7 +40,7 @@ def read(source: str) -> Module:
         named |= {(file, texts[place]) for name, texts in given if name == wrapper and texts[place:] and texts[place]}
     texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
     imports = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    return Module(*map(frozenset, (files, named, texts, imports)))
+    return Module(frozenset(files), frozenset(named), frozenset(texts), frozenset(imports))
 
 
 def _called(call: ast.Call) -> str:
