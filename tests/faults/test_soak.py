@@ -27,7 +27,7 @@ from tests.faults.lives import File, Folder, packed
 from tests.faults.running import Answer, Clean, answer, assert_verified, row_versions
 from tests.projects import Project, new_database, project_copy, rows_of
 
-LIVES = int(os.environ.get("PINCITE_SOAK_LIVES", "40"))
+LIVES = int(os.environ.get("PINCITE_SOAK_LIVES", "20"))
 FIRST_SEED = int(os.environ.get("PINCITE_SOAK_SEED", "1"))
 STEPS = 6
 REAL = ("policies/travel-policy-2026.pdf", "proposals/harbour-records-proposal.docx")
