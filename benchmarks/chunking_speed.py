@@ -24,7 +24,7 @@ from pipelines.indexing.packed_chunks import SPLITTERS, packed_chunks  # noqa: E
 from pipelines.indexing.structural_chunks import structural_chunks  # noqa: E402
 from pipelines.ports import Vectors  # noqa: E402
 from pipelines.records import Block, Box, Run  # noqa: E402
-from tests.builders import document, heading, paragraph, table  # noqa: E402
+from tests.support.builders import document, heading, paragraph, table  # noqa: E402
 
 LETTERS = "etaoinshrdlucmfwypvbgkjqxz"
 chance = random.Random(3)

@@ -32,7 +32,7 @@ from benchmarks.machine import BUT_ROWS, provenance  # noqa: E402
 from benchmarks.parsing_report import share, table  # noqa: E402
 from benchmarks.published import PUBLISHED  # noqa: E402
 from pincite.index import open_index  # noqa: E402
-from tests.llm_server import llm_server  # noqa: E402
+from tests.support.llm_server import llm_server  # noqa: E402
 
 OFF, EXTRACTIVE, LLM = "off", "extractive", "llm"
 MODES: Mapping[str, Mapping[str, str]] = {

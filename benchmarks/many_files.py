@@ -2,7 +2,7 @@
 
     python benchmarks/many_files.py [--files 1000] [--seed 0] [--timeout 7200] [--seconds 120] [--folder FOLDER]
 
-Takes what ../shared/data has of files that are read, a fifth of --files at most, and makes the rest (tests/ordinary.py:
+Takes what ../shared/data has of files that are read, a fifth of --files at most, and makes the rest (ordinary.py:
 forms, contracts, contents lists, listings, logs, tables of digits, lines of 400,000 characters in 14 scripts, chains of
 mails, in every format). Vectors come from an endpoint that costs nothing, so that what is measured is all else. Prints
 documents, failures by stage and code with their names, seconds by stage, peak memory of all processes together, and
@@ -38,7 +38,7 @@ from resources.generations.due import served_now  # noqa: E402
 from resources.parsers.registry import media_type_of  # noqa: E402
 from resources.settings_file import locate  # noqa: E402
 from resources.state.state import State  # noqa: E402
-from tests.ordinary_files import write  # noqa: E402
+from tests.support.ordinary_files import write  # noqa: E402
 
 SHARED = ROOT.parent / "shared" / "data"
 REAL = ("policies", "unlp-medicine", "reports", "parser-fixtures")

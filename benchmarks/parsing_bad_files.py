@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.pdf_objects import pdf
-from tests.unit.parsers.test_pdf_files import unmapped
+from tests.support.pdf_objects import pdf
+from tests.unit.resources.parsers.test_pdf_files import unmapped
 
 LINE = "The committee meets on the first Monday of the month and keeps minutes of what it decides."
 RIGHT_TO_LEFT = "מאגר מידע הוא אוסף נתוני מידע."

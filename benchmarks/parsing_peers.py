@@ -110,7 +110,7 @@ def _ours() -> Parser:
     from benchmarks.parsing_scores import found
     from pipelines.parsing.elements import build_elements
     from resources.parsers.registry import parse_file
-    from tests.unit.parsers.documents import raw_of
+    from tests.support.documents import raw_of
 
     def parse(path: Path) -> Any:
         listed = raw_of(path)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipelines.records import Block
-from tests.statement_grids import render_grid
-from tests.statement_shapes import HELD_OUT, TUNED, UKRAINIAN
-from tests.statements import CYRILLIC, Shape, Statement, render
+from tests.support.statement_grids import render_grid
+from tests.support.statement_shapes import HELD_OUT, TUNED, UKRAINIAN
+from tests.support.statements import CYRILLIC, Shape, Statement, render
 
 
 @dataclass(frozen=True, slots=True)

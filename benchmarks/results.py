@@ -37,7 +37,7 @@ from benchmarks.results_page import Measured, Values, as_json, page, picture  # 
 from pincite.index import open_index  # noqa: E402
 from pipelines.evaluation.matrix import Run, matrix_from  # noqa: E402
 from resources import yaml_text  # noqa: E402
-from tests.llm_server import llm_server  # noqa: E402
+from tests.support.llm_server import llm_server  # noqa: E402
 
 PLANS: Mapping[str, Any] = yaml_text.load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 SETS: Mapping[str, Values] = PLANS["sets"]

@@ -4,7 +4,7 @@ The count belongs to the chunking settings, not to the embedder, so swapping the
 re-packs a chunk. Words of Latin letters count one for every nine letters begun, words of other
 alphabets one for every five, numbers one for every three digits, every ideograph and every sign
 one. Against all-MiniLM's WordPiece on English and multilingual-e5's Unigram on Ukrainian the
-count is within 15 % (tests/unit/test_tokens.py measures it).
+count is within 15 % (tests/unit/pipelines/test_tokens.py measures it).
 """
 
 from __future__ import annotations

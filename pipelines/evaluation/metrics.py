@@ -4,8 +4,8 @@
 matches. One question may have several gold places, and several hits may match one place; the discounted
 gain is scikit-learn's, and where a hit matches at most one place all standard metrics are those of
 torchmetrics, which a test holds them to. Span metrics are those of Chroma's chunking evaluation (Smith and
-Troynikov, Evaluating chunking strategies for retrieval, 2024), in characters. tests/unit/query/test_metrics.py
-works each by hand; docs/reference/metrics.md defines them for readers.
+Troynikov, Evaluating chunking strategies for retrieval, 2024), in characters.
+tests/unit/pipelines/evaluation/test_metrics.py works each by hand; docs/reference/metrics.md defines them for readers.
 """
 
 from __future__ import annotations

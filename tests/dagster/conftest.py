@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.embedding_server import EmbeddingServer, embedding_server
-from tests.projects import Project, kept_workers, make_project, new_database, running_server
+from tests.support.embedding_server import EmbeddingServer, embedding_server
+from tests.support.projects import Project, kept_workers, make_project, new_database, running_server
 
 
 @pytest.fixture(scope="package")

@@ -31,12 +31,12 @@ from resources.dagster_instance import home as homes
 from resources.dagster_instance.home import close_dead_runs, dagster_home, present
 from resources.postgres.database import Database
 from tests.dagster.test_definitions import BUCKETED, WHOLE, nodes
-from tests.embedding_server import EmbeddingServer
-from tests.projects import Project, content, make_project, new_database, project_copy
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.places import ROOT
+from tests.support.projects import Project, content, make_project, new_database, project_copy
 
 pytestmark = [pytest.mark.integration, pytest.mark.dagster]
 
-ROOT = Path(__file__).parents[2]
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 SPAN = {"dagster/asset_partition_range_start": "00", "dagster/asset_partition_range_end": "03"}
 

@@ -17,9 +17,9 @@ from assets.declare import bucket_partitions
 from assets.definitions import build_defs
 from pipelines.schemas import schema_of
 from pipelines.stages import MAKER, STAGES
-from tests.projects import make_project
+from tests.support.places import ROOT
+from tests.support.projects import make_project
 
-ROOT = Path(__file__).parents[2]
 BUCKETED = {
     "raw_documents": "documents",
     "parsed_elements": "structure",

@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from tests.dagster.test_materialise import materialise, metadata
-from tests.projects import Project
+from tests.support.projects import Project
 
 pytestmark = [pytest.mark.integration, pytest.mark.dagster]
 

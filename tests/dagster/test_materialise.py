@@ -18,8 +18,8 @@ from resources.checks.stages import CHECKS as CHECKED
 from resources.settings_file import locate
 from resources.state.state import State
 from tests.dagster.test_definitions import BUCKETED, WHOLE
-from tests.embedding_server import EmbeddingServer
-from tests.projects import Project, content, make_project, new_database
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.projects import Project, content, make_project, new_database
 
 pytestmark = [pytest.mark.integration, pytest.mark.dagster]
 

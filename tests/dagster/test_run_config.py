@@ -14,7 +14,7 @@ from assets.definitions import build_defs
 from resources.configured import StateResource
 from resources.settings_file import locate
 from resources.state.state import State
-from tests.projects import Project, make_project
+from tests.support.projects import Project, make_project
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 SPAN = {"dagster/asset_partition_range_start": "00", "dagster/asset_partition_range_end": "03"}

@@ -14,8 +14,7 @@ import pytest
 from resources.dagster_instance.home import dagster_home
 from resources.dagster_instance.run_history import run_history
 from resources.dagster_instance.storage import KeptEvents
-
-ROOT = Path(__file__).parents[2]
+from tests.support.places import ROOT
 
 
 @dg.asset

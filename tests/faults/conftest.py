@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from resources.postgres.database import Database
-from tests.embedding_server import EmbeddingServer, embedding_server
 from tests.faults.running import Change, Clean, asked, changed, contents, library_project, unchanged
-from tests.projects import Project, kept_workers, new_database
-from tests.projects import running_server as running
+from tests.support.embedding_server import EmbeddingServer, embedding_server
+from tests.support.projects import Project, kept_workers, new_database
+from tests.support.projects import running_server as running
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

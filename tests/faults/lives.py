@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
-from tests.projects import Project
+from tests.support.projects import Project
 
 WORDS = re.findall(r"\w+", "harbour ledger lantern orchard pulley quarry rafter saddle thicket urn valve willow yarn")
 SUFFIXES = (".txt", ".txt", ".md", ".html", ".pdf", ".docx")

@@ -11,10 +11,9 @@ from pipelines.records import Element, Failure, ParsedDocument, RawDocument
 from pipelines.schemas import from_table
 from resources.workers.pool import DocumentPool
 from resources.workers.task import parse_task
-from tests.unit.parsers.documents import raw_of
+from tests.support.documents import raw_of
+from tests.support.places import LIBRARY
 
-ROOT = Path(__file__).parents[2]
-LIBRARY = ROOT / "tests" / "data" / "library"
 POLICY = LIBRARY / "policies" / "travel-policy-2026.pdf"
 Outcome = tuple[ParsedDocument, list[Element]] | Failure
 

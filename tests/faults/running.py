@@ -18,9 +18,9 @@ from pincite.index import Index, open_index
 from pipelines.fingerprint import text_hash
 from resources.parquet.tables import ParquetTables
 from resources.settings_file import locate
-from tests.embedding_server import EmbeddingServer
 from tests.faults.held_run import PATIENCE
-from tests.projects import DOCUMENTS, TABLES, Project, make_project, project_copy, rows_of
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.projects import DOCUMENTS, TABLES, Project, make_project, project_copy, rows_of
 
 LIBRARY = {
     **DOCUMENTS,

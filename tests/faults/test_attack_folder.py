@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from tests.embedding_server import EmbeddingServer
 from tests.faults.attacks import ATTACKS
 from tests.faults.running import assert_verified, library_project, row_versions
-from tests.projects import Project, new_database
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.places import ROOT
+from tests.support.projects import Project, new_database
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 
-ROOT = Path(__file__).parents[2]
 NO_END = 1200
 """Seconds after which a command that has not ended is taken for one that never will."""
 

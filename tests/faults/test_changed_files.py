@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from tests.embedding_server import EmbeddingServer
 from tests.faults.held_run import held_run
 from tests.faults.running import (
     EDITED,
@@ -30,7 +29,8 @@ from tests.faults.running import (
     unchanged,
 )
 from tests.faults.test_full_disk import disk, move_to
-from tests.projects import Project
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.projects import Project
 
 pytestmark = pytest.mark.integration
 

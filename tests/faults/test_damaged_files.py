@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from pipelines.stages import MAKER
-from tests.embedding_server import EmbeddingServer
 from tests.faults.running import Clean, asked, assert_verified, changed, contents, edit, unchanged
-from tests.llm_server import LlmServer, llm_server
-from tests.projects import Project
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.llm_server import LlmServer, llm_server
+from tests.support.projects import Project
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 

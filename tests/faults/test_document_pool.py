@@ -24,10 +24,11 @@ from resources.workers import process as document_process
 from resources.workers.pool import DocumentPool
 from resources.workers.process import DocumentProcess
 from resources.workers.task import Rows, Task
-from tests.builders import paragraph, units
-from tests.faults.parsing import LIBRARY, POLICY, ROOT, children, outcomes, parsed, processor_seconds
-from tests.pdf_objects import pdf, stream
-from tests.unit.parsers.documents import raw_of
+from tests.faults.parsing import POLICY, children, outcomes, parsed, processor_seconds
+from tests.support.builders import paragraph, units
+from tests.support.documents import raw_of
+from tests.support.pdf_objects import pdf, stream
+from tests.support.places import LIBRARY, ROOT
 
 NOTES = LIBRARY / "notes"
 GOOD = raw_of(NOTES / "archive-move.txt"), NOTES

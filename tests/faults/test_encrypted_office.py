@@ -15,8 +15,8 @@ from msoffcrypto.format.ooxml import OOXMLFile
 
 from pipelines.errors import DocumentError
 from resources.parsers.registry import MEDIA_TYPES, check_content, parse_file
-from tests.ordinary import made
-from tests.ordinary_files import FORMATS
+from tests.support.ordinary import made
+from tests.support.ordinary_files import FORMATS
 
 PASSWORD = "The lamp is lit at dusk"
 

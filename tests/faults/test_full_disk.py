@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from resources.postgres.server import PostgresServer
-from tests.embedding_server import EmbeddingServer
 from tests.faults.held_run import HeldRun, held_run
 from tests.faults.running import Clean, Reader, assert_converges, changed, edit, library_project, vectors_on_disk
-from tests.projects import Project, running_server
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.projects import Project, running_server
 
 pytestmark = pytest.mark.integration
 

@@ -15,10 +15,10 @@ from pipelines.settings.base import ParsingSettings
 from resources.workers.pool import DocumentPool
 from tests.faults.mutations import damaged
 from tests.faults.parsing import children, outcomes
-from tests.unit.parsers.documents import raw_of
+from tests.support.documents import raw_of
+from tests.support.places import LIBRARY, SHARED
 
-ROOT = Path(__file__).parents[2]
-FOLDERS = (ROOT / "tests" / "data" / "library", ROOT.parent / "shared" / "data" / "parser-fixtures")
+FOLDERS = (LIBRARY, SHARED / "data" / "parser-fixtures")
 INPUTS = int(os.environ.get("PINCITE_FUZZ_INPUTS", "2000"))
 FIRST_SEED = int(os.environ.get("PINCITE_FUZZ_SEED", "1"))
 BATCH = 100

@@ -23,9 +23,9 @@ from pipelines.parsing.markdown_view import markdown_of
 from pipelines.terms import terms_of
 from resources.parsers.registry import media_type_of, parse_file
 from resources.prompts import read_prompts
-from tests.builders import raw
-from tests.growth import Parts, assert_linear
-from tests.hostile_texts import TEXTS
+from tests.support.builders import raw
+from tests.support.growth import Parts, assert_linear
+from tests.support.hostile_texts import TEXTS
 
 pytestmark = [pytest.mark.faults, pytest.mark.defends("1b")]
 PROMPTS = {role: in_language(templates_of(role, read_prompts()[role]), "en") for role in ("summary", "context")}

@@ -20,7 +20,7 @@ from pincite.ui.services import environment
 from resources.child_process import child_command
 from resources.settings_file import locate
 from resources.shipped import ROOT
-from tests.serving import SERVED
+from tests.support.serving import SERVED
 
 MODULES = sys.stdlib_module_names | {"sitecustomize", "usercustomize", "conftest", "setup", "evil", "click", "yaml"}
 PACKAGES = (

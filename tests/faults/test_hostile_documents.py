@@ -20,8 +20,8 @@ from resources.sources.files import private_copy
 from resources.sources.folder import list_source
 from resources.workers.pool import DocumentPool
 from tests.faults.parsing import LIBRARY, POLICY, outcomes, parsed
-from tests.pdf_objects import stream_bomb
-from tests.unit.parsers.documents import raw_of
+from tests.support.documents import raw_of
+from tests.support.pdf_objects import stream_bomb
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 NOBODY = 65534

@@ -20,12 +20,12 @@ import pytest
 
 from pipelines.tokens import TokenIndex
 from resources.parquet.tables import ParquetTables
-from tests.embedding_server import EmbeddingServer
 from tests.faults.held_run import held_run
 from tests.faults.parsing import POLICY
 from tests.faults.running import Clean, assert_verified, changed, contents, unchanged
 from tests.faults.test_hostile_documents import W, docx, many_rows
-from tests.projects import Project
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.projects import Project
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.embedding_server import EmbeddingServer
 from tests.faults.running import Clean, Reader, asked, assert_verified, changed, contents, unchanged
-from tests.hostile_models import HOSTILE, ran
-from tests.projects import Project
-from tests.tiny_model import make_model
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.hostile_models import HOSTILE, ran
+from tests.support.projects import Project
+from tests.support.tiny_model import make_model
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 

@@ -18,12 +18,12 @@ from typing import Any
 import pytest
 
 from resources.postgres.server import PostgresServer
-from tests.embedding_server import EmbeddingServer, embedding_server
-from tests.projects import Project, content, kept_workers, make_project, running_server
+from tests.support.embedding_server import EmbeddingServer, embedding_server
+from tests.support.places import ROOT
+from tests.support.projects import Project, content, kept_workers, make_project, running_server
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 
-ROOT = Path(__file__).parents[2]
 DIMENSION = "dimension"
 """What a new generation asks of an endpoint to learn how long its vectors are."""
 

@@ -10,8 +10,8 @@ import pytest
 
 from tests.faults.held_run import held_run
 from tests.faults.running import assert_verified, changed, unchanged
-from tests.llm_server import LlmServer, llm_server
-from tests.projects import Project
+from tests.support.llm_server import LlmServer, llm_server
+from tests.support.projects import Project
 
 pytestmark = pytest.mark.integration
 

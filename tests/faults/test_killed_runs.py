@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.embedding_server import EmbeddingServer
 from tests.faults.held_run import held_run
 from tests.faults.running import (
     Change,
@@ -26,7 +25,8 @@ from tests.faults.running import (
     unchanged,
     vectors_on_disk,
 )
-from tests.projects import Project
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.projects import Project
 
 pytestmark = pytest.mark.integration
 

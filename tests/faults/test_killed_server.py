@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from resources.postgres.server import PostgresServer
-from tests.embedding_server import EmbeddingServer
 from tests.faults.held_run import held_run
 from tests.faults.running import LIBRARY, Clean, assert_converges, assert_verified, contents, library_project, until
-from tests.projects import Project, running_server
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.projects import Project, running_server
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 

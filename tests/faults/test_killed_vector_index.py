@@ -11,11 +11,11 @@ import psycopg
 import pytest
 
 from resources.postgres.server import PostgresServer
-from tests.embedding_server import EmbeddingServer
 from tests.faults.held_run import HeldRun, held_run
 from tests.faults.running import assert_verified, until
 from tests.faults.test_killed_server import quit_server, server
-from tests.projects import Project, make_project, running_server
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.projects import Project, make_project, running_server
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 

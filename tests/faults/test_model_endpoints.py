@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from tests.embedding_server import EmbeddingServer
 from tests.faults.running import (
     NO_TEXTS,
     VECTORS,
@@ -27,8 +26,9 @@ from tests.faults.running import (
     unchanged,
     vectors_on_disk,
 )
-from tests.llm_server import Answer, LlmServer, cut_short, empty, junk, llm_server, refusal, says, words_about
-from tests.projects import Project
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.llm_server import Answer, LlmServer, cut_short, empty, junk, llm_server, refusal, says, words_about
+from tests.support.projects import Project
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 

@@ -24,12 +24,12 @@ import pytest
 from pincite.index import open_index
 from resources.hashes import bytes_hash
 from tests.faults.traces import in_files
-from tests.pdf_objects import pdf, stream
-from tests.projects import run_command
+from tests.support.pdf_objects import pdf, stream
+from tests.support.places import ROOT
+from tests.support.projects import run_command
 
 pytestmark = pytest.mark.integration
 
-ROOT = Path(__file__).parents[2]
 GUARD = Path(__file__).with_name("no_network")
 OUTSIDE = "192.0.2.1"
 """Of a network that nobody has (RFC 5737)."""

@@ -21,7 +21,7 @@ from tests.faults.running import (
     unchanged,
     until,
 )
-from tests.projects import Project, columns, rows_of
+from tests.support.projects import Project, columns, rows_of
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 

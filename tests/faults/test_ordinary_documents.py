@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.ordinary import KINDS, made
-from tests.ordinary_files import FORMATS
-from tests.projects import run_command
+from tests.support.ordinary import KINDS, made
+from tests.support.ordinary_files import FORMATS
+from tests.support.projects import run_command
 
 pytestmark = pytest.mark.faults
 

@@ -18,10 +18,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from assets.definitions import build_defs
-from tests.embedding_server import EmbeddingServer, embedding_server
 from tests.faults.traces import in_database, in_files
-from tests.llm_server import Answer, Call, LlmServer, hang, junk, llm_server, says, status, wrong_key
-from tests.projects import Project, kept_workers, make_project, running_server
+from tests.support.embedding_server import EmbeddingServer, embedding_server
+from tests.support.llm_server import Answer, Call, LlmServer, hang, junk, llm_server, says, status, wrong_key
+from tests.support.projects import Project, kept_workers, make_project, running_server
 
 pytestmark = [pytest.mark.integration, pytest.mark.case(28)]
 

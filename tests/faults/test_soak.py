@@ -21,17 +21,17 @@ import pytest
 
 from pincite.index import open_index
 from resources.settings_file import locate
-from tests.embedding_server import EmbeddingServer
 from tests.faults.held_run import POINTS, HeldRun
 from tests.faults.lives import File, Folder, packed
 from tests.faults.running import Answer, Clean, answer, assert_verified, row_versions
-from tests.projects import Project, new_database, project_copy, rows_of
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.places import LIBRARY
+from tests.support.projects import Project, new_database, project_copy, rows_of
 
 LIVES = int(os.environ.get("PINCITE_SOAK_LIVES", "20"))
 FIRST_SEED = int(os.environ.get("PINCITE_SOAK_SEED", "1"))
 STEPS = 6
 REAL = ("policies/travel-policy-2026.pdf", "proposals/harbour-records-proposal.docx")
-LIBRARY = Path(__file__).parents[1] / "data" / "library"
 
 pytestmark = pytest.mark.faults
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.embedding_server import EmbeddingServer
 from tests.faults.held_run import held_run
 from tests.faults.running import (
     Change,
@@ -23,7 +22,8 @@ from tests.faults.running import (
     terminate,
     unchanged,
 )
-from tests.projects import Project
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.projects import Project
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 

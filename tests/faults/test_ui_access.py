@@ -16,8 +16,8 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 from websockets.typing import Origin, Subprotocol
 
-from tests.projects import make_project
-from tests.serving import Served, processes, serving
+from tests.support.projects import make_project
+from tests.support.serving import Served, processes, serving
 
 pytestmark = pytest.mark.faults
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.embedding_server import EmbeddingServer
 from tests.faults.held_run import HeldRun, held_run
 from tests.faults.running import (
     Change,
@@ -27,7 +26,8 @@ from tests.faults.running import (
     until,
     vectors_on_disk,
 )
-from tests.projects import Project
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.projects import Project
 
 pytestmark = pytest.mark.integration
 

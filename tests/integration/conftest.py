@@ -20,10 +20,10 @@ from resources.llm.replies import ReplyStore
 from resources.postgres.catalog import Catalog
 from resources.postgres.database import Database
 from resources.postgres.server import PostgresServer
-from tests.embedding_server import EmbeddingServer, embedding_server
-from tests.integration.reply_data import settings
-from tests.llm_server import LlmServer, llm_server
-from tests.projects import drop_database, kept_workers, running_server
+from tests.support.embedding_server import EmbeddingServer, embedding_server
+from tests.support.llm_server import LlmServer, llm_server
+from tests.support.projects import drop_database, kept_workers, running_server
+from tests.support.reply_data import settings
 
 _numbers = itertools.count(1)
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from pincite.index import open_index
-from tests.embedding_server import EmbeddingServer
-from tests.llm_server import LlmServer, llm_server, says, status
-from tests.projects import Project, kept_workers, make_project, new_database, run_command
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.llm_server import LlmServer, llm_server, says, status
+from tests.support.projects import Project, kept_workers, make_project, new_database, run_command
 
 pytestmark = pytest.mark.integration
 

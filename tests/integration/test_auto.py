@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pipelines.query import classes
-from tests.embedding_server import EmbeddingServer
-from tests.projects import Project, kept_workers, make_project, new_database, run_command
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.projects import Project, kept_workers, make_project, new_database, run_command
 
 pytestmark = pytest.mark.integration
 

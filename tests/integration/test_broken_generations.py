@@ -9,8 +9,8 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from tests.embedding_server import EmbeddingServer
-from tests.projects import Project, Ran, make_project, new_database, project_copy
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.projects import Project, Ran, make_project, new_database, project_copy
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
 

@@ -12,8 +12,8 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from tests.embedding_server import EmbeddingServer
-from tests.projects import Project, kept_workers, make_project, new_database
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.projects import Project, kept_workers, make_project, new_database
 
 pytestmark = [pytest.mark.integration]
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.places import ROOT
+
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 COPIED = ("assets", "benchmarks", "docs", "examples", "pincite", "pipelines", "prompts", "resources", "sql", "tests")
 _BLOCK = re.compile(r"(?P<before>[^\n]*)\n\n```(?P<kind>python|diff|sh)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)

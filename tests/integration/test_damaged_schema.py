@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.embedding_server import EmbeddingServer
-from tests.projects import Project, make_project, new_database, project_copy
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.projects import Project, make_project, new_database, project_copy
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
 

@@ -17,7 +17,8 @@ from resources.postgres import database as module
 from resources.postgres import statements as sql_files
 from resources.postgres.catalog import Catalog
 from resources.postgres.database import Database
-from tests.integration.schema_shape import shape
+from tests.support.places import ROOT
+from tests.support.schema_shape import shape
 
 KNOWN = [(number, name) for number, name, _ in sql_files.migrations()]
 pytestmark = pytest.mark.integration
@@ -57,7 +58,7 @@ def test_an_empty_database_is_migrated_once(fresh_url: str, tmp_path: Path) -> N
             assert connection.execute("SELECT '[1]'::vector").fetchone() == ("[1]",)
 
 
-OLD_TABLES = Path(__file__).parent.parent / "data" / "generation_2.sql"
+OLD_TABLES = ROOT / "tests" / "data" / "generation_2.sql"
 OLD_ROWS = """
 INSERT INTO g0001.documents VALUES
     ('open', 0, 's', 'open.md', 'Open', 'f', 'en', NULL, NULL, '{}', '{}', NULL, '', '', false, ''),

@@ -18,7 +18,7 @@ from resources.postgres import search_index as module
 from resources.postgres.catalog import GenerationRow
 from resources.postgres.database import Database
 from resources.postgres.search_index import PostgresSearchIndex
-from tests.integration.search_data import Document, clustered, load, near, nearest, opened, search_database
+from tests.support.search_data import Document, clustered, load, near, nearest, opened, search_database
 
 pytestmark = pytest.mark.integration
 

@@ -20,9 +20,9 @@ from resources.models.embedders.endpoint import EndpointEmbedder
 from resources.models.embedders.factory import make_embedder
 from resources.models.embedders.specs import choose_preset, resolve, unresolved_identity
 from resources.models.embedders.transformer import TransformerEmbedder
-from tests.embedding_server import Answer, EmbeddingServer, embedding_server, hashed_vector
-from tests.hostile_models import HOSTILE, ran
-from tests.tiny_model import make_model
+from tests.support.embedding_server import Answer, EmbeddingServer, embedding_server, hashed_vector
+from tests.support.hostile_models import HOSTILE, ran
+from tests.support.tiny_model import make_model
 
 pytestmark = pytest.mark.integration
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from tests.embedding_server import EmbeddingServer
-from tests.llm_server import Call, LlmServer, llm_server, refusal, status
-from tests.pdf_objects import pdf
-from tests.projects import Project, content, make_project, new_database, project_copy
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.llm_server import Call, LlmServer, llm_server, refusal, status
+from tests.support.pdf_objects import pdf
+from tests.support.projects import Project, content, make_project, new_database, project_copy
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
 

@@ -18,8 +18,8 @@ import psycopg
 import pyarrow.parquet as pq
 import pytest
 
-from tests.embedding_server import EmbeddingServer
-from tests.projects import Project, Ran, make_project, new_database
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.projects import Project, Ran, make_project, new_database
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
 
@@ -182,7 +182,7 @@ def test_results_are_parquet_json_markdown_and_plots(done: Done) -> None:
 
 
 def test_people_see_the_tables_and_where_the_files_are(done: Done) -> None:
-    from tests.projects import run_command
+    from tests.support.projects import run_command
 
     made = done.bench
     ran = run_command("eval", made.questions, "--matrix", made.matrix(), "--config", made.project.config)

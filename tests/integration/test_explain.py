@@ -16,8 +16,8 @@ from resources.reports.explain import explain
 from resources.search.passages import Searcher
 from resources.settings_file import locate
 from resources.state.state import State
-from tests.embedding_server import EmbeddingServer
-from tests.projects import DOCUMENTS, Project, kept_workers, make_project, new_database, project_copy
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.projects import DOCUMENTS, Project, kept_workers, make_project, new_database, project_copy
 
 pytestmark = pytest.mark.integration
 

@@ -12,8 +12,8 @@ import pytest
 
 from pincite.codes import FAILURES
 from pipelines.errors import LIMITED, PASSING
-from tests.embedding_server import EmbeddingServer
-from tests.projects import Project, make_project, new_database, project_copy
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.projects import Project, make_project, new_database, project_copy
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
 

@@ -12,8 +12,8 @@ import pytest
 from pipelines.stages import STAGES
 from resources.workers.process import DocumentProcess
 from resources.workers.task import Task
-from tests.embedding_server import EmbeddingServer
-from tests.projects import Project, make_project, new_database, project_copy
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.projects import Project, make_project, new_database, project_copy
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
 

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.embedding_server import EmbeddingServer
-from tests.llm_server import Call, LlmServer, llm_server, says, status
-from tests.pictures import Colour, colour_of, data_url, illustrated_pdf, picture
-from tests.projects import Project, make_project, run_command
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.llm_server import Call, LlmServer, llm_server, says, status
+from tests.support.pictures import Colour, colour_of, data_url, illustrated_pdf, picture
+from tests.support.places import ROOT
+from tests.support.projects import Project, make_project, run_command
 
-PROMPT = Path(__file__).parents[2] / "prompts" / "figure.en.md"
+PROMPT = ROOT / "prompts" / "figure.en.md"
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
 

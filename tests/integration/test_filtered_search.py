@@ -22,7 +22,7 @@ from pipelines.terms import terms_of
 from resources.postgres import search_index as module
 from resources.postgres.catalog import GenerationRow
 from resources.postgres.database import Database
-from tests.integration.search_data import Document, bm25, clustered, load, near, nearest, opened, search_database
+from tests.support.search_data import Document, bm25, clustered, load, near, nearest, opened, search_database
 
 pytestmark = pytest.mark.integration
 

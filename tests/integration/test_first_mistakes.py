@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.projects import make_project
+from tests.support.places import ROOT
+from tests.support.projects import make_project
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
 
-ROOT = Path(__file__).parents[2]
 SECRET = "not-to-be-shown"
 
 

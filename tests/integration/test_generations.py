@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.embedding_server import EmbeddingServer, embedding_server
-from tests.projects import Project, make_project, new_database, project_copy
+from tests.support.embedding_server import EmbeddingServer, embedding_server
+from tests.support.projects import Project, make_project, new_database, project_copy
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.embedding_server import EmbeddingServer
-from tests.llm_server import llm_server
-from tests.projects import Project, Ran, kept_workers, make_project, new_database, run_command
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.llm_server import llm_server
+from tests.support.projects import Project, Ran, kept_workers, make_project, new_database, run_command
 
 pytestmark = pytest.mark.integration
 

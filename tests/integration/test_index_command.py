@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 
 from resources.workers.sandbox import holds, shown
-from tests.embedding_server import EmbeddingServer
-from tests.projects import DOCUMENTS, Project, make_project, new_database, project_copy, run_command
-from tests.tiny_model import make_model
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.places import ROOT
+from tests.support.projects import DOCUMENTS, Project, make_project, new_database, project_copy, run_command
+from tests.support.tiny_model import make_model
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
 
-ROOT = Path(__file__).parents[2]
 HIT = {
     "rank", "score", "scores", "chunk_id", "doc_id", "source", "uri", "title", "page_start", "page_end",
     "header_chain", "block_types", "text", "overlap", "context", "boxes",

@@ -29,7 +29,7 @@ from resources.postgres.index_tables import IndexedDocument, IndexTables
 from resources.postgres.search_base import _statement
 from resources.postgres.setup import ADMINISTRATOR
 from resources.postgres.statements import statements
-from tests.builders import raw
+from tests.support.builders import raw
 
 pytestmark = pytest.mark.integration
 

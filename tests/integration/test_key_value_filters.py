@@ -12,11 +12,12 @@ import openpyxl
 import pytest
 from reportlab.pdfgen.canvas import Canvas
 
-from tests.embedding_server import EmbeddingServer
-from tests.projects import DOCUMENTS, Project, kept_workers, make_project, new_database
-from tests.unit.parsers.documents import docx_of, run
+from tests.support.documents import docx_of, run
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.places import SHARED
+from tests.support.projects import DOCUMENTS, Project, kept_workers, make_project, new_database
 
-FIXTURES = Path(__file__).parents[3] / "shared" / "data" / "parser-fixtures"
+FIXTURES = SHARED / "data" / "parser-fixtures"
 FORM = "docling/html/kvp_data_example.html"
 """The one form among them: a restaurant's receipt."""
 

@@ -18,8 +18,8 @@ from resources.evaluation.link_sweep import SweptIndex
 from resources.search.passages import Searcher
 from resources.settings_file import locate
 from resources.state.state import State
-from tests.embedding_server import EmbeddingServer
-from tests.projects import (
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.projects import (
     DOCUMENTS,
     Project,
     content,

@@ -17,7 +17,7 @@ from resources.llm.model import OTHER_TEMPERATURE, BoughtModel
 from resources.llm.replies import ReplyStore
 from resources.postgres.database import Database
 from resources.postgres.statements import query
-from tests.llm_server import MODEL, LlmServer, cut, hang, llm_server, refusal, status, words_about
+from tests.support.llm_server import MODEL, LlmServer, cut, hang, llm_server, refusal, status, words_about
 
 pytestmark = pytest.mark.integration
 

@@ -28,10 +28,10 @@ from pincite.cli import cli
 from resources.postgres.account import account_for
 from resources.postgres.server import PostgresServer
 from resources.postgres.setup import binaries
-from tests.embedding_server import EmbeddingServer
-from tests.projects import DOCUMENTS, Project, Ran, make_project, run_command
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.places import ROOT
+from tests.support.projects import DOCUMENTS, Project, Ran, make_project, run_command
 
-ROOT = Path(__file__).resolve().parents[2]
 MANUAL = (ROOT / "docs" / "guide" / "operations.md").read_text(encoding="utf-8")
 QUESTION = "Which key opens the vault?"
 NO_TEXTS = ("dimension", QUESTION, "how long is it kept?")

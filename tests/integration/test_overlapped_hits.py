@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Sequence
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,12 +19,12 @@ from resources.models.embedders.specs import EmbedderSpec
 from resources.postgres.search_index import PostgresSearchIndex, search_index
 from resources.settings_file import locate
 from resources.state.state import State
-from tests.embedding_server import EmbeddingServer
-from tests.projects import kept_workers, make_project, new_database
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.places import LIBRARY
+from tests.support.projects import kept_workers, make_project, new_database
 
 pytestmark = pytest.mark.integration
 
-LIBRARY = Path(__file__).resolve().parents[1] / "data" / "library"
 QUESTIONS = [
     "hotel rate per night and meals on a business trip",
     "who declares an incident and how fast is it answered",

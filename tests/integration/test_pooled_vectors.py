@@ -18,7 +18,7 @@ from resources.models.embedders.factory import make_embedder
 from resources.models.embedders.specs import package_folder, resolve
 from resources.models.embedders.static import StaticEmbedder
 from resources.models.embedders.transformer import TransformerEmbedder, _token_ranges
-from tests.tiny_model import make_model
+from tests.support.tiny_model import make_model
 
 pytestmark = pytest.mark.integration
 

@@ -25,10 +25,10 @@ from pipelines.errors import DatabaseError
 from resources.postgres import account as postgres_account
 from resources.postgres import setup as postgres_setup
 from resources.postgres.server import PostgresServer
+from tests.support.places import ROOT
 
 pytestmark = pytest.mark.integration
 
-ROOT = Path(__file__).parents[2]
 USER = """
 import sys
 from pathlib import Path

@@ -13,8 +13,8 @@ import pytest
 
 from pincite.index import open_index
 from resources.state.private import private, shut
-from tests.embedding_server import EmbeddingServer
-from tests.projects import Project, make_project, new_database
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.projects import Project, make_project, new_database
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
 

@@ -14,8 +14,9 @@ from pincite import open_index
 from pincite.index import Index
 from pipelines.errors import UsageError
 from resources.settings_file import locate
-from tests.embedding_server import EmbeddingServer
-from tests.projects import DOCUMENTS, Project, kept_workers, make_project, new_database
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.places import LIBRARY
+from tests.support.projects import DOCUMENTS, Project, kept_workers, make_project, new_database
 
 pytestmark = pytest.mark.integration
 
@@ -99,7 +100,7 @@ def test_parse(project: Project, index: Index, tmp_path: Path) -> None:
 
 
 def test_pages_are_drawn_where_a_folder_is_named(index: Index, tmp_path: Path) -> None:
-    policy = Path(__file__).parents[1] / "data" / "library" / "policies" / "travel-policy-2026.pdf"
+    policy = LIBRARY / "policies" / "travel-policy-2026.pdf"
     drawn = index.parse(policy, image=tmp_path, pages="2")
     assert drawn["images"] == [str(tmp_path / "travel-policy-2026-p0002.png")] == [str(p) for p in tmp_path.iterdir()]
     with pytest.raises(UsageError, match="name a folder"):

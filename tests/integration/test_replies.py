@@ -23,8 +23,7 @@ from resources.llm.model import BoughtModel
 from resources.llm.replies import ReplyStore
 from resources.parquet.tables import ParquetTables
 from resources.postgres.database import Database
-from tests.integration.reply_data import prompts, rows, said, settings, texts_of, usable
-from tests.llm_server import (
+from tests.support.llm_server import (
     MODEL,
     LlmServer,
     first_token,
@@ -32,6 +31,7 @@ from tests.llm_server import (
     says,
     words_about,
 )
+from tests.support.reply_data import prompts, rows, said, settings, texts_of, usable
 
 pytestmark = pytest.mark.integration
 
@@ -244,7 +244,7 @@ from pipelines.settings.base import Settings
 from resources.postgres.database import Database
 from resources.llm.factory import language_model
 from resources.llm.replies import ReplyStore
-from tests.llm_server import MODEL
+from tests.support.llm_server import MODEL
 
 database, base_url = sys.argv[1:]
 settings = Settings(llm={"base_url": base_url, "model": MODEL, "concurrency": 4})

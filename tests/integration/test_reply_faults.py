@@ -15,8 +15,7 @@ from resources.llm.limits import MOST_IN_A_ROW, Limits
 from resources.llm.model import PROBE, BoughtModel
 from resources.llm.replies import ReplyStore
 from resources.postgres.database import Database
-from tests.integration.reply_data import ACCOUNT, prompts, rows, said, settings, texts_of
-from tests.llm_server import (
+from tests.support.llm_server import (
     LlmServer,
     cut,
     cut_short,
@@ -30,6 +29,7 @@ from tests.llm_server import (
     too_many,
     words_about,
 )
+from tests.support.reply_data import ACCOUNT, prompts, rows, said, settings, texts_of
 
 pytestmark = pytest.mark.integration
 

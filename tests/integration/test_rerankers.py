@@ -26,9 +26,9 @@ from resources.llm.replies import ReplyStore
 from resources.models.rerankers.cross_encoder import TransformerCrossEncoder
 from resources.postgres.database import Database
 from resources.prompts import read_prompts
-from tests.hostile_models import pickle_weights
-from tests.llm_server import Answer, LlmServer, first_token, llm_server, says
-from tests.tiny_model import make_model
+from tests.support.hostile_models import pickle_weights
+from tests.support.llm_server import Answer, LlmServer, first_token, llm_server, says
+from tests.support.tiny_model import make_model
 
 QUESTION = "when is the boiler inspected"
 PASSAGES = [

@@ -20,9 +20,9 @@ from pipelines.settings.query import RerankerName, StrategyName
 from resources.models.rerankers.cross_encoder import TransformerCrossEncoder
 from resources.postgres.database import Database
 from resources.postgres.setup import ADMINISTRATOR, OWNER
-from tests.embedding_server import EmbeddingServer
-from tests.llm_server import Answer, LlmServer, first_token, llm_server, says
-from tests.projects import Project, kept_workers, make_project, new_database
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.llm_server import Answer, LlmServer, first_token, llm_server, says
+from tests.support.projects import Project, kept_workers, make_project, new_database
 
 pytestmark = [pytest.mark.integration, pytest.mark.case(27)]
 

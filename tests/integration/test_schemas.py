@@ -10,7 +10,7 @@ from resources.postgres.catalog import Catalog
 from resources.postgres.database import Database
 from resources.postgres.row_security import secure
 from resources.postgres.statements import query, script
-from tests.integration.schema_shape import columns, shape
+from tests.support.schema_shape import columns, shape
 
 pytestmark = pytest.mark.integration
 

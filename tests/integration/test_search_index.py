@@ -19,11 +19,10 @@ from resources.postgres.catalog import Catalog, GenerationRow
 from resources.postgres.database import Database
 from resources.postgres.search_index import PostgresSearchIndex, search_index
 from resources.postgres.statements import query
-from tests.integration.search_data import Document, bm25, clustered, load, opened, search_database
+from tests.support.places import SHARED
+from tests.support.search_data import Document, bm25, clustered, load, opened, search_database
 
 pytestmark = pytest.mark.integration
-
-SHARED = Path(__file__).resolve().parents[3] / "shared"
 
 
 @pytest.fixture(scope="module")

@@ -20,10 +20,10 @@ from resources.postgres import search_index
 from resources.postgres import sentence_index as module
 from resources.postgres.catalog import GenerationRow
 from resources.postgres.database import Database
-from tests.embedding_server import EmbeddingServer
-from tests.integration.search_data import Document, clustered, near, opened, search_database, walks
-from tests.integration.sentence_data import A_CHUNK, load_sentences, sentence_id, texts
-from tests.projects import Project, make_project, new_database
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.projects import Project, make_project, new_database
+from tests.support.search_data import Document, clustered, near, opened, search_database, walks
+from tests.support.sentence_data import A_CHUNK, load_sentences, sentence_id, texts
 
 pytestmark = pytest.mark.integration
 

@@ -16,9 +16,9 @@ from resources.checks.stages import before_publishing, check
 from resources.postgres.catalog import ManifestRow
 from resources.settings_file import locate
 from resources.state.state import State
-from tests.embedding_server import EmbeddingServer
-from tests.projects import Project, make_project, new_database, run_command
-from tests.projects import project_copy as copied
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.projects import Project, make_project, new_database, run_command
+from tests.support.projects import project_copy as copied
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
 

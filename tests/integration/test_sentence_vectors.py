@@ -13,9 +13,9 @@ from pipelines.settings.base import EmbedderSettings
 from resources.models.embedders.factory import make_embedder
 from resources.models.embedders.specs import resolve
 from resources.models.embedders.transformer import TransformerEmbedder
-from tests.embedding_server import EmbeddingServer
-from tests.projects import Project, make_project, new_database, project_copy
-from tests.tiny_model import make_model
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.projects import Project, make_project, new_database, project_copy
+from tests.support.tiny_model import make_model
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
 

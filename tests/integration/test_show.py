@@ -12,9 +12,9 @@ import pytest
 from PIL import Image
 
 from resources.workers.page_pictures import AROUND, HIT, HIT_EDGE, opened_pages
-from tests.embedding_server import embedding_server
-from tests.projects import Project, kept_workers, make_project, new_database, project_copy
-from tests.unit.parsers.documents import pdf_of
+from tests.support.documents import pdf_of
+from tests.support.embedding_server import embedding_server
+from tests.support.projects import Project, kept_workers, make_project, new_database, project_copy
 
 pytestmark = pytest.mark.integration
 
@@ -82,7 +82,7 @@ def test_a_hit_can_be_shown_by_its_id_and_by_the_beginning_of_it(indexed: Projec
 
 
 def test_query_prints_ids_that_show_takes(indexed: Project) -> None:
-    from tests.projects import run_command
+    from tests.support.projects import run_command
 
     ran = run_command("query", "lamp oil", "--strategy", "lexical", "--config", indexed.config)
     chunk = ran.out.splitlines()[0].split(" chunk ")[1]
@@ -113,7 +113,7 @@ def test_a_sentence_is_shown_in_its_paragraph(indexed: Project) -> None:
 
 
 def test_a_sentence_is_marked_where_people_read_it(indexed: Project) -> None:
-    from tests.projects import run_command
+    from tests.support.projects import run_command
 
     ran = run_command("show", sentence_of(indexed, "Wicks are")[:10], "--config", indexed.config)
     assert "   The lamp oil is kept in the cellar. >>Wicks are trimmed on Mondays.<<" in ran.out.splitlines()

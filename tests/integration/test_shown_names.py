@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.embedding_server import EmbeddingServer
-from tests.projects import Project, Ran, kept_workers, make_project, new_database, run_command
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.projects import Project, Ran, kept_workers, make_project, new_database, run_command
 
 pytestmark = [pytest.mark.integration]
 

@@ -12,9 +12,9 @@ from resources.checks.verify import verify
 from resources.postgres.database import Database
 from resources.settings_file import locate
 from resources.state.state import State
-from tests.embedding_server import EmbeddingServer
-from tests.projects import Project, content, make_project, new_database
-from tests.projects import project_copy as copied
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.projects import Project, content, make_project, new_database
+from tests.support.projects import project_copy as copied
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from resources.state import generation as generations
-from tests.embedding_server import EmbeddingServer
-from tests.projects import Project, make_project, new_database
-from tests.tiny_model import make_model
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.projects import Project, make_project, new_database
+from tests.support.tiny_model import make_model
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
 

@@ -23,9 +23,9 @@ from typing import Any
 
 import pytest
 
-from tests.projects import Project, make_project, new_database, running_server
+from tests.support.places import LIBRARY
+from tests.support.projects import Project, make_project, new_database, running_server
 
-LIBRARY = Path(__file__).resolve().parent.parent / "data" / "library"
 DOCUMENTS = ("handbook/pay-bands.md", "notes/archive-move.txt", "handbook/incident-response.md")
 MODEL = "smollm2"
 CONTEXT_TOKENS = 8192

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from tests.embedding_server import embedding_server
-from tests.projects import Project, make_project
-from tests.serving import Served, command, serving
+from tests.support.embedding_server import embedding_server
+from tests.support.projects import Project, make_project
+from tests.support.serving import Served, command, serving
 
 PATIENCE = 60_000
 """Milliseconds that a page may take to show something."""

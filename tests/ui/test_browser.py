@@ -8,8 +8,8 @@ from typing import Any
 import dagster as dg
 from playwright.sync_api import Page, expect
 
-from tests.projects import Project
-from tests.serving import Served
+from tests.support.projects import Project
+from tests.support.serving import Served
 from tests.ui.conftest import PATIENCE
 
 GROUPS = ("documents", "structure", "chunks", "sentences", "enrichment", "embeddings", "index", "quality")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.projects import Project, make_project
-from tests.serving import command, processes, serving
+from tests.support.projects import Project, make_project
+from tests.support.serving import command, processes, serving
 
 PARTS = {"webserver": "pincite.ui.webserver", "daemon": "dagster._daemon", "code server": "api grpc"}
 

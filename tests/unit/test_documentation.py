@@ -13,8 +13,8 @@ from urllib.parse import unquote
 import pytest
 
 from benchmarks.machine import AS_SHIPPED, provenance
+from tests.support.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 _LINK = re.compile(r"\]\(<?([^)\s>]*)>?(?:\s+\"[^\"]*\")?\)")

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.places import ROOT
+
 CODE = [
     path for layer in ("pipelines", "resources", "assets", "pincite") for path in sorted((ROOT / layer).rglob("*.py"))
 ]

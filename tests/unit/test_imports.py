@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
 
 import grimp
 import pytest
 
+from tests.support.places import ROOT
+
 PACKAGES = ("pincite", "assets", "resources", "pipelines")
-ROOT = Path(__file__).parents[2]
 
 
 def test_no_modules_import_one_another_in_a_circle() -> None:

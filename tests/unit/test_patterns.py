@@ -10,8 +10,8 @@ from pipelines.query.rerankers.weighted import IMPORTANT_SECTIONS, UNIMPORTANT_S
 from pipelines.terms import _any_script
 from resources.parsers.text.source_text import _as_written
 from resources.sources.walk import _pattern
-from tests.pattern_attacks import slow
-from tests.patterns import LAYERS, Found, patterns
+from tests.support.pattern_attacks import slow
+from tests.support.patterns import LAYERS, Found, patterns
 
 WRITTEN = ("a b", "a, b; c -- d", ",,,,,,,,", ". . . . . .")
 GLOBS = ("**/*", "*.pdf", "a*b*c*d", "**/*a*b*/**/*c*.md", "**a**b**", "*/x/**")

@@ -5,18 +5,18 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from tests.defences import DEFENCES
-from tests.reliability import CASES, ORACLE, Told, missing, page
+from tests.support.defences import DEFENCES
+from tests.support.places import ROOT
+from tests.support.reliability import CASES, ORACLE, Told, missing, page
 
 pytest_plugins = "pytester"
 
-TESTS = Path(__file__).parents[1]
+TESTS = ROOT / "tests"
 SOURCE = """
 import pytest
 
@@ -120,7 +120,7 @@ def session(pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str]):  # t
         file.unlink(missing_ok=True)
         pytester.makepyfile(test_them=source)
         try:
-            ran = pytester.inline_run("-p", "tests.reliability", "--reliability", str(file), *arguments)
+            ran = pytester.inline_run("-p", "tests.support.reliability", "--reliability", str(file), *arguments)
         except KeyboardInterrupt:
             return capsys.readouterr().out, 2, file.read_text() if file.exists() else ""
         assert ran.ret is not None

@@ -15,8 +15,8 @@ from pipelines.stages import STAGES
 from resources.checks.findings import PROBLEMS
 from resources.postgres.statements import statements
 from resources.workers.process import OF_FILES, OF_TEXTS
+from tests.support.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "reference" / "codes.md").read_text(encoding="utf-8")
 
 

@@ -19,12 +19,11 @@ from resources.parsers.registry import media_type_of, parse_file
 from resources.workers.page_pictures import COLOURS
 from resources.workers.pool import DocumentPool
 from tests.faults import work_here
-from tests.pictures import colours
-from tests.projects import kept_workers, run_command
-from tests.unit.parsers.documents import elements_of, pdf_of
+from tests.support.documents import elements_of, pdf_of
+from tests.support.pictures import colours
+from tests.support.places import LIBRARY, ROOT
+from tests.support.projects import kept_workers, run_command
 
-ROOT = Path(__file__).parents[3]
-LIBRARY = ROOT / "tests" / "data" / "library"
 POLICY = LIBRARY / "policies" / "travel-policy-2026.pdf"
 PROPOSAL = LIBRARY / "proposals" / "harbour-records-proposal.docx"
 DOCUMENTS = sorted(path for path in LIBRARY.rglob("*.*") if media_type_of(path))

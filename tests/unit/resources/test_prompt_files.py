@@ -8,6 +8,7 @@ import pytest
 from pipelines.errors import SettingsError
 from pipelines.llm.prompts import FIELDS, TAGS, templates_of
 from resources.prompts import read_prompts
+from tests.support.places import ROOT
 
 SHIPPED = read_prompts()
 
@@ -40,7 +41,7 @@ def test_words_that_code_reads_are_the_same_in_both_languages() -> None:
 
 
 def test_prompts_are_in_the_wheel() -> None:
-    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert "prompts" in project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
 
 

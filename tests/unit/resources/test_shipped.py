@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from resources.shipped import ROOT
+from tests.support import places
 
 LAYERS = ("pincite", "assets", "resources", "pipelines")
 
 
 def test_one_module_alone_finds_the_root() -> None:
-    assert Path(ROOT).samefile(Path(__file__).parents[3])
+    assert Path(ROOT).samefile(places.ROOT)
     files = [file for layer in LAYERS for file in Path(ROOT, layer).rglob("*.py")]
     found = [file for file in files if "__file__" in file.read_text(encoding="utf-8")]
     assert found == [Path(ROOT, "resources/shipped.py")]

@@ -1,0 +1,82 @@
+"""Golden questions put to a search, and the run that comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pipelines.evaluation.document_map import DocumentMap
+from pipelines.evaluation.evaluate import ask_all, asked, bootstrap_interval, run_json
+from pipelines.evaluation.golden import Gold, GoldenQuestion, MappedQuestion, map_questions
+from pipelines.evaluation.judging import ANSWER_METRICS, LEAST_RANKED, METRICS, Corpus
+from pipelines.query.results import Hit
+from pipelines.query.retrieve import Question
+from pipelines.records import Box, Place
+from tests.support.query_fakes import hit
+
+BODY = "a" * 100 + "b" * 100 + "c" * 100
+PAGED = DocumentMap(
+    "d", "s", "d.pdf", BODY, 3, [Place(n * 100, n * 100 + 100, Box(n + 1, 0, 0, 9, 9)) for n in range(3)]
+)
+OTHER = DocumentMap("o", "s", "o.pdf", "x" * 50, 1, [Place(0, 50, Box(1, 0, 0, 9, 9))])
+CHUNKS = {"d": [[(0, 90)], [(90, 150)], [(150, 290)]], "o": [[(0, 50)]]}
+CORPUS = Corpus({"d": PAGED, "o": OTHER}, CHUNKS)
+
+
+def chunk(rank: int, doc_id: str, number: int) -> Hit:
+    return hit(rank, f"{doc_id}{number}", doc_id=doc_id, spans=tuple(CHUNKS[doc_id][number]))
+
+
+def mapped(*gold: Gold, **values: Any) -> MappedQuestion:
+    question = GoldenQuestion("1", "What?", gold, **values)
+    return map_questions([question], CORPUS.documents.values())[0][0]
+
+
+def test_options_join_where_they_are_asked_to() -> None:
+    question = mapped(options={"A": "one", "B": "two"})
+    assert asked(question, "none") == Question("What?")
+    assert asked(question, "lexical") == Question("What?", lexical="What? one two")
+    assert asked(question, "all") == Question("What? one two")
+
+
+def test_a_run_ranks_twenty_whatever_k_and_takes_means_over_questions_with_gold() -> None:
+    depths: list[int] = []
+
+    def search(question: Question, k: int) -> Sequence[Hit]:
+        depths.append(k)
+        return [chunk(1, "d", 1)]
+
+    ticks = iter([0.0, 0.5, 1.0, 1.5, 2.0, 2.5])
+    questions = [mapped(Gold("d.pdf", page=1)), mapped(Gold("d.pdf", page=3)), mapped()]
+    outcomes = ask_all(questions, search, CORPUS, lambda: next(ticks), k=5)
+    run = run_json(outcomes, [{"id": "1"}], name="base", strategy="dense", rerank=("none",))
+    assert depths == [LEAST_RANKED] * 3
+    assert list(run["metrics"]) == list(METRICS) == list(run["ci95"])
+    assert (run["n"], run["metrics"]["recall@1"], run["metrics"]["span_iou"]) == (2, 0.5, None)
+    assert run["ci95"]["recall@1"] == [0.0, 1.0]
+    assert (run["unmapped"], run["seconds_per_query"], run["rerank"]) == (1, 0.5, ["none"])
+    assert run["diagnosis"] == {"found": 1, "ranking": 0, "retrieval": 1, "parsing": 0}
+
+
+def test_the_interval_is_the_same_every_time_and_holds_the_mean() -> None:
+    values = [0.0, 1.0] * 50
+    low, high = bootstrap_interval(values)
+    assert (low, high) == bootstrap_interval(values)
+    assert 0.35 < low < 0.5 < high < 0.65
+    assert bootstrap_interval([1.0, 1.0]) == (1.0, 1.0)
+
+
+def test_answers_are_scored_where_they_are_asked_for_and_questions_without_gold_are_to_be_declined() -> None:
+    asked_for: list[tuple[str, dict[str, str]]] = []
+
+    def answering(text: str, options: Any) -> dict[str, Any]:
+        asked_for.append((text, dict(options)))
+        return {"declined": len(asked_for) > 1, "citations": [], "option": "A"}
+
+    choice = mapped(Gold("d.pdf", page=1), options={"A": "one", "B": "two"}, answer="A")
+    outcomes = ask_all([choice, mapped(), mapped()], lambda question, k: [], CORPUS, lambda: 0.0, answering=answering)
+    run = run_json(outcomes, [], name="base", strategy="dense", rerank=())
+    assert asked_for == [("What?", {"A": "one", "B": "two"}), ("What?", {}), ("What?", {})]
+    assert list(run["metrics"]) == [*METRICS, *ANSWER_METRICS]
+    assert [run["metrics"][name] for name in ANSWER_METRICS] == [1.0, 0.5, 1.0, 1.0, 0.0]
+    assert run["n"] == 1

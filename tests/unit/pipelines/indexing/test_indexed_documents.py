@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+import pytest
+
+from pipelines.indexing.indexed_documents import chunk_terms, document_facts, row_hash
+from pipelines.terms import terms_of
+from tests.support.builders import document, heading, paragraph, raw
+from tests.unit.pipelines.indexing.test_sentences import skeleton
+
+PARSED = replace(
+    document(paragraph("Some text."))[0],
+    effective_date="2020-01-01",
+    version="1",
+    groups=("file",),
+    metadata={"owner": "File", "author": "A"},
+)
+
+
+def test_the_side_car_wins_over_the_file() -> None:
+    listed = raw(effective_date="3 March 2026", version="9", groups=("hr",), metadata={"owner": "Side-car"})
+    facts = document_facts(listed, PARSED)
+    assert (facts.effective_date, facts.version, facts.groups) == (date(2026, 3, 3), "9", ("hr",))
+    assert facts.metadata == {"owner": "Side-car", "author": "A"}
+
+
+@pytest.mark.parametrize(
+    ("side_car", "own", "source", "expected"),
+    [
+        (None, None, (), ()),
+        (None, None, ("staff",), ("staff",)),
+        (None, ("hr",), ("staff",), ("hr",)),
+        (("legal",), ("hr",), ("staff",), ("legal",)),
+        ((), ("hr",), ("staff",), ()),
+    ],
+)
+def test_groups_of_side_car_file_and_source_in_this_order(
+    side_car: tuple[str, ...] | None, own: tuple[str, ...] | None, source: tuple[str, ...], expected: tuple[str, ...]
+) -> None:
+    facts = document_facts(raw(groups=side_car, source_groups=source), replace(PARSED, groups=own))
+    assert facts.groups == expected
+
+
+def test_families_by_metadata_by_title_and_never_by_file_name() -> None:
+    assert document_facts(raw(metadata={"family": "travel"}), PARSED).family == "travel"
+    assert document_facts(raw(uri="a.pdf"), PARSED).family == document_facts(raw(uri="b.pdf"), PARSED).family
+    named = replace(PARSED, title_is_file_name=True)
+    assert document_facts(raw(uri="x/a.pdf"), named).family != document_facts(raw(uri="y/a.pdf"), named).family
+
+
+def test_row_hash_moves_with_every_fact() -> None:
+    facts = document_facts(raw(), PARSED)
+    changed: list[dict[str, Any]] = [
+        {"title": "x"},
+        {"groups": ("x",)},
+        {"metadata": {"x": "y"}},
+        {"version": "x"},
+        {"effective_date": None},
+        {"family": "x"},
+    ]
+    hashes = {row_hash(replace(facts, **each), "a") for each in [{}, *changed]} | {row_hash(facts, "b")}
+    assert len(hashes) == 8
+
+
+def test_terms_are_of_title_headings_and_own_text_and_say_the_title_once() -> None:
+    (made,), _, _ = skeleton(heading("Leave rules"), heading("Sickness", 2), paragraph("Call before nine."))
+    chunk = replace(made, header_chain=("Leave rules", "Sickness"), overlap="Ask the chairman.")
+    assert Counter(chunk_terms(chunk, "Leave rules")) == Counter(terms_of("Leave rules Sickness " + chunk.text))
+    assert set(terms_of("Handbook")) < set(chunk_terms(chunk, "Handbook"))
+    assert not set(terms_of("chairman")) & set(chunk_terms(chunk, "Leave rules"))

@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import pytest
+
+from pipelines.indexing.structural_chunks import is_clause
+from pipelines.records import Block, BlockCell, Run
+from tests.support.builders import heading, item, paragraph, table, units
+
+
+def test_header_chain_follows_the_stack_of_headings() -> None:
+    _, _, made = units(
+        paragraph("Before any heading."),
+        heading("Part"),
+        heading("Section", 2),
+        paragraph("Inside the section."),
+        heading("Next part"),
+        paragraph("Inside the next part."),
+    )
+    chains = {unit.text: unit.header_chain for unit in made}
+    assert chains["Before any heading."] == ("A Title",)
+    assert chains["Inside the section."] == ("Part", "Section")
+    assert chains["Inside the next part."] == ("Next part",)
+
+
+def test_a_title_that_is_only_a_file_name_is_no_heading() -> None:
+    _, _, made = units(paragraph("Some text without any heading above it."), title=None)
+    assert made[0].header_chain == ()
+
+
+def test_sections_of_one_name_are_told_apart_and_a_break_ends_one() -> None:
+    _, _, made = units(
+        heading("Notes"),
+        paragraph("First."),
+        heading("Notes"),
+        paragraph("Second."),
+        Block("break"),
+        paragraph("Third."),
+    )
+    sections = [unit.section_id for unit in made if unit.block_type != "heading"]
+    assert len(set(sections)) == 3
+
+
+def test_a_table_row_carries_its_headers_and_caption() -> None:
+    _, elements, made = units(
+        heading("Limits"),
+        Block("caption", (Run("Table 1: Hotels"),)),
+        table(("City", "Limit"), ("London", "£195"), ("Cardiff", "£140")),
+    )
+    rows = [unit for unit in made if unit.block_type == "table-row"]
+    assert [row.text for row in rows] == ["City: London | Limit: £195", "City: Cardiff | Limit: £140"]
+    assert rows[0].header_chain == ("Limits", "Table 1: Hotels")
+    grid = next(element for element in elements if element.kind == "table")
+    assert rows[0].span.start == grid.start and rows[-1].span.end == grid.end
+
+
+def test_headers_of_two_rows_and_spans_are_joined() -> None:
+    cells = (
+        BlockCell(0, 0, (Run("Series"),), row_span=2, header=True),
+        BlockCell(0, 1, (Run("Boxes"),), column_span=2, header=True),
+        BlockCell(1, 1, (Run("Offered"),), header=True),
+        BlockCell(1, 2, (Run("Destroyed"),), header=True),
+        BlockCell(2, 0, (Run("Finance"),), row_span=2),
+        BlockCell(2, 1, (Run("4"),)),
+        BlockCell(2, 2, (Run("2"),)),
+        BlockCell(3, 1, (Run("7"),)),
+        BlockCell(3, 2, (Run("1"),)),
+    )
+    _, _, made = units(Block("table", cells=cells))
+    assert [unit.text for unit in made] == [
+        "Series: Finance | Boxes / Offered: 4 | Boxes / Destroyed: 2",
+        "Series: Finance | Boxes / Offered: 7 | Boxes / Destroyed: 1",
+    ]
+
+
+def test_a_table_of_headers_alone_keeps_its_text() -> None:
+    _, _, made = units(table(("Only", "headers"), headers=1))
+    assert [unit.text for unit in made] == ["Only | headers"]
+
+
+def _rows(
+    *rows: str, headers: tuple[int, ...], spans: dict[tuple[int, int], tuple[int, int]] | None = None
+) -> list[str]:
+    """Texts of the units of a table. Rows are written `a|b`, an empty cell is left out; `spans` are (rows, columns)
+    of a cell."""
+    cells = tuple(
+        BlockCell(row, column, (Run(text),), *(spans or {}).get((row, column), (1, 1)), header=row in headers)
+        for row, line in enumerate(rows)
+        for column, text in enumerate(line.split("|"))
+        if text
+    )
+    document, _, made = units(Block("table", cells=cells))
+    assert "\n".join(document.body[unit.span.start : unit.span.end] for unit in made).split() == document.body.split()
+    return [unit.text for unit in made]
+
+
+def test_header_rows_further_down_hold_for_the_rows_below() -> None:
+    made = _rows("City|Limit", "London|195", "Country|Rate", "France|12", headers=(0, 2))
+    assert made == ["City: London | Limit: 195", "Country: France | Rate: 12"]
+
+
+def test_a_label_across_a_table_joins_the_headers_of_the_rows_below() -> None:
+    spans = {(1, 0): (1, 2), (3, 0): (1, 2)}
+    made = _rows("City|Limit", "2023", "London|195", "2024", "London|200", headers=(0, 1, 3), spans=spans)
+    assert made == ["2023 / City: London | 2023 / Limit: 195", "2024 / City: London | 2024 / Limit: 200"]
+
+
+def test_a_header_row_of_one_text_between_rows_is_a_label() -> None:
+    made = _rows("City|Limit", "London|195", "2024", "London|200", headers=(0, 2))
+    assert made == ["City: London | Limit: 195", "2024 / City: London | 2024 / Limit: 200"]
+
+
+def test_a_header_row_of_one_text_belongs_to_its_column() -> None:
+    assert _rows("City|Limit", "|(£)", "London|195", headers=(0, 1)) == ["City: London | Limit / (£): 195"]
+
+
+def test_header_rows_at_the_end_of_a_table_are_kept() -> None:
+    assert _rows("City|Limit", "London|195", "Total|All", headers=(0, 2)) == [
+        "City: London | Limit: 195",
+        "Total | All",
+    ]
+
+
+def test_a_cell_over_more_rows_than_there_are() -> None:
+    made = _rows("City|Limit", "UK|1", "|2", headers=(0,), spans={(1, 0): (1_000_000_000, 1)})
+    assert made == ["City: UK | Limit: 1", "City: UK | Limit: 2"]
+    assert _rows("All|B", "x|1", headers=(0,), spans={(0, 0): (1, 1_000_000_000)})[0].endswith("1")
+
+
+def test_the_middle_of_a_very_deep_chain_is_left_out() -> None:
+    nested = [heading(f"H{level}", level) for level in range(1, 31)]
+    _, _, made = units(*nested, paragraph("Text."))
+    assert made[-1].header_chain == (*(f"H{n}" for n in range(1, 9)), "…", *(f"H{n}" for n in range(23, 31)))
+
+
+def test_sections_with_the_same_ends_of_their_chains_are_told_apart() -> None:
+    blocks = [heading("Top")]
+    for number in range(20, 23):
+        blocks += [heading(f"H{level}", level) for level in range(2, 31)]
+        blocks += [paragraph(f"Text {number}.")]
+    _, _, made = units(*blocks)
+    assert len({unit.section_id for unit in made if unit.block_type != "heading"}) == 3
+
+
+def test_a_heading_as_long_as_a_paragraph_is_one() -> None:
+    text = "This was set in bold and taken for a heading, but it goes on and on. " * 8
+    _, _, made = units(heading(text), paragraph("Text."))
+    assert [(unit.block_type, unit.header_chain) for unit in made] == [("paragraph", ("A Title",))] * 2
+
+
+def test_of_a_long_caption_the_beginning_stands_in_the_chain() -> None:
+    caption = "Table 1: limits " + "and more words about them " * 60
+    _, _, made = units(heading("Limits"), Block("caption", (Run(caption),)), table(("A", "B"), ("1", "2")))
+    begun = made[-1].header_chain[-1]
+    assert begun.startswith("Table 1: limits and more") and begun.endswith(" …") and len(begun) < 1000
+    assert made[1].text == caption.strip()
+    _, _, made = units(Block("caption", (Run("x" * 5000),)), table(("A", "B"), ("1", "2")))
+    assert len(made[-1].header_chain[-1]) < 2600
+
+
+def test_a_document_of_headings_alone_loses_no_text() -> None:
+    _, _, made = units(heading("Welcome"), heading("to the archive"))
+    assert [(unit.block_type, unit.text) for unit in made] == [
+        ("paragraph", "Welcome"),
+        ("paragraph", "to the archive"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("RTO: 4 hours", True),
+        ("Audit logs are kept for 7 years.", True),
+        ("Version: 3.2", True),
+        ("Записи зберігають 5 років.", True),
+        ("The room holds up to 40 boxes", True),
+        ("We are proud of our service.", False),
+        ("Chapter 4", False),
+        ("Logs are kept for 7 years " + "and read by people who care for them " * 5, False),
+    ],
+)
+def test_clauses(text: str, expected: bool) -> None:
+    assert is_clause(text, 25) is expected
+
+
+def test_block_types() -> None:
+    _, _, made = units(item("An item"), Block("code", (Run("x = 1"),)), Block("formula", (Run("E = mc^2"),)))
+    assert [unit.block_type for unit in made] == ["list-item", "code", "formula"]

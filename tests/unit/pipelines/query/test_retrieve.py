@@ -1,0 +1,223 @@
+"""Routes, fusion, rerankers and deduplication in sequence, over an index in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, get_args
+
+import pytest
+
+from pipelines.errors import SettingsError, UsageError
+from pipelines.ports import Candidate, Filters, Passage, Reply
+from pipelines.query.classes import BY_CLASS
+from pipelines.query.fuse import FUSIONS
+from pipelines.query.rerank import RERANKERS
+from pipelines.query.results import Hit, hit_json, query_json
+from pipelines.query.retrieve import FUSED_DEPTH, LONGEST_QUESTION, SENTENCE, Question, require_question, retrieve
+from pipelines.query.routes import ROUTES
+from pipelines.query.strategies import STRATEGIES
+from pipelines.settings.llm import LlmSettings
+from pipelines.settings.query import FusionName, FusionWeights, QuerySettings, RerankerName, StrategyName
+from tests.support.query_fakes import Unasked, passage
+from tests.support.tool_fakes import FakeModel, lengths, tools
+
+SETTINGS = QuerySettings(candidates=2)
+TOOLS = tools(embed_queries=lengths)
+
+
+class MemoryIndex(Unasked):
+    """Fixed rankings; remembers what it was asked. `hidden` ids are kept back by their groups."""
+
+    def __init__(self, passages: Sequence[Passage], dense: str, lexical: str, hidden: str = "") -> None:
+        self.known = {item.chunk_id: item for item in passages}
+        self.rankings = {"dense": dense.split(), "lexical": lexical.split()}
+        self.hidden = set(hidden.split())
+        self.asked: list[tuple[str, object, int]] = []
+
+    def _route(self, name: str, what: object, k: int) -> list[Candidate]:
+        self.asked.append((name, what, k))
+        return [Candidate(item, 1.0 / rank) for rank, item in enumerate(self.rankings[name][:k], start=1)]
+
+    def dense(self, vector: Sequence[float], k: int, filters: Filters) -> list[Candidate]:
+        return self._route("dense", list(vector), k)
+
+    def lexical(self, terms: Sequence[str], k: int, filters: Filters) -> list[Candidate]:
+        return self._route("lexical", list(terms), k)
+
+    def passages(self, chunk_ids: Sequence[str], filters: Filters) -> dict[str, Passage]:
+        return {item: self.known[item] for item in chunk_ids if item not in self.hidden}
+
+    def newest_date(self) -> str | None:
+        return "2026-01-01"
+
+
+class Encoder:
+    """Likes short passages; remembers what it read."""
+
+    def __init__(self) -> None:
+        self.read: list[str] = []
+
+    def scores(self, question: str, passages: Sequence[str]) -> list[float]:
+        self.read.extend(passages)
+        return [1 / len(text) for text in passages]
+
+
+def index(**values: str) -> MemoryIndex:
+    letters = [passage(letter) for letter in "abcdef"]
+    return MemoryIndex(letters, **{"dense": "a b c d e f", "lexical": "c a f", **values})
+
+
+def found(asked: MemoryIndex, question: Question | str = "question", **values: Any) -> list[Hit]:
+    return retrieve(question, asked, TOOLS, SETTINGS, **values).hits
+
+
+def ids(hits: Sequence[Hit]) -> list[str]:
+    return [hit.passage.chunk_id for hit in hits]
+
+
+def test_dense_asks_one_route_and_reports_its_score() -> None:
+    hits = found(index(), k=2, strategy="dense")
+    assert [(hit.rank, hit.passage.chunk_id, hit.score, hit.scores) for hit in hits] == [
+        (1, "a", 1.0, {"dense": 1.0}),
+        (2, "b", 0.5, {"dense": 0.5}),
+    ]
+
+
+def test_lexical_needs_no_embedder_and_gets_terms() -> None:
+    asked = index()
+    hits = retrieve("Two questions", asked, tools(), SETTINGS, k=2, strategy="lexical").hits
+    assert ids(hits) == ["c", "a"]
+    assert asked.asked == [("lexical", ["two", "question"], 2)]
+
+
+def test_options_join_the_lexical_query_only() -> None:
+    asked = index()
+    found(asked, Question("how", lexical="how or why, or how not"), k=2)
+    deep = 2 * FUSED_DEPTH
+    assert asked.asked == [("dense", [3.0, 1.0], deep), ("lexical", ["how", "or", "whi", "not"], deep)]
+
+
+def test_hybrid_fuses_and_reports_every_stage() -> None:
+    by_rank = QuerySettings(candidates=2, fusion="reciprocal-rank", fusion_weights={"lexical": 1})
+    hits = retrieve("question", index(), TOOLS, by_rank, k=3).hits
+    assert ids(hits) == ["a", "c", "f"]
+    assert hits[0].scores == pytest.approx({"dense": 1.0, "lexical": 0.5, "fused": 1 / 61 + 1 / 62})
+    assert set(found(index(lexical="c"), k=6)[-1].scores) == {"dense", "fused"}
+
+
+def test_weights_of_fusion_are_those_of_the_settings() -> None:
+    heavy = QuerySettings(fusion_weights={"lexical": 100})
+    assert retrieve("question", index(), TOOLS, heavy).hits[0].passage.chunk_id == "c"
+    heavy = QuerySettings(fusion_weights={"dense": 100})
+    assert ids(retrieve("question", index(), TOOLS, heavy).hits) == ["a", "b", "c", "d", "e", "f"]
+
+
+def test_duplicates_do_not_cost_places() -> None:
+    text = "the same text that is long enough to stand for itself whatever heading it has, in each of the documents"
+    copies = [passage(letter, text=text) for letter in "abcd"]
+    asked = MemoryIndex([*copies, passage("e"), passage("f")], dense="a b c d e f", lexical="")
+    hits = found(asked, k=2, strategy="dense")
+    assert ids(hits) == ["a", "e"]
+    assert [twin.chunk_id for twin in hits[0].duplicates] == ["b", "c", "d"]
+    assert [k for _, _, k in asked.asked] == [2, 4, 8]
+
+
+def test_an_overlapping_neighbour_takes_none_of_the_top_places_and_is_not_lost() -> None:
+    end = "what both of them say"
+    first = passage("a", text=f"The first has much to tell before, and then {end}", next_id="b")
+    second = passage("b", text="the second goes on from there", overlap=end, previous_id="a")
+    asked = MemoryIndex([first, second, passage("c"), passage("d")], dense="a b c d", lexical="")
+    assert ids(found(asked, k=3, strategy="dense")) == ["a", "c", "d"]
+    assert ids(found(asked, k=4, strategy="dense")) == ["a", "c", "d", "b"]
+
+
+def test_a_reranker_sees_once_as_many_candidates_as_are_needed() -> None:
+    text = "the same text that is long enough to stand for itself whatever heading it has, in each of the documents"
+    copies = [passage(letter, text=text) for letter in "abcd"]
+    asked = MemoryIndex([*copies, passage("e"), passage("f")], dense="a b c d e f", lexical="")
+    model = FakeModel("[5] > [1]")
+    asking = tools(model, embed_queries=lengths)
+    hits = retrieve("question", asked, asking, SETTINGS, k=2, strategy="dense", rerank=("listwise",)).hits
+    assert (ids(hits), len(model.asked)) == (["e", "a"], 1)
+
+
+def test_fewer_than_k_only_where_no_more_exist() -> None:
+    assert len(found(index(), k=50, strategy="dense")) == 6
+
+
+def test_what_groups_hide_is_not_shown_even_if_a_route_found_it() -> None:
+    assert "a" not in ids(found(index(hidden="a"), k=5))
+
+
+@pytest.mark.parametrize("name", ["weighted", "evidence", "cross-encoder", "logprob", "listwise"])
+def test_what_groups_hide_reaches_no_reranker(name: str) -> None:
+    secret = passage("a", text="the secret of group B")
+    asked = MemoryIndex([secret, *map(passage, "bcdef")], dense="a b c d e f", lexical="a b", hidden="a")
+    model = FakeModel(by=lambda prompt: Reply("[1] > [2]", logprobs=(("Yes", -0.1),)))
+    encoder = Encoder()
+    asking = tools(model, embed_queries=lengths, cross_encoder=lambda: encoder)
+    hits = retrieve("secret", asked, asking, SETTINGS, k=5, rerank=(name,)).hits
+    assert sorted(ids(hits)) == ["b", "c", "d", "e", "f"]
+    assert "group B" not in "".join([*(prompt.user for prompt in model.asked), *encoder.read])
+
+
+def test_rerankers_run_in_sequence() -> None:
+    hits = found(index(), k=2, strategy="dense", rerank=("none", "evidence", "weighted"))
+    assert all("evidence" in hit.scores and hit.score == hit.scores["weighted"] for hit in hits)
+
+
+def test_nothing_found_asks_no_reranker() -> None:
+    assert (
+        retrieve("question", index(lexical=""), tools(), SETTINGS, strategy="lexical", rerank=("logprob",)).hits == []
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"strategy": "sparse"}, "unknown strategy 'sparse'; known: dense, lexical, hybrid, hyde"),
+        ({"rerank": ("best",)}, "unknown reranker 'best'; known: none, weighted, evidence, cross-encoder"),
+        ({"k": 0}, "k must be at least 1"),
+        ({"question": "  "}, "the question is empty"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        found(index(), **values)
+
+
+def test_a_strategy_without_a_language_model_is_refused_as_the_settings_say() -> None:
+    asking = tools(model=LlmSettings().role)
+    with pytest.raises(
+        SettingsError, match=r"the role 'hyde' needs a language model, but base_url and model are not set"
+    ):
+        retrieve("question", index(), asking, SETTINGS, strategy="hyde")
+
+
+def test_every_name_of_the_settings_is_known_and_no_other() -> None:
+    assert (*STRATEGIES, SENTENCE, BY_CLASS) == get_args(StrategyName)
+    assert (*RERANKERS,) == get_args(RerankerName)
+    assert set(FUSIONS) == set(get_args(FusionName))
+    assert (*ROUTES,) == (*FusionWeights.model_fields,)
+
+
+def test_json_of_a_query() -> None:
+    hits = found(index(), k=1, strategy="dense")
+    assert query_json("question", 7, hits, 0.5) == {
+        "query": "question",
+        "generation": 7,
+        "hits": [hit_json(hits[0])],
+        "seconds": 0.5,
+    }
+    assert set(hit_json(hits[0])) >= {
+        *("rank", "score", "scores", "chunk_id", "doc_id", "source", "uri", "title", "page_start", "page_end"),
+        *("header_chain", "block_types", "text", "overlap", "context", "boxes", "duplicates"),
+    }
+
+
+def test_a_question_has_a_greatest_length() -> None:
+    require_question("a" * LONGEST_QUESTION, 1)
+    with pytest.raises(UsageError, match="the question has 10,001 characters; at most 10,000"):
+        require_question("a" * (LONGEST_QUESTION + 1), 1)
+    with pytest.raises(UsageError, match="the question with its options has 100,000"):
+        require_question("a", 1, "b" * 100_000)

@@ -1,0 +1,133 @@
+"""The checks of the skeleton and of the links, silent about what is right, each with its code about what is not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipelines.indexing.boundaries import sentence_spans
+from pipelines.indexing.overlap import with_own_overlap
+from pipelines.indexing.packed_chunks import packed_chunks
+from pipelines.indexing.sentences import NoiseRules, sentences
+from pipelines.indexing.structural_chunks import structural_chunks
+from pipelines.records import Chunk, Sentence, SentenceLink
+from pipelines.schemas import to_table
+from resources.checks.sentences import CHUNKS, ENDS, SENTENCES, related_problems, skeleton_problems
+from tests.support.builders import document, heading, paragraph
+
+TEXT = " ".join(f"Sentence number {number} is here." for number in range(12))
+
+
+def made(title: str) -> tuple[list[Sentence], list[Chunk]]:
+    parsed, elements = document(heading(title), paragraph(TEXT), title=title)
+    parsed = replace(parsed, doc_id=title)
+    units = structural_chunks(parsed, elements)
+    chunks = with_own_overlap(packed_chunks(units, elements, 24, 48, "recursive"), {title: parsed.body}, 0)
+    chunks = [replace(chunk, doc_id=title, chunk_id=f"{title} {chunk.chunk_id}") for chunk in chunks]
+
+    def split(texts: Any, language: str) -> list[list[tuple[int, int]]]:
+        return [sentence_spans(text) for text in texts]
+
+    return sentences(parsed, elements, units, chunks, split, NoiseRules())[0], chunks
+
+
+FIRST, SECOND = made("First"), made("Second")
+WHOLE = [*FIRST[0], *SECOND[0]]
+CHUNKED = [*FIRST[1], *SECOND[1]]
+
+
+def codes(found: list[Sentence], chunks: list[Chunk] = CHUNKED) -> set[str]:
+    rows = to_table(Sentence, found).select(list(SENTENCES))
+    return {code for code, _ in skeleton_problems(rows, to_table(Chunk, chunks).select(list(CHUNKS)))}
+
+
+def changed(at: int, **values: Any) -> list[Sentence]:
+    return [replace(one, **values) if number == at else one for number, one in enumerate(WHOLE)]
+
+
+def test_a_whole_skeleton_has_no_problem() -> None:
+    assert len(WHOLE) == 24 and len(CHUNKED) > 4
+    assert codes(WHOLE) == codes([]) == set()
+
+
+@pytest.mark.parametrize(
+    ("broken", "code"),
+    [
+        (changed(3, next_id=None), "sentence_next"),
+        (changed(3, next_id="nobody"), "sentence_next"),
+        (changed(3, previous_id=WHOLE[4].sentence_id), "sentence_next"),
+        (changed(11, next_id=WHOLE[12].sentence_id), "sentence_next"),
+        (changed(12, previous_id=WHOLE[11].sentence_id), "sentence_next"),
+        ([*WHOLE[:3], *WHOLE[4:]], "sentence_next"),
+        ([*WHOLE[:4], WHOLE[3], *WHOLE[4:]], "repeated_sentence"),
+        ([*WHOLE[:3], WHOLE[4], WHOLE[3], *WHOLE[5:]], "sentence_order"),
+        ([*WHOLE[:4], *WHOLE[12:], *WHOLE[4:12]], "sentence_order"),
+        (changed(5, text="Something else."), "sentence_text"),
+        (changed(5, start=WHOLE[5].start + 1), "sentence_text"),
+        (changed(5, chunk_id="nowhere"), "orphan_sentence"),
+        (changed(5, chunk_id=WHOLE[15].chunk_id), "orphan_sentence"),
+        (changed(5, paragraph_length=3), "sentence_paragraph"),
+        (changed(5, paragraph_start=WHOLE[5].start + 1), "sentence_paragraph"),
+    ],
+)
+def test_what_is_broken_is_told(broken: list[Sentence], code: str) -> None:
+    assert code in codes(broken)
+
+
+def test_sentences_that_overlap_are_told_though_their_numbers_are_right() -> None:
+    first, second = WHOLE[0], WHOLE[1]
+    longer = first.length + 5
+    chunk = next(chunk for chunk in CHUNKED if chunk.chunk_id == first.chunk_id)
+    both = changed(0, length=longer, text=chunk.text[first.start : first.start + longer])
+    assert first.chunk_id == second.chunk_id and codes(both) == {"sentence_order"}
+
+
+# ---------------------------------------------------------------- links
+
+
+def link(source: int, target: int, similarity: float = 0.95) -> SentenceLink:
+    return SentenceLink(WHOLE[source].sentence_id, WHOLE[target].sentence_id, similarity)
+
+
+LINKS = [link(number, (number + step) % 24) for number in range(24) for step in (12, 11)]
+
+
+def link_codes(links: list[SentenceLink], most: int = 2) -> set[str]:
+    ends = to_table(Sentence, WHOLE).select(list(ENDS))
+    return {code for code, _ in related_problems(to_table(SentenceLink, links), ends, most, 0.9)}
+
+
+def test_sound_links_have_no_problem() -> None:
+    assert len(LINKS) == 48
+    assert link_codes(LINKS) == link_codes([]) == link_codes([link(0, 12, 0.9)]) == set()
+
+
+@pytest.mark.parametrize(
+    ("added", "code"),
+    [
+        (SentenceLink("nobody", WHOLE[0].sentence_id, 0.95), "link_without_sentence"),
+        (SentenceLink(WHOLE[0].sentence_id, "nobody", 0.95), "link_without_sentence"),
+        (link(0, 1), "link_within_chunk"),
+        (link(3, 3), "link_within_chunk"),
+        (link(0, 12), "link_twice"),
+        (link(0, 14, 0.89), "weak_link"),
+        (link(0, 14, np.nan), "weak_link"),
+        (link(0, 14), "links_of_sentence"),
+        (link(0, 14), "link_budget"),
+    ],
+)
+def test_a_link_that_should_not_be_is_told(added: SentenceLink, code: str) -> None:
+    assert code in link_codes([*LINKS, added])
+
+
+def test_fewer_may_be_allowed() -> None:
+    assert link_codes(LINKS, most=1) == {"links_of_sentence"}
+
+
+def test_problems_count_and_name() -> None:
+    rows = to_table(Sentence, changed(3, text="Else.")).select(list(SENTENCES))
+    (problem,) = skeleton_problems(rows, to_table(Chunk, CHUNKED).select(list(CHUNKS)))
+    assert problem[1].startswith("1 sentences differ") and WHOLE[3].sentence_id in problem[1]
