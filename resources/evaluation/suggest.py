@@ -27,7 +27,7 @@ from pipelines.indexing.indexed_documents import document_groups
 from pipelines.records import Element, ParsedDocument, Sentence, StructuralChunk
 from pipelines.schemas import from_table
 from resources.evaluation.golden import corpus_of
-from resources.search.query_models import ToolBox
+from resources.search.query_models import QueryModels
 from resources.umask import for_the_user
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def suggest(state: State, count: int, groups: Sequence[str] = (), seed: int = SE
     if live is None:
         raise IndexStateError("nothing is published yet; run `pincite index`", "no_index")
     material = _Material(state.of(live), groups)
-    tools, rejected = ToolBox(state), Counter[str]()
+    tools, rejected = QueryModels(state), Counter[str]()
     model = tools.model("suggest").name if state.settings.llm.asks("suggest") else None
     chosen: list[dict[str, Any]] = []
     written: Counter[str] = Counter()
@@ -86,7 +86,7 @@ def write_new(file: Path, questions: Sequence[dict[str, Any]]) -> None:
 
 
 def _candidates(
-    material: _Material, tools: ToolBox, model: str | None, count: int, seed: int, rejected: Counter[str]
+    material: _Material, tools: QueryModels, model: str | None, count: int, seed: int, rejected: Counter[str]
 ) -> Iterator[tuple[str, Suggestion]]:
     """(who made it, candidate)."""
     if model is not None:
@@ -179,7 +179,7 @@ def _rows(state: State, record: type[Any], table: str) -> Iterator[Any]:
 
 
 def _by_model(
-    material: _Material, tools: ToolBox, count: int, seed: int, rejected: Counter[str]
+    material: _Material, tools: QueryModels, count: int, seed: int, rejected: Counter[str]
 ) -> Iterator[Suggestion]:
     """Asked for as many at once as are wanted; why a reply is not kept is counted in `rejected`."""
     found: dict[tuple[str, str], Paragraph] = {

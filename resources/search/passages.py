@@ -16,7 +16,7 @@ from pipelines.records import Box
 from resources.postgres.catalog import schema_name
 from resources.postgres.search_index import PostgresSearchIndex, search_index
 from resources.postgres.statements import query as statement
-from resources.search.query_models import ToolBox
+from resources.search.query_models import QueryModels
 from resources.search.search_options import SearchOptions, asked_groups
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Searcher:
 
     def __init__(self, state: State, exact: bool = False) -> None:
         self._state, self._exact, self._known = state, exact, False
-        self.tools = ToolBox(state)
+        self.tools = QueryModels(state)
 
     @contextmanager
     def reading(self, generation: int | None = None) -> Iterator[tuple[Connection[Any], PostgresSearchIndex]]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from resources.state.state import State
 
 
-class ToolBox:
+class QueryModels:
     """The tools of one state's settings; the embedder is that of the generation at hand."""
 
     def __init__(self, state: State) -> None:
