@@ -33,7 +33,7 @@ from pipelines.records import Chunk, ParsedDocument, RawDocument, Span  # noqa: 
 from resources.postgres import index_rows  # noqa: E402
 from resources.postgres.catalog import Catalog  # noqa: E402
 from resources.postgres.database import Database  # noqa: E402
-from resources.postgres.index_tables import IndexedDocument, IndexTables  # noqa: E402
+from resources.postgres.generation_tables import GenerationTables, IndexedDocument  # noqa: E402
 from resources.postgres.statements import query  # noqa: E402
 
 PARTS = ("copy", "hnsw")
@@ -82,7 +82,7 @@ def made_documents(rows: int) -> Iterator[IndexedDocument]:
         yield made_document(number, words, block / np.linalg.norm(block, axis=1, keepdims=True))
 
 
-class TimedTables(IndexTables):
+class TimedTables(GenerationTables):
     """The project's own writer; remembers the seconds of each COPY, and the memory asked for a build."""
 
     spent: Counter[str]

@@ -23,7 +23,7 @@ from pipelines.records import Box, Chunk, ParsedDocument, RawDocument, Sentence,
 from resources.checks import audit
 from resources.postgres.catalog import Catalog, GenerationRow
 from resources.postgres.database import Database
-from resources.postgres.index_tables import IndexedDocument, IndexTables
+from resources.postgres.generation_tables import GenerationTables, IndexedDocument
 
 DIMENSION, LATENT, BUCKETS, CLUSTERS = 384, 32, 16, 500
 CHUNKS_A_DOCUMENT, WORDS_A_CHUNK = 100, 250
@@ -162,7 +162,7 @@ def load(database: Database, name: str, made: Corpus, sentences: bool = False) -
     if known and known.built_from:
         return known
     statistics: dict[str, Any] = {"chunks": len(made), "average_terms": float(made.ranks.shape[1])}
-    tables = IndexTables(database, catalog.create_generation(name, {}, {}, DIMENSION, statistics, {}))
+    tables = GenerationTables(database, catalog.create_generation(name, {}, {}, DIMENSION, statistics, {}))
     tables.freeze_terms({(): frequencies(made)})
     numbers = range(-(-len(made) // CHUNKS_A_DOCUMENT))
     for bucket in range(BUCKETS):

@@ -35,7 +35,7 @@ from pipelines.records import RawDocument  # noqa: E402
 from pipelines.settings.base import settings_from  # noqa: E402
 from pipelines.stages import STAGES  # noqa: E402
 from resources.parsers.registry import media_type_of, parse_file  # noqa: E402
-from resources.postgres.index_tables import IndexTables  # noqa: E402
+from resources.postgres.generation_tables import GenerationTables  # noqa: E402
 from resources.settings_file import Located  # noqa: E402
 from resources.stages.embedded_items import SEARCHED  # noqa: E402
 from resources.stages.indexed_documents import IndexBuild  # noqa: E402
@@ -129,7 +129,7 @@ class Watch:
         return made
 
 
-class OneByOne(IndexTables):
+class OneByOne(GenerationTables):
     """Builds the vector index of each table as a step of its own."""
 
     watch: Watch

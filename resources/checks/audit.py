@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from resources.checks.filter_audit import filter_problems
+from resources.postgres.generation_tables import INDEXED_TABLES, index_name
 from resources.postgres.index_rows import MOST_VECTOR_DIMENSIONS
-from resources.postgres.index_tables import INDEXED_TABLES, index_name
 from resources.postgres.row_security import security_problems
 from resources.postgres.search_index import LEAST_EF_SEARCH, MOST_EF_SEARCH, ef_search
 from resources.postgres.statements import query
@@ -19,7 +19,7 @@ from resources.state.built import Problems
 if TYPE_CHECKING:
     from psycopg import Connection
 
-    from resources.postgres.index_tables import IndexTables
+    from resources.postgres.generation_tables import GenerationTables
     from resources.stages.indexed_documents import IndexBuild
 
 RELATED_BUDGET, EDGE_BUDGET = 2, 5
@@ -45,7 +45,7 @@ _PROBLEMS = {
 }
 
 
-def audit(index: IndexTables) -> Problems:
+def audit(index: GenerationTables) -> Problems:
     """Everything; empty when all holds."""
     problems = [*standing_problems(index), *row_problems(index), *link_problems(index)]
     return problems or [*recall_problems(index), *filter_problems(index, LEAST_RECALL)]
@@ -59,12 +59,12 @@ def tuned_audit(build: IndexBuild) -> Problems:
     return audit(build.index)
 
 
-def standing_problems(index: IndexTables) -> Problems:
+def standing_problems(index: GenerationTables) -> Problems:
     """What must hold after every run, whatever it has changed: row-level security and the vector indexes."""
     return [*security_problems(index.database, index.schema), *vector_index_problems(index)]
 
 
-def row_problems(index: IndexTables) -> Problems:
+def row_problems(index: GenerationTables) -> Problems:
     """Orphans, empty documents, zero vectors, postings and neighbours that do not agree."""
     problems = []
     with index.database.connect() as connection:
@@ -75,7 +75,7 @@ def row_problems(index: IndexTables) -> Problems:
     return problems
 
 
-def link_problems(index: IndexTables) -> Problems:
+def link_problems(index: GenerationTables) -> Problems:
     with index.database.connect() as connection:
         sentences, related, edges = _row(connection, index, "edges")
     if related > RELATED_BUDGET * sentences or edges > EDGE_BUDGET * sentences:
@@ -83,7 +83,7 @@ def link_problems(index: IndexTables) -> Problems:
     return []
 
 
-def vector_index_problems(index: IndexTables) -> Problems:
+def vector_index_problems(index: GenerationTables) -> Problems:
     found = index.valid_indexes()
     states = {table: found.get(index_name(table)) for table in INDEXED_TABLES}
     return [
@@ -97,7 +97,7 @@ def vector_index_problems(index: IndexTables) -> Problems:
     ]
 
 
-def needed_ef_search(index: IndexTables) -> int:
+def needed_ef_search(index: GenerationTables) -> int:
     """The least width of a walk through the vector indexes with which they find what they should; the
     widest where none does. Crowded vectors, such as those of much boilerplate, need wider ones."""
     for width in WIDTHS:
@@ -107,7 +107,7 @@ def needed_ef_search(index: IndexTables) -> int:
     return WIDTHS[-1]
 
 
-def recall(index: IndexTables, table: str, width: int | None = None) -> float | None:
+def recall(index: GenerationTables, table: str, width: int | None = None) -> float | None:
     """Share of the exact nearest neighbours of sampled vectors that a walk of this width (the generation's
     own if none is given) through the vector index finds, by distance, so that equal vectors may stand for
     one another; None where the table is empty."""
@@ -123,7 +123,7 @@ def recall(index: IndexTables, table: str, width: int | None = None) -> float | 
     return found / asked if asked else None
 
 
-def recall_problems(index: IndexTables) -> Problems:
+def recall_problems(index: GenerationTables) -> Problems:
     problems = []
     for table in INDEXED_TABLES:
         share = recall(index, table)
@@ -135,7 +135,7 @@ def recall_problems(index: IndexTables) -> Problems:
 
 
 def _distances(
-    connection: Connection[Any], index: IndexTables, table: str, vector: str, how: str, width: int
+    connection: Connection[Any], index: GenerationTables, table: str, vector: str, how: str, width: int
 ) -> list[float]:
     with connection.transaction(force_rollback=True):
         connection.execute(query("session", "tune"), {"ef_search": width})
@@ -144,7 +144,7 @@ def _distances(
 
 
 def _rows(
-    connection: Connection[Any], index: IndexTables, name: str, table: str, **values: Any
+    connection: Connection[Any], index: GenerationTables, name: str, table: str, **values: Any
 ) -> Sequence[tuple[Any, ...]]:
     parts: dict[str, str | int] = {"schema": index.schema, "table": table}
     dimension = index.generation.dimension
@@ -153,7 +153,7 @@ def _rows(
     return connection.execute(query("audit", name, **parts), values).fetchall()
 
 
-def _row(connection: Connection[Any], index: IndexTables, name: str) -> tuple[Any, ...]:
+def _row(connection: Connection[Any], index: GenerationTables, name: str) -> tuple[Any, ...]:
     row: tuple[Any, ...] | None = connection.execute(query("audit", name, schema=index.schema)).fetchone()
     assert row is not None, name
     return row

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipelines.ports import Candidate, Filters, FoundSentence
-from resources.postgres.index_tables import INDEXED_TABLES, index_name
+from resources.postgres.generation_tables import INDEXED_TABLES, index_name
 from resources.postgres.search_index import PostgresSearchIndex, ef_search, search_index
 from resources.postgres.statements import query
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
-    from resources.postgres.index_tables import IndexTables
+    from resources.postgres.generation_tables import GenerationTables
 
 SHARES = (2, 10, 40)
 """One document in so many matches."""
@@ -36,7 +36,7 @@ _SEARCHES: dict[str, tuple[_Search, _Search]] = {
 """Of a table, how its rows are compared one by one, and how its index is walked."""
 
 
-def filter_problems(index: IndexTables, least: float) -> list[tuple[str, str]]:
+def filter_problems(index: GenerationTables, least: float) -> list[tuple[str, str]]:
     """Walks of the vector indexes that find less than the share `least` of the nearest that match, stop early, or
     are none."""
     probes = {table: _probes(index, table) for table in INDEXED_TABLES}
@@ -51,14 +51,14 @@ def filter_problems(index: IndexTables, least: float) -> list[tuple[str, str]]:
     ]
 
 
-def _probes(index: IndexTables, table: str) -> list[list[float]]:
+def _probes(index: GenerationTables, table: str) -> list[list[float]]:
     with index.database.connect() as connection:
         statement = query("audit", "probes", schema=index.schema, table=table)
         rows = connection.execute(statement, {"most": PROBES}).fetchall()
     return [[float(value) for value in row[0].strip("[]").split(",")] for row in rows]
 
 
-def _problem(index: IndexTables, table: str, vectors: list[list[float]], filters: Filters, least: float) -> str:
+def _problem(index: GenerationTables, table: str, vectors: list[list[float]], filters: Filters, least: float) -> str:
     """What is wrong with the walks of one index with one filter, or ''."""
     number = index.generation.generation
     with index.database.connect() as connection, search_index(connection, number) as search:
@@ -73,7 +73,7 @@ def _problem(index: IndexTables, table: str, vectors: list[list[float]], filters
     return ""
 
 
-def _filters(connection: Connection[Any], index: IndexTables) -> Iterator[tuple[str, Filters]]:
+def _filters(connection: Connection[Any], index: GenerationTables) -> Iterator[tuple[str, Filters]]:
     """What is asked, in words, and its filter: documents, sources, dates and groups that there are."""
 
     def first(name: str, **values: Any) -> Any:
@@ -124,7 +124,7 @@ def _shortfall(
     return ""
 
 
-def _walks(connection: Connection[Any], index: IndexTables, table: str) -> int | None:
+def _walks(connection: Connection[Any], index: GenerationTables, table: str) -> int | None:
     names = {"schema_name": index.schema, "index_name": index_name(table)}
     row = connection.execute(query("audit", "walks"), names).fetchone()
     return int(row[0]) if row else None

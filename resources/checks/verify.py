@@ -16,7 +16,7 @@ from resources.checks.findings import SECURED, Finding, told
 from resources.checks.live import Progress, file_findings, live_findings, term_findings, unsound_files
 from resources.postgres.catalog import Catalog
 from resources.postgres.database import APPLICATION, Database, lock_key
-from resources.postgres.index_tables import EMPTY, IndexTables
+from resources.postgres.generation_tables import EMPTY, GenerationTables
 from resources.postgres.row_security import security_problems
 from resources.postgres.statements import query
 from resources.state.groups import groups_now
@@ -134,7 +134,7 @@ class _Oracle:
         wrong = list(self._dimensions(live))
         yield from wrong
         if not wrong:
-            yield from (found for found in audit(IndexTables(self._database, live)) if found[0] not in SECURED)
+            yield from (found for found in audit(GenerationTables(self._database, live)) if found[0] not in SECURED)
         yield from term_findings(seen, live)
         if whole:
             yield from self._visible(seen, live)
@@ -154,7 +154,7 @@ class _Oracle:
             return
         yield from self._dimensions(generation)
         committed = self._catalog.manifest_of("indexed_documents", generation.schema)
-        states = IndexTables(self._database, generation).bucket_states()
+        states = GenerationTables(self._database, generation).bucket_states()
         for bucket in sorted(committed.keys() | states.keys()):
             if states.get(bucket, EMPTY) != (committed[bucket].output if bucket in committed else EMPTY):
                 yield "changed_rows", f"bucket {bucket:02d}"
@@ -166,7 +166,7 @@ class _Oracle:
     def _visible(self, seen: State, generation: GenerationRow) -> Iterator[Finding]:
         """No generation shows a document that is deleted, or to others than it is meant for."""
         now = groups_now(seen, generation)
-        for doc_id, (_, groups) in sorted(IndexTables(self._database, generation).document_groups().items()):
+        for doc_id, (_, groups) in sorted(GenerationTables(self._database, generation).document_groups().items()):
             if doc_id not in now:
                 yield "deleted_document", doc_id
             elif (wanted := now[doc_id]) is not None and wanted != groups:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import IndexStateError
 from resources.checks.audit import audit
 from resources.generations.scores import comparison, score_both
-from resources.postgres.index_tables import IndexTables
+from resources.postgres.generation_tables import GenerationTables
 from resources.state.built import compared
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def publish_by_hand(state: State, number: int, force: bool = False) -> dict[str,
             raise IndexStateError(
                 f"generation {number} was never completed; run `pincite index` with its settings first", "not_built"
             )
-        index = IndexTables(state.parts.database, generation)
+        index = GenerationTables(state.parts.database, generation)
         index.delete_dangling_links()
         problems = audit(index)
         if problems:
@@ -57,7 +57,7 @@ def rollback(state: State) -> dict[str, Any]:
         if live is None or number is None:
             told = "there is no generation to roll back to; see `pincite generations list`"
             raise IndexStateError(told, "no_previous")
-        index = IndexTables(state.parts.database, _existing(state, number))
+        index = GenerationTables(state.parts.database, _existing(state, number))
         index.delete_dangling_links()
         problems = audit(index)
         if problems:

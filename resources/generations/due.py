@@ -11,7 +11,7 @@ from pipelines.fingerprint import bucket_of, fingerprint
 from pipelines.records import Failure
 from pipelines.stages import STAGES
 from resources.generations.publish import judged
-from resources.postgres.index_tables import IndexTables
+from resources.postgres.generation_tables import GenerationTables
 from resources.stages.indexed_documents import IndexBuild
 from resources.stages.make import mended
 from resources.state import generation as generations
@@ -28,7 +28,7 @@ Served = Mapping[str, str]
 
 def served_now(state: State) -> Served:
     live = state.parts.catalog.live()
-    return IndexTables(state.parts.database, live).content_hashes() if live else {}
+    return GenerationTables(state.parts.database, live).content_hashes() if live else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def _due(state: State) -> Due:
         return Due(range(min(changed), max(changed) + 1))
     if wanted.generation != live.generation:
         return replace(everything, standing=judged(state, wanted))
-    counts = IndexTables(state.parts.database, wanted).counts()
+    counts = GenerationTables(state.parts.database, wanted).counts()
     return replace(everything, standing=Built(wanted.generation, True, [], counts))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from resources.postgres.index_tables import IndexTables
+from resources.postgres.generation_tables import GenerationTables
 from resources.sources.book import many_gone
 from resources.state.built import Missing
 from resources.state.stage_runner import withheld
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from resources.state.state import State
 
 
-def missing(state: State, live: GenerationRow | None, new: IndexTables) -> Missing:
+def missing(state: State, live: GenerationRow | None, new: GenerationTables) -> Missing:
     """Of the documents that are listed and that the live generation serves, those that the new one lacks; all, where
     none is live and it holds none. One that is withheld is meant to be lacking."""
     failures = {item.doc_id: item for item in state.runner.failures()}
@@ -24,7 +24,7 @@ def missing(state: State, live: GenerationRow | None, new: IndexTables) -> Missi
     there = new.content_hashes().keys()
     if live is None and there:
         return Missing()
-    known = IndexTables(state.parts.database, live).content_hashes() if live else listed
+    known = GenerationTables(state.parts.database, live).content_hashes() if live else listed
     served = [listed[doc_id] for doc_id in sorted(known.keys() & listed.keys())]
     lacking = sorted((raw for raw in served if raw.doc_id not in there), key=lambda raw: (raw.source, raw.uri))
     before, gone = Counter(raw.source for raw in served), Counter(raw.source for raw in lacking)

@@ -9,7 +9,7 @@ from resources.checks.audit import standing_problems, tuned_audit
 from resources.checks.stages import before_publishing
 from resources.generations.missing_documents import missing
 from resources.generations.scores import comparison, golden_output, score_both
-from resources.postgres.index_tables import IndexTables
+from resources.postgres.generation_tables import GenerationTables
 from resources.stages.indexed_documents import IndexBuild
 from resources.stages.make import mended
 from resources.state.built import Built, Missing
@@ -86,7 +86,7 @@ def judged(state: State, generation: GenerationRow) -> Built | None:
         return None
     if found["golden"] != golden_output(state) or found["held"] != state.parts.catalog.held():
         return None
-    return recorded(generation, IndexTables(state.parts.database, generation).counts())
+    return recorded(generation, GenerationTables(state.parts.database, generation).counts())
 
 
 def recorded(generation: GenerationRow, counts: dict[str, int]) -> Built:

@@ -19,7 +19,7 @@ from resources.checks.audit import standing_problems, tuned_audit
 from resources.generations.publish import AUDITED_SHARE
 from resources.postgres.catalog import ManifestRow, commit_row
 from resources.postgres.each_generation import each_generation
-from resources.postgres.index_tables import IndexTables
+from resources.postgres.generation_tables import GenerationTables
 from resources.postgres.row_security import shut_where_damaged
 from resources.stages.indexed_documents import IndexBuild
 from resources.stages.make import link_sentences, make, mended, write_index
@@ -141,7 +141,7 @@ def _withdraw(
 ) -> None:
     """Removes the documents that are listed no more, and gives the others the groups they have now; of both those
     that are `wanted`, by id, groups before and groups now."""
-    index = IndexTables(state.parts.database, generation)
+    index = GenerationTables(state.parts.database, generation)
     groups = groups_now(state, generation)
     gone: dict[int, list[str]] = {}
     regrouped: dict[int, dict[str, tuple[str, ...]]] = {}

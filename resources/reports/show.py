@@ -11,7 +11,7 @@ from pipelines.fingerprint import document_id
 from pipelines.query.results import Hit, hit_json
 from pipelines.records import RawDocument
 from resources.parsers.registry import ELEMENTS_SUFFIX, map_beside
-from resources.postgres.index_tables import IndexTables
+from resources.postgres.generation_tables import GenerationTables
 from resources.sources.files import hash_now
 from resources.workers.drawn_pages import DrawnPages
 from resources.workers.page_pictures import highlighted, pages_beside, write
@@ -84,7 +84,10 @@ def _check_groups(state: State, found: FoundChunk, beside: str) -> None:
     """The PDF beside a map may be a document of its own, and for others. Raises DocumentError `no_pages`."""
     passage, generation = found.passage, state.parts.catalog.generation(found.generation)
     assert generation is not None
-    own, groups = document_id(passage.source, beside), IndexTables(state.parts.database, generation).document_groups()
+    own, groups = (
+        document_id(passage.source, beside),
+        GenerationTables(state.parts.database, generation).document_groups(),
+    )
     known = {raw.doc_id for raw in state.listing.raw_documents()} | {no.doc_id for no in state.runner.failures()}
     if own in known and (own not in groups or groups[own][1] != groups[passage.doc_id][1]):
         raise DocumentError(

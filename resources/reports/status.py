@@ -44,7 +44,7 @@ def document_warnings(state: State) -> dict[str, list[dict[str, Any]]]:
 
 
 def figure_methods(state: State) -> dict[str, dict[str, int]]:
-    """How descriptions of figures were come by, in the form of `IndexTables.methods`; Postgres holds none."""
+    """How descriptions of figures were come by, in the form of `GenerationTables.methods`; Postgres holds none."""
     counts = Counter(state.table("figure_descriptions").column("method"))
     return {"figure_descriptions": dict(sorted(counts.items()))} if counts else {}
 
@@ -103,7 +103,7 @@ def generations(state: State) -> list[dict[str, Any]]:
     """Every generation, the oldest first."""
     from resources.generations.publish import recorded
     from resources.generations.scores import COMPARED
-    from resources.postgres.index_tables import IndexTables
+    from resources.postgres.generation_tables import GenerationTables
     from resources.stages.sentence_links import floor_used
 
     catalog = state.parts.catalog
@@ -114,7 +114,7 @@ def generations(state: State) -> list[dict[str, Any]]:
         scores[score["generation"]] = found
     shown = []
     for row in catalog.generations():
-        index = IndexTables(state.parts.database, row)
+        index = GenerationTables(state.parts.database, row)
         serving, counts = live is not None and live.generation == row.generation, index.counts()
         shown.append(
             {
@@ -160,7 +160,7 @@ def failures(state: State, *rows: GenerationRow | None) -> list[Failure]:
 
 def status(state: State) -> dict[str, Any]:
     """The JSON of `status`."""
-    from resources.postgres.index_tables import IndexTables
+    from resources.postgres.generation_tables import GenerationTables
 
     found = generations(state)
     catalog = state.parts.catalog
@@ -178,7 +178,9 @@ def status(state: State) -> dict[str, Any]:
             *figure_warnings(serving),
         ],
         "sentences": sentence_counts(serving) if live else {},
-        "enrichment": {**IndexTables(state.parts.database, live).methods(), **figure_methods(serving)} if live else {},
+        "enrichment": {**GenerationTables(state.parts.database, live).methods(), **figure_methods(serving)}
+        if live
+        else {},
         "costs": [*catalog.costs(), *state.parts.replies.costs()],
         "scores": catalog.scores(),
         "sandbox": holds(),

@@ -16,7 +16,7 @@ from pipelines.schemas import from_table
 from pipelines.stages import WHOLE
 from resources.parquet.vectors import vectors_of
 from resources.postgres.catalog import ManifestRow, add_statistics, commit_row
-from resources.postgres.index_tables import EMPTY, INDEXED_TABLES, IndexedDocument, IndexTables, index_name
+from resources.postgres.generation_tables import EMPTY, INDEXED_TABLES, GenerationTables, IndexedDocument, index_name
 from resources.state import generation as generations
 from resources.state.stage_work import StageReport, rows_by_document
 from resources.state.table import committed
@@ -64,8 +64,8 @@ class IndexBuild:
         return self._state.ensure_generation()
 
     @property
-    def index(self) -> IndexTables:
-        return IndexTables(self._state.parts.database, self.generation)
+    def index(self) -> GenerationTables:
+        return GenerationTables(self._state.parts.database, self.generation)
 
     # ------------------------------------------------------------ rows
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from pipelines.fingerprint import bucket_of
 from pipelines.records import RawDocument
 from pipelines.schemas import from_table
+from resources.postgres.generation_tables import GenerationTables
 from resources.postgres.index_rows import ServedDocument
-from resources.postgres.index_tables import IndexTables
 from resources.sources.book import Listed
 from resources.sources.orphans import Before
 from resources.sources.walk import Skipped
@@ -72,7 +72,7 @@ class SourceListing:
         there, buckets = self._runner.manifest("raw_documents").keys(), self._runner.settings.buckets
         live = self._parts.catalog.live()
         if live and len(there) < buckets:
-            served = IndexTables(self._parts.database, live).served_documents()
+            served = GenerationTables(self._parts.database, live).served_documents()
             known += [item for item in served if bucket_of(item.doc_id, buckets) not in there]
         return known
 

@@ -55,7 +55,7 @@ class Point:
     fits: Fits = _any
 
 
-_TABLES, _PARQUET = "resources.postgres.index_tables:IndexTables", "resources.parquet.tables:ParquetTables"
+_TABLES, _PARQUET = "resources.postgres.generation_tables:GenerationTables", "resources.parquet.tables:ParquetTables"
 _CATALOG = "resources.postgres.catalog:Catalog"
 
 POINTS = {

@@ -29,8 +29,8 @@ from pipelines.terms import terms_of
 from resources.parsers.registry import MEDIA_TYPES
 from resources.postgres.catalog import Catalog, GenerationRow
 from resources.postgres.database import Database
+from resources.postgres.generation_tables import GenerationTables
 from resources.postgres.index_rows import K1, B, IndexedDocument
-from resources.postgres.index_tables import IndexTables
 from resources.postgres.search_index import search_index
 from resources.workers.tasks import detect_language, parsed_file
 
@@ -96,7 +96,7 @@ def _document(name: str, chosen: Dataset, path: Path, all_terms: dict[str, list[
 def indexed(database: Database, name: str, made: Corpus) -> GenerationRow:
     """The corpus as the pipeline writes it: statistics frozen, then bucket by bucket, some of them twice."""
     statistics = {"chunks": len(made.terms), "average_terms": sum(map(len, made.terms)) / len(made.terms)}
-    tables = IndexTables(database, Catalog(database).create_generation(name, {}, {}, 1, statistics, {}))
+    tables = GenerationTables(database, Catalog(database).create_generation(name, {}, {}, 1, statistics, {}))
     tables.freeze_terms({(): Counter(term for terms in made.terms for term in set(terms))})
     for bucket in range(BUCKETS):
         mine = made.documents[bucket::BUCKETS]

@@ -205,12 +205,12 @@ def test_a_limit_on_statements_is_for_those_who_ask(project: Project) -> None:
 def test_groups_that_change_take_postings_and_words_along(project: Project) -> None:
     """As it happens in a generation that is kept, without a new parse."""
     from resources.postgres.catalog import Catalog
-    from resources.postgres.index_tables import IndexTables
+    from resources.postgres.generation_tables import GenerationTables
 
     with Database(project.settings["database"], project.state) as database:
         generation = Catalog(database).live()
         assert generation is not None
-        tables = IndexTables(database, generation)
+        tables = GenerationTables(database, generation)
         held = tables.document_groups()
         (doc_id,) = (name for name, (_, groups) in held.items() if set(groups) == {"staff", "board"})
         try:

@@ -11,7 +11,7 @@ from pipelines.errors import IndexStateError
 from resources.checks.audit import audit
 from resources.postgres.catalog import Catalog, GenerationRow
 from resources.postgres.database import Database
-from resources.postgres.index_tables import IndexTables
+from resources.postgres.generation_tables import GenerationTables
 from resources.postgres.row_security import secure, security_problems
 from resources.postgres.search_index import search_index
 from resources.postgres.setup import ADMINISTRATOR
@@ -87,7 +87,7 @@ def test_what_a_run_puts_back(module_database: Database, generation: GenerationR
     code, statement = MENDED[name]
     spoil(module_database, generation, statement)
     assert code in {found for found, _ in security_problems(module_database, generation.schema)}
-    assert code in {found for found, _ in audit(IndexTables(module_database, generation))}
+    assert code in {found for found, _ in audit(GenerationTables(module_database, generation))}
     secure(Catalog(module_database))
     assert security_problems(module_database, generation.schema) == []
 

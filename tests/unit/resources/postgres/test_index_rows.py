@@ -1,4 +1,4 @@
-"""BM25 postings and binary COPY as bytes; that Postgres reads them is for tests/integration/test_index_tables.py."""
+"""BM25 postings and binary COPY as bytes; that Postgres reads them is for integration/test_generation_tables.py."""
 
 from __future__ import annotations
 

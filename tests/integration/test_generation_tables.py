@@ -25,7 +25,7 @@ from resources.checks.audit import WIDTHS, audit, needed_ef_search
 from resources.postgres.catalog import Catalog
 from resources.postgres.copy_rows import packed_rows
 from resources.postgres.database import Database
-from resources.postgres.index_tables import IndexedDocument, IndexTables
+from resources.postgres.generation_tables import GenerationTables, IndexedDocument
 from resources.postgres.search_base import _statement
 from resources.postgres.setup import ADMINISTRATOR
 from resources.postgres.statements import statements
@@ -37,13 +37,13 @@ DIMENSION = 4
 AVERAGE = 3.0
 
 
-def tables(database: Database, dimension: int = DIMENSION) -> IndexTables:
+def tables(database: Database, dimension: int = DIMENSION) -> GenerationTables:
     generation = Catalog(database).create_generation("k", {}, {}, dimension, {"average_terms": AVERAGE}, {})
-    return IndexTables(database, generation)
+    return GenerationTables(database, generation)
 
 
 @pytest.fixture
-def index(module_database: Database) -> IndexTables:
+def index(module_database: Database) -> GenerationTables:
     return tables(module_database)
 
 
@@ -97,12 +97,12 @@ def document(uri: str, *texts: str, dimension: int = DIMENSION, **changes: Any) 
     return IndexedDocument(**{**values, **changes})
 
 
-def rows(index: IndexTables, statement: str) -> list[tuple[Any, ...]]:
+def rows(index: GenerationTables, statement: str) -> list[tuple[Any, ...]]:
     with index.database.connect() as connection:
         return connection.execute(statement.replace("FROM ", f"FROM {index.schema}.", 1)).fetchall()
 
 
-def posted(index: IndexTables) -> dict[str, dict[str, float]]:
+def posted(index: GenerationTables) -> dict[str, dict[str, float]]:
     """Term to weight by text of the chunk, over all buckets."""
     texts = dict(rows(index, "SELECT number, text FROM chunks"))
     found: dict[str, dict[str, float]] = {}
@@ -124,11 +124,11 @@ def weights_of(*texts: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-def codes(index: IndexTables) -> set[str]:
+def codes(index: GenerationTables) -> set[str]:
     return {code for code, _ in audit(index)}
 
 
-def spoil(index: IndexTables, statement: str) -> None:
+def spoil(index: GenerationTables, statement: str) -> None:
     with psycopg.connect(index.database.url, user=ADMINISTRATOR) as connection:
         connection.execute("SET LOCAL session_replication_role = replica")
         connection.execute(f"SET LOCAL search_path = {index.schema}, public")
@@ -138,7 +138,7 @@ def spoil(index: IndexTables, statement: str) -> None:
 # ---------------------------------------------------------------- documents
 
 
-def test_rows_come_back_as_they_went_in(index: IndexTables) -> None:
+def test_rows_come_back_as_they_went_in(index: GenerationTables) -> None:
     one = document("a.txt", "alpha beta", "gamma")
     assert index.replace(2, [one]) == 0
     assert rows(index, "SELECT bucket, source, uri, title, family, language, effective_date, version, groups, "
@@ -228,7 +228,7 @@ def _plain(value: Any) -> Any:
     return value.to_list() if isinstance(value, Vector) else value
 
 
-def test_postings_after_adding_changing_and_removing(index: IndexTables) -> None:
+def test_postings_after_adding_changing_and_removing(index: GenerationTables) -> None:
     stay = ["red stays", "red red stays too"]
     index.replace(
         0, [document("a", "red red green", "blue"), document("e", *stay), document("b", "red one two three four")]
@@ -245,20 +245,20 @@ def test_postings_after_adding_changing_and_removing(index: IndexTables) -> None
     assert index.counts()["chunks"] == 1
 
 
-def test_terms_of_any_script_and_length(index: IndexTables) -> None:
+def test_terms_of_any_script_and_length(index: GenerationTables) -> None:
     terms = ["їжак", "x" * 3000, "naïve", "日本", "'", "\\", "%s"]
     index.replace(0, [document("a", " ".join(terms))])
     index.replace(0, [document("b", "їжак")])
     assert posted(index) == weights_of(" ".join(terms), "їжак")
 
 
-def test_many_postings_cross_blocks(index: IndexTables) -> None:
+def test_many_postings_cross_blocks(index: GenerationTables) -> None:
     texts = [" ".join(f"w{word}" for word in range(start, start + 4000)) for start in range(0, 12000, 3000)]
     index.replace(0, [document("a", *texts)])
     assert posted(index) == weights_of(*texts)
 
 
-def test_a_failing_replacement_changes_nothing(index: IndexTables) -> None:
+def test_a_failing_replacement_changes_nothing(index: GenerationTables) -> None:
     index.replace(0, [document("a", "red", "green")])
     before = (posted(index), index.document_hashes(0))
     twice = document("b", "red")
@@ -267,7 +267,7 @@ def test_a_failing_replacement_changes_nothing(index: IndexTables) -> None:
     assert (posted(index), index.document_hashes(0)) == before
 
 
-def test_a_reader_sees_the_old_rows_or_the_new(index: IndexTables) -> None:
+def test_a_reader_sees_the_old_rows_or_the_new(index: GenerationTables) -> None:
     index.replace(0, [document("a", "red", "green")])
     with index.database.connect() as reader:
         reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -279,7 +279,7 @@ def test_a_reader_sees_the_old_rows_or_the_new(index: IndexTables) -> None:
 
 
 def test_statistics_must_be_frozen_first(module_database: Database) -> None:
-    bare = IndexTables(module_database, Catalog(module_database).create_generation("k", {}, {}, DIMENSION, {}, {}))
+    bare = GenerationTables(module_database, Catalog(module_database).create_generation("k", {}, {}, DIMENSION, {}, {}))
     with pytest.raises(IndexStateError, match="no frozen average_terms"):
         bare.replace(0, [document("a", "red")])
 
@@ -300,7 +300,7 @@ def test_statistics_must_be_frozen_first(module_database: Database) -> None:
     ],
 )
 @pytest.mark.parametrize("what", ["chunk", "sentence"])
-def test_a_bad_vector_is_refused_by_name(index: IndexTables, what: str, bad: Any, message: str) -> None:
+def test_a_bad_vector_is_refused_by_name(index: GenerationTables, what: str, bad: Any, message: str) -> None:
     good = document("a", "red", "green")
     item = good.chunks[1].chunk_id if what == "chunk" else good.sentences[1].sentence_id
     field = "vectors" if what == "chunk" else "sentence_vectors"
@@ -337,7 +337,9 @@ def test_long_vectors_are_indexed_in_half_precision(module_database: Database) -
         "UPDATE documents SET row_hash = 'other' WHERE uri = 'a'",
     ],
 )
-def test_a_bucket_that_somebody_changed_is_not_in_the_state_it_was_left_in(index: IndexTables, statement: str) -> None:
+def test_a_bucket_that_somebody_changed_is_not_in_the_state_it_was_left_in(
+    index: GenerationTables, statement: str
+) -> None:
     index.replace(1, [document("b", "other")])
     left: list[tuple[str, int]] = []
     index.replace(0, [document("a", "red", "green")], commit=lambda connection, *state: left.append(state))
@@ -353,7 +355,7 @@ def test_a_bucket_that_somebody_changed_is_not_in_the_state_it_was_left_in(index
     assert posted(index) == weights_of("red", "green", "other")
 
 
-def test_a_commit_that_fails_leaves_the_rows_as_they_were(index: IndexTables) -> None:
+def test_a_commit_that_fails_leaves_the_rows_as_they_were(index: GenerationTables) -> None:
     index.replace(0, [document("a", "red")])
 
     def refuse(connection: Any, state: str, rows: int) -> None:
@@ -364,7 +366,7 @@ def test_a_commit_that_fails_leaves_the_rows_as_they_were(index: IndexTables) ->
     assert rows(index, "SELECT text FROM chunks") == [("red",)]
 
 
-def test_groups_change_and_nothing_else(index: IndexTables) -> None:
+def test_groups_change_and_nothing_else(index: GenerationTables) -> None:
     one = document("a", "red")
     index.replace(0, [one])
     index.replace(0, [], regrouped={one.raw.doc_id: ("staff",)})
@@ -376,7 +378,7 @@ def test_groups_change_and_nothing_else(index: IndexTables) -> None:
 # ---------------------------------------------------------------- statistics and links
 
 
-def test_terms_are_frozen_whole(index: IndexTables) -> None:
+def test_terms_are_frozen_whole(index: GenerationTables) -> None:
     index.freeze_terms({(): {"red": 2, "їжак": 1}})
     index.freeze_terms({(): {"red": 3}, ("hr",): {"red": 1}})
     assert rows(index, "SELECT term, groups, documents FROM terms ORDER BY documents") == [
@@ -385,7 +387,7 @@ def test_terms_are_frozen_whole(index: IndexTables) -> None:
     ]
 
 
-def test_links_are_replaced_by_their_difference(index: IndexTables) -> None:
+def test_links_are_replaced_by_their_difference(index: GenerationTables) -> None:
     one = document("a", "red", "green", "blue")
     index.replace(0, [one])
     a, b, c = (sentence.sentence_id for sentence in one.sentences)
@@ -405,7 +407,7 @@ def test_links_are_replaced_by_their_difference(index: IndexTables) -> None:
 
 @pytest.mark.case(5)
 @pytest.mark.parametrize("live", [False, True])
-def test_vector_indexes_are_built_once_and_again_when_invalid(index: IndexTables, live: bool) -> None:
+def test_vector_indexes_are_built_once_and_again_when_invalid(index: GenerationTables, live: bool) -> None:
     index.replace(0, [document("a", "red", "green")])
     assert [message for code, message in audit(index) if code == "vector_index"] == [
         f"the vector index of {index.schema}.{table} is missing" for table in ("chunks", "sentences")
@@ -420,7 +422,7 @@ def test_vector_indexes_are_built_once_and_again_when_invalid(index: IndexTables
     assert audit(index) == []
 
 
-def test_a_graph_that_does_not_fit_memory_is_reported(index: IndexTables, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_graph_that_does_not_fit_memory_is_reported(index: GenerationTables, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [f"text {number}" for number in range(2000)]
     index.replace(0, [document("a", *texts)])
     plain = index._run
@@ -444,7 +446,7 @@ DROPPED = "DROP INDEX chunks_embedding; "
 
 
 @pytest.fixture(scope="module")
-def crowd(module_database: Database) -> IndexTables:
+def crowd(module_database: Database) -> GenerationTables:
     """400 chunks, of which one document in three is for nobody in particular."""
     made = tables(module_database)
     documents = [document(f"{name}.txt", *(f"{name} {n}" for n in range(5))) for name in range(80)]
@@ -455,7 +457,7 @@ def crowd(module_database: Database) -> IndexTables:
 
 
 def test_the_audit_walks_the_index_by_filters_of_several_selectivities(
-    crowd: IndexTables, monkeypatch: pytest.MonkeyPatch
+    crowd: GenerationTables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert audit(crowd) == []
     walks = []
@@ -471,7 +473,7 @@ def test_the_audit_walks_the_index_by_filters_of_several_selectivities(
 
 
 @pytest.mark.defends("7f")
-def test_a_walk_that_does_not_go_on_is_found(crowd: IndexTables, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_walk_that_does_not_go_on_is_found(crowd: GenerationTables, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(statements("session"), "tune", statements("session")["tune"].replace("relaxed_order", "off"))
     found = [message for code, message in audit(crowd) if code == "filter"]
     for table in ("chunks", "sentences"):
@@ -481,7 +483,7 @@ def test_a_walk_that_does_not_go_on_is_found(crowd: IndexTables, monkeypatch: py
 @pytest.mark.defends("7f")
 @pytest.mark.parametrize("table", ["chunks", "sentences"])
 def test_a_walk_that_finds_others_than_the_nearest_is_found(
-    crowd: IndexTables, monkeypatch: pytest.MonkeyPatch, table: str
+    crowd: GenerationTables, monkeypatch: pytest.MonkeyPatch, table: str
 ) -> None:
     name = {"chunks": "nearest", "sentences": "nearest_sentences"}[table]
     alias = {"chunks": "c", "sentences": "s"}[table]
@@ -509,7 +511,7 @@ def test_a_walk_that_finds_others_than_the_nearest_is_found(
     ],
     ids=["distance", "table", "part", "half", "kind"],
 )
-def test_an_index_that_searches_cannot_walk_is_found_and_made_anew(index: IndexTables, statement: str) -> None:
+def test_an_index_that_searches_cannot_walk_is_found_and_made_anew(index: GenerationTables, statement: str) -> None:
     index.replace(0, [document("a", "red", "green", "blue")])
     index.build_vector_indexes()
     spoil(index, statement)
@@ -519,7 +521,7 @@ def test_an_index_that_searches_cannot_walk_is_found_and_made_anew(index: IndexT
 
 
 @pytest.mark.defends("7f")
-def test_an_index_that_lacks_most_rows_fails_by_its_recall(index: IndexTables) -> None:
+def test_an_index_that_lacks_most_rows_fails_by_its_recall(index: GenerationTables) -> None:
     """The less it finds the surer: also one that finds nothing."""
     index.replace(0, [document("a", "red")])
     index.build_vector_indexes()
@@ -565,7 +567,7 @@ def test_an_index_that_lacks_most_rows_fails_by_its_recall(index: IndexTables) -
         ("DROP INDEX sentences_embedding", {"vector_index"}),
     ],
 )
-def test_what_does_not_hold_is_found(index: IndexTables, statement: str, found: set[str]) -> None:
+def test_what_does_not_hold_is_found(index: GenerationTables, statement: str, found: set[str]) -> None:
     index.replace(0, [document("a", "red", "green", "blue"), document("b", "other")])
     index.build_vector_indexes()
     assert audit(index) == []

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from resources.postgres.catalog import GenerationRow
     from resources.postgres.database import Database
 
-__all__ = ["IndexTables", "IndexedDocument", "VectorIndexes"]
+__all__ = ["GenerationTables", "IndexedDocument", "VectorIndexes"]
 
 INDEXED_TABLES = ("chunks", "sentences")
 STAGED_TABLES = ("staged_postings", "staged_links")
@@ -56,7 +56,7 @@ class VectorIndexes:
         return not any("no longer fits" in notice for notice in self.notices)
 
 
-class IndexTables:
+class GenerationTables:
     def __init__(self, database: Database, generation: GenerationRow) -> None:
         self.database = database
         self.generation = generation
