@@ -33,7 +33,7 @@ WHOLE = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
+class Frozen:
     """What a generation has frozen: overlap floors by language; the identities of the embedder, of the
     static vectors that decide on overlap, and of the models that divide into sentences; and the prompts
     of the roles that enrichment asks, by role and language."""
@@ -54,28 +54,28 @@ class Stage:
     version: int
     tables: Mapping[str, type]
     inputs: tuple[str, ...]
-    shaped_by: Callable[[Settings, Resolved], dict[str, Any]]
+    shaped_by: Callable[[Settings, Frozen], dict[str, Any]]
 
 
 def _settings(settings: Settings, section: str, *names: str) -> dict[str, Any]:
     return {f"{section}.{name}": getattr(getattr(settings, section), name) for name in names}
 
 
-def _bought(settings: Settings, resolved: Resolved, role: str) -> dict[str, Any]:
+def _bought(settings: Settings, frozen: Frozen, role: str) -> dict[str, Any]:
     """What shapes the replies to a role's prompts; nothing where no model is asked."""
     if role not in settings.bought:
         return {}
     model = settings.llm.role(role)
-    return {"model": model.model, "temperature": model.temperature, "prompts": dict(resolved.prompts.get(role, {}))}
+    return {"model": model.model, "temperature": model.temperature, "prompts": dict(frozen.prompts.get(role, {}))}
 
 
-def _enriched(settings: Settings, resolved: Resolved, role: str) -> dict[str, Any]:
+def _enriched(settings: Settings, frozen: Frozen, role: str) -> dict[str, Any]:
     mode = getattr(settings.enrichment, role)
     if mode == "off":
         return {f"enrichment.{role}": mode}
     windowed = mode == "llm" or role == "summary"
     names = (role, f"{role}_characters", *([f"{role}_window"] if windowed else []))
-    return {**_settings(settings, "enrichment", *names), **_bought(settings, resolved, role)}
+    return {**_settings(settings, "enrichment", *names), **_bought(settings, frozen, role)}
 
 
 def _stages() -> tuple[Stage, ...]:
@@ -183,30 +183,30 @@ MAKER: Mapping[str, Stage] = {table: stage for stage in STAGES.values() for tabl
 """The stage that makes a table."""
 
 
-def stage_keys(settings: Settings, resolved: Resolved) -> dict[str, str]:
+def stage_keys(settings: Settings, frozen: Frozen) -> dict[str, str]:
     """The keys of all stages under these settings and frozen statistics, by name. Names are not hashed: to give a
     setting another one moves no key."""
     keys: dict[str, str] = {}
     for name, stage in STAGES.items():
         before = [keys[MAKER[table].name] for table in stage.inputs]
-        values = list(stage.shaped_by(settings, resolved).values())
+        values = list(stage.shaped_by(settings, frozen).values())
         shape = values[0] if len(values) == 1 else values or None
         keys[name] = fingerprint(name, stage.version, settings.buckets, shape, before)
     return keys
 
 
-def stage_key(name: str, settings: Settings, resolved: Resolved) -> str:
+def stage_key(name: str, settings: Settings, frozen: Frozen) -> str:
     """The key of one stage; see `stage_keys`."""
-    return stage_keys(settings, resolved)[name]
+    return stage_keys(settings, frozen)[name]
 
 
-def generation_key(settings: Settings, unfrozen: Resolved) -> str:
+def generation_key(settings: Settings, installed: Frozen) -> str:
     """What tells one generation from another before its statistics are frozen: all settings that
     shape it, the stages' versions, and the identities of the models (of every preset for auto)."""
-    keys = list(stage_keys(settings, unfrozen).values())
+    keys = list(stage_keys(settings, installed).values())
     return fingerprint("generation", keys, settings.chunking.overlap_floor, terms.VERSION)
 
 
-def chunking_key(settings: Settings, unfrozen: Resolved) -> str:
+def chunking_key(settings: Settings, installed: Frozen) -> str:
     """Of generations alike in this the overlap floors are alike too, whatever their embedder."""
-    return fingerprint(stage_key("chunks", settings, unfrozen), settings.chunking.overlap_floor)
+    return fingerprint(stage_key("chunks", settings, installed), settings.chunking.overlap_floor)

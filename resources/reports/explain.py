@@ -123,7 +123,7 @@ def _overlap(chain: Chain, chunk: Chunk) -> dict[str, Any]:
     return {
         "chunk_before": before,
         "language": parsed.language if parsed else None,
-        "floor": floor_for(chain.state.runner.resolved, parsed.language) if conditional else None,
+        "floor": floor_for(chain.state.runner.frozen, parsed.language) if conditional else None,
         "overlap_tokens": count_tokens(chunk.overlap),
     }
 

@@ -125,14 +125,14 @@ class Chain:
         state, row = self.states[table] or DocumentState("", ""), self.row(table)
         if not state.output:
             self.problem("not_made", f"{name} holds no result of {self.found.passage.uri} under the key {key}")
-        if stage_key(name, settings, runner.resolved) != key:
+        if stage_key(name, settings, runner.frozen) != key:
             self.problem("key", f"the key of {name} was made by another version of pincite, or with other models, "
                           "than those shown")  # fmt: skip
         return {
             "stage": name,
             "key": key,
             "version": stage.version,
-            "settings": {"buckets": settings.buckets, **stage.shaped_by(settings, runner.resolved)},
+            "settings": {"buckets": settings.buckets, **stage.shaped_by(settings, runner.frozen)},
             "keys_before": {before: runner.key(before) for before in (MAKER[item].name for item in stage.inputs)},
             "inputs": self._inputs(stage, state),
             "fingerprint": state.fingerprint or None,

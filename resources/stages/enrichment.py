@@ -129,7 +129,7 @@ def _bought(state: State, stage: Enrichment) -> Compute:
         pending = list(works)
         if not pending:
             return
-        templates = templates_of(stage.role, state.runner.resolved.prompts[stage.role])
+        templates = templates_of(stage.role, state.runner.frozen.prompts[stage.role])
         plain = _plain(state, stage, pending)
         model = state.language_model(stage.role, stage.stage)
         sources = {raw.doc_id: raw for raw in state.listing.raw_documents()}

@@ -100,7 +100,7 @@ def _described(state: State) -> Compute:
         pending = list(works)
         if not pending:
             return
-        templates = templates_of(ROLE, state.runner.resolved.prompts[ROLE])
+        templates = templates_of(ROLE, state.runner.frozen.prompts[ROLE])
         model, sources = state.language_model(ROLE, STAGE), {raw.doc_id: raw for raw in state.listing.raw_documents()}
 
         def task(work: Work, doc_id: str) -> FigureTask:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pipelines.ports import Progress
     from pipelines.records import RawDocument
     from pipelines.settings.base import Settings
-    from pipelines.stages import Resolved
+    from pipelines.stages import Frozen
     from resources.state.stage_work import Compute, Outcome, Work
     from resources.state.state import State
     from resources.workers.pool import DocumentPool
@@ -38,7 +38,7 @@ def compute_of(state: State, stage: str) -> Compute:
         return describing.describe(state)
     if stage in ("document_summaries", "chunk_contexts"):
         return enriching.enrich(state, stage)
-    return by_worker(state, stage, OPTIONS[stage](settings, state.runner.resolved))
+    return by_worker(state, stage, OPTIONS[stage](settings, state.runner.frozen))
 
 
 def parse(
@@ -61,16 +61,16 @@ def parse(
 # ---------------------------------------------------------------- what each stage is told
 
 
-def _chunks(settings: Settings, resolved: Resolved) -> Options:
+def _chunks(settings: Settings, frozen: Frozen) -> Options:
     return {
         "strategy": settings.chunking.strategy,
         "overlap_tokens": settings.chunking.overlap_tokens,
-        "floors": dict(resolved.floors),
-        "floor": floor_for(resolved, ""),
+        "floors": dict(frozen.floors),
+        "floor": floor_for(frozen, ""),
     }
 
 
-OPTIONS: Mapping[str, Callable[[Settings, Resolved], Options]] = {
+OPTIONS: Mapping[str, Callable[[Settings, Frozen], Options]] = {
     "structural_chunks": lambda settings, _: {"clause_tokens": settings.chunking.clause_tokens},
     "packed_chunks": lambda settings, _: settings.chunking.model_dump(
         include={"target_tokens", "max_tokens", "strategy"}

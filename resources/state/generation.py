@@ -19,7 +19,7 @@ from pipelines.ports import TextEmbedder, Vectors
 from pipelines.records import PackedChunk
 from pipelines.schemas import from_table
 from pipelines.settings.base import Settings
-from pipelines.stages import MAKER, Resolved, chunking_key, generation_key, stage_keys
+from pipelines.stages import MAKER, Frozen, chunking_key, generation_key, stage_keys
 from resources.models.embedders.specs import EmbedderSpec, choose_preset, resolve, unresolved_identity
 from resources.models.embedders.static import static_identity
 from resources.models.text_models import sentence_models_identity
@@ -41,10 +41,10 @@ def find_generation(catalog: Catalog, settings: Settings) -> GenerationRow | Non
     return catalog.find_generation(generation_key(settings, installed(settings)))
 
 
-def text_models(settings: Settings) -> Resolved:
+def text_models(settings: Settings) -> Frozen:
     """The models of the chunking and sentence settings as they are installed, and the prompts of the roles
     that indexing asks as they are in their files."""
-    return Resolved(static=static_identity(), sentence_models=sentence_models_identity(), prompts=_prompts(settings))
+    return Frozen(static=static_identity(), sentence_models=sentence_models_identity(), prompts=_prompts(settings))
 
 
 def _prompts(settings: Settings) -> dict[str, dict[str, str]]:
@@ -57,7 +57,7 @@ def _prompts(settings: Settings) -> dict[str, dict[str, str]]:
     return {role: found[role] for role in settings.bought}
 
 
-def installed(settings: Settings) -> Resolved:
+def installed(settings: Settings) -> Frozen:
     """All models as they are here and now, before a generation has frozen anything."""
     return replace(text_models(settings), embedder=unresolved_identity(settings.embedder))
 
@@ -66,21 +66,21 @@ def spec_of(generation: GenerationRow) -> EmbedderSpec:
     return EmbedderSpec(**{**generation.embedder, "dimension": generation.dimension})
 
 
-def frozen(statistics: Mapping[str, Any], embedder: str) -> Resolved:
+def frozen_from(statistics: Mapping[str, Any], embedder: str) -> Frozen:
     """What the stages must know of a generation's statistics, and the identity of its embedder."""
     floors = {name: values["floor"] for name, values in statistics["overlap"].items()}
-    return Resolved(floors, embedder, **statistics.get("models", {}))
+    return Frozen(floors, embedder, **statistics.get("models", {}))
 
 
-def resolved_of(generation: GenerationRow) -> Resolved:
-    return frozen(generation.statistics, generation.embedder["identity"])
+def frozen_of(generation: GenerationRow) -> Frozen:
+    return frozen_from(generation.statistics, generation.embedder["identity"])
 
 
 def reproducible(generation: GenerationRow, settings: Settings) -> bool:
     """Whether this version, with the weights installed, makes what the generation holds from the
     settings it was made with."""
-    resolved = resolved_of(generation)
-    keys, here = stage_keys(settings, resolved), replace(installed(settings), prompts=resolved.prompts)
+    frozen = frozen_of(generation)
+    keys, here = stage_keys(settings, frozen), replace(installed(settings), prompts=frozen.prompts)
     return keys == dict(generation.keys or keys) and generation.key == generation_key(settings, here)
 
 
@@ -122,7 +122,7 @@ def ensure_generation(
         spec.as_json(),
         dimension,
         statistics,
-        stage_keys(settings, frozen(statistics, spec.identity)),
+        stage_keys(settings, frozen_from(statistics, spec.identity)),
     )
 
 
@@ -131,7 +131,7 @@ def kept_keys(settings: Settings, kept: Sequence[GenerationRow]) -> set[str]:
     keys = {key for row in kept for key in (row.schema, *row.keys.values())}
     for row in kept:
         if not row.keys:
-            keys |= set(stage_keys(settings, resolved_of(row)).values())
+            keys |= set(stage_keys(settings, frozen_of(row)).values())
     return keys | set(stage_keys(settings, text_models(settings)).values())
 
 
@@ -200,5 +200,5 @@ def _chunks_by_language(runner: StageRunner) -> dict[str, list[PackedChunk]]:
     return dict(sorted(grouped.items()))
 
 
-def floor_for(resolved: Resolved, language: str) -> float:
-    return resolved.floors.get(language, resolved.floors.get(EVERY, FALLBACK_FLOOR))
+def floor_for(frozen: Frozen, language: str) -> float:
+    return frozen.floors.get(language, frozen.floors.get(EVERY, FALLBACK_FLOOR))

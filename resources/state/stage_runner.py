@@ -18,7 +18,7 @@ from pipelines.increments import DocumentState, bucket_output, output_hash, plan
 from pipelines.records import FALLBACK, Failure
 from pipelines.schemas import schema_of, to_table
 from pipelines.settings.base import Settings
-from pipelines.stages import KEEPING, MAKER, STAGES, Resolved, Stage, stage_keys
+from pipelines.stages import KEEPING, MAKER, STAGES, Frozen, Stage, stage_keys
 from resources.state.stage_work import Compute, Makeshift, Outcome, Rows, Settled, StageReport, Work, with_rows
 from resources.workers.task import Made
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class StageRunner:
-    """Stages over one state, with what they must know of models and statistics (`resolved`); `recorded` are the keys
+    """Stages over one state, with what they must know of models and statistics (`frozen`); `recorded` are the keys
     that a generation was made with."""
 
     def __init__(
@@ -40,17 +40,17 @@ class StageRunner:
         tables: ParquetTables,
         catalog: Catalog,
         run: Run,
-        resolved: Resolved,
+        frozen: Frozen,
         recorded: Mapping[str, str],
     ) -> None:
         self.settings, self.tables, self.catalog = settings, tables, catalog
         self._run, self._recorded = run, recorded
-        self.freeze(resolved)
+        self.freeze(frozen)
 
-    def freeze(self, resolved: Resolved) -> None:
+    def freeze(self, frozen: Frozen) -> None:
         """Runs stages from now on with what a generation has frozen."""
-        self.resolved = resolved
-        self._keys = stage_keys(self.settings, resolved)
+        self.frozen = frozen
+        self._keys = stage_keys(self.settings, frozen)
 
     @property
     def run_id(self) -> str:

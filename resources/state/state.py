@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from pipelines.settings.base import Settings, shaped_as
-from pipelines.stages import Resolved
+from pipelines.stages import Frozen
 from resources.settings_file import Located
 from resources.state import generation as generations
 from resources.state.listing import SourceListing
@@ -54,12 +54,12 @@ class State:
 
     @cached_property
     def runner(self) -> StageRunner:
-        resolved, keys = self._recorded()
-        return StageRunner(self.settings, self.parts.tables, self.parts.catalog, self.run, resolved, keys)
+        frozen, keys = self._recorded()
+        return StageRunner(self.settings, self.parts.tables, self.parts.catalog, self.run, frozen, keys)
 
-    def _recorded(self) -> tuple[Resolved, dict[str, str]]:
+    def _recorded(self) -> tuple[Frozen, dict[str, str]]:
         row = self._generation
-        return (generations.resolved_of(row), dict(row.keys)) if row else (generations.text_models(self.settings), {})
+        return (generations.frozen_of(row), dict(row.keys)) if row else (generations.text_models(self.settings), {})
 
     @cached_property
     def listing(self) -> SourceListing:
@@ -98,7 +98,7 @@ class State:
         if self._generation is None:
             static = partial(static_vectors, self.parts.pool)
             made = generations.ensure_generation(self.parts.catalog, self.settings, self.runner, static, self.embedder)
-            self.runner.freeze(generations.resolved_of(made))
+            self.runner.freeze(generations.frozen_of(made))
             self._generation = made
         return self._generation
 

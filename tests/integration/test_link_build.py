@@ -21,7 +21,7 @@ from pipelines.stages import WHOLE, generation_key, stage_keys
 from resources.postgres.catalog import ManifestRow
 from resources.settings_file import Located
 from resources.stages.sentence_links import floor_used, link_sentences
-from resources.state.generation import frozen, installed
+from resources.state.generation import frozen_from, installed
 from resources.state.run import Run
 from resources.state.stage_work import StageReport
 from resources.state.state import State
@@ -62,7 +62,7 @@ def state(fresh_url: str, tmp_path: Path) -> Iterator[State]:
     made = State(Located(settings, None, tmp_path, tmp_path / "state"), Run("a run"))
     unfrozen, spec = installed(settings), {"name": "english-small", "identity": "weights"}
     statistics = {"overlap": {}, "models": {"static": unfrozen.static, "sentence_models": unfrozen.sentence_models}}
-    keys = stage_keys(settings, frozen(statistics, "weights"))
+    keys = stage_keys(settings, frozen_from(statistics, "weights"))
     made.parts.catalog.create_generation(generation_key(settings, unfrozen), {}, spec, 32, statistics, keys)
     made.ensure_generation()
     yield made

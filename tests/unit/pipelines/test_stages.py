@@ -8,14 +8,14 @@ import pytest
 from pipelines import terms
 from pipelines.indexing import overlap
 from pipelines.settings.base import Settings, settings_from
-from pipelines.stages import MAKER, STAGES, Resolved, chunking_key, generation_key, stage_key
+from pipelines.stages import MAKER, STAGES, Frozen, chunking_key, generation_key, stage_key
 
-RESOLVED = Resolved({"en": 0.4}, "embedder-a", "vectors", "sentence models")
-UNFROZEN = replace(RESOLVED, floors={})
+FROZEN = Frozen({"en": 0.4}, "embedder-a", "vectors", "sentence models")
+UNFROZEN = replace(FROZEN, floors={})
 
 
-def keys(settings: Settings, resolved: Resolved = RESOLVED) -> dict[str, str]:
-    return {name: stage_key(name, settings, resolved) for name in STAGES}
+def keys(settings: Settings, frozen: Frozen = FROZEN) -> dict[str, str]:
+    return {name: stage_key(name, settings, frozen) for name in STAGES}
 
 
 def moved(before: dict[str, str], after: dict[str, str]) -> set[str]:
@@ -23,7 +23,7 @@ def moved(before: dict[str, str], after: dict[str, str]) -> set[str]:
 
 
 def test_a_swap_of_the_embedder_moves_vectors_and_links_alone() -> None:
-    after = keys(Settings(), replace(RESOLVED, embedder="embedder-b"))
+    after = keys(Settings(), replace(FROZEN, embedder="embedder-b"))
     assert moved(keys(Settings()), after) == {"chunk_embeddings", "sentence_embeddings", "sentence_links"}
 
 
@@ -50,7 +50,7 @@ def test_a_setting_moves_its_stage_and_nothing_before_it(values: dict[str, objec
     ],
 )
 def test_what_is_frozen_moves_the_stage_that_uses_it_and_nothing_before_it(changes: Any, first: str) -> None:
-    changed = moved(keys(Settings()), keys(Settings(), replace(RESOLVED, **changes)))
+    changed = moved(keys(Settings()), keys(Settings(), replace(FROZEN, **changes)))
     assert first in changed
     assert not changed & {MAKER[table].name for table in STAGES[first].inputs}
 
@@ -67,8 +67,8 @@ def test_what_is_frozen_moves_the_stage_that_uses_it_and_nothing_before_it(chang
     ],
 )
 def test_a_stage_names_the_settings_that_shape_it(stage: str, section: str, name: str, value: Any) -> None:
-    before = STAGES[stage].shaped_by(Settings(), RESOLVED)
-    after = STAGES[stage].shaped_by(settings_from({section: {name: value}}), RESOLVED)
+    before = STAGES[stage].shaped_by(Settings(), FROZEN)
+    after = STAGES[stage].shaped_by(settings_from({section: {name: value}}), FROZEN)
     assert {key: item for key, item in after.items() if before[key] != item} == {f"{section}.{name}": value}
 
 

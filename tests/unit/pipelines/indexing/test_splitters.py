@@ -30,7 +30,7 @@ from pipelines.records import (
     StructuralChunk,
 )
 from pipelines.settings.base import ChunkingSettings, settings_from
-from pipelines.stages import Resolved, stage_key
+from pipelines.stages import Frozen, stage_key
 from pipelines.tokens import count_tokens
 from tests.support.builders import heading, item, paragraph, raw, table, units
 from tests.support.places import ROOT, SHARED
@@ -415,10 +415,10 @@ def test_what_holds_for_every_splitter(strategy: str, blocks: list[Block], steps
 @pytest.mark.parametrize("strategy", SPLITTERS)
 def test_a_swap_of_the_embedder_changes_no_chunk(strategy: str) -> None:
     keys = {
-        stage_key("packed_chunks", settings_from({"chunking": {"strategy": strategy}, "embedder": embedder}), resolved)
-        for embedder, resolved in [
-            ({"preset": "english-small"}, Resolved({"en": 0.4}, "a")),
-            ({"model": "some/other", "max_tokens": 256}, Resolved({"en": 0.4}, "b")),
+        stage_key("packed_chunks", settings_from({"chunking": {"strategy": strategy}, "embedder": embedder}), frozen)
+        for embedder, frozen in [
+            ({"preset": "english-small"}, Frozen({"en": 0.4}, "a")),
+            ({"model": "some/other", "max_tokens": 256}, Frozen({"en": 0.4}, "b")),
         ]
     }
     assert len(keys) == 1

@@ -11,7 +11,7 @@ import pytest
 
 from pipelines.records import Failure
 from pipelines.settings.base import ParsingSettings, Settings
-from pipelines.stages import Resolved, stage_key
+from pipelines.stages import Frozen, stage_key
 from resources.child_process import program_path
 from resources.parsers import ocr
 from resources.parsers.ocr import (
@@ -241,7 +241,7 @@ def test_letters_drawn_as_outlines_count_as_pictures() -> None:
 
 def test_settings_of_ocr_shape_the_elements_and_nothing_else_of_parsing() -> None:
     def key(**changes: Any) -> str:
-        return stage_key("parsed_elements", Settings(parsing=ParsingSettings(**changes)), Resolved())
+        return stage_key("parsed_elements", Settings(parsing=ParsingSettings(**changes)), Frozen())
 
     assert len({key(), key(ocr="off"), key(ocr_languages=("ukr",)), key(ocr_seconds=5)}) == 4
     assert key(timeout_seconds=5, workers=3, memory_mb=999) == key()
