@@ -36,7 +36,7 @@ from pipelines.settings.base import settings_from  # noqa: E402
 from pipelines.stages import STAGES  # noqa: E402
 from resources.parsers.registry import media_type_of, parse_file  # noqa: E402
 from resources.postgres.generation_tables import GenerationTables  # noqa: E402
-from resources.settings_file import Located  # noqa: E402
+from resources.settings_file import Project  # noqa: E402
 from resources.stages.embedded_items import SEARCHED  # noqa: E402
 from resources.stages.indexed_documents import IndexBuild  # noqa: E402
 from resources.stages.make import link_sentences, list_documents, make, write_index  # noqa: E402
@@ -180,7 +180,7 @@ def main() -> None:
                 "sentences": {"embedded": options.form},
             }
         )
-        state, watch = State(Located(settings, None, folder, folder / "state")), Watch()
+        state, watch = State(Project(settings, None, folder, folder / "state")), Watch()
         try:
             measure(state, watch)
         finally:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, UsageError
 from resources.search.search_options import SearchOptions
-from resources.settings_file import Located, locate
+from resources.settings_file import Project, locate
 from resources.state.run import Run, silent
 from resources.umask import unshared
 
@@ -24,35 +24,35 @@ if TYPE_CHECKING:
 Progress = Callable[[str, int, int], None]
 
 
-def open_index(place: Located | str | Path | None = None, progress: Progress | None = None) -> Index:
+def open_index(place: Project | str | Path | None = None, progress: Progress | None = None) -> Index:
     """An index to ask: of a settings file, of a state folder, or of what `pincite` would find here.
 
     Use it as a context manager, or call close(). Raises IndexStateError where there is none."""
-    if isinstance(place, Located):
-        located = place
+    if isinstance(place, Project):
+        project = place
     elif place is not None and Path(place).is_dir():
-        located = locate(state=str(place))
+        project = locate(state=str(place))
     else:
-        located = locate(config=str(place) if place is not None else None)
-    if not located.state.is_dir():
+        project = locate(config=str(place) if place is not None else None)
+    if not project.state.is_dir():
         raise IndexStateError(
-            f"there is no index yet: {located.state} does not exist; run `pincite index --source FOLDER`", "no_index"
+            f"there is no index yet: {project.state} does not exist; run `pincite index --source FOLDER`", "no_index"
         )
-    return Index(located, progress)
+    return Index(project, progress)
 
 
 class Index:
     """Wires a state to the query side."""
 
-    def __init__(self, located: Located, progress: Progress | None = None) -> None:
-        self._located, self._progress = located, progress or silent
+    def __init__(self, project: Project, progress: Progress | None = None) -> None:
+        self._project, self._progress = project, progress or silent
         self._opened = ExitStack()
 
     @cached_property
     def _state(self) -> State:
         from resources.state.state import State
 
-        state = State(self._located, Run(progress=self._progress))
+        state = State(self._project, Run(progress=self._progress))
         self._opened.callback(state.close)
         return state
 
@@ -136,7 +136,7 @@ class Index:
             return {"runs": [evaluate(self._state, Path(questions), **options)]}
         from resources.evaluation.matrix import FOLDER, asking_from, run_matrix
 
-        folder = Path(experiments) if experiments is not None else self._located.state / FOLDER
+        folder = Path(experiments) if experiments is not None else self._project.state / FOLDER
         return run_matrix(self._state, Path(questions), Path(matrix), folder.resolve(), asking_from(**options))
 
     def suggest(
@@ -171,7 +171,7 @@ class Index:
         `sources` are folders as `pincite index --source` takes them; without any, all that are known."""
         from resources.reports.plan import plan
 
-        return plan(self._located, sources, self._progress)
+        return plan(self._project, sources, self._progress)
 
     def links(self, generation: int | None = None, groups: Sequence[str] = (), strongest: int = 5) -> dict[str, Any]:
         """The JSON of `pincite links`: how many links between related sentences, over which cosine, and the
@@ -256,4 +256,4 @@ class Index:
         and found.elements(). Needs no index. Raises UsageError, DocumentError."""
         from pincite.parsed import parsed
 
-        return parsed(Path(file), self._located.settings.parsing, self._progress)
+        return parsed(Path(file), self._project.settings.parsing, self._progress)

@@ -19,7 +19,7 @@ from resources.generations.due import find_due, new_documents, served_now
 from resources.generations.upkeep import restricted_whatever
 from resources.postgres.row_security import secure
 from resources.reports import run_result as outcome
-from resources.settings_file import Located
+from resources.settings_file import Project
 from resources.sources.folder import source_from
 from resources.stages.make import guard
 from resources.state.private import private
@@ -34,7 +34,7 @@ class Interrupted(PinciteError):
 
 
 def run_index(
-    located: Located,
+    project: Project,
     sources: Sequence[str],
     allow_deletions: bool,
     retry_failed: bool,
@@ -44,38 +44,38 @@ def run_index(
 
     Raises PinciteError; Interrupted says what the next run will reuse."""
     started = time.perf_counter()
-    if not located.state.exists():  # nothing is served that it would have to restrict first
-        _require_given(located, sources)
-    if not (located.state / "dagster").exists():
+    if not project.state.exists():  # nothing is served that it would have to restrict first
+        _require_given(project, sources)
+    if not (project.state / "dagster").exists():
         # A first run starts a database, which is waiting; the imports that come next need no waiting.
         threading.Thread(target=importlib.import_module, args=("assets.definitions",), daemon=True).start()
-    with usable(located.state):
-        located.state.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with private(located.state):
-        return _run(located, sources, allow_deletions, retry_failed, progress, started)
+    with usable(project.state):
+        project.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with private(project.state):
+        return _run(project, sources, allow_deletions, retry_failed, progress, started)
 
 
-def _require_given(located: Located, sources: Sequence[str]) -> None:
+def _require_given(project: Project, sources: Sequence[str]) -> None:
     """Raises PinciteError where a folder or the golden questions, as given, cannot be meant."""
     for argument in sources:
         source_from(argument)
-    if located.settings.publish.golden:
+    if project.settings.publish.golden:
         from pipelines.evaluation.golden import golden_questions
         from resources.evaluation.golden import read_questions
 
-        golden = located.resolve(located.settings.publish.golden)
+        golden = project.resolve(project.settings.publish.golden)
         golden_questions(read_questions(golden), str(golden))
 
 
 def _run(
-    located: Located,
+    project: Project,
     sources: Sequence[str],
     allow_deletions: bool,
     retry_failed: bool,
     progress: Callable[[str, int, int], None],
     started: float,
 ) -> dict[str, Any]:
-    state = State(located, Run(str(uuid.uuid4()), progress, retry_failed))
+    state = State(project, Run(str(uuid.uuid4()), progress, retry_failed))
     try:
         with state.parts.database.exclusive("index"):
             return _locked(state, sources, allow_deletions, retry_failed, started)

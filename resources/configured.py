@@ -24,11 +24,11 @@ class StateResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @contextmanager
     def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[State]:
-        located = locate()
-        state = State(located, Run(context.run_id or ""))
+        project = locate()
+        state = State(project, Run(context.run_id or ""))
         try:
             with (
-                private(located.state),
+                private(project.state),
                 _present(context, state),
                 state.parts.database.exclusive("index", LONGEST_WAIT, partial(_waits, context)),
             ):

@@ -17,7 +17,7 @@ STATE_VARIABLE = "PINCITE_STATE"
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
+class Project:
     """Settings with the places they speak of made absolute."""
 
     settings: Settings
@@ -30,7 +30,7 @@ class Located:
         return (self.folder / Path(path).expanduser()).resolve()
 
 
-def locate(config: str | None = None, state: str | None = None) -> Located:
+def locate(config: str | None = None, state: str | None = None) -> Project:
     """Reads settings from `config`, else PINCITE_CONFIG, else ./pincite.yaml, else defaults.
 
     The state folder is `state`, else PINCITE_STATE, else the setting relative to the file.
@@ -45,7 +45,7 @@ def locate(config: str | None = None, state: str | None = None) -> Located:
     settings = anchored(settings, folder)
     override = state or os.environ.get(STATE_VARIABLE)
     place = Path(override).expanduser().resolve() if override else (folder / settings.state).resolve()
-    return Located(settings, file if found else None, folder, place)
+    return Project(settings, file if found else None, folder, place)
 
 
 def anchored(settings: Settings, folder: Path) -> Settings:

@@ -23,7 +23,7 @@ def ask(place: Place, text: str, **options: Any) -> int:
     from pincite.index import open_index
     from pincite.text.answer import answer_shown
 
-    with open_index(place.located()) as opened:
+    with open_index(place.project()) as opened:
         result = opened.ask(text, **options)
     place.give(result, answer_shown)
     return 0

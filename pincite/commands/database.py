@@ -11,7 +11,7 @@ from pincite.console import block
 from pipelines.errors import IndexStateError, UsageError
 
 if TYPE_CHECKING:
-    from resources.settings_file import Located
+    from resources.settings_file import Project
 
 
 @click.command()
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def db(place: Place, action: str, force: bool) -> int:
     """Start, stop or look at the state's Postgres server; print its address, or the folder of psql, pg_dump and
     pg_restore of its version."""
-    place.give(_done(place.located(), action, force), _shown)
+    place.give(_done(place.project(), action, force), _shown)
     return 0
 
 
@@ -30,7 +30,7 @@ def _shown(result: dict[str, Any]) -> str:
     return shown
 
 
-def _done(located: Located, action: str, force: bool) -> dict[str, Any]:
+def _done(project: Project, action: str, force: bool) -> dict[str, Any]:
     """Does the action; `shown` is what a person reads.
 
     Raises IndexStateError `in_use` where the server of a state with a UI is to stop, not forced."""
@@ -41,17 +41,17 @@ def _done(located: Located, action: str, force: bool) -> dict[str, Any]:
     if action == "programs":
         folder = str(binaries())
         return {"programs": folder, "shown": folder}
-    if located.settings.database != "embedded":
+    if project.settings.database != "embedded":
         if action == "url":
-            return {"url": located.settings.database, "shown": located.settings.database}
+            return {"url": project.settings.database, "shown": project.settings.database}
         raise UsageError(f"the settings name another database; `pincite db {action}` manages only the embedded one")
-    server = PostgresServer(located.state)
+    server = PostgresServer(project.state)
     if action == "start":
         url = server.keep_running()
         return {"running": True, "url": url, "shown": f"running until `pincite db stop`: {url}"}
     if action == "stop":
-        if not force and (ui := running_ui(located.state)):
-            told = f"the state {located.state} has a UI, which may start a run at any time: {ui}"
+        if not force and (ui := running_ui(project.state)):
+            told = f"the state {project.state} has a UI, which may start a run at any time: {ui}"
             raise IndexStateError(f"{told}; stop it first, or stop the server with --force", "in_use")
         return {"running": False, "shown": "stopped" if server.stop(force=force) else "was not running"}
     running = server.is_running()

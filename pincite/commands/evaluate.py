@@ -68,7 +68,7 @@ def evaluate(
     from pincite.index import open_index
     from pincite.text.scores import scores_shown
 
-    with Progress() as progress, open_index(place.located(), progress) as opened:
+    with Progress() as progress, open_index(place.project(), progress) as opened:
         result = opened.evaluate(questions, **options)
     place.give(result, scores_shown)
     return 0
@@ -78,7 +78,7 @@ def _suggest(place: Place, count: int, output: Path | None, groups: tuple[str, .
     """The questions go to a file, or to standard output."""
     from pincite.index import open_index
 
-    with Progress() as progress, open_index(place.located(), progress) as opened:
+    with Progress() as progress, open_index(place.project(), progress) as opened:
         result = opened.suggest(count, groups, output)
     if place.as_json:
         emit(result)
@@ -99,7 +99,7 @@ def _matrix(place: Place, questions: Path, matrix: Path, experiments: Path | Non
     from pincite.text.scores import matrix_shown
 
     try:
-        with Progress() as progress, Index(place.located(), progress) as index:
+        with Progress() as progress, Index(place.project(), progress) as index:
             result = index.evaluate(questions, matrix=matrix, experiments=experiments, **options)
     except KeyboardInterrupt:
         told = "interrupted; the same command goes on after the runs that are finished"

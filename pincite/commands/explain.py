@@ -19,7 +19,7 @@ def explain(place: Place, chunk: str, **options: Any) -> int:
     from pincite.index import open_index
     from pincite.text.explained import explanation_shown
 
-    with open_index(place.located()) as opened:
+    with open_index(place.project()) as opened:
         result = opened.explain(chunk, **options)
     place.give(result, explanation_shown)
     return 0

@@ -22,7 +22,7 @@ def generations_list(place: Place) -> int:
     from pincite.index import open_index
     from pincite.text.state import generations_shown
 
-    with open_index(place.located()) as opened:
+    with open_index(place.project()) as opened:
         found = opened.generations()
     emit({"generations": found}) if place.as_json else tell(generations_shown(found))
     return 0
@@ -36,7 +36,7 @@ def generations_publish(place: Place, generation: int, force: bool) -> int:
     """Make a generation the live one, after its audit; ends the hold of a rollback."""
     from pincite.index import open_index
 
-    with Progress() as progress, open_index(place.located(), progress) as opened:
+    with Progress() as progress, open_index(place.project(), progress) as opened:
         result = opened.publish(generation, force)
     _say(place, result, f"generation {result['live']} is live; before it {result['previous'] or 'none'} was")
     return 0
@@ -48,7 +48,7 @@ def generations_rollback(place: Place) -> int:
     """Make the generation live again that was before; it stays until somebody publishes."""
     from pincite.index import open_index
 
-    with open_index(place.located()) as opened:
+    with open_index(place.project()) as opened:
         result = opened.rollback()
     live, previous = result["live"], result["previous"]
     text = (
@@ -67,7 +67,7 @@ def generations_prune(place: Place, keep: int, dry_run: bool) -> int:
     """Drop old generations, and files that no generation needs."""
     from pincite.index import open_index
 
-    with open_index(place.located()) as opened:
+    with open_index(place.project()) as opened:
         result = opened.prune(keep, dry_run)
     kept, dropped = (", ".join(map(str, result[name])) or "none" for name in ("kept", "dropped"))
     verb = "to drop" if dry_run else "dropped"

@@ -19,7 +19,7 @@ def index(place: Place, sources: tuple[str, ...], allow_deletions: bool, retry_f
     from pincite.text.indexed import index_summary
 
     with Progress() as progress:
-        result = run_index(place.located(), sources, allow_deletions, retry_failed, progress)
+        result = run_index(place.project(), sources, allow_deletions, retry_failed, progress)
     place.give(result, index_summary)
     if not (result["published"] or result["held"] or result["llm"]["pending"]):
         return 1

@@ -44,7 +44,7 @@ def links(place: Place, sweeping: bool, strongest: int, **options: Any) -> int:
     from pincite.index import open_index
     from pincite.text.links import links_shown
 
-    with open_index(place.located()) as opened:
+    with open_index(place.project()) as opened:
         result = opened.links(options["generation"], options["groups"], strongest)
     place.give(result, links_shown)
     return 0
@@ -56,8 +56,8 @@ def _sweep(
     from pincite.index import open_index
     from pincite.text.links import sweep_shown
 
-    located, floors = place.located(), _cosines(thresholds)
-    with Progress() as progress, open_index(located, progress) as opened:
+    project, floors = place.project(), _cosines(thresholds)
+    with Progress() as progress, open_index(project, progress) as opened:
         result = opened.sweep_links(floors, with_options=with_options or "none", **options)
     if plot:
         _draw(result, plot)

@@ -12,7 +12,7 @@ from pipelines.settings.query import RerankerName, StrategyName
 from resources.umask import unshared
 
 if TYPE_CHECKING:
-    from resources.settings_file import Located
+    from resources.settings_file import Project
 
 Command = Callable[..., Any]
 Result = TypeVar("Result")
@@ -53,7 +53,7 @@ class Place:
     def __init__(self, config: str | None, state: str | None, as_json: bool) -> None:
         self.config, self.state, self.as_json = config, state, as_json
 
-    def located(self) -> Located:
+    def project(self) -> Project:
         from resources.settings_file import locate
 
         return locate(self.config, self.state)

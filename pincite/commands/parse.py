@@ -31,14 +31,14 @@ def parse(place: Place, file: Path, markdown: bool, image: Path | None, pages: s
     from pincite.index import Index
     from pincite.parsed import pages_from
 
-    located = place.located()
+    project = place.project()
     if markdown and (place.as_json or image):
         raise UsageError("--markdown stands alone: leave out --json and --image")
     if place.as_json and pages and not image:
         raise UsageError("--json is the whole document: leave out --pages")
     ranges = pages_from(pages) if pages else []
     try:
-        with Progress() as progress, Index(located, progress) as index, index.parsed(file) as found:
+        with Progress() as progress, Index(project, progress) as index, index.parsed(file) as found:
             if found.map_beside:
                 say(f"note: read without its map, {found.map_beside.name}, which `pincite index` takes in its place")
             result = _asked_for(found, place.as_json, markdown, image, ranges)

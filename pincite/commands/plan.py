@@ -20,7 +20,7 @@ def plan(place: Place, sources: tuple[str, ...]) -> int:
     from pincite.index import Index
     from pincite.text.plan import plan_shown
 
-    with Progress() as progress, Index(place.located(), progress) as index:
+    with Progress() as progress, Index(place.project(), progress) as index:
         result = index.plan(sources)
     place.give(result, plan_shown)
     return 0

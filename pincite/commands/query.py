@@ -19,7 +19,7 @@ def query(place: Place, text: str, explain: bool, **options: Any) -> int:
     from pincite.index import open_index
     from pincite.text.passages import hits_shown
 
-    with open_index(place.located()) as opened:
+    with open_index(place.project()) as opened:
         result = opened.query(text, **options)
     place.give(result, lambda found: hits_shown(found, explain))
     return 0

@@ -23,7 +23,7 @@ def show(place: Place, named: str, **options: Any) -> int:
     from pincite.index import open_index
     from pincite.text.passages import passage_shown
 
-    with open_index(place.located()) as opened:
+    with open_index(place.project()) as opened:
         result = opened.show(named, **options)
     place.give(result, passage_shown)
     return 0

@@ -19,7 +19,7 @@ def sources_list(place: Place) -> int:
     """Every known source with its folder."""
     from pincite.index import open_index
 
-    with open_index(place.located()) as opened:
+    with open_index(place.project()) as opened:
         known = opened.sources()
     if place.as_json:
         emit({"sources": known})
@@ -37,7 +37,7 @@ def sources_remove(place: Place, name: str) -> int:
     """Forget a source; the next `pincite index` removes its documents from the index."""
     from pincite.index import open_index
 
-    with open_index(place.located()) as opened:
+    with open_index(place.project()) as opened:
         count = opened.remove_source(name)
     if place.as_json:
         emit({"removed": name, "documents": count})

@@ -14,7 +14,7 @@ def status(place: Place) -> int:
     from pincite.index import open_index
     from pincite.text.state import status_shown
 
-    with open_index(place.located()) as opened:
+    with open_index(place.project()) as opened:
         result = opened.status()
     place.give(result, status_shown)
     return 0

@@ -20,4 +20,4 @@ def ui(place: Place, port: int, host: str, names: tuple[str, ...], read_only: bo
     of PINCITE_UI_TOKEN."""
     from pincite.ui.services import run_ui
 
-    return run_ui(place.located(), host, port, read_only, names)
+    return run_ui(place.project(), host, port, read_only, names)

@@ -15,7 +15,7 @@ def verify(place: Place) -> int:
     from pincite.index import open_index
     from pincite.text.state import verified_shown
 
-    with Progress() as progress, open_index(place.located(), progress) as opened:
+    with Progress() as progress, open_index(place.project(), progress) as opened:
         result = opened.verify()
     place.give(result, verified_shown)
     return 0 if result["ok"] else 1

@@ -24,7 +24,7 @@ from pincite.console import say
 from pipelines.errors import IndexStateError, PinciteError, UsageError
 from resources.child_process import child_command, module_path
 from resources.dagster_instance.home import dagster_home
-from resources.settings_file import CONFIG_VARIABLE, STATE_VARIABLE, Located
+from resources.settings_file import CONFIG_VARIABLE, STATE_VARIABLE, Project
 from resources.shipped import ROOT
 from resources.state.private import private
 
@@ -46,7 +46,7 @@ _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LOOK_SECONDS = 0.2
 
 
-def environment(located: Located) -> dict[str, str]:
+def environment(project: Project) -> dict[str, str]:
     """What Dagster's processes need to find the same settings, state and instance."""
     made = {
         **os.environ,
@@ -54,16 +54,16 @@ def environment(located: Located) -> dict[str, str]:
         # A folder `assets` or `resources` of the user's is not ours.
         "PYTHONSAFEPATH": "1",
         "PYTHONPATH": os.pathsep.join(module_path()),
-        STATE_VARIABLE: str(located.state),
-        "DAGSTER_HOME": str(dagster_home(located.state)),
+        STATE_VARIABLE: str(project.state),
+        "DAGSTER_HOME": str(dagster_home(project.state)),
     }
     made.pop(TOKEN_VARIABLE, None)
-    if located.file:
-        made[CONFIG_VARIABLE] = str(located.file)
+    if project.file:
+        made[CONFIG_VARIABLE] = str(project.file)
     return made
 
 
-def run_ui(located: Located, host: str, port: int, read_only: bool = False, names: Sequence[str] = ()) -> int:
+def run_ui(project: Project, host: str, port: int, read_only: bool = False, names: Sequence[str] = ()) -> int:
     """Serves until Ctrl-C or SIGTERM, then returns 0 with all processes ended; a second Ctrl-C kills them.
 
     Port 0 means any free one. Raises UsageError where the address cannot be listened on, IndexStateError `state`,
@@ -72,13 +72,13 @@ def run_ui(located: Located, host: str, port: int, read_only: bool = False, name
     listener = _listener(host, port)
     port = listener.getsockname()[1]
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-    home = dagster_home(located.state)
+    home = dagster_home(project.state)
     guard = {"fd": listener.fileno(), "token": token, "port": port, "names": [host, *names],
              "any_address": host in _ANY_ADDRESS}  # fmt: skip
-    with listener, private(located.state), _only_ui(home, url) as lock, _interruptible(), _private_folder() as folder:
+    with listener, private(project.state), _only_ui(home, url) as lock, _interruptible(), _private_folder() as folder:
         workspace = home / "workspace.yaml"
         workspace.write_text(_WORKSPACE.format(socket=json.dumps(str(folder / "code"))), encoding="utf-8")
-        services = _Services(workspace, environment(located), lock)
+        services = _Services(workspace, environment(project), lock)
         try:
             services.start_code_server(folder / "code")
             services.start_webserver(host, guard, read_only)
@@ -86,7 +86,7 @@ def run_ui(located: Located, host: str, port: int, read_only: bool = False, name
             _require_guard(services, _ANY_ADDRESS.get(host, host), port)
             shown = f"{url}/?token={quote(token, safe='')}" if not given else url
             more = f", token as {TOKEN_VARIABLE} has it" if given else ""
-            say(f"Dagster's UI is at {shown} (state {located.state}{more}); Ctrl-C stops it and its daemon")
+            say(f"Dagster's UI is at {shown} (state {project.state}{more}); Ctrl-C stops it and its daemon")
             if host not in _LOOPBACK:
                 say("warning: others on the network can read along, the token included: this is plain HTTP. Keep it on "
                     "loopback behind a proxy with TLS, or an SSH tunnel")  # fmt: skip

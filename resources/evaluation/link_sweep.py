@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pipelines.query.retrieve import Question
     from pipelines.records import SentenceLink
     from resources.postgres.catalog import GenerationRow
-    from resources.settings_file import Located
+    from resources.settings_file import Project
     from resources.state.state import State
 
 THRESHOLDS = (0.80, 0.85, 0.90, 0.92, 0.95)
@@ -122,13 +122,13 @@ def _floors(thresholds: Sequence[float]) -> list[float]:
     return sorted(set(thresholds))
 
 
-def _golden(located: Located, named: Path | None) -> tuple[Path | None, list[str]]:
+def _golden(project: Project, named: Path | None) -> tuple[Path | None, list[str]]:
     """The golden questions to ask, or why none are asked. A file that was named must be there."""
     if named is not None:
         return named, []
-    if located.settings.publish.golden is None:
+    if project.settings.publish.golden is None:
         return None, ["no scores: give golden questions with --golden FILE, or by the setting publish.golden"]
-    file = located.resolve(located.settings.publish.golden)
+    file = project.resolve(project.settings.publish.golden)
     return (file, []) if file.is_file() else (None, [f"no scores: there is no file {file} (setting publish.golden)"])
 
 

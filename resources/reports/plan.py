@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pipelines.settings.base import EmbedderSettings, Settings
     from resources.llm.replies import ReplyStore
     from resources.models.embedders.specs import EmbedderSpec
-    from resources.settings_file import Located
+    from resources.settings_file import Project
 
 _NOT_PLANNED = frozenset({"raw_documents", "chunk_embeddings", "sentence_embeddings", "sentence_links"})
 _STAND_IN = "A picture. " * 50
@@ -128,7 +128,7 @@ class _Unloaded:
         return SimpleNamespace(identity=spec.identity, dimension=spec.dimension or 1)
 
 
-def plan(project: Located, sources: Sequence[str] = (), progress: StageProgress = silent) -> dict[str, Any]:
+def plan(project: Project, sources: Sequence[str] = (), progress: StageProgress = silent) -> dict[str, Any]:
     """The JSON of `plan`. Prompt tokens are estimated upwards, and completion tokens are the bound of each reply.
     A reply that cannot be used is asked for again, `llm.attempts` times at most: `most` is the price if all are."""
     with (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pipelines.errors import SettingsError, SourceError, UsageError
 from pipelines.records import Failure, RawDocument
 from pipelines.settings.base import SourceSettings
-from resources.settings_file import Located
+from resources.settings_file import Project
 from resources.sources.folder import NOTHING, Listing, list_source
 from resources.sources.orphans import Before
 from resources.sources.walk import Skipped
@@ -75,8 +75,8 @@ def _listed(names: tuple[str, ...], listings: Sequence[Listing], known: Sequence
 class SourceBook:
     """Sources of the settings file and those remembered from earlier commands."""
 
-    def __init__(self, located: Located, catalog: Catalog) -> None:
-        self._located, self._catalog = located, catalog
+    def __init__(self, project: Project, catalog: Catalog) -> None:
+        self._project, self._catalog = project, catalog
         self._selected: dict[str, SourceSettings] = {}
         self._roots: dict[str, Path] = {}
         self._listings: dict[tuple[str, str], Listing | SourceError] = {}
@@ -95,14 +95,14 @@ class SourceBook:
         """Remembered sources, then those of the settings that were never indexed; by name.
 
         The settings' filters and groups win over remembered ones; groups that they do not speak of stay."""
-        declared = {item.name: item for item in self._located.settings.sources}
+        declared = {item.name: item for item in self._project.settings.sources}
         found: dict[str, SourceSettings] = {}
         for row in self._catalog.sources():
             remembered = SourceSettings.model_validate({**row.settings, "name": row.name, "path": row.root})
             found[row.name] = remembered
         for name, item in declared.items():
             kept = {"groups": found[name].groups} if name in found and "groups" not in item.model_fields_set else {}
-            found[name] = item.model_copy(update={"path": str(self._located.resolve(item.path)), **kept})
+            found[name] = item.model_copy(update={"path": str(self._project.resolve(item.path)), **kept})
         found.update(self._selected)
         return [found[name] for name in sorted(found)]
 
@@ -120,7 +120,7 @@ class SourceBook:
 
     def _require_groups(self, known: Sequence[SourceSettings]) -> None:
         """A source that was restricted is not opened by leaving a line out. Raises SettingsError."""
-        silent = {item.name for item in self._located.settings.sources if "groups" not in item.model_fields_set}
+        silent = {item.name for item in self._project.settings.sources if "groups" not in item.model_fields_set}
         for source in known:
             if source.groups and source.name in silent:
                 told = ", ".join(source.groups)
@@ -174,7 +174,7 @@ class SourceBook:
     def _listing(self, source: SourceSettings, before: Callable[[str], Before]) -> Listing | SourceError:
         key = source.name, source.path
         if key not in self._listings:
-            largest = self._located.settings.parsing.max_megabytes
+            largest = self._project.settings.parsing.max_megabytes
             try:
                 self._listings[key] = list_source(source, Path(source.path), largest, before(source.name))
             except SourceError as error:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pipelines.settings.base import Settings
 from resources.child_process import protect_children
-from resources.settings_file import Located
+from resources.settings_file import Project
 from resources.sources.book import SourceBook
 from resources.state.private import shut
 
@@ -41,7 +41,7 @@ class Parts:
 
     `given` are parts by name that stand in for it, or that somebody else has opened and closes."""
 
-    def __init__(self, project: Located, **given: Any) -> None:
+    def __init__(self, project: Project, **given: Any) -> None:
         protect_children()
         shut(project.state)
         self.project = project

@@ -11,7 +11,7 @@ from typing import Any
 from pipelines.errors import SourceError
 from pipelines.fingerprint import fingerprint
 from pipelines.settings.base import SourceSettings
-from resources.settings_file import Located
+from resources.settings_file import Project
 from resources.sources.side_cars import SIDE_CAR
 from resources.sources.walk import opened_source, taken, walk
 from resources.state.state import State
@@ -43,11 +43,11 @@ class Change:
     cursor: str
 
 
-def watch(located: Located) -> Seen:
+def watch(project: Project) -> Seen:
     """The known sources of a state as they are now. Takes no run lock.
 
     Raises DatabaseError where the remembered sources cannot be asked for."""
-    state = State(located)
+    state = State(project)
     try:
         sources = state.parts.sources.known()
     finally:

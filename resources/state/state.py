@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.settings.base import Settings, shaped_as
 from pipelines.stages import Frozen
-from resources.settings_file import Located
+from resources.settings_file import Project
 from resources.state import generation as generations
 from resources.state.listing import SourceListing
 from resources.state.parts import Parts
@@ -41,7 +41,7 @@ class State:
 
     def __init__(
         self,
-        project: Located,
+        project: Project,
         run: Run | None = None,
         parts: Parts | None = None,
         generation: GenerationRow | None = None,

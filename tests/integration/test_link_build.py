@@ -19,7 +19,7 @@ from pipelines.schemas import from_table, to_table
 from pipelines.settings.base import settings_from
 from pipelines.stages import WHOLE, generation_key, stage_keys
 from resources.postgres.catalog import ManifestRow
-from resources.settings_file import Located
+from resources.settings_file import Project
 from resources.stages.sentence_links import floor_used, link_sentences
 from resources.state.generation import frozen_from, installed
 from resources.state.run import Run
@@ -59,7 +59,7 @@ LIBRARY["alone.txt"] = [("0", 0)]
 def state(fresh_url: str, tmp_path: Path) -> Iterator[State]:
     floors = {"related_floor": 0.5, "related_floors": {"english-small": 0.9}}
     settings = settings_from({"database": fresh_url, "buckets": BUCKETS, "sentences": floors})
-    made = State(Located(settings, None, tmp_path, tmp_path / "state"), Run("a run"))
+    made = State(Project(settings, None, tmp_path, tmp_path / "state"), Run("a run"))
     unfrozen, spec = installed(settings), {"name": "english-small", "identity": "weights"}
     statistics = {"overlap": {}, "models": {"static": unfrozen.static, "sentence_models": unfrozen.sentence_models}}
     keys = stage_keys(settings, frozen_from(statistics, "weights"))

@@ -9,7 +9,7 @@ import pytest
 from pipelines.errors import ModelError, SettingsError
 from resources.models.embedders.specs import named_spec
 from resources.models.safe_weights import model_place
-from resources.settings_file import Located, locate
+from resources.settings_file import Project, locate
 
 NAME = "sentences/fine-model"
 
@@ -21,7 +21,7 @@ def make_model(folder: Path) -> Path:
     return folder
 
 
-def settings(folder: Path, embedder: str, reranker: str = "{}") -> Located:
+def settings(folder: Path, embedder: str, reranker: str = "{}") -> Project:
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "pincite.yaml"
     file.write_text(f"embedder: {embedder}\nquery: {{cross_encoder: {reranker}}}\n")

@@ -14,7 +14,7 @@ from pipelines.settings.base import Settings, SourceSettings
 from resources.generations import upkeep as kept_generations
 from resources.parsers.registry import ELEMENTS
 from resources.parsers.text.front_matter import front_matter
-from resources.settings_file import Located
+from resources.settings_file import Project
 from resources.sources.book import SourceBook
 from resources.sources.folder import list_source
 from resources.state.stage_runner import withheld
@@ -175,7 +175,7 @@ def book_of(folder: Path, remembered: dict[str, str], **sources: str) -> SourceB
         sources=lambda: rows, remember_source=lambda *told: None, remember_lost=lambda *told: None, live=lambda: None
     )
     settings = Settings(sources=[SourceSettings(name=name, path=root) for name, root in sources.items()])
-    return SourceBook(Located(settings, None, folder, folder / "state"), cast(Any, catalog))
+    return SourceBook(Project(settings, None, folder, folder / "state"), cast(Any, catalog))
 
 
 def test_what_one_source_restricts_is_known_while_another_cannot_be_listed(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.settings.base import Settings
-from resources.settings_file import Located
+from resources.settings_file import Project
 from resources.state.parts import Parts
 
 
@@ -15,8 +15,8 @@ class Closable:
         self.closed += 1
 
 
-def project(tmp_path: Path) -> Located:
-    return Located(Settings(), None, tmp_path, tmp_path)
+def project(tmp_path: Path) -> Project:
+    return Project(Settings(), None, tmp_path, tmp_path)
 
 
 def test_what_is_given_stands_in_and_is_closed_by_whoever_gave_it(tmp_path: Path) -> None:
