@@ -1,5 +1,10 @@
 """What a query returns: hits, and their JSON.
 
+What one chunk is on its way, a record for each: a `Candidate` (pipelines/ports.py) is the chunk's id with its score in
+one ranking; `Scored` is its passage with what every stage said of it, in the order of the last; a `Hit` is that at its
+rank, with the twins that were left out for it. `Found` is what a strategy gives, candidates and whether there are more;
+`Retrieved` (pipelines/query/retrieve.py) what a question is given, the hits and what fell back on the way.
+
 `scores` of a hit holds every stage that saw it: `dense` (cosine), `lexical` (BM25), `fused`, and
 each reranker with its factors (`weighted`, `weighted.recency`, ...). A stage that did not see the
 hit has no key. `score` is the last stage's.
