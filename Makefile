@@ -39,10 +39,10 @@ lint: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: $(STAMP) lint  ## Lint, types, layers and every test
+test: $(STAMP) lint  ## Lint, types, layers and the tests
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-faults: $(STAMP)  ## Inject every fault, live 20 random lives, damage 2,000 files; writes docs/measured/reliability.md
+faults: $(STAMP)  ## Inject every fault, live 20 random lives, damage 2,000 files, run what takes long; writes docs/measured/reliability.md
 	$(BIN)/python -m pytest tests -m 'faults or case or defends' -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --reliability=docs/measured/reliability.md
 
 test-ui: $(STAMP)  ## Use the UI in Debian's chromium: lineage, metadata, checks, a backfill

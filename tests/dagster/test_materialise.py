@@ -156,6 +156,7 @@ def test_the_checks_of_the_job_pass(run: Run) -> None:
 # ---------------------------------------------------------------- parts of the whole
 
 
+@pytest.mark.faults
 def test_backfills_in_parts_make_the_same_rows(
     run: Run, project: Project, server_url: str, endpoint: EmbeddingServer, tmp_path: Path
 ) -> None:

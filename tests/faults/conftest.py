@@ -14,9 +14,14 @@ from tests.support.projects import Project, kept_workers, new_database
 from tests.support.projects import running_server as running
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest file first: a file is run by one process, and none should wait for it in the end."""
+    """All that is here is for `make faults`. The longest file first: a file is run by one process, and none should
+    wait for it in the end."""
     items.sort(key=lambda item: item.path.name != "test_soak.py")
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker("faults")
 
 
 @pytest.fixture(scope="package")

@@ -17,7 +17,7 @@ from tests.support.embedding_server import EmbeddingServer
 from tests.support.places import ROOT
 from tests.support.projects import Project, new_database
 
-pytestmark = [pytest.mark.integration, pytest.mark.faults]
+pytestmark = pytest.mark.integration
 
 NO_END = 1200
 """Seconds after which a command that has not ended is taken for one that never will."""

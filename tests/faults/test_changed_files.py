@@ -53,7 +53,6 @@ def texts(project: Project) -> Counter[str]:
 
 
 @pytest.mark.case(12, served=True)
-@pytest.mark.faults
 def test_files_that_are_renamed_and_moved_are_not_embedded_again(project: Project, endpoint: EmbeddingServer) -> None:
     """A table, whose title is its file's name, a text, and a page with headings."""
     moves = {"suppliers.csv": "vendors.csv", "boilers.txt": "archive/heating.txt", "visitors.html": "new/guests.html"}
@@ -91,7 +90,6 @@ def assert_refused(project: Project, code: str, told: str, clean: Clean) -> None
 
 
 @pytest.mark.case(14, served=True)
-@pytest.mark.faults
 def test_a_source_that_is_unmounted_deletes_nothing(
     project: Project, full: tuple[Project, Clean], tmp_path: Path
 ) -> None:
@@ -113,14 +111,12 @@ def test_a_source_that_is_unmounted_deletes_nothing(
 
 
 @pytest.mark.case(14, served=True)
-@pytest.mark.faults
 def test_a_source_whose_folder_is_gone_deletes_nothing(project: Project, full: tuple[Project, Clean]) -> None:
     project.docs.rename(project.folder / "elsewhere")
     assert_refused(project, "source", "cannot list", full[1])
 
 
 @pytest.mark.case(14, served=True)
-@pytest.mark.faults
 def test_a_folder_that_cannot_be_listed_deletes_nothing(
     project: Project, full: tuple[Project, Clean], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,7 +135,6 @@ def test_a_folder_that_cannot_be_listed_deletes_nothing(
 
 
 @pytest.mark.case(14, served=True)
-@pytest.mark.faults
 def test_more_than_a_fifth_and_more_than_ten_go_only_when_it_is_meant(project: Project) -> None:
     """Of 60 documents 13 are refused and 12 are a fifth."""
     more = [f"notes/{number}.txt" for number in range(60 - len(LIBRARY))]
@@ -166,7 +161,6 @@ def test_more_than_a_fifth_and_more_than_ten_go_only_when_it_is_meant(project: P
 
 
 @pytest.mark.case(16, served=True)
-@pytest.mark.faults
 def test_a_file_that_changes_after_it_was_listed_is_read_again(
     project: Project, clean_after: Callable[[Change], Clean], tmp_path: Path
 ) -> None:

@@ -13,7 +13,7 @@ from tests.support.embedding_server import EmbeddingServer
 from tests.support.llm_server import LlmServer, llm_server
 from tests.support.projects import Project
 
-pytestmark = [pytest.mark.integration, pytest.mark.faults]
+pytestmark = pytest.mark.integration
 
 TABLES = [table for table in MAKER if table not in ("figure_descriptions", "filtered_sentences")]
 """Those of which the small project has rows."""

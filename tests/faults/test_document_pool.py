@@ -99,7 +99,6 @@ def nested_forms(levels: int, each: int) -> dict[int, bytes]:
     return forms
 
 
-@pytest.mark.faults
 @pytest.mark.case(19)
 def test_a_page_that_hangs_is_lost_by_name_and_the_others_are_not(tmp_path: Path) -> None:
     path = three_pages(tmp_path / "bomb.pdf", b"/X Do", nested_forms(9, 10))
@@ -116,7 +115,6 @@ def test_a_page_that_hangs_is_lost_by_name_and_the_others_are_not(tmp_path: Path
     assert document.warnings == (f"page 2: left out, as it cannot be read ({LIMITS})",)
 
 
-@pytest.mark.faults
 def test_a_page_on_which_the_parser_dies_is_lost_by_name(tmp_path: Path) -> None:
     """The process is killed, as by the system for want of memory, while it hangs on page 2."""
     path = three_pages(tmp_path / "bomb.pdf", b"/X Do", nested_forms(9, 10))

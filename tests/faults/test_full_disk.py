@@ -60,7 +60,6 @@ def parquet_is_full(run: HeldRun, state: Path) -> Callable[[], None]:
 
 
 @pytest.mark.case(4, served=True)
-@pytest.mark.faults
 @pytest.mark.parametrize("fault", [no_file_may_grow, parquet_is_full])
 def test_a_full_disk_under_parquet(
     fault: Callable[[HeldRun, Path], Callable[[], None]],
@@ -92,7 +91,6 @@ def test_a_full_disk_under_parquet(
 
 
 @pytest.mark.case(4, served=True)
-@pytest.mark.faults
 def test_a_full_disk_under_postgres(
     clean_after: Callable[..., Clean], endpoint: EmbeddingServer, tmp_path: Path
 ) -> None:

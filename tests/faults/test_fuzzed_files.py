@@ -38,7 +38,7 @@ CODES = {
     "unsupported",
 }
 
-pytestmark = [pytest.mark.faults, pytest.mark.case(17)]
+pytestmark = pytest.mark.case(17)
 
 
 @pytest.fixture(scope="module")

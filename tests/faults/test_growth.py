@@ -27,7 +27,7 @@ from tests.support.builders import raw
 from tests.support.growth import Parts, assert_linear
 from tests.support.hostile_texts import TEXTS
 
-pytestmark = [pytest.mark.faults, pytest.mark.defends("1b")]
+pytestmark = pytest.mark.defends("1b")
 PROMPTS = {role: in_language(templates_of(role, read_prompts()[role]), "en") for role in ("summary", "context")}
 SHORTEST, DOUBLINGS = 8_000, 1
 """Characters of the text that a longer one is compared with, and how often it is doubled."""

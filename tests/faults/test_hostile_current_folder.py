@@ -112,7 +112,6 @@ def test_commands_without_an_index_run_no_document(hostile: Hostile, variable: s
 
 
 @pytest.mark.defends("2a")
-@pytest.mark.faults
 def test_an_index_and_its_ui_run_no_document(hostile: Hostile) -> None:
     done = hostile.run("index", "--source", ".", "--json")
     assert done.returncode in (0, 3), done.stderr
@@ -165,7 +164,6 @@ def wait_for_run(hostile: Hostile) -> None:
         assert run.status == dg.DagsterRunStatus.SUCCESS
 
 
-@pytest.mark.faults
 def test_a_program_that_uses_pincite_runs_no_document(hostile: Hostile) -> None:
     """Without the command, which would have told all its children."""
     hostile.script.write_text(PROGRAM)

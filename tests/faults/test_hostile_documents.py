@@ -287,7 +287,7 @@ def test_a_word_of_a_million_characters(pool: DocumentPool, tmp_path: Path) -> N
     "rows",
     [
         pytest.param(20_000, id="20,000"),
-        pytest.param(100_000, id="100,000", marks=[pytest.mark.faults, pytest.mark.case(20)]),
+        pytest.param(100_000, id="100,000", marks=pytest.mark.case(20)),
     ],
 )
 def test_a_sheet_of_very_many_rows(rows: int, tmp_path: Path) -> None:

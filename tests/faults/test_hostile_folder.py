@@ -27,7 +27,7 @@ from tests.faults.test_hostile_documents import W, docx, many_rows
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.projects import Project
 
-pytestmark = [pytest.mark.integration, pytest.mark.faults]
+pytestmark = pytest.mark.integration
 
 Write = Callable[[Path], object]
 LIMIT = 256

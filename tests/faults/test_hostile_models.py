@@ -13,7 +13,7 @@ from tests.support.hostile_models import HOSTILE, ran
 from tests.support.projects import Project
 from tests.support.tiny_model import make_model
 
-pytestmark = [pytest.mark.integration, pytest.mark.faults]
+pytestmark = pytest.mark.integration
 
 
 @pytest.mark.case(29, served=True)

@@ -22,7 +22,7 @@ from tests.support.embedding_server import EmbeddingServer, embedding_server
 from tests.support.places import ROOT
 from tests.support.projects import Project, content, kept_workers, make_project, running_server
 
-pytestmark = [pytest.mark.integration, pytest.mark.faults]
+pytestmark = pytest.mark.integration
 
 DIMENSION = "dimension"
 """What a new generation asks of an endpoint to learn how long its vectors are."""

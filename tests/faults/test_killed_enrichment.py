@@ -16,7 +16,6 @@ from tests.support.projects import Project
 pytestmark = pytest.mark.integration
 
 CONCURRENCY = 3
-QUICK, SLOW = (), pytest.mark.faults
 
 
 @pytest.fixture
@@ -28,12 +27,7 @@ def model() -> Iterator[LlmServer]:
 @pytest.mark.case(1)
 @pytest.mark.parametrize(
     ("point", "number"),
-    [
-        pytest.param("reply kept", 1, marks=SLOW),
-        pytest.param("reply kept", 9, marks=QUICK),
-        pytest.param("summaries written", 1, marks=SLOW),
-        pytest.param("contexts before a commit", 2, marks=SLOW),
-    ],
+    [("reply kept", 1), ("reply kept", 9), ("summaries written", 1), ("contexts before a commit", 2)],
 )
 def test_replies_outlive_the_run_that_bought_them(
     point: str, number: int, empty: Project, model: LlmServer, server_url: str, tmp_path: Path

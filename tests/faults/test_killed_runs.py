@@ -34,11 +34,10 @@ SOME, NONE, ALL = "some", "none", "all"
 """What the run after the killed one has to embed."""
 
 
-def case(change: Change, point: str, number: int, embeds: str, quick: bool = False) -> object:
+def case(change: Change, point: str, number: int, embeds: str) -> object:
     names: dict[Change, str] = {unchanged: "build", edit: "edit", swap: "swap"}
     name = names[change]
-    marks = () if quick else pytest.mark.faults
-    return pytest.param(change, point, number, embeds, marks=marks, id=f"{name} {point} {number}".replace(" ", "-"))
+    return pytest.param(change, point, number, embeds, id=f"{name} {point} {number}".replace(" ", "-"))
 
 
 CASES = [
@@ -63,7 +62,7 @@ CASES = [
     case(edit, "parsed", 2, ALL),
     case(edit, "embedded", 2, SOME),
     case(edit, "copying chunks", 1, NONE),
-    case(edit, "before rows commit", 2, NONE, quick=True),
+    case(edit, "before rows commit", 2, NONE),
     case(edit, "after rows commit", 1, NONE),
     case(edit, "copying links", 1, NONE),
     case(edit, "links loaded", 1, NONE),

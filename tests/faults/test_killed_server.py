@@ -16,7 +16,7 @@ from tests.faults.running import LIBRARY, Clean, assert_converges, assert_verifi
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.projects import Project, running_server
 
-pytestmark = [pytest.mark.integration, pytest.mark.faults]
+pytestmark = pytest.mark.integration
 
 WITHIN, BETWEEN = ("copying sentences", 7), ("after rows commit", 1)
 """Where a transaction is under way, and where none is: there the run goes on with the server started anew."""
@@ -65,9 +65,9 @@ def ended(pid: int) -> bool:
     ("victim", "point", "code"),
     [
         pytest.param(server, WITHIN, 1, id="server-within"),
-        pytest.param(server, BETWEEN, 0, id="server-between", marks=pytest.mark.faults),
-        pytest.param(loader, WITHIN, 1, id="process-within", marks=pytest.mark.faults),
-        pytest.param(loader, BETWEEN, 0, id="process-between", marks=pytest.mark.faults),
+        pytest.param(server, BETWEEN, 0, id="server-between"),
+        pytest.param(loader, WITHIN, 1, id="process-within"),
+        pytest.param(loader, BETWEEN, 0, id="process-between"),
     ],
 )
 def test_a_load_survives_the_death_of_the_server(

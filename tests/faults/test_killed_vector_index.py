@@ -17,7 +17,7 @@ from tests.faults.test_killed_server import quit_server, server
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.projects import Project, make_project, running_server
 
-pytestmark = [pytest.mark.integration, pytest.mark.faults]
+pytestmark = pytest.mark.integration
 
 DOCUMENTS, SENTENCES = 10, 300
 WORDS = ("gate", "lamp", "boiler", "ledger", "archive", "ferry", "vault", "roof", "garden", "tower")

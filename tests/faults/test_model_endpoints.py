@@ -30,7 +30,7 @@ from tests.support.embedding_server import EmbeddingServer
 from tests.support.llm_server import Answer, LlmServer, cut_short, empty, junk, llm_server, refusal, says, words_about
 from tests.support.projects import Project
 
-pytestmark = [pytest.mark.integration, pytest.mark.faults]
+pytestmark = pytest.mark.integration
 
 Reply = tuple[int, dict[str, Any]] | tuple[int, dict[str, Any], Mapping[str, str]]
 

@@ -243,7 +243,6 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Guarded]:
     return folder, guarded(folder, "-m", "pincite.cli", "index", "--source", "docs", "--json")
 
 
-@pytest.mark.faults
 @pytest.mark.case(24)
 def test_indexing_with_the_defaults_dials_nobody(indexed: tuple[Path, Guarded]) -> None:
     _, ran = indexed
@@ -254,7 +253,6 @@ def test_indexing_with_the_defaults_dials_nobody(indexed: tuple[Path, Guarded]) 
     assert ran.dialled == []
 
 
-@pytest.mark.faults
 @pytest.mark.case(24)
 def test_no_program_of_the_run_dials_anybody(indexed: tuple[Path, Guarded]) -> None:
     _, ran = indexed
@@ -263,7 +261,6 @@ def test_no_program_of_the_run_dials_anybody(indexed: tuple[Path, Guarded]) -> N
     assert ran.unreachable == 0
 
 
-@pytest.mark.faults
 @pytest.mark.case(24, served=True)
 def test_nothing_that_a_document_names_is_read_or_run(indexed: tuple[Path, Guarded]) -> None:
     """And what they say themselves is served."""

@@ -23,7 +23,7 @@ from tests.faults.running import (
 )
 from tests.support.projects import Project, columns, rows_of
 
-pytestmark = [pytest.mark.integration, pytest.mark.faults]
+pytestmark = pytest.mark.integration
 
 BROKEN = "broken.pdf"
 

@@ -12,8 +12,6 @@ from tests.support.ordinary import KINDS, made
 from tests.support.ordinary_files import FORMATS
 from tests.support.projects import run_command
 
-pytestmark = pytest.mark.faults
-
 SEED = 3
 
 

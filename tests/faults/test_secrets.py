@@ -140,7 +140,6 @@ def test_the_search_finds_what_is_planted(tmp_path: Path) -> None:
 
 
 @pytest.mark.case(28, served=True)
-@pytest.mark.faults
 def test_keys_and_passwords_are_nowhere(
     project: Project,
     model: LlmServer,

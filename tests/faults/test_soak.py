@@ -33,9 +33,6 @@ FIRST_SEED = int(os.environ.get("PINCITE_SOAK_SEED", "1"))
 STEPS = 6
 REAL = ("policies/travel-policy-2026.pdf", "proposals/harbour-records-proposal.docx")
 
-pytestmark = pytest.mark.faults
-
-
 # ---------------------------------------------------------------- the reader
 
 

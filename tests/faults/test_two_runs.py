@@ -25,7 +25,7 @@ from tests.faults.running import (
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.projects import Project
 
-pytestmark = [pytest.mark.integration, pytest.mark.faults]
+pytestmark = pytest.mark.integration
 
 LOCK_HOLDER = "application_name LIKE 'pincite index%%'"
 
@@ -35,14 +35,14 @@ LOCK_HOLDER = "application_name LIKE 'pincite index%%'"
     ("change", "point", "number"),
     [
         pytest.param(edit, "before a commit", 1, id="edit-before-a-commit"),
-        pytest.param(edit, "after rows commit", 1, id="edit-after-rows-commit", marks=pytest.mark.faults),
-        pytest.param(edit, "links loaded", 1, id="edit-links-loaded", marks=pytest.mark.faults),
-        pytest.param(unchanged, "generation made", 1, id="build-generation-made", marks=pytest.mark.faults),
-        pytest.param(unchanged, "terms frozen", 1, id="build-terms-frozen", marks=pytest.mark.faults),
-        pytest.param(unchanged, "before building", 1, id="build-before-building", marks=pytest.mark.faults),
-        pytest.param(unchanged, "index built", 1, id="build-index-built", marks=pytest.mark.faults),
-        pytest.param(swap, "after rows commit", 1, id="swap-after-rows-commit", marks=pytest.mark.faults),
-        pytest.param(swap, "built", 2, id="swap-built", marks=pytest.mark.faults),
+        pytest.param(edit, "after rows commit", 1, id="edit-after-rows-commit"),
+        pytest.param(edit, "links loaded", 1, id="edit-links-loaded"),
+        pytest.param(unchanged, "generation made", 1, id="build-generation-made"),
+        pytest.param(unchanged, "terms frozen", 1, id="build-terms-frozen"),
+        pytest.param(unchanged, "before building", 1, id="build-before-building"),
+        pytest.param(unchanged, "index built", 1, id="build-index-built"),
+        pytest.param(swap, "after rows commit", 1, id="swap-after-rows-commit"),
+        pytest.param(swap, "built", 2, id="swap-built"),
     ],
 )
 def test_a_worker_that_lost_its_lock_changes_nothing(

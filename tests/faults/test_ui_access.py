@@ -19,8 +19,6 @@ from websockets.typing import Origin, Subprotocol
 from tests.support.projects import make_project
 from tests.support.serving import Served, processes, serving
 
-pytestmark = pytest.mark.faults
-
 LAUNCH = """mutation { launchRun(executionParams: {
   selector: {repositoryLocationName: "pincite", repositoryName: "__repository__", jobName: "index"},
   runConfigData: %s}) { __typename ... on UnauthorizedError { message }

@@ -85,11 +85,11 @@ def unindexed(project: Project) -> None:
     ("change", "fault", "left"),
     [
         pytest.param(unindexed, ended, [(False,)], id="live-ended"),
-        pytest.param(unindexed, killed, [(False,)], id="live-killed", marks=pytest.mark.faults),
-        pytest.param(unindexed, timed_out, [(False,)], id="live-timed-out", marks=pytest.mark.faults),
-        pytest.param(unchanged, timed_out, [], id="new-timed-out", marks=pytest.mark.faults),
-        pytest.param(unchanged, ended, [], id="new-ended", marks=pytest.mark.faults),
-        pytest.param(unchanged, killed, [], id="new-killed", marks=pytest.mark.faults),
+        pytest.param(unindexed, killed, [(False,)], id="live-killed"),
+        pytest.param(unindexed, timed_out, [(False,)], id="live-timed-out"),
+        pytest.param(unchanged, timed_out, [], id="new-timed-out"),
+        pytest.param(unchanged, ended, [], id="new-ended"),
+        pytest.param(unchanged, killed, [], id="new-killed"),
     ],
 )
 def test_an_index_that_was_not_finished_is_built_by_the_next_run(
@@ -129,7 +129,6 @@ def test_an_index_that_was_not_finished_is_built_by_the_next_run(
 
 
 @pytest.mark.case(5, served=True)
-@pytest.mark.faults
 def test_a_build_that_outlives_its_run_does_not_stop_the_next(
     empty: Project, full: tuple[Project, Clean], server_url: str, endpoint: EmbeddingServer, tmp_path: Path
 ) -> None:

@@ -360,6 +360,7 @@ def test_texts_that_an_endpoint_fails_for_are_told_apart_in_few_requests(
     assert len(server.requests) < 75
 
 
+@pytest.mark.faults
 @pytest.mark.case(6)
 def test_an_endpoint_that_fails_for_most_texts_costs_a_bounded_number_of_requests(
     server: EmbeddingServer, waited: list[float]
@@ -508,6 +509,7 @@ def test_english_small_is_the_packaged_minilm() -> None:
     assert (np.sum(vectors * kept, axis=1) > 0.999).all()
 
 
+@pytest.mark.faults
 @pytest.mark.slow
 def test_multilingual_small_is_unpacked_once_and_gives_the_package_s_vectors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

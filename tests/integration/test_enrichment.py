@@ -224,6 +224,7 @@ def test_another_model_asks_only_for_its_own_stage(project: Project, server: Llm
     assert all(stage in prompt for prompt in server.prompts)
 
 
+@pytest.mark.faults
 def test_a_prompt_of_ones_own_asks_only_for_its_own_stage_and_the_window_too(
     project: Project, server: LlmServer
 ) -> None:
@@ -245,6 +246,7 @@ def test_a_prompt_of_ones_own_asks_only_for_its_own_stage_and_the_window_too(
 # ---------------------------------------------------------------- what goes wrong
 
 
+@pytest.mark.faults
 @pytest.mark.case(6, served=True)
 def test_an_endpoint_that_fails_names_the_document_and_the_next_run_mends_it(
     project: Project, server: LlmServer

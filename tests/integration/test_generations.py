@@ -194,6 +194,7 @@ def test_the_live_generation_receives_all_that_happens_while_another_waits(
     assert (written["written"], written["deleted"]) == (0, 0)
 
 
+@pytest.mark.faults
 def test_without_its_embedder_the_live_generation_receives_deletions_and_groups(
     project: Project, poor: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,6 +213,7 @@ def test_without_its_embedder_the_live_generation_receives_deletions_and_groups(
     check_changed(project, 3)
 
 
+@pytest.mark.faults
 def test_a_generation_kept_for_a_rollback_shows_nothing_that_was_taken_away(
     project: Project, endpoint: EmbeddingServer
 ) -> None:
@@ -242,6 +244,7 @@ def linked(project: Project, first: str, second: str) -> None:
     )
 
 
+@pytest.mark.faults
 @pytest.mark.defends("7b")
 def test_a_rollback_after_documents_with_links_were_withdrawn(project: Project, endpoint: EmbeddingServer) -> None:
     """One deleted, one renamed, one for others now: links to what is gone go with it, the others stay."""
@@ -264,6 +267,7 @@ def test_a_rollback_after_documents_with_links_were_withdrawn(project: Project, 
     assert not {"garden.md", "museum.md", "vault.md"} & set(found(project, TOPICS["garden"]))
 
 
+@pytest.mark.faults
 def test_a_rollback_stays_until_somebody_publishes(project: Project, endpoint: EmbeddingServer) -> None:
     assert project.run("generations rollback").json["error"]["code"] == "no_previous"
     swap(project, endpoint, SAME)
@@ -298,6 +302,7 @@ def test_what_fails_in_the_live_generation_is_told_while_another_is_kept_back(
     assert project.run("verify").code == 0
 
 
+@pytest.mark.faults
 def test_a_live_generation_of_settings_that_are_not_known_any_more_goes_on_being_served(
     project: Project, poor: EmbeddingServer
 ) -> None:
@@ -322,6 +327,7 @@ def test_what_is_not_there_cannot_be_published(project: Project, number: str, co
     assert (ran.code, ran.json["error"]["code"]) == (1, code)
 
 
+@pytest.mark.faults
 def test_pruning_gives_back_tables_and_files_and_nothing_that_is_needed(
     project: Project, endpoint: EmbeddingServer
 ) -> None:
@@ -348,6 +354,7 @@ def test_pruning_gives_back_tables_and_files_and_nothing_that_is_needed(
 # ---------------------------------------------------------------- statistics
 
 
+@pytest.mark.faults
 def test_statistics_are_frozen_anew_when_the_corpus_is_another(project: Project, endpoint: EmbeddingServer) -> None:
     for number in range(120):
         project.write(f"more/{number}.md", f"# Entry {number}\n\nParcel {number} weighs {number} grams.\n")

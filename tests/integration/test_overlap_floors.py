@@ -70,6 +70,7 @@ def test_floors_are_calibrated_by_language_and_shown(project: Project) -> None:
     assert {bool(overlap) for _, _, overlap, _ in chunks(project, 1)} == {True, False}
 
 
+@pytest.mark.faults
 def test_added_documents_move_no_floor_and_no_chunk_of_the_others(project: Project) -> None:
     project.configure(publish={"drift": 100})
     project.index()
@@ -85,6 +86,7 @@ def test_added_documents_move_no_floor_and_no_chunk_of_the_others(project: Proje
     assert floors(project, 2)[0]["floor"] != frozen[0]["floor"]
 
 
+@pytest.mark.faults
 def test_another_embedder_changes_no_floor_and_no_chunk(project: Project, endpoint: EmbeddingServer) -> None:
     project.index()
     project.write("added.txt", text_of("leave", 9, 40))
