@@ -17,9 +17,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.datasets import DATASETS  # noqa: E402  (the path above finds it)
-from benchmarks.parsing_report import table  # noqa: E402
 from benchmarks.retrieval import CASES, SHIPPED, indexed, percent, settings_file  # noqa: E402
+from benchmarks.support.datasets import DATASETS  # noqa: E402  (the path above finds it)
+from benchmarks.support.parsing_report import table  # noqa: E402
 from pincite.index import open_index  # noqa: E402
 
 SETS = {case.dataset: case for case in reversed(CASES) if case.splitter == "structure" and case.dataset in (

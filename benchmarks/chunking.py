@@ -26,12 +26,12 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.chunking_data import Document, Question, documents_in, questions_in  # noqa: E402  (the path above finds it)
-from benchmarks.chunking_tables import TARGETS, table_scores  # noqa: E402
-from benchmarks.machine import BUT_ROWS, provenance  # noqa: E402
-from benchmarks.parsing_report import share, table  # noqa: E402
-from benchmarks.published import PUBLISHED as FIGURES  # noqa: E402
-from benchmarks.svg import Panel, curves  # noqa: E402
+from benchmarks.support.chunking_data import Document, Question, documents_in, questions_in  # noqa: E402  (the path above finds it)
+from benchmarks.support.chunking_tables import TARGETS, table_scores  # noqa: E402
+from benchmarks.support.machine import BUT_ROWS, provenance  # noqa: E402
+from benchmarks.support.parsing_report import share, table  # noqa: E402
+from benchmarks.support.published import PUBLISHED as FIGURES  # noqa: E402
+from benchmarks.support.svg import Panel, curves  # noqa: E402
 from pipelines.evaluation.document_map import as_pairs  # noqa: E402
 from pipelines.evaluation.metrics import Spans, length_of, precision_omega, span_scores  # noqa: E402
 from pipelines.indexing.embeddings import embedded_text  # noqa: E402

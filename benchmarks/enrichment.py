@@ -26,11 +26,11 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.datasets import DATASETS  # noqa: E402  (the path above finds it)
-from benchmarks.enrichment_data import ReadyMade, chunks_in  # noqa: E402
-from benchmarks.machine import BUT_ROWS, provenance  # noqa: E402
-from benchmarks.parsing_report import share, table  # noqa: E402
-from benchmarks.published import PUBLISHED  # noqa: E402
+from benchmarks.support.datasets import DATASETS  # noqa: E402  (the path above finds it)
+from benchmarks.support.enrichment_data import ReadyMade, chunks_in  # noqa: E402
+from benchmarks.support.machine import BUT_ROWS, provenance  # noqa: E402
+from benchmarks.support.parsing_report import share, table  # noqa: E402
+from benchmarks.support.published import PUBLISHED  # noqa: E402
 from pincite.index import open_index  # noqa: E402
 from tests.support.llm_server import llm_server  # noqa: E402
 

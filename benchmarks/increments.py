@@ -35,7 +35,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.quick_endpoint import quick_endpoint  # noqa: E402  (the path above finds it)
+from benchmarks.support.quick_endpoint import quick_endpoint  # noqa: E402  (the path above finds it)
 from resources.postgres.server import PostgresServer  # noqa: E402
 
 DIMENSION = 384

@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.indexing import tree_memory  # noqa: E402  (the path above finds it)
-from benchmarks.quick_endpoint import quick_endpoint  # noqa: E402
+from benchmarks.support.quick_endpoint import quick_endpoint  # noqa: E402
 from resources.generations.due import served_now  # noqa: E402
 from resources.parsers.registry import media_type_of  # noqa: E402
 from resources.settings_file import locate  # noqa: E402

@@ -20,14 +20,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import parsing_scores as scoring  # noqa: E402  (the path above finds it)
-from benchmarks.machine import provenance  # noqa: E402
-from benchmarks.parsing_bad_files import Bad, bad_files  # noqa: E402
-from benchmarks.parsing_headings import STATED, hide_tags, rendering_scores, stated_scores, tagged_scores  # noqa: E402
 from benchmarks.parsing_peers import Measured, Reading, measure  # noqa: E402
-from benchmarks.parsing_report import Promise, number, put_between_marks, share, table  # noqa: E402
-from benchmarks.parsing_tables import Score, score_lines, score_statements, statements  # noqa: E402
-from benchmarks.parsing_words import WordScore, page_score, word_score  # noqa: E402
+from benchmarks.support import parsing_scores as scoring  # noqa: E402  (the path above finds it)
+from benchmarks.support.machine import provenance  # noqa: E402
+from benchmarks.support.parsing_bad_files import Bad, bad_files  # noqa: E402
+from benchmarks.support.parsing_headings import STATED, hide_tags, rendering_scores, stated_scores, tagged_scores  # noqa: E402
+from benchmarks.support.parsing_report import Promise, number, put_between_marks, share, table  # noqa: E402
+from benchmarks.support.parsing_tables import Score, score_lines, score_statements, statements  # noqa: E402
+from benchmarks.support.parsing_words import WordScore, page_score, word_score  # noqa: E402
 
 OURS, LITEPARSE, RAW, UNSTRUCTURED = PARSERS = ("pincite", "liteparse blocks", "pypdfium2 text", "unstructured")
 CAP = 12

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from benchmarks.parsing_scores import Outline  # noqa: E402  (the path above finds it)
+from benchmarks.support.parsing_scores import Outline  # noqa: E402  (the path above finds it)
 
 WARM_UP = ROOT / "tests" / "data" / "library" / "policies" / "travel-policy-2026.pdf"
 
@@ -107,7 +107,7 @@ class Parser:
 
 
 def _ours() -> Parser:
-    from benchmarks.parsing_scores import found
+    from benchmarks.support.parsing_scores import found
     from pipelines.parsing.elements import build_elements
     from resources.parsers.registry import parse_file
     from tests.support.documents import raw_of
@@ -197,7 +197,7 @@ def _pypdfium2() -> Parser:
 
 
 def _unstructured() -> Parser:
-    from benchmarks.parsing_unstructured import partition, read
+    from benchmarks.support.parsing_unstructured import partition, read
 
     return Parser(partition, lambda path, elements: Reading(path.name, **read(elements, _page_count(path))))
 

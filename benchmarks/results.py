@@ -30,10 +30,10 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.datasets import DATASETS, Dataset  # noqa: E402  (the path above finds it)
-from benchmarks.enrichment_data import ReadyMade, chunks_in  # noqa: E402
-from benchmarks.machine import circumstances  # noqa: E402
-from benchmarks.results_page import Measured, Values, as_json, page, picture  # noqa: E402
+from benchmarks.support.datasets import DATASETS, Dataset  # noqa: E402  (the path above finds it)
+from benchmarks.support.enrichment_data import ReadyMade, chunks_in  # noqa: E402
+from benchmarks.support.machine import circumstances  # noqa: E402
+from benchmarks.support.results_page import Measured, Values, as_json, page, picture  # noqa: E402
 from pincite.index import open_index  # noqa: E402
 from pipelines.evaluation.matrix import Run, matrix_from  # noqa: E402
 from resources import yaml_text  # noqa: E402

@@ -27,9 +27,9 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.datasets import DATASETS  # noqa: E402  (the path above finds it)
-from benchmarks.parsing_report import table  # noqa: E402
-from benchmarks.published import PUBLISHED  # noqa: E402
+from benchmarks.support.datasets import DATASETS  # noqa: E402  (the path above finds it)
+from benchmarks.support.parsing_report import table  # noqa: E402
+from benchmarks.support.published import PUBLISHED  # noqa: E402
 from pincite.index import open_index  # noqa: E402
 from pipelines.settings.query import QuerySettings  # noqa: E402
 

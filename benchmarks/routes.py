@@ -4,8 +4,8 @@
 
 Every set is indexed by the command itself with default settings, its questions are sorted into classes
 by pipelines/query/classes.py, and each is put to every route of ROUTES. A hit counts by one rule for all
-of them (benchmarks/datasets.py). The rules of benchmarks/route_figures.py are applied, and the exit code is 1
-where pipelines.query.classes.AUTO is not what they give; with fewer sets, or another form of the embedded
+of them (benchmarks/support/datasets.py). The rules of benchmarks/support/route_figures.py are applied, and the exit
+code is 1 where pipelines.query.classes.AUTO is not what they give; with fewer sets, or another form of the embedded
 sentences, nothing is decided. The first table, chunks / sentences, and the last are those of
 docs/measured/sentences.md.
 
@@ -32,10 +32,10 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.datasets import DATASETS, Dataset  # noqa: E402  (the path above finds it)
-from benchmarks.route_figures import DEFAULT, NO_LINKS, RIVAL, RULES, Answered, decisions  # noqa: E402
-from benchmarks.route_questions import LIBRARY_FACTS, tatqa  # noqa: E402
-from benchmarks.route_report import accuracy, decision_table, overview, route_tables  # noqa: E402
+from benchmarks.support.datasets import DATASETS, Dataset  # noqa: E402  (the path above finds it)
+from benchmarks.support.route_figures import DEFAULT, NO_LINKS, RIVAL, RULES, Answered, decisions  # noqa: E402
+from benchmarks.support.route_questions import LIBRARY_FACTS, tatqa  # noqa: E402
+from benchmarks.support.route_report import accuracy, decision_table, overview, route_tables  # noqa: E402
 from pipelines.evaluation.evaluate import asked  # noqa: E402
 from pipelines.evaluation.judging import judge  # noqa: E402
 from pipelines.ports import Filters  # noqa: E402

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.increments import Project, document, path_of, vectors  # noqa: E402  (path above)
-from benchmarks.quick_endpoint import quick_endpoint  # noqa: E402
+from benchmarks.support.quick_endpoint import quick_endpoint  # noqa: E402
 
 INDEX = """
 import atexit, resource, sys

@@ -26,7 +26,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import searching_data as data  # noqa: E402  (path above)
+from benchmarks.support import searching_data as data  # noqa: E402  (path above)
 from pipelines.fingerprint import document_id, fingerprint  # noqa: E402
 from pipelines.ports import Filters  # noqa: E402
 from pipelines.query.retrieve import FUSED_DEPTH, Question, retrieve  # noqa: E402

@@ -20,7 +20,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.parsing_report import table  # noqa: E402  (the path above finds it)
+from benchmarks.support.parsing_report import table  # noqa: E402  (the path above finds it)
 from pipelines.errors import DocumentError  # noqa: E402
 from pipelines.indexing.places import line_boxes, touching  # noqa: E402
 from pipelines.parsing.cleaning import clean_text  # noqa: E402

@@ -26,8 +26,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.datasets import SHARED  # noqa: E402  (path above)
 from benchmarks.links import memory  # noqa: E402
+from benchmarks.support.datasets import SHARED  # noqa: E402  (path above)
 from pipelines.fingerprint import document_id  # noqa: E402
 from pipelines.indexing.boundaries import sentence_spans  # noqa: E402
 from pipelines.parsing.elements import build_elements  # noqa: E402

@@ -38,7 +38,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.increments import DIMENSION, FRAME, Project, timed, told  # noqa: E402
 from benchmarks.indexing import embedded_texts  # noqa: E402
-from benchmarks.quick_endpoint import quick_endpoint  # noqa: E402
+from benchmarks.support.quick_endpoint import quick_endpoint  # noqa: E402
 from resources.postgres.server import PostgresServer  # noqa: E402
 
 SECTIONS, SENTENCES = 20, 8

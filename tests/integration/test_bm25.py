@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from benchmarks.datasets import DATASETS, Dataset
+from benchmarks.support.datasets import DATASETS, Dataset
 from pipelines.fingerprint import document_id
 from pipelines.indexing.indexed_documents import chunk_terms, document_facts
 from pipelines.indexing.packed_chunks import packed_chunks

@@ -314,7 +314,7 @@ class Ledger:
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         if exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
             return
-        from benchmarks.machine import provenance
+        from benchmarks.support.machine import provenance
 
         made = provenance("make faults", "those of each test")
         self._file.write_text(page(self._tests, made), encoding="utf-8")

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from benchmarks.machine import AS_SHIPPED, provenance
+from benchmarks.support.machine import AS_SHIPPED, provenance
 from tests.support.places import ROOT
 
 DOCS = ROOT / "docs"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from xml.etree import ElementTree
 
-from benchmarks.chunking_data import documents_in
-from benchmarks.chunking_tables import answer_cells, chunks_by_row, header_count, labels, missing
-from benchmarks.svg import Panel, curves
+from benchmarks.support.chunking_data import documents_in
+from benchmarks.support.chunking_tables import answer_cells, chunks_by_row, header_count, labels, missing
+from benchmarks.support.svg import Panel, curves
 
 GRID = [["", "Fiscal", ""], ["", "2019", "2018"], ["Assets", "", ""], ["Cash", "$130", "(91)"], ["Other", "8", "8"]]
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.parsing_bad_files import LINE, bad_files
-from benchmarks.parsing_headings import STATED, hide_tags, rendering_scores, stated_scores, tagged_headings
 from benchmarks.parsing_peers import Reading, measure, page_texts
-from benchmarks.parsing_report import BEGIN, END, Promise, number, put_between_marks, share, table
-from benchmarks.parsing_scores import Count
-from benchmarks.parsing_words import page_score, word_score, words
+from benchmarks.support.parsing_bad_files import LINE, bad_files
+from benchmarks.support.parsing_headings import STATED, hide_tags, rendering_scores, stated_scores, tagged_headings
+from benchmarks.support.parsing_report import BEGIN, END, Promise, number, put_between_marks, share, table
+from benchmarks.support.parsing_scores import Count
+from benchmarks.support.parsing_words import page_score, word_score, words
 from tests.support.documents import elements_of, pdf_of
 from tests.support.pdf_objects import pdf, stream
 

@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.parsing_scores import Count, Outline, asked, expected, found, in_order, scores, total
+from benchmarks.support.parsing_scores import Count, Outline, asked, expected, found, in_order, scores, total
 from pipelines.records import Block, BlockCell, ParsedFile, Run
 
 RENDERING = """\

@@ -11,11 +11,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from benchmarks import results_page
-from benchmarks.datasets import DATASETS, SHARED
-from benchmarks.published import PAPER, PEER, PUBLISHED, Figures
 from benchmarks.results import PLANS, READY_MADE, SETS, matrix_of, runs_of, write, write_questions
-from benchmarks.results_page import Measured, caption, picture, section, told
+from benchmarks.support import results_page
+from benchmarks.support.datasets import DATASETS, SHARED
+from benchmarks.support.published import PAPER, PEER, PUBLISHED, Figures
+from benchmarks.support.results_page import Measured, caption, picture, section, told
 from pipelines.evaluation.matrix import BASE, matrix_from, settings_of
 from pipelines.settings.base import settings_from
 

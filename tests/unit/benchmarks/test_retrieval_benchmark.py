@@ -1,4 +1,4 @@
-"""What benchmarks/datasets.py makes of the sets: their own rules of a hit, in the project's format."""
+"""What benchmarks/support/datasets.py makes of the sets: their own rules of a hit, in the project's format."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks.datasets import DATASETS, SHARED, Dataset, chunking_evaluation, policies, unlp_medicine
-from benchmarks.enrichment_data import first_three
-from benchmarks.tatqa_data import Page, places_of
+from benchmarks.support.datasets import DATASETS, SHARED, Dataset, chunking_evaluation, policies, unlp_medicine
+from benchmarks.support.enrichment_data import first_three
+from benchmarks.support.tatqa_data import Page, places_of
 from pipelines.evaluation.golden import Gold, GoldenQuestion, golden_questions
 from pipelines.settings.base import settings_from
 

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from benchmarks import route_questions, routes
-from benchmarks.chunking_tables import plain
-from benchmarks.route_figures import DEFAULT, LEAST, MARGINS, RIVAL, Answered, decision, decisions, difference
-from benchmarks.route_questions import LIBRARY_FACTS, Page, tatqa, tatqa_questions
-from benchmarks.route_report import LABELS, accuracy, decision_table, overview, route_tables
+from benchmarks import routes
+from benchmarks.support import route_questions
+from benchmarks.support.chunking_tables import plain
+from benchmarks.support.route_figures import DEFAULT, LEAST, MARGINS, RIVAL, Answered, decision, decisions, difference
+from benchmarks.support.route_questions import LIBRARY_FACTS, Page, tatqa, tatqa_questions
+from benchmarks.support.route_report import LABELS, accuracy, decision_table, overview, route_tables
 from pipelines.evaluation.golden import golden_questions
 from pipelines.ports import Passage
 from pipelines.query.classes import AUTO, CLASSES

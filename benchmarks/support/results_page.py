@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.machine import BUT_ROWS, provenance
-from benchmarks.parsing_report import table as aligned
-from benchmarks.published import BASELINE, PAPER, PEER, PUBLISHED, Figures
+from benchmarks.support.machine import BUT_ROWS, provenance
+from benchmarks.support.parsing_report import table as aligned
+from benchmarks.support.published import BASELINE, PAPER, PEER, PUBLISHED, Figures
 from pipelines.evaluation.matrix import BASE, Matrix, Run, Table
 from resources.evaluation.plots import Bars, figure
 
@@ -25,7 +25,8 @@ NOT_BETTER = frozenset({"header_only@1"})
 HEAD = """# Results
 
 Written by `make results` (benchmarks/results.py): every shared set under one fixed sub-matrix
-(benchmarks/results.yaml: no setting of it needs a large model), and the figures of others (benchmarks/published.py):
+(benchmarks/results.yaml: no setting of it needs a large model), and the figures of others
+(benchmarks/support/published.py):
 `published` are those of a set's authors, `another system` and `baseline` were measured on the same files at another
 time. All in percent. In the first table of a set brackets hold 95 % bootstrap intervals over its questions; the best
 of a column is bold, ours or not. Unless a row says otherwise it is the shipped settings: structural chunks,

@@ -16,7 +16,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from benchmarks.chunking_tables import plain
+from benchmarks.support.chunking_tables import plain
 
 TATQA = "dev.json"
 _PARTS = re.compile(r"[-−+*/()\[\]<>=;]|(?<!\d),|,(?!\d)")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
-from benchmarks.parsing_scores import Outline
+from benchmarks.support.parsing_scores import Outline
 
 os.environ["DO_NOT_TRACK"] = "1"
 _UNUSED = ("cv2", "pdf2image", "pi_heif", "unstructured_inference")

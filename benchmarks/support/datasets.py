@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.chunking_data import questions_in
-from benchmarks.enrichment_data import chunk_questions, code_questions, first_three, write_chunks, write_code
-from benchmarks.tatqa_data import table_questions, write_tables
+from benchmarks.support.chunking_data import questions_in
+from benchmarks.support.enrichment_data import chunk_questions, code_questions, first_three, write_chunks, write_code
+from benchmarks.support.tatqa_data import table_questions, write_tables
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared" / "data"
 LIBRARY = ROOT / "tests" / "data"
 

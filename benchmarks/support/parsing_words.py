@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from benchmarks.parsing_scores import Count, in_order
+from benchmarks.support.parsing_scores import Count, in_order
 
 _HYPHEN = re.compile("(?<=\\w)[-\x02\xad\ufffe‐‑]\\s*(?=\\w)")
 _WORD = re.compile(r"[^\W_]+")

@@ -1,4 +1,4 @@
-"""Questions by which the routes are chosen, beyond the sets of benchmarks/datasets.py.
+"""Questions by which the routes are chosen, beyond the sets of benchmarks/support/datasets.py.
 
 `library-facts` are short questions about the project's own documents, most of them about one number. TAT-QA is
 turned into one HTML document a table, the table as it is and then the paragraphs around it; gold is the
@@ -17,8 +17,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from benchmarks.chunking_tables import answer_cells
-from benchmarks.datasets import LIBRARY, SHARED, Dataset, Golden, lines
+from benchmarks.support.chunking_tables import answer_cells
+from benchmarks.support.datasets import LIBRARY, SHARED, Dataset, Golden, lines
 
 TATQA = SHARED / "tatqa" / "dev.json"
 SEED = 20_261_121

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.parsing_peers import Reading
-from benchmarks.parsing_scores import Outline, Scores, expected, scores
+from benchmarks.support.parsing_scores import Outline, Scores, expected, scores
 
 Headings = list[tuple[int, int, str]]
 """Page, level, text."""
