@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 LIBRARY := tests/data/library
 SOURCE ?= $(LIBRARY)
 STAMP := $(VENV)/.installed
+# One process more than there are cores: each waits for Postgres and for its children now and then.
+PYTEST := $(BIN)/python -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --maxprocesses 5 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help install index test faults test-ui test-llm lint bench bench-parsing results library clean
@@ -40,10 +42,10 @@ lint: $(STAMP)
 	$(BIN)/lint-imports
 
 test: $(STAMP) lint  ## Lint, types, layers and the tests
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+	$(PYTEST)
 
 faults: $(STAMP)  ## Inject every fault, live 20 random lives, damage 2,000 files, run what takes long; writes docs/measured/reliability.md
-	$(BIN)/python -m pytest tests -m 'faults or case or defends' -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --reliability=docs/measured/reliability.md
+	$(PYTEST) tests -m 'faults or case or defends' --reliability=docs/measured/reliability.md
 
 test-ui: $(STAMP)  ## Use the UI in Debian's chromium: lineage, metadata, checks, a backfill
 	@command -v chromium >/dev/null || { echo 'the UI is tested in chromium: apt-get install chromium, then again'; exit 1; }
