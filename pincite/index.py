@@ -1,4 +1,4 @@
-"""The index as Python sees it: open_index() gives one with query, evaluate and status."""
+"""The index as Python sees it: every command is a method of what open_index() gives."""
 
 from __future__ import annotations
 
@@ -24,8 +24,11 @@ if TYPE_CHECKING:
 Progress = Callable[[str, int, int], None]
 
 
-def open_index(place: Project | str | Path | None = None, progress: Progress | None = None) -> Index:
-    """An index to ask: of a settings file, of a state folder, or of what `pincite` would find here.
+def open_index(
+    place: Project | str | Path | None = None, progress: Progress | None = None, *, new: bool = False
+) -> Index:
+    """An index to ask: of a settings file, of a state folder, or of what `pincite` would find here; with `new` also one
+    that is yet to be made, by update().
 
     Use it as a context manager, or call close(). Raises IndexStateError where there is none."""
     if isinstance(place, Project):
@@ -34,11 +37,36 @@ def open_index(place: Project | str | Path | None = None, progress: Progress | N
         project = locate(state=str(place))
     else:
         project = locate(config=str(place) if place is not None else None)
-    if not project.state.is_dir():
+    if not new and not project.state.is_dir():
         raise IndexStateError(
             f"there is no index yet: {project.state} does not exist; run `pincite index --source FOLDER`", "no_index"
         )
     return Index(project, progress)
+
+
+class _Opened:
+    """A state and what searches it, each opened at first use."""
+
+    def __init__(self, project: Project, progress: Progress) -> None:
+        self._project, self._progress = project, progress
+        self._closing = ExitStack()
+
+    @cached_property
+    def state(self) -> State:
+        from resources.state.state import State
+
+        state = State(self._project, Run(progress=self._progress))
+        self._closing.callback(state.close)
+        return state
+
+    @cached_property
+    def searcher(self) -> Searcher:
+        from resources.search.passages import Searcher
+
+        return Searcher(self.state)
+
+    def close(self) -> None:
+        self._closing.close()
 
 
 class Index:
@@ -46,21 +74,15 @@ class Index:
 
     def __init__(self, project: Project, progress: Progress | None = None) -> None:
         self._project, self._progress = project, progress or silent
-        self._opened = ExitStack()
+        self._opened = _Opened(self._project, self._progress)
 
-    @cached_property
+    @property
     def _state(self) -> State:
-        from resources.state.state import State
+        return self._opened.state
 
-        state = State(self._project, Run(progress=self._progress))
-        self._opened.callback(state.close)
-        return state
-
-    @cached_property
+    @property
     def _searcher(self) -> Searcher:
-        from resources.search.passages import Searcher
-
-        return Searcher(self._state)
+        return self._opened.searcher
 
     def __enter__(self) -> Index:
         return self
@@ -72,6 +94,19 @@ class Index:
 
     def close(self) -> None:
         self._opened.close()
+
+    def update(
+        self, sources: Sequence[str] = (), *, allow_deletions: bool = False, retry_failed: bool = False
+    ) -> dict[str, Any]:
+        """The JSON of `pincite index`: indexes what is new and changed of every known source, or of the folders named,
+        as `pincite index --source` takes them. Needs no index. What stood open is opened anew afterwards.
+
+        Raises PinciteError where the command exits with 1 or 2; documents that failed are in the result."""
+        from pincite.run import run_index
+
+        self.close()
+        self._opened = _Opened(self._project, self._progress)
+        return run_index(self._project, sources, allow_deletions, retry_failed, self._progress)
 
     def query(
         self,

@@ -15,11 +15,11 @@ from pincite.console import Progress
 @placed
 def index(place: Place, sources: tuple[str, ...], allow_deletions: bool, retry_failed: bool) -> int:
     """Index new and changed documents of every known source, or of those named."""
-    from pincite.run import run_index
+    from pincite.index import Index
     from pincite.text.indexed import index_summary
 
-    with Progress() as progress:
-        result = run_index(place.project(), sources, allow_deletions, retry_failed, progress)
+    with Progress() as progress, Index(place.project(), progress) as opened:
+        result = opened.update(sources, allow_deletions=allow_deletions, retry_failed=retry_failed)
     place.give(result, index_summary)
     if not (result["published"] or result["held"] or result["llm"]["pending"]):
         return 1

@@ -12,7 +12,7 @@ import pytest
 
 from pincite import open_index
 from pincite.index import Index
-from pipelines.errors import UsageError
+from pipelines.errors import IndexStateError, UsageError
 from resources.settings_file import locate
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.places import LIBRARY
@@ -118,3 +118,21 @@ def test_a_wrong_group_is_refused_by_all_that_ask(project: Project, index: Index
             ask(groups=["staff, board"])
     ran = project.run("eval", golden, "--group", "staff, board")
     assert ran.code == 2 and "has a comma" in ran.json["error"]["message"]
+
+
+def test_an_index_is_made_and_brought_up_to_date(server_url: str, endpoint: EmbeddingServer, tmp_path: Path) -> None:
+    with kept_workers(), new_database(server_url) as url:
+        made = make_project(
+            tmp_path / "project", DOCUMENTS, database=url, embedder={"endpoint": endpoint.url, "model": "fake"}
+        )
+        with pytest.raises(IndexStateError, match="no index yet"):
+            open_index(made.config)
+        with open_index(made.config, new=True) as index:
+            assert index.update()["published"] is True
+            assert index.query(QUESTION)["hits"]
+            made.write("lamp.txt", "The lamp on the landing is lit at dusk.\n")
+            assert index.update()["documents"]["added"] == 1
+            assert index.query("lamp", strategy="lexical")["hits"][0]["uri"] == "lamp.txt"
+            nothing = timeless(index.update())
+            assert nothing["documents"]["unchanged"] == len(DOCUMENTS) + 1
+        assert timeless(made.index()) == nothing
