@@ -8,14 +8,23 @@ from typing import TypeVar
 T = TypeVar("T")
 
 MOST = 999_999_999
-_WHOLE = {10: re.compile(r"[-+]?[0-9]++"), 16: re.compile(r"[0-9A-Fa-f]++")}
 _LENGTH = 9
+_DIGITS = {10: re.compile(r"[0-9]++"), 16: re.compile(r"[0-9A-Fa-f]++")}
 
 
 def whole(text: str | None, default: T, base: int = 10) -> int | T:
-    """The whole number that an attribute is, a long one as if it were `MOST`; else the `default`, as if the attribute
-    were not there."""
-    text = (text or "").strip(" \t\r\n\f")
-    if not _WHOLE[base].fullmatch(text):
+    """The number from 0 on that an attribute is, a long one as if it were `MOST`; else the `default`, as if the
+    attribute were not there."""
+    text = (text or "").strip(" \t\r\n\f").removeprefix("+")
+    if not _DIGITS[base].fullmatch(text):
         return default
-    return int(text, base) if len(text) <= _LENGTH else -MOST if text.startswith("-") else MOST
+    return int(text, base) if len(text) <= _LENGTH else MOST
+
+
+def signed(text: str | None, default: int) -> int:
+    """As `whole`, and below 0 too."""
+    text = (text or "").strip(" \t\r\n\f")
+    if not text.startswith("-"):
+        return whole(text, default)
+    number = whole(text[1:], None) if text[1:2] != "+" else None
+    return default if number is None else -number

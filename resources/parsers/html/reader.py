@@ -15,7 +15,7 @@ from resources.parsers.html.data_pictures import data_figure
 from resources.parsers.html.pairs import pair_block, pairs_of
 from resources.parsers.html.source import properties_of, source_of, tree_of
 from resources.parsers.html.tables import is_data_table, table_blocks
-from resources.parsers.numbers import whole
+from resources.parsers.numbers import signed, whole
 from resources.parsers.text.source_text import Finder
 
 ORIGIN = "lxml"
@@ -221,7 +221,7 @@ class _Walker:
     def _begin_item(self, element: Any) -> None:
         state = self.lists[-1]
         if state["ordered"]:
-            state["number"] = whole(element.get("value"), state["number"] + 1)
+            state["number"] = signed(element.get("value"), state["number"] + 1)
             state["marker"] = _numeral(state["number"], state["type"]) + "."
         state["fresh"] = True
 
@@ -264,7 +264,7 @@ def _is_icon(image: Any) -> bool:
 
 
 def _list_state(element: Any, tag: str) -> dict[str, Any]:
-    number = whole(element.get("start"), 1) - 1
+    number = signed(element.get("start"), 1) - 1
     ordered = tag == "ol"
     kind = element.get("type") or "1"
     return {"ordered": ordered, "number": number, "type": kind, "marker": "" if ordered else "•", "fresh": False}

@@ -139,9 +139,9 @@ class _Reader:
 
     def _block(self, paragraph: Any, style: Style, runs: tuple[Run, ...], text: str, formulas: bool) -> Block:
         number = value_of(paragraph, "w:pPr/w:numPr/w:numId") or style.number
-        level = min(max(whole(value_of(paragraph, "w:pPr/w:numPr/w:ilvl"), style.level), 0), DEEPEST_LEVEL)
+        level = min(whole(value_of(paragraph, "w:pPr/w:numPr/w:ilvl"), style.level), DEEPEST_LEVEL)
         outline = whole(value_of(paragraph, "w:pPr/w:outlineLvl"), None)
-        depth = outline if outline is not None and 0 <= outline < 9 else style.outline
+        depth = outline if outline is not None and outline < 9 else style.outline
         name = style.name.lower()
         numbered = number is not None and number != "0" and self.numbering.is_list(number)
         marker = self.numbering.marker(number, level) if numbered and number else ""

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from resources.parsers.numbers import whole
+from resources.parsers.numbers import signed, whole
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 LEVELS = 9
@@ -58,7 +58,7 @@ class Numbering:
                 level = whole(override.get(f"{W}ilvl"), 0)
                 start = value_of(override, "w:startOverride")
                 if start is not None:
-                    found.starts[level] = whole(start, 1)
+                    found.starts[level] = signed(start, 1)
                 found.levels.update(_levels(override))
             self.lists[element.get(f"{W}numId")] = found
 
@@ -100,7 +100,7 @@ def _levels(element: Any) -> dict[int, _Level]:
     levels = {}
     for level in element.findall(f"{W}lvl"):
         levels[whole(level.get(f"{W}ilvl"), 0)] = _Level(
-            whole(value_of(level, "w:start"), 1),
+            signed(value_of(level, "w:start"), 1),
             value_of(level, "w:numFmt") or "decimal",
             (value_of(level, "w:lvlText") or "")[:LONGEST_MARKER],
         )

@@ -44,7 +44,9 @@ def _points(series: Any, *names: str) -> dict[int, str]:
         found = series.find(f"{C}{name}")
         if found is not None:
             points = list(found.iter(f"{C}pt"))[:MOST_POINTS]
-            return {whole(point.get("idx"), 0): (point.findtext(f"{C}v") or "").strip() for point in points}
+            return {
+                whole(point.get("idx"), at): (point.findtext(f"{C}v") or "").strip() for at, point in enumerate(points)
+            }
     return {}
 
 

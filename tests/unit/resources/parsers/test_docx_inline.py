@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -169,9 +170,12 @@ def series(name: str, points: str, values: str) -> str:
     )
 
 
-def test_charts_and_diagrams_of_a_document(tmp_path: Path) -> None:
+@pytest.mark.parametrize("index", [None, "", "x", "-1"])
+def test_charts_and_diagrams_of_a_document(tmp_path: Path, index: str | None) -> None:
+    """Points whose index is none stand in their order."""
     title = "<c:title><c:tx><c:rich><a:p><a:r><a:t>Ducks by year</a:t></a:r></a:p></c:rich></c:tx></c:title>"
     both = series("Salt", "2024 2025", "7 8") + series("Fresh", "2024 2025", "9")
+    both = both if index is None else re.sub("idx='[0-9]'", f"idx='{index}'", both)
     chart = f"<c:chartSpace {W}>{title}{both}</c:chartSpace>"
     point = "<dgm:pt><dgm:t><a:p><a:r><a:t>Plan</a:t></a:r></a:p></dgm:t></dgm:pt>"
     diagram = f"<dgm:dataModel {W}>{point}<dgm:pt/></dgm:dataModel>"

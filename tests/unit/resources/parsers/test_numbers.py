@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.parsers.numbers import whole
+from resources.parsers.numbers import signed, whole
 from resources.parsers.registry import media_type_of, parse_file
 from tests.support.places import LIBRARY
 
@@ -39,34 +39,68 @@ def test_numbers_that_are_none_cost_no_page(tmp_path: Path, odd: str) -> None:
     assert kinds == ["heading", "list_item", "table"]
 
 
+def written(file: Path, into: Path, value: str) -> Path:
+    """A copy of a package with `value` for the numbers in its markup."""
+    with zipfile.ZipFile(file) as package, zipfile.ZipFile(into, "w", zipfile.ZIP_DEFLATED) as made:
+        for name in package.namelist():
+            content = package.read(name)
+            made.writestr(name, spoilt(content, value) if PARTS.search(name) else content)
+    return into
+
+
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_numbers_that_are_none_cost_no_package(tmp_path: Path, file: Path, odd: str) -> None:
-    changed = tmp_path / file.name
-    with zipfile.ZipFile(file) as package, zipfile.ZipFile(changed, "w", zipfile.ZIP_DEFLATED) as made:
-        for name in package.namelist():
-            content = package.read(name)
-            made.writestr(name, spoilt(content, ODD[odd]) if PARTS.search(name) else content)
+    changed = written(file, tmp_path / file.name, ODD[odd])
     assert parse_file(changed, media_type_of(changed) or "").blocks
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_a_number_below_0_is_none_where_there_can_be_none(tmp_path: Path, file: Path) -> None:
+    """No heading is of a level under 1, and no picture or cell goes, as where a word stands."""
+
+    def shape(odd: str) -> list[tuple[str, int | None, int]]:
+        changed = written(file, tmp_path / f"{odd}{file.suffix}", ODD[odd])
+        blocks = parse_file(changed, media_type_of(changed) or "").blocks
+        return [(block.kind, block.level, len(block.cells)) for block in blocks]
+
+    assert shape("negative") == shape("words")
+
+
+def test_a_picture_of_a_width_below_0_is_no_icon(tmp_path: Path) -> None:
+    found = []
+    for width in ("-7", "auto", "7"):
+        file = tmp_path / f"{width}.html"
+        file.write_text(f'<p>Hours.</p><p><img src="a.png" alt="The opening hours" width="{width}"></p>', "utf-8")
+        found.append(len(parse_file(file, media_type_of(file) or "").blocks))
+    assert found[0] == found[1] > found[2]
 
 
 @pytest.mark.parametrize(
     ("text", "number"),
     [
         ("12", 12),
-        (" -3 ", -3),
+        (" 3 ", 3),
+        ("+3", 3),
+        ("-3", 5),
         ("٣", 5),
         ("²", 5),
         ("", 5),
         (None, 5),
         ("1" * 5000, 999_999_999),
-        ("-" + "1" * 5000, -999_999_999),
         ("1_0", 5),
         ("0x10", 5),
     ],
 )
 def test_whole_numbers(text: str | None, number: int) -> None:
     assert whole(text, 5) == number
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("12", 12), (" -3 ", -3), ("-", 5), ("-+3", 5), ("--3", 5), ("-" + "1" * 5000, -999_999_999)]
+)
+def test_whole_numbers_below_0(text: str, number: int) -> None:
+    assert signed(text, 5) == number
 
 
 def test_numbers_of_base_16() -> None:
