@@ -171,7 +171,7 @@ def load(database: Database, name: str, made: Corpus, sentences: bool = False) -
         tables.replace_links(links(made))
     tables.build_vector_indexes()
     number = tables.generation.generation
-    catalog.add_statistics(number, {"ef_search": audit.needed_ef_search(tables)})
+    catalog.add_statistics(number, {"ef_search": audit.needed_ef_search(tables)[0]})
     catalog.mark_built(number, name)
     built = catalog.generation(number)
     assert built is not None

@@ -47,16 +47,36 @@ _PROBLEMS = {
 
 def audit(index: GenerationTables) -> Problems:
     """Everything; empty when all holds."""
-    problems = [*standing_problems(index), *row_problems(index), *link_problems(index)]
-    return problems or [*recall_problems(index), *filter_problems(index, LEAST_RECALL)]
+    return _problems_of_rows(index) or walk_problems(index, ef_search(index.generation.statistics))
 
 
 def tuned_audit(build: IndexBuild) -> Problems:
     """The problems of the audit, after the generation has been given the width of search it needs."""
-    width = needed_ef_search(build.index)
+    if problems := _problems_of_rows(build.index):
+        return problems
+    width, problems = needed_ef_search(build.index)
     if width != ef_search(build.generation.statistics):
         build.note({"ef_search": width})
-    return audit(build.index)
+    return problems
+
+
+def needed_ef_search(index: GenerationTables) -> tuple[int, Problems]:
+    """The least width of a walk through the vector indexes with which they find what they should, with a filter and
+    without; the widest where none does, and what is wrong then. Crowded vectors, such as those of much boilerplate, or
+    of sentences that know their chunk, need wider ones."""
+    for width in WIDTHS:
+        if not (problems := walk_problems(index, width)):
+            return width, []
+    return WIDTHS[-1], problems
+
+
+def walk_problems(index: GenerationTables, width: int) -> Problems:
+    """What walks of this width through the vector indexes do not find."""
+    return [*recall_problems(index, width), *filter_problems(index, LEAST_RECALL, width)]
+
+
+def _problems_of_rows(index: GenerationTables) -> Problems:
+    return [*standing_problems(index), *row_problems(index), *link_problems(index)]
 
 
 def standing_problems(index: GenerationTables) -> Problems:
@@ -97,21 +117,9 @@ def vector_index_problems(index: GenerationTables) -> Problems:
     ]
 
 
-def needed_ef_search(index: GenerationTables) -> int:
-    """The least width of a walk through the vector indexes with which they find what they should; the
-    widest where none does. Crowded vectors, such as those of much boilerplate, need wider ones."""
-    for width in WIDTHS:
-        shares = [recall(index, table, width) for table in INDEXED_TABLES]
-        if all(share is None or share >= LEAST_RECALL for share in shares):
-            return width
-    return WIDTHS[-1]
-
-
-def recall(index: GenerationTables, table: str, width: int | None = None) -> float | None:
-    """Share of the exact nearest neighbours of sampled vectors that a walk of this width (the generation's
-    own if none is given) through the vector index finds, by distance, so that equal vectors may stand for
-    one another; None where the table is empty."""
-    width = width or ef_search(index.generation.statistics)
+def recall(index: GenerationTables, table: str, width: int) -> float | None:
+    """Share of the exact nearest neighbours of sampled vectors that a walk of this width through the vector index
+    finds, by distance, so that equal vectors may stand for one another; None where the table is empty."""
     found = asked = 0
     with index.database.connect() as connection:
         vectors = [row[0] for row in _rows(connection, index, "sample", table, most=PROBES)]
@@ -123,10 +131,10 @@ def recall(index: GenerationTables, table: str, width: int | None = None) -> flo
     return found / asked if asked else None
 
 
-def recall_problems(index: GenerationTables) -> Problems:
+def recall_problems(index: GenerationTables, width: int) -> Problems:
     problems = []
     for table in INDEXED_TABLES:
-        share = recall(index, table)
+        share = recall(index, table, width)
         if share is not None and share < LEAST_RECALL:
             problems.append(
                 ("recall", f"the vector index of {index.schema}.{table} finds {share:.3f} of the exact neighbours")

@@ -62,8 +62,11 @@ class PostgresSearchIndex(SentenceSearch):
     def _size(self) -> int:
         return int(self.generation.statistics.get("chunks", 0))
 
+    def few_chunks(self, k: int, filters: Filters) -> bool:
+        """Whether so few chunks match that `dense` compares them all."""
+        return self._size <= max(EXACT_CHUNKS, k) if self._all_match(filters) else self._few_match(filters, k)
+
     def _few_match(self, filters: Filters, k: int) -> bool:
-        """Whether so few chunks match that each may be compared."""
         return self._at_most(max(EXACT_CHUNKS, k), "count_matching", filters)
 
     # ------------------------------------------------------------ dense
@@ -72,9 +75,7 @@ class PostgresSearchIndex(SentenceSearch):
         """The k chunks of highest cosine, ties by chunk id; fewer only where fewer match.
 
         Raises ModelError for a vector of another dimension, or one that has no direction."""
-        everything = self._all_match(filters)
-        few = self._size <= max(EXACT_CHUNKS, k) if everything else self._few_match(filters, k)
-        if few or self._exact:
+        if self._exact or self.few_chunks(k, filters):
             return self.compared(vector, k, filters)
         self.tune(least_ef_search=EF_SEARCH_WIDTH * k)
         found = self.walked(vector, k, filters)

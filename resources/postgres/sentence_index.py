@@ -34,7 +34,7 @@ class SentenceSearch(GenerationSearch):
 
     def sentences(self, vector: Sequence[float], k: int, filters: Filters, least: float) -> list[FoundSentence]:
         """As of SearchIndex. Raises ModelError as `dense` does."""
-        if self._exact or self._few_sentences(max(EXACT_SENTENCES, k), filters, least):
+        if self._exact or self.few_sentences(k, filters, least):
             return self.compared_sentences(vector, k, filters, least)
         self.tune(least_ef_search=EF_SEARCH_WIDTH * k)
         found = self.walked_sentences(vector, k, filters, least)
@@ -56,8 +56,9 @@ class SentenceSearch(GenerationSearch):
         parameters = self._parameters(filters, vector=self._checked(vector), k=k, wide=wide, least_confidence=least)
         return _found(self._rows(self._named("nearest_sentences"), parameters))
 
-    def _few_sentences(self, most: int, filters: Filters, least: float) -> bool:
-        """Whether so few sentences match that each may be compared."""
+    def few_sentences(self, k: int, filters: Filters, least: float = 0.0) -> bool:
+        """Whether so few sentences match that `sentences` compares them all."""
+        most = max(EXACT_SENTENCES, k)
         if self._all_match(filters) and self.generation.statistics.get("chunks", 0) > most:
             return False
         return self._at_most(most, "count_sentences", filters, least_confidence=least)

@@ -491,6 +491,9 @@ def test_a_walk_that_finds_others_than_the_nearest_is_found(
     monkeypatch.setitem(statements(f"search_{table}"), name, worse)
     _statement.cache_clear()
     try:
+        assert audit(crowd) == [], "of so few chunks a search with a filter compares all"
+        monkeypatch.setattr("resources.postgres.search_index.EXACT_CHUNKS", 0)
+        monkeypatch.setattr("resources.postgres.sentence_index.EXACT_SENTENCES", 0)
         found = [message for code, message in audit(crowd) if code == "filter"]
     finally:
         _statement.cache_clear()
@@ -529,9 +532,22 @@ def test_an_index_that_lacks_most_rows_fails_by_its_recall(index: GenerationTabl
     spoil(index, live.format(False, "chunks"))
     index.replace(0, [document("b", *(f"{n}" for n in range(40)))], [document_id("s", "a")])
     spoil(index, live.format(True, "chunks"))
-    assert needed_ef_search(index) == WIDTHS[-1]
-    found = dict(audit(index))
+    width, problems = needed_ef_search(index)
+    assert (width, problems) == (WIDTHS[-1], audit(index))
+    found = dict(problems)
     assert found["recall"].endswith("finds 0.000 of the exact neighbours") and "ends before" in found["filter"]
+
+
+def test_walks_are_as_wide_as_filtered_searches_need(index: GenerationTables, monkeypatch: pytest.MonkeyPatch) -> None:
+    index.replace(0, [document("a", "red", "green")])
+    index.build_vector_indexes()
+    assert needed_ef_search(index) == (WIDTHS[0], [])
+
+    def narrow(index: GenerationTables, least: float, width: int) -> list[tuple[str, str]]:
+        return [("filter", f"{least} is not found")] if width < WIDTHS[1] else []
+
+    monkeypatch.setattr("resources.checks.audit.filter_problems", narrow)
+    assert needed_ef_search(index) == (WIDTHS[1], [])
 
 
 # ---------------------------------------------------------------- audit
