@@ -2,30 +2,28 @@
 
 Weights are safetensors only and no code of a model is run. A text longer than the model's window
 is embedded in even windows whose vectors are averaged; nothing is cut. Batches are sorted by
-length and bounded by tokens, padding included.
+length and bounded by tokens, padding included; each goes through the model in one thread of its own.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import platform
-import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import ModelError
 from pipelines.indexing.embeddings import averaged, unit, windows
-from resources.models.embedders.e5_weights import cache_folder, unpacked_model
+from resources.models.embedders.e5_weights import unpacked_model
+from resources.models.embedders.lanes import in_lanes, lanes_of
+from resources.models.embedders.numeric_type import faster_type
 from resources.models.embedders.specs import ENGLISH, MULTILINGUAL, EmbedderSpec, package_folder
+from resources.models.embedders.token_spans import SpanSums, Window, token_ranges
 from resources.models.embedders.whole_texts import no_parts
 from resources.models.safe_weights import model_place
 
 if TYPE_CHECKING:
-    from pipelines.ports import Progress, Vectors
+    from pipelines.ports import Progress, Spans, Vectors
 
 
 WIDTH_STEP = 16
@@ -82,7 +80,7 @@ class TransformerEmbedder:
                 "a model must be a folder or hub name with safetensors weights"
             ) from None
         model.eval().float()
-        kind = self._dtype if self._dtype != "auto" else _faster_type(model)
+        kind = self._dtype if self._dtype != "auto" else faster_type(model)
         model[0].to(getattr(torch, kind))
         return model
 
@@ -99,10 +97,10 @@ class TransformerEmbedder:
 
     def passages(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
         """Unit vectors, shape (len(texts), dimension)."""
-        return self._embed(texts, self._prefix("passage", self.spec.passage_prefix), progress)
+        return self._embed(texts, [()] * len(texts), self._prefix("passage", self.spec.passage_prefix), progress)[0]
 
     def queries(self, texts: Sequence[str]) -> Vectors:
-        return self._embed(texts, self._prefix("query", self.spec.query_prefix), None)
+        return self._embed(texts, [()] * len(texts), self._prefix("query", self.spec.query_prefix), None)[0]
 
     def _prefix(self, role: str, declared: str | None) -> str:
         """The settings' prefix, else the model's own prompt for the role."""
@@ -119,7 +117,7 @@ class TransformerEmbedder:
         backend.no_padding()
         return list(backend.encode_batch(list(texts), add_special_tokens=False))
 
-    def _windows(self, encoded: Sequence[Any], prefix: str) -> list[_Window]:
+    def _windows(self, encoded: Sequence[Any], prefix: str) -> list[Window]:
         tokenizer = self._model.tokenizer
         first = [item for item in (tokenizer.cls_token_id, tokenizer.bos_token_id) if item is not None][:1]
         last = [item for item in (tokenizer.sep_token_id, tokenizer.eos_token_id) if item is not None][:1]
@@ -129,19 +127,8 @@ class TransformerEmbedder:
         for owner, text in enumerate(encoded):
             ids = text.ids
             for start, end in windows(len(ids), room):
-                made.append(_Window(owner, start, end, len(head), head + ids[start:end] + last))
+                made.append(Window(owner, start, end, len(head), head + ids[start:end] + last))
         return made
-
-    def _embed(self, texts: Sequence[str], prefix: str, progress: Progress | None) -> Vectors:
-        import numpy as np
-
-        if not texts:
-            return np.zeros((0, self.dimension), dtype=np.float32)
-        rows = self._windows(self._encode(texts), prefix)
-        made = np.empty((len(rows), self.dimension), dtype=np.float32)
-        for batch, features in self._batches(rows, progress):
-            made[batch] = self._through(1, features)
-        return averaged(made, [row.owner for row in rows], [len(row.ids) for row in rows], len(texts))
 
     @property
     def pools(self) -> bool:
@@ -151,49 +138,69 @@ class TransformerEmbedder:
         modules = list(self._model)
         return len(modules) > 1 and isinstance(modules[1], Pooling) and modules[1].pooling_mode == "mean"
 
-    def pooled(
-        self, texts: Sequence[str], spans: Sequence[Sequence[tuple[int, int]]], progress: Progress | None = None
-    ) -> Vectors:
-        """One unit vector for each span of characters of each text, in order, shape (spans of all, dimension). A
-        text longer than the window is encoded in even windows; a span without a token has the whole text's mean.
-        Raises ModelError where this cannot be asked."""
+    def with_spans(
+        self, texts: Sequence[str], spans: Sequence[Spans], progress: Progress | None = None
+    ) -> tuple[Vectors, Vectors]:
+        """Unit vectors of the texts, as `passages` gives them, and of spans of their characters, out of one pass:
+        shapes (len(texts), dimension) and (spans of all, dimension), in order. A text longer than the window is encoded
+        in even windows; a span without a token has the mean of the whole text's. Raises ModelError where this cannot
+        be asked."""
+        if not self.pools:
+            raise no_parts(self.spec.name)
+        return self._embed(texts, spans, self._prefix("passage", self.spec.passage_prefix), progress)
+
+    def _embed(
+        self, texts: Sequence[str], spans: Sequence[Spans], prefix: str, progress: Progress | None
+    ) -> tuple[Vectors, Vectors]:
+        import numpy as np
+
+        if not texts:
+            return np.zeros((0, self.dimension), dtype=np.float32), np.zeros((0, self.dimension), dtype=np.float32)
+        encoded = self._encode(texts)
+        rows = self._windows(encoded, prefix)
+        parts = SpanSums([token_ranges(text.offsets, own) for text, own in zip(encoded, spans, strict=True)])
+        made = np.empty((len(rows), self.dimension), dtype=np.float32)
+        for batch, vectors, sums in self._passed(rows, parts, progress):
+            made[batch] = vectors
+            parts.add(sums)
+        whole = averaged(made, [row.owner for row in rows], [len(row.ids) for row in rows], len(texts))
+        return whole, self._parts(parts)
+
+    def _parts(self, parts: SpanSums) -> Vectors:
         import numpy as np
         import torch
 
-        if not self.pools:
-            raise no_parts(self.spec.name)
-        if not any(spans):
+        if not parts:
             return np.zeros((0, self.dimension), dtype=np.float32)
-        encoded = self._encode(texts)
-        rows = self._windows(encoded, self._prefix("passage", self.spec.passage_prefix))
-        wanted = [_token_ranges(text.offsets, own) for text, own in zip(encoded, spans, strict=True)]
-        first = np.cumsum([0, *map(len, wanted)])
-        total = np.zeros((first[-1], self._model[1].embedding_dimension), dtype=np.float32)
-        for batch, features in self._batches(rows, progress):
-            for row, tokens in zip(batch, features["token_embeddings"].cpu().numpy(), strict=True):
-                window = rows[row]
-                for number, (start, end) in enumerate(wanted[window.owner], first[window.owner]):
-                    left, right = max(start, window.start), min(end, window.end)
-                    if left < right:
-                        at = window.head - window.start
-                        total[number] += tokens[left + at : right + at].sum(axis=0)
-        counts = np.array([end - start for own in wanted for start, end in own], dtype=np.float32)
-        means = torch.from_numpy(total / np.maximum(counts, 1.0)[:, None])
+        means = torch.from_numpy(parts.means())
         return unit(self._through(2, {"sentence_embedding": means.to(self._model.device)}))
 
-    def _batches(self, rows: Sequence[_Window], progress: Progress | None) -> Iterator[tuple[list[int], Any]]:
-        """Numbers of windows alike in length, and the vectors of their tokens: `token_embeddings` of shape
-        (len(batch), width, hidden)."""
-        order = sorted(range(len(rows)), key=lambda item: -len(rows[item].ids))
+    def _passed(
+        self, rows: Sequence[Window], parts: SpanSums, progress: Progress | None
+    ) -> Iterator[tuple[list[int], Vectors, list[tuple[int, Any]]]]:
+        """Numbers of windows alike in length, their vectors, shape (len(batch), dimension), and what they add to parts
+        of texts."""
+
+        def through(batch: list[int]) -> tuple[list[int], Vectors, list[tuple[int, Any]]]:
+            features = self._forward([rows[item].ids for item in batch])
+            sums = parts.of([rows[item] for item in batch], features["token_embeddings"].cpu().numpy()) if parts else []
+            return batch, self._through(1, features), sums
+
         done = 0
-        while done < len(order):
-            most = max(1, self._batch_tokens // len(rows[order[done]].ids))
-            batch = order[done : done + most]
-            yield batch, self._forward([rows[item].ids for item in batch])
-            done += len(batch)
+        for made in in_lanes(through, list(self._batches(rows)), lanes_of(self._model.device)):
+            yield made
+            done += len(made[0])
             if progress:
-                progress(done, len(order))
+                progress(done, len(rows))
         self.tokens += sum(len(row.ids) for row in rows)
+
+    def _batches(self, rows: Sequence[Window]) -> Iterator[list[int]]:
+        order = sorted(range(len(rows)), key=lambda item: -len(rows[item].ids))
+        at = 0
+        while at < len(order):
+            most = max(1, self._batch_tokens // len(rows[order[at]].ids))
+            yield order[at : at + most]
+            at += most
 
     def _forward(self, rows: Sequence[Sequence[int]]) -> Any:
         import torch
@@ -217,73 +224,3 @@ class TransformerEmbedder:
             for module in list(self._model)[first:]:
                 features = module(features)
             return features["sentence_embedding"].cpu().numpy()
-
-
-@dataclass(frozen=True, slots=True)
-class _Window:
-    """Tokens `start` to `end` of the text `owner`: `ids` are those after `head` others (special ones and prefix)."""
-
-    owner: int
-    start: int
-    end: int
-    head: int
-    ids: list[int]
-
-
-def _token_ranges(offsets: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The tokens of which a character lies in each span; all of them where there are none. Some tokenizers count
-    the space before a word to it."""
-    import numpy as np
-
-    starts, ends = np.array(offsets, dtype=np.int64).reshape(-1, 2).T
-    found = []
-    for start, end in spans:
-        inside = np.flatnonzero((ends > start) & (starts < end))
-        found.append((int(inside[0]), int(inside[-1]) + 1) if len(inside) else (0, len(offsets)))
-    return found
-
-
-def _faster_type(model: Any) -> str:
-    """bfloat16 where it is the faster on this processor, else float32: measured once, remembered in
-    the user's cache."""
-    import torch
-
-    name = f"{platform.machine()}-{torch.__version__}-{_processor()}-{torch.get_num_threads()}"
-    memory = cache_folder() / "numeric.json"
-    try:
-        known = json.loads(memory.read_text())
-    except (OSError, ValueError):
-        known = {}
-    if name not in known:
-        speeds = {kind: _seconds(model[0].to(getattr(torch, kind))) for kind in ("float32", "bfloat16")}
-        model.float()
-        known[name] = min(speeds, key=lambda kind: speeds[kind])
-        memory.parent.mkdir(parents=True, exist_ok=True)
-        memory.write_text(json.dumps(known))
-    return str(known[name])
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    wanted = ("model name", "cpu family", "model\t", "stepping")
-    facts = dict.fromkeys(line.split(":", 1)[1].strip() for line in lines if line.startswith(wanted))
-    flags = next((line for line in lines if line.startswith("flags")), "")
-    return " ".join([*facts, *(flag for flag in ("amx_bf16", "avx512_bf16") if flag in flags)])
-
-
-def _seconds(transformer: Any) -> float:
-    """The better of two timings of one small batch, after a first to warm up."""
-    import torch
-
-    ids = torch.full((8, 128), 1000)
-    features = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-    taken = []
-    with torch.inference_mode():
-        for _ in range(3):
-            started = time.perf_counter()
-            transformer(dict(features))
-            taken.append(time.perf_counter() - started)
-    return min(taken[1:])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 from pipelines.errors import ModelError
 
 if TYPE_CHECKING:
-    from pipelines.ports import Progress
+    from pipelines.ports import Progress, Spans
 
 
 def no_parts(name: str) -> ModelError:
@@ -20,7 +20,5 @@ class WholeTexts:
 
     pools = False
 
-    def pooled(
-        self, texts: Sequence[str], spans: Sequence[Sequence[tuple[int, int]]], progress: Progress | None = None
-    ) -> NoReturn:
+    def with_spans(self, texts: Sequence[str], spans: Sequence[Spans], progress: Progress | None = None) -> NoReturn:
         raise no_parts(type(self).__name__)
