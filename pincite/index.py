@@ -16,6 +16,8 @@ from resources.state.run import Run, silent
 from resources.umask import unshared
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from pincite.parsed import Parsed
     from pipelines.evaluation.evaluate import OptionsUse
     from resources.search.passages import Searcher
@@ -256,6 +258,15 @@ class Index:
         from resources.generations.prune import prune
 
         return prune(self._state, keep, dry_run)
+
+    def table(self, name: str) -> pl.LazyFrame:
+        """A table of the live generation as a polars LazyFrame: its files are read when it is collected, and only the
+        columns that are asked for. All documents are in it, whoever they are for. See docs/guide/tables.md.
+
+        Raises UsageError for an unknown name, IndexStateError where nothing is published."""
+        from resources.reports.tables import table
+
+        return table(self._state, name)
 
     def status(self) -> dict[str, Any]:
         """The JSON of `pincite status`."""

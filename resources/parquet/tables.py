@@ -42,6 +42,10 @@ class ParquetTables:
         part = "all" if bucket < 0 else f"{bucket:02d}"
         return f"{table}/{key}/{part}-{content}.parquet"
 
+    def place(self, name: str) -> str:
+        """Where a file is, for those who read it by themselves: a path of a local file."""
+        return f"{self._root}/{name}"
+
     def write(
         self, table: str, key: str, bucket: int, rows: pa.Table, documents: Mapping[str, DocumentState], note: str = ""
     ) -> str:

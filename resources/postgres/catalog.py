@@ -290,6 +290,10 @@ class Catalog:
         """Sums by stage and generation: stage, generation, items, tokens, seconds."""
         return self._records("costs")
 
+    def every_cost(self) -> list[dict[str, Any]]:
+        """In order of time: at, run_id, generation, stage, model, items, tokens, seconds, cost, currency."""
+        return self._records("every_cost")
+
     def costs_of_run(self, run_id: str, stage: str, key: str, generation: int) -> dict[str, Any] | None:
         """Items, tokens and seconds that a run spent on a stage under this key; None where nothing."""
         found = self._records("costs_of_run", run_id=run_id, stage=stage, key=key, generation=generation)

@@ -133,6 +133,15 @@ VALUES (%(run_id)s, %(generation)s, %(stage)s, %(items)s, %(tokens)s, %(seconds)
 SELECT stage, generation, sum(items)::bigint AS items, sum(tokens)::bigint AS tokens, sum(seconds) AS seconds
 FROM pincite.costs GROUP BY stage, generation ORDER BY stage, generation;
 
+-- name: every_cost
+-- What each run spent on embedding, and each reply of a language model, with all attempts at it.
+SELECT at, run_id, generation, stage, '' AS model, items, tokens, seconds, 0::double precision AS cost, '' AS currency
+FROM pincite.costs
+UNION ALL
+SELECT at, run_id, generation, stage, model, 1, prompt_tokens + completion_tokens, NULL, cost, currency
+FROM pincite.llm_replies
+ORDER BY at;
+
 -- name: costs_of_run
 -- What a run spent on a stage under one key, whichever generation of that key it was for.
 SELECT sum(items)::bigint AS items, sum(tokens)::bigint AS tokens, sum(seconds) AS seconds

@@ -1,0 +1,65 @@
+"""The tables of a generation as polars frames: over its Parquet files, read when they are asked for."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import IndexStateError, UsageError
+from pipelines.records import Failure
+from pipelines.schemas import schema_of
+from pipelines.stages import MAKER
+from pipelines.tables import TABLES
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from resources.state.state import State
+
+FAILURES, COSTS = "failures", "costs"
+
+
+def table(state: State, name: str) -> pl.LazyFrame:
+    """A table of the live generation, a row each record; `failures` and `costs` are of the whole state.
+
+    Raises UsageError for an unknown name, IndexStateError where nothing is published, or where a file is gone."""
+    import polars as pl
+
+    if name == FAILURES:
+        return _frame(schema_of(Failure), [asdict(failure) for failure in state.runner.failures()]).lazy()
+    if name == COSTS:
+        return pl.DataFrame(state.parts.catalog.every_cost(), _costs(), infer_schema_length=None).lazy()
+    if name not in TABLES:
+        raise UsageError(f"there is no table {name!r}; there are {', '.join([*TABLES, FAILURES, COSTS])}")
+    live = state.parts.catalog.live()
+    if live is None:
+        raise IndexStateError("nothing is published yet; run `pincite index`", "no_index")
+    made = state.parts.catalog.manifest_of(name, live.keys[MAKER[name].name])
+    tables = state.parts.tables
+    files = [row.file for _, row in sorted(made.items())]
+    if lost := [file for file in files if not tables.exists(file)]:
+        raise IndexStateError(
+            f"{lost[0]} is gone or damaged; run `pincite index`, which makes it again", "missing_file"
+        )
+    if not files:
+        return _frame(schema_of(TABLES[name]), []).lazy()
+    return pl.scan_parquet([tables.place(file) for file in files])
+
+
+def _frame(schema: Any, rows: list[dict[str, Any]]) -> pl.DataFrame:
+    import polars as pl
+    import pyarrow as pa
+
+    made = pl.from_arrow(pa.Table.from_pylist(rows, schema=schema))
+    assert isinstance(made, pl.DataFrame)
+    return made
+
+
+def _costs() -> dict[str, Any]:
+    import polars as pl
+
+    return {
+        "at": pl.Datetime("us", "UTC"), "run_id": pl.String, "generation": pl.Int64, "stage": pl.String,
+        "model": pl.String, "items": pl.Int64, "tokens": pl.Int64, "seconds": pl.Float64, "cost": pl.Float64,
+        "currency": pl.String,
+    }  # fmt: skip

@@ -1,0 +1,75 @@
+"""The tables of an index from Python, by the guide's own examples."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pincite import open_index
+from pipelines.errors import IndexStateError, UsageError
+from pipelines.schemas import schema_of
+from pipelines.tables import TABLES
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.places import ROOT
+from tests.support.projects import Project, make_project, new_database
+
+pl = pytest.importorskip("polars")
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
+
+DOCUMENTS = {
+    "short.md": "# Short\n\nThe desk opens at nine.\n",
+    "long.md": "# Long\n\nThe desk of the library opens at nine and closes at five, but on Fridays at four.\n",
+    "bad.pdf": "%PDF-1.4 and no more",
+}
+EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "docs/guide/tables.md").read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def project(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    with new_database(server_url) as url:
+        embedder = {"endpoint": endpoint.url, "model": "fake"}
+        project = make_project(tmp_path_factory.mktemp("p") / "project", DOCUMENTS, database=url, embedder=embedder)
+        assert project.run("index").code == 3
+        yield project
+
+
+def made_by(example: str, project: Project, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    monkeypatch.chdir(project.config.parent)
+    names: dict[str, Any] = {}
+    exec(compile(example, "docs/guide/tables.md", "exec"), names)
+    return names
+
+
+def test_the_three_examples_of_the_guide(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    longest, failures, costs = (made_by(example, project, monkeypatch) for example in EXAMPLES)
+    assert longest["longest"]["uri"].to_list() == ["long.md", "short.md"]
+    assert longest["longest"]["characters"][0] > longest["longest"]["characters"][1] > 0
+    assert failures["by_source"].select("stage", "code", "len").rows() == [("parsed_elements", "corrupt", 1)]
+    spent = dict(costs["by_month"].select("stage", "items").iter_rows())
+    assert spent == {"chunk_embeddings": 2, "sentence_embeddings": 2}
+    assert costs["by_month"]["tokens"].sum() > 0
+
+
+def test_every_table_is_there_with_the_columns_of_its_record(project: Project) -> None:
+    with open_index(project.config) as index:
+        for name, record in TABLES.items():
+            assert index.table(name).collect_schema().names() == schema_of(record).names, name
+            index.table(name).collect()
+        assert index.table("chunks").select(pl.len()).collect().item() == 2
+        vectors = index.table("chunk_embeddings").collect()["vector"]
+        assert len(vectors) == 2 and all(abs(sum(x * x for x in vector) - 1) < 1e-4 for vector in vectors)
+
+
+def test_what_is_not_there_is_told(project: Project, server_url: str, tmp_path: Path) -> None:
+    with open_index(project.config) as index, pytest.raises(UsageError, match="no table 'chunk'; there are raw_doc"):
+        index.table("chunk")
+    with new_database(server_url) as url:
+        empty = make_project(tmp_path / "empty", {}, database=url)
+        with open_index(empty.config, new=True) as index:
+            with pytest.raises(IndexStateError, match="nothing is published yet"):
+                index.table("chunks")
+            assert index.table("costs").collect().is_empty() and index.table("failures").collect().is_empty()
