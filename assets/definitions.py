@@ -18,6 +18,7 @@ from assets.schedules import nightly
 from assets.sensors import changed_sources
 from assets.sentences import sentences
 from assets.structure import figure_descriptions, parsed_elements, structural_chunks
+from pipelines.settings.base import Settings
 from resources.configured import StateResource
 from resources.settings_file import locate
 
@@ -41,10 +42,12 @@ _ASSETS = (
 )
 
 
-def build_defs(overrides: Mapping[str, Any] | None = None, buckets: int | None = None) -> dg.Definitions:
-    """A fresh graph. `overrides` replaces resources by name (`state`); `buckets` defaults to the
-    settings' that PINCITE_CONFIG names."""
-    settings = locate().settings
+def build_defs(
+    overrides: Mapping[str, Any] | None = None, buckets: int | None = None, settings: Settings | None = None
+) -> dg.Definitions:
+    """A fresh graph. `overrides` replaces resources by name (`state`); `settings` default to those that PINCITE_CONFIG
+    or the current folder names, and `buckets` to the settings'."""
+    settings = settings or locate().settings
     partitions = bucket_partitions(buckets or settings.buckets)
     return dg.Definitions(
         assets=[declared(partitions) for declared in _ASSETS],

@@ -116,7 +116,7 @@ def _materialise(state: State, due: range, allow_deletions: bool) -> None:
     os.environ.setdefault("DAGSTER_HOME", str(dagster_home(state.project.state)))
     buckets = state.settings.buckets
     keys = bucket_partitions(buckets).get_partition_keys()[due.start : due.stop]
-    job = build_defs({"state": state}, buckets).resolve_job_def("index")
+    job = build_defs({"state": state}, settings=state.settings).resolve_job_def("index")
     config: dict[str, Any] = {
         "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
         "ops": {

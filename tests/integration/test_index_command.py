@@ -438,6 +438,7 @@ finally:
 """
 
 
+@pytest.mark.faults
 @pytest.mark.case(9, served=True)
 def test_another_embedder_makes_another_generation_and_nothing_else(
     project: Project, endpoint: EmbeddingServer, tmp_path: Path
@@ -499,3 +500,12 @@ def test_a_wrong_request_is_one_clear_error(indexed: Indexed, code: int, argumen
     assert ran.json["error"].keys() == {"code", "message"}
     assert told in ran.json["error"]["message"]
     assert "Traceback" not in ran.err
+
+
+def test_settings_of_the_current_folder_are_none_of_a_run_that_names_others(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pincite.yaml").write_text("no_such_setting: 1\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    project.write("more.md", "# More\n\nThe desk has a lamp.\n")
+    assert project.run("index").json["documents"]["added"] == 1
