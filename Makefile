@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --maxprocesses 5 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help install index test faults test-ui test-llm lint bench bench-parsing results library clean
+.PHONY: help install index test tests rest faults test-ui test-llm lint bench bench-parsing results library clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -41,10 +41,16 @@ lint: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: $(STAMP) lint  ## Lint, types, layers and the tests
+test: $(STAMP)  ## Lint, types, layers and the tests
+	@$(MAKE) --no-print-directory --jobs 2 lint tests
+
+tests: $(STAMP)
 	$(PYTEST)
 
-faults: $(STAMP)  ## Inject every fault, live 20 random lives, damage 2,000 files, run what takes long; writes docs/measured/reliability.md
+rest: $(STAMP)  ## The tests that `make test` leaves out: every fault, and what takes long
+	$(PYTEST) tests -m faults
+
+faults: $(STAMP)  ## `rest`, with the faults that `make test` injects among them; writes docs/measured/reliability.md
 	$(PYTEST) tests -m 'faults or case or defends' --reliability=docs/measured/reliability.md
 
 test-ui: $(STAMP)  ## Use the UI in Debian's chromium: lineage, metadata, checks, a backfill

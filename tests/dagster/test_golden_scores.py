@@ -15,6 +15,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.dagster]
 GOLD = {"id": "1", "question": "Who holds the vault key?", "gold": [{"uri": "archive/keys.md", "quote": "vault key"}]}
 
 
+@pytest.mark.faults
 def test_the_scores_of_the_live_index_and_of_those_before_it(project: Project) -> None:
     (project.folder / "questions.jsonl").write_text(json.dumps(GOLD), encoding="utf-8")
     project.configure(publish={"golden": "questions.jsonl", "max_drop": 1.0})

@@ -16,7 +16,7 @@ from tests.support.projects import running_server as running
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All that is here is for `make faults`. The longest file first: a file is run by one process, and none should
+    """All that is here is for `make rest`. The longest file first: a file is run by one process, and none should
     wait for it in the end."""
     items.sort(key=lambda item: item.path.name != "test_soak.py")
     for item in items:

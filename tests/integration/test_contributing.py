@@ -79,6 +79,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.faults
 @pytest.mark.integration
 def test_the_examples_can_be_followed(copy: Path) -> None:
     said = ""

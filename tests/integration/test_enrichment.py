@@ -278,6 +278,7 @@ def test_an_endpoint_that_answers_nobody_ends_a_run_of_a_new_generation(project:
     assert (methods(project), content(project)) == (before, served)
 
 
+@pytest.mark.faults
 @pytest.mark.case(7, served=True)
 def test_a_refused_prompt_is_said_extractively_marked_and_not_bought_again(project: Project, server: LlmServer) -> None:
     server.reply = lambda prompt: refusal() if "roses" in prompt and "<document" in prompt else _reply(prompt)
@@ -372,6 +373,7 @@ def test_a_lost_database_buys_nothing_again(
     assert endpoint.texts in ([], ["dimension"])
 
 
+@pytest.mark.faults
 def test_a_batch_is_submitted_by_one_run_and_collected_by_another(project: Project, server: LlmServer) -> None:
     live = methods(project)
     project.configure(**enriched(server, batch=True, model="other"))
@@ -394,6 +396,7 @@ def test_a_batch_is_submitted_by_one_run_and_collected_by_another(project: Proje
     assert (last["llm"]["pending"], methods(project)["document_summaries"]) == (0, {"llm": len(DOCUMENTS)})
 
 
+@pytest.mark.faults
 def test_a_batch_holds_up_no_document_of_the_live_generation(project: Project, server: LlmServer) -> None:
     project.configure(**enriched(server, batch=True))
     project.write("garden.md", "# The garden\n\nThe garden behind the library grows roses.\n")

@@ -234,6 +234,7 @@ def test_numbers_are_the_same_in_another_place(done: Done, server_url: str, tmp_
     assert done.bench.scores(again) == done.bench.scores(done.ran.json)
 
 
+@pytest.mark.faults
 def test_only_what_changed_is_made_again_and_sources_may_move(fresh: Bench, endpoint: EmbeddingServer) -> None:
     tables = {"t": {"rows": [{"strategy": ["dense", "lexical"]}]}}
     first = fresh.evaluate(tables=tables).json
@@ -253,6 +254,7 @@ def test_only_what_changed_is_made_again_and_sources_may_move(fresh: Bench, endp
     assert (third["runs"][0]["index"]["chunks"], third["runs"][0]["unmapped"]) == (1, len(QUESTIONS))
 
 
+@pytest.mark.faults
 def test_a_matrix_needs_no_index_of_the_users_and_starts_a_database_of_its_own(fresh: Bench) -> None:
     tables = {"t": {"rows": [{"strategy": "lexical"}]}}
     ran = fresh.evaluate(database="embedded", tables=tables)

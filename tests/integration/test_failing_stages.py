@@ -117,6 +117,7 @@ def test_deleting_a_document_that_failed_takes_it_out(project: Project, dying: d
     assert project.run("verify").code == 0
 
 
+@pytest.mark.faults
 @pytest.mark.defends("1b")
 def test_a_new_generation_does_not_take_documents_from_readers_because_they_fail_in_it(
     project: Project, dying: dict[str, str]
@@ -180,6 +181,7 @@ def test_a_first_generation_in_which_all_documents_fail_is_none(
         assert project.run("verify").code == 0
 
 
+@pytest.mark.faults
 @pytest.mark.defends("1b")
 def test_what_stands_beside_a_document_that_failed_is_explained_verified_and_mended(
     project: Project, dying: dict[str, str]

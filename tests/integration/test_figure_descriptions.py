@@ -57,6 +57,7 @@ def project(fresh_url: str, endpoint: EmbeddingServer, server: LlmServer, tmp_pa
     return made
 
 
+@pytest.mark.faults
 def test_a_picture_is_bought_once_found_by_what_it_shows_and_marked(
     project: Project, server: LlmServer, endpoint: EmbeddingServer
 ) -> None:
@@ -95,6 +96,7 @@ def test_a_picture_is_bought_once_found_by_what_it_shows_and_marked(
     assert stages["figure_descriptions"]["figures"] == []
 
 
+@pytest.mark.faults
 def test_a_model_that_does_not_answer_leaves_the_text_searchable_and_is_asked_again(
     project: Project, server: LlmServer
 ) -> None:
@@ -129,6 +131,7 @@ def test_status_counts_figures_and_names_those_that_nobody_could_be_shown(projec
     assert "figure_descriptions" in run_command("status", "--config", project.config).out
 
 
+@pytest.mark.faults
 def test_other_pages_under_the_map_that_they_had_are_looked_at_again(project: Project, server: LlmServer) -> None:
     """The extractor's map stays; the PDF beside it is exchanged."""
     box = {"page": 1, "x0": 100, "y0": 200, "x1": 340, "y1": 360}

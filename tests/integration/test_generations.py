@@ -100,6 +100,7 @@ def test_an_embedder_as_good_is_published_from_what_is_there(project: Project, e
     assert project.hits(TOPICS["ferry"])[0]["uri"] == "ferry.md"
 
 
+@pytest.mark.faults
 def test_an_embedder_that_answers_worse_is_not_published_until_one_insists(
     project: Project, poor: EmbeddingServer
 ) -> None:
@@ -125,12 +126,14 @@ def test_an_embedder_that_answers_worse_is_not_published_until_one_insists(
     assert project.index()["published"] is True
 
 
+@pytest.mark.faults
 def test_how_much_worse_is_a_setting(project: Project, poor: EmbeddingServer) -> None:
     project.configure(publish={"golden": "golden.jsonl", "max_drop": 1.0})
     assert swap(project, poor, WORSE)["published"] is True
     assert listed(project)[2]["scores"]["recall@5"] < 1.0
 
 
+@pytest.mark.faults
 def test_a_problem_of_the_audit_keeps_a_generation_from_being_published(
     project: Project, endpoint: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,6 +150,7 @@ def test_a_problem_of_the_audit_keeps_a_generation_from_being_published(
     assert live(project) == 2
 
 
+@pytest.mark.faults
 def test_in_place_changes_of_more_than_a_fifth_are_audited(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("resources.checks.audit.LEAST_RECALL", 1.5)
     project.write("choir.md", "# About the choir\n\nThe choir sings hymns in the chapel.\n")
@@ -175,6 +179,7 @@ def check_changed(project: Project, generation: int) -> None:
     assert "vault.md" in found(project, TOPICS["vault"], *chosen, "--group", "archive")
 
 
+@pytest.mark.faults
 def test_the_live_generation_receives_all_that_happens_while_another_waits(
     project: Project, endpoint: EmbeddingServer, poor: EmbeddingServer
 ) -> None:
@@ -284,6 +289,7 @@ def test_a_rollback_stays_until_somebody_publishes(project: Project, endpoint: E
     assert project.index()["published"] is True
 
 
+@pytest.mark.faults
 @pytest.mark.case(6)
 def test_what_fails_in_the_live_generation_is_told_while_another_is_kept_back(
     project: Project, endpoint: EmbeddingServer, poor: EmbeddingServer

@@ -33,6 +33,7 @@ def served(project: Project, text: str) -> set[str]:
     return {hit["uri"] for hit in project.hits(text) if text in hit["text"]}
 
 
+@pytest.mark.faults
 @pytest.mark.case(11, served=True)
 def test_of_two_identical_files_each_is_served_for_itself(project: Project, endpoint: EmbeddingServer) -> None:
     project.write("copy.md", f"# The ferry\n\n{FERRY}\n")

@@ -484,6 +484,7 @@ def _open_at_page_ends(made: Made) -> list[str]:
     return cut
 
 
+@pytest.mark.faults
 @pytest.mark.slow
 @pytest.mark.skipif(not DATA.exists(), reason="the shared evaluation data is not beside the project")
 @pytest.mark.parametrize("folder", ["policies", "unlp-medicine", "parser-fixtures"])
