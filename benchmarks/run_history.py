@@ -2,9 +2,10 @@
 
     python benchmarks/run_history.py [--documents 12] [--pairs 8]
 
-One document of a few changes before every run. Every run is a process of its own that starts and stops the state's
-Postgres; told are its seconds, its processor time with that of the processes that it waited for, which read the
-document, and its own alone. Beside them stands an unchanged run, which records nothing.
+One document of a few changes before every run. First every run is a process of its own that starts and stops the
+state's Postgres; told are its seconds, its processor time with that of the processes that it waited for, which read the
+document, and its own alone. Beside them stands an unchanged run, which records nothing. Then as many runs of each kind
+in processes that stay, as Index.update() is used: the run alone, without what starts before it.
 """
 
 from __future__ import annotations
@@ -34,8 +35,19 @@ atexit.register(own)
 {plain}
 from pincite.cli import main; main()
 """
+STAYING = """
+import sys, time
+{plain}
+from pincite.index import open_index
+with open_index(sys.argv[1]) as index:
+    for _ in sys.stdin:
+        started = time.perf_counter()
+        index.update()
+        print(time.perf_counter() - started, flush=True)
+"""
 PLAIN = "sys.modules['resources.dagster_instance.storage'] = None"
 KINDS = {"kept open": INDEX.format(plain=""), "as Dagster makes them": INDEX.format(plain=PLAIN)}
+STAYS = {"kept open": STAYING.format(plain=""), "as Dagster makes them": STAYING.format(plain=PLAIN)}
 
 
 WHAT = ("seconds", "processor time", "own processor time")
@@ -61,6 +73,21 @@ def shown(runs: Sequence[tuple[float, ...]]) -> str:
     return " ".join(f"{statistics.median(values):6.2f}" for values in zip(*runs, strict=True))
 
 
+def in_process(project: Project, pairs: int) -> dict[str, list[float]]:
+    """Seconds of Index.update(), a kind; the first of each process, which loads what it needs, is left out."""
+    found: dict[str, list[float]] = {}
+    for name, code in STAYS.items():
+        command = [sys.executable, "-c", code, str(project.config)]
+        with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdin and process.stdout
+            for number in range(pairs + 1):
+                changed(project, number % 3)
+                print("once", file=process.stdin, flush=True)
+                found.setdefault(name, []).append(float(process.stdout.readline()))
+            process.stdin.close()
+    return {name: seconds[1:] for name, seconds in found.items()}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--documents", type=int, default=12)
@@ -78,6 +105,7 @@ def main() -> None:
                 changed(project, pair % options.documents)
                 found[name].append(run(project, KINDS[name]))
             print("  " + "  / ".join(shown(runs[-1:]) for runs in found.values()), flush=True)
+        staying = in_process(project, options.pairs)
         still = [run(project, KINDS["kept open"]) for _ in range(3)]
     for name, runs in {**found, "nothing changed": still}.items():
         print(f"{name:<22} {shown(runs)}   medians of {len(runs)}")
@@ -85,6 +113,10 @@ def main() -> None:
     for at, what in enumerate(WHAT):
         ratios = sorted(after[at] / before[at] for after, before in zip(kept, plain, strict=True))
         print(f"kept open takes {statistics.median(ratios):.2f} of the {what} ({ratios[0]:.2f} to {ratios[-1]:.2f})")
+    alone = {name: statistics.median(seconds) for name, seconds in staying.items()}
+    share = alone["kept open"] / alone["as Dagster makes them"]
+    told = ", ".join(f"{name} {value:.2f} s" for name, value in alone.items())
+    print(f"within a process that stays: {told}; {share:.2f}")
 
 
 if __name__ == "__main__":
