@@ -38,7 +38,7 @@ def asset(
 
     def declare(body: Callable[..., None]) -> AssetFactory:
         name, stage = body.__name__, STAGES.get(body.__name__)
-        makers = [MAKER[table].name for table in (*(stage.inputs if stage else ()), *reads)]
+        makers = [MAKER[table].name for table in (*((*stage.inputs, *stage.looks_at) if stage else ()), *reads)]
 
         def build(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
             return dg.asset(

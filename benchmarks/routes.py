@@ -198,7 +198,7 @@ def report(place: Path, sets: Sequence[str], form: str | None) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", nargs="+", choices=NAMES, default=list(NAMES))
-    forms = ("blended", "pooled", "header-chain", "bare")
+    forms = ("fast", "blended", "header-chain", "bare")
     parser.add_argument("--embedded", choices=forms, help="What of a sentence is searched, in indexes of their own.")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="Keep the indexes here, and use those that are here.")
     options = parser.parse_args()

@@ -37,7 +37,7 @@ from pipelines.stages import STAGES  # noqa: E402
 from resources.parsers.registry import media_type_of, parse_file  # noqa: E402
 from resources.postgres.generation_tables import GenerationTables  # noqa: E402
 from resources.settings_file import Project  # noqa: E402
-from resources.stages.embedded_items import SEARCHED  # noqa: E402
+from resources.stages.embedded_items import SENTENCE_FORMS  # noqa: E402
 from resources.stages.indexed_documents import IndexBuild  # noqa: E402
 from resources.stages.make import link_sentences, list_documents, make, write_index  # noqa: E402
 from resources.state.state import State  # noqa: E402
@@ -165,7 +165,7 @@ def measure(state: State, watch: Watch) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sentences", type=int, default=100_000)
-    parser.add_argument("--form", choices=[*SEARCHED], default="blended")
+    parser.add_argument("--form", choices=[*SENTENCE_FORMS], default="fast")
     parser.add_argument("--preset", choices=["english-small", "multilingual-small"], default="english-small")
     parser.add_argument("--folder", type=Path, help="A new folder for documents and state, which are kept.")
     options = parser.parse_args()

@@ -14,6 +14,9 @@ from pipelines.records import Box
 Vectors = NDArray[np.float32]
 """Shape (n, dimension), rows of unit length."""
 
+Spans = Sequence[tuple[int, int]]
+"""Parts of a text, as its first character and the one after its last."""
+
 Progress = Callable[[int, int], None]
 """Called with (done, total) while long work goes on."""
 
@@ -35,14 +38,14 @@ class TextEmbedder(Protocol):
 
     @property
     def pools(self) -> bool:
-        """Whether `pooled` can be asked: the vector of a text is the mean of those of its tokens."""
+        """Whether `with_spans` can be asked: the vector of a text is the mean of those of its tokens."""
 
-    def pooled(
-        self, texts: Sequence[str], spans: Sequence[Sequence[tuple[int, int]]], progress: Progress | None = None
-    ) -> Vectors:
-        """One unit vector for each span of characters of each text, in order, shape (spans of all, dimension):
-        the mean of its tokens' vectors as they come out of the encoding of the whole text (Guenther et al.,
-        Late chunking, 2024)."""
+    def with_spans(
+        self, texts: Sequence[str], spans: Sequence[Spans], progress: Progress | None = None
+    ) -> tuple[Vectors, Vectors]:
+        """Unit vectors of the texts, shape (len(texts), dimension), as `passages` gives them, and out of the same pass
+        one for each span of characters of each text, in order, shape (spans of all, dimension): the mean of its
+        tokens' vectors as they come out of the encoding of the whole text (Guenther et al., Late chunking, 2024)."""
 
 
 class CountingEmbedder(TextEmbedder, Protocol):

@@ -47,18 +47,24 @@ class Frozen:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One asset: `tables` it makes (name to record type), `inputs` it reads (table names), and what it
-    is `shaped_by`, settings and frozen values by name."""
+    """One asset: `tables` it makes (name to record type), `inputs` it is made from (table names), and what it
+    is `shaped_by`, settings and frozen values by name. What it `looks_at` besides decides nothing by itself: where that
+    changes, an input does too, or the outcome is the same."""
 
     name: str
     version: int
     tables: Mapping[str, type]
     inputs: tuple[str, ...]
     shaped_by: Callable[[Settings, Frozen], dict[str, Any]]
+    looks_at: tuple[str, ...] = ()
 
 
 def _settings(settings: Settings, section: str, *names: str) -> dict[str, Any]:
     return {f"{section}.{name}": getattr(getattr(settings, section), name) for name in names}
+
+
+def _floors(settings: Settings) -> str:
+    return "fast_floors" if settings.sentences.embedded == "fast" else "related_floors"
 
 
 def _bought(settings: Settings, frozen: Frozen, role: str) -> dict[str, Any]:
@@ -154,6 +160,7 @@ def _stages() -> tuple[Stage, ...]:
             tables("chunk_embeddings"),
             ("chunks", "document_summaries", "chunk_contexts"),
             lambda s, r: {"embedder": r.embedder},
+            ("sentences",),
         ),
         Stage(
             "sentence_embeddings",
@@ -161,6 +168,7 @@ def _stages() -> tuple[Stage, ...]:
             tables("sentence_embeddings", "sentence_search_embeddings"),
             ("sentences", "chunks", "chunk_embeddings"),
             lambda s, r: {"embedder": r.embedder, **_settings(s, "sentences", "embedded")},
+            ("document_summaries", "chunk_contexts"),
         ),
         Stage(
             "sentence_links",
@@ -168,7 +176,7 @@ def _stages() -> tuple[Stage, ...]:
             tables("sentence_links"),
             ("sentences", "sentence_embeddings"),
             # Which of the floors holds is told by the embedder's name; its identity is in the key before.
-            lambda s, r: _settings(s, "sentences", "related_floor", "related_floors", "related_most"),
+            lambda s, r: _settings(s, "sentences", "related_floor", _floors(s), "related_most"),
         ),
     )
 

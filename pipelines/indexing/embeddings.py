@@ -18,9 +18,17 @@ UNIT = 0.01
 
 def embedded_text(chunk: Chunk, summary: str, context: str) -> str:
     """Header chain, document summary, overlap, own text and chunk context, each where present."""
-    parts = [summary, chunk.overlap, chunk.text, context]
-    chain = headings_outside(chunk.header_chain, chunk.text, chunk.offsets)
-    return headed(chain, "\n".join(part for part in parts if part))
+    return "".join(_before(chunk, summary)) + "\n".join(part for part in (chunk.text, context) if part)
+
+
+def own_text_at(chunk: Chunk, summary: str) -> int:
+    """Where the chunk's own text begins in what is embedded of it."""
+    return sum(map(len, _before(chunk, summary)))
+
+
+def _before(chunk: Chunk, summary: str) -> list[str]:
+    chain = " › ".join(headings_outside(chunk.header_chain, chunk.text, chunk.offsets))
+    return [f"{part}\n" for part in (chain, summary, chunk.overlap) if part]
 
 
 def headings_outside(header_chain: Sequence[str], text: str, offsets: Sequence[int]) -> Sequence[str]:

@@ -44,7 +44,8 @@ class Links(NamedTuple):
 
 def floor_for(settings: SentenceSettings, embedder: str) -> float:
     """The least cosine of a link between vectors of an embedder, by its name."""
-    return settings.related_floors.get(embedder, settings.related_floor)
+    floors = settings.fast_floors if settings.embedded == "fast" else settings.related_floors
+    return floors.get(embedder, settings.related_floor)
 
 
 def sentence_links(

@@ -107,10 +107,11 @@ class SentenceSettings(Section):
         0.0, ge=0, le=1, description="Sentences of elements that the parser is less sure of (OCR) are not made."
     )
     form_labels: bool = Field(True, description="Leave out labels of forms, such as `Name: ____`.")
-    embedded: Literal["blended", "pooled", "header-chain", "bare"] = Field(
+    embedded: Literal["blended", "fast", "header-chain", "bare"] = Field(
         "blended",
-        description="What is searched for a sentence: the mean of its vector and its chunk's; its tokens out of the "
-        "encoding of its whole chunk; the sentence after its headings; or the sentence alone.",
+        description="What is searched for a sentence: the mean of its vector and its chunk's; the same of its tokens "
+        "as they come out of the encoding of its chunk, which costs no pass of its own (fast); the sentence after its "
+        "headings; or the sentence alone.",
     )
     related_floor: float = Field(
         0.90, gt=0, le=1, description="Least cosine of a RELATED_TO link; 0.05 less where there would be none."
@@ -118,6 +119,10 @@ class SentenceSettings(Section):
     related_floors: dict[str, Annotated[float, Field(gt=0, le=1)]] = Field(
         {"multilingual-small": 0.97},
         description="The same by the name of the embedder, where its cosines stand elsewhere.",
+    )
+    fast_floors: dict[str, Annotated[float, Field(gt=0, le=1)]] = Field(
+        {"english-small": 0.85, "multilingual-small": 0.96},
+        description="In place of related_floors where sentences.embedded is fast.",
     )
     related_most: int = Field(2, ge=0, le=2, description="Most RELATED_TO links from one sentence.")
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import DamagedFile
+from pipelines.records import Embedding
+from pipelines.schemas import schema_of
 from pipelines.stages import WHOLE
 
 if TYPE_CHECKING:
@@ -16,6 +19,9 @@ if TYPE_CHECKING:
     from resources.parquet.tables import ParquetTables
 
 
+_UNFINISHED = "unfinished"
+
+
 def matrix(column: Any) -> NDArray[np.float32]:
     """An Arrow column of vectors as shape (rows, dimension), without a Python float."""
     import numpy as np
@@ -23,6 +29,30 @@ def matrix(column: Any) -> NDArray[np.float32]:
     rows = len(column)
     flat = column.combine_chunks().flatten().to_numpy(zero_copy_only=False)
     return flat.reshape(rows, -1) if rows else np.zeros((0, 0), dtype=np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class VectorRow:
+    """A row of a table of vectors, but for its vector; `text_hash` is the key of what it is made of."""
+
+    doc_id: str
+    index: int
+    item_id: str
+    text_hash: str
+
+
+def vector_table(rows: Sequence[VectorRow], vectors: NDArray[np.float32]) -> pa.Table:
+    """A table of records.Embedding; vectors: shape (len(rows), dimension)."""
+    import numpy as np
+    import pyarrow as pa
+
+    schema = schema_of(Embedding)
+    if not rows:
+        return schema.empty_table()
+    ends = np.arange(len(rows) + 1, dtype=np.int32) * vectors.shape[1]
+    flat = pa.array(np.ascontiguousarray(vectors, dtype=np.float32).reshape(-1))
+    columns = [pa.array([getattr(row, field.name) for row in rows]) for field in fields(VectorRow)]
+    return pa.Table.from_arrays([*columns, pa.ListArray.from_arrays(pa.array(ends), flat)], schema=schema)
 
 
 def vectors_of(tables: ParquetTables, file: str, doc_ids: Collection[str]) -> dict[str, dict[str, NDArray[np.float32]]]:
@@ -87,9 +117,17 @@ class KnownVectors:
         # Each a copy: one that is asked for to the end would else hold all that were made with it.
         self._found.update((key, vector.copy()) for key, vector in zip(keys, vectors, strict=True))
 
-    def keep(self, rows: pa.Table) -> None:
-        """Writes vectors that no bucket has yet, so that a later run finds them."""
-        self._tables.write(self._table, "unfinished", WHOLE, rows, {}, self._embedder)
+    def keep(self, rows: pa.Table, bucket: int = WHOLE) -> None:
+        """Writes vectors that no commit has yet, so that the stage that asks for them, or a later run, finds them."""
+        self._tables.write(self._table, _UNFINISHED, bucket, rows, {}, self._embedder)
+
+    def unkeep(self, buckets: Collection[int]) -> None:
+        """Deletes what was kept of buckets that are committed now."""
+        parts = tuple(
+            self._tables.path(self._table, _UNFINISHED, bucket, "").removesuffix(".parquet") for bucket in buckets
+        )
+        kept = [name for name in self._tables.files(f"{self._table}/{_UNFINISHED}") if name.startswith(parts)]
+        self._tables.delete(kept)
 
     def rows(self, keys: Sequence[str]) -> NDArray[np.float32]:
         """The vectors of these keys, shape (len(keys), dimension)."""

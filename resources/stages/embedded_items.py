@@ -2,40 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pipelines.indexing.embeddings import blended, blended_key, embedded_text, headed, headings_outside, vector_key
-from pipelines.records import Embedding
-from resources.parquet.vectors import matrix
+from pipelines.fingerprint import fingerprint
+from pipelines.indexing.embeddings import blended, blended_key, embedded_text, headed, own_text_at, vector_key
+from resources.parquet.vectors import VectorRow, matrix, vector_table
+from resources.workers.task import Made
 
 if TYPE_CHECKING:
     from pipelines.ports import Vectors
+    from pipelines.records import Chunk
     from resources.state.stage_work import Work
-
-Rows = Mapping[str, Sequence[Embedding]]
-"""doc_id to its rows of one table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A text that has a vector, or with `span` the part of it that has; `key` is of what the vector is made of."""
+    """A text that has a vector, or with `span` the part of it that has; the row's key is of what the vector is made
+    of."""
 
-    doc_id: str
-    index: int
-    item_id: str
-    key: str
+    row: VectorRow
     text: str
     span: tuple[int, int] | None = None
+
+    @property
+    def key(self) -> str:
+        return self.row.text_hash
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """Rows of a table with their vectors, shape (len(rows), dimension)."""
+
+    rows: list[VectorRow]
+    vectors: Vectors
 
 
 @dataclass(frozen=True, slots=True)
 class FromModel:
-    """A table of vectors that the model makes."""
+    """A table of vectors that the model makes. `beside` are parts of the same texts, rows of another table, whose
+    vectors come out of the same pass."""
 
     table: str
     items_of: Callable[[Work], list[Item]]
+    beside: FromModel | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,69 +54,68 @@ class FromVectors:
     """A table made from the rows of the table before it, without the model."""
 
     table: str
-    rows_of: Callable[[Work, Rows], Rows]
+    rows_of: Callable[[Work, Embedded], Embedded]
 
 
 def chunks(work: Work) -> list[Item]:
-    items = []
-    for doc_id in work.doc_ids:
-        (summary,) = work.all("document_summaries", doc_id)
-        contexts = {context.chunk_id: context.text for context in work.all("chunk_contexts", doc_id)}
-        for chunk in work.all("chunks", doc_id):
-            text = embedded_text(chunk, summary.text, contexts[chunk.chunk_id])
-            items.append(Item(doc_id, chunk.index, chunk.chunk_id, vector_key(text), text))
-    return items
+    return [
+        _item(doc_id, chunk.index, chunk.chunk_id, text)
+        for doc_id in work.doc_ids
+        for chunk, _, text in _embedded_texts(work, doc_id)
+    ]
+
+
+def _item(doc_id: str, index: int, name: str, text: str, span: tuple[int, int] | None = None) -> Item:
+    return Item(VectorRow(doc_id, index, name, vector_key(text, span)), text, span)
+
+
+def _embedded_texts(work: Work, doc_id: str) -> Iterator[tuple[Chunk, str, str]]:
+    """The chunks of a document, its summary, and what is embedded of each chunk."""
+    (summary,) = work.all("document_summaries", doc_id)
+    contexts = {context.chunk_id: context.text for context in work.all("chunk_contexts", doc_id)}
+    for chunk in work.all("chunks", doc_id):
+        yield chunk, summary.text, embedded_text(chunk, summary.text, contexts[chunk.chunk_id])
 
 
 def sentences(work: Work) -> list[Item]:
-    rows = _columns(work, "sentences", "index", "sentence_id", "text")
-    return [Item(doc_id, index, name, vector_key(text), text) for doc_id, index, name, text in rows]
+    return [_item(*row) for row in _columns(work, "sentences", "index", "sentence_id", "text")]
 
 
 def headed_sentences(work: Work) -> list[Item]:
     chains = {name: chain for _, name, chain in _columns(work, "chunks", "chunk_id", "header_chain")}
-    items = []
-    for doc_id, index, name, chunk_id, sentence in _columns(
-        work, "sentences", "index", "sentence_id", "chunk_id", "text"
-    ):
-        text = headed(chains[chunk_id], sentence)
-        items.append(Item(doc_id, index, name, vector_key(text), text))
-    return items
+    rows = _columns(work, "sentences", "index", "sentence_id", "chunk_id", "text")
+    return [_item(doc_id, index, name, headed(chains[chunk_id], text)) for doc_id, index, name, chunk_id, text in rows]
 
 
 def sentences_in_chunks(work: Work) -> list[Item]:
-    """Each a span of its chunk, which stands after its headings."""
-    texts, offsets = {}, {}
-    for _, chunk_id, chain, own, units in _columns(work, "chunks", "chunk_id", "header_chain", "text", "offsets"):
-        texts[chunk_id] = headed(headings_outside(chain, own, units), own)
-        offsets[chunk_id] = len(texts[chunk_id]) - len(own)
+    """Each a span of what is embedded of its chunk."""
+    texts, starts = {}, {}
+    for doc_id in work.doc_ids:
+        for chunk, summary, text in _embedded_texts(work, doc_id):
+            texts[chunk.chunk_id], starts[chunk.chunk_id] = text, own_text_at(chunk, summary)
     items = []
     for doc_id, index, name, chunk_id, start, length in _columns(
         work, "sentences", "index", "sentence_id", "chunk_id", "start", "length"
     ):
-        at = offsets[chunk_id] + start
-        key = vector_key(texts[chunk_id], (at, at + length))
-        items.append(Item(doc_id, index, name, key, texts[chunk_id], (at, at + length)))
+        at = starts[chunk_id] + start
+        items.append(_item(doc_id, index, name, texts[chunk_id], (at, at + length)))
     return items
 
 
-def blended_with_chunks(work: Work, rows: Rows) -> Rows:
+def blended_with_chunks(work: Work, made: Embedded) -> Embedded:
     """Unit means of each sentence's vector and its chunk's."""
-    if not any(rows.values()):
-        return rows
+    if not made.rows:
+        return made
     chunk_of = {name: chunk_id for _, name, chunk_id in _columns(work, "sentences", "sentence_id", "chunk_id")}
     read = work.tables.read(work.files["chunk_embeddings"], ["item_id", "text_hash", "vector"])
     places = {chunk_id: place for place, chunk_id in enumerate(read["item_id"].to_pylist())}
     keys, vectors = read["text_hash"].to_pylist(), matrix(read["vector"])
-    made = {}
-    for doc_id, own in rows.items():
-        at = [places[chunk_of[row.item_id]] for row in own]
-        mixed = blended(stacked(own), vectors[at]) if own else ()
-        made[doc_id] = [
-            Embedding(doc_id, row.index, row.item_id, blended_key(row.text_hash, keys[place]), vector)
-            for row, place, vector in zip(own, at, mixed, strict=True)
-        ]
-    return made
+    at = [places[chunk_of[row.item_id]] for row in made.rows]
+    rows = [
+        replace(row, text_hash=blended_key(row.text_hash, keys[place]))
+        for row, place in zip(made.rows, at, strict=True)
+    ]
+    return Embedded(rows, blended(made.vectors, vectors[at]))
 
 
 def _columns(work: Work, table: str, *names: str) -> Iterator[tuple[Any, ...]]:
@@ -128,24 +138,35 @@ def headings(work: Work) -> dict[str, str]:
     return above
 
 
-_BARE, _SEARCHED = "sentence_embeddings", "sentence_search_embeddings"
+_SENTENCES, _SEARCHED = "sentence_embeddings", "sentence_search_embeddings"
+_BARE, _IN_CHUNK = FromModel(_SENTENCES, sentences), FromModel(_SENTENCES, sentences_in_chunks)
+_BLENDED = FromVectors(_SEARCHED, blended_with_chunks)
 
-SEARCHED: Mapping[str, FromModel | FromVectors] = {
-    "blended": FromVectors(_SEARCHED, blended_with_chunks),
-    "pooled": FromModel(_SEARCHED, sentences_in_chunks),
-    "header-chain": FromModel(_SEARCHED, headed_sentences),
-    "bare": FromVectors(_SEARCHED, lambda work, rows: rows),
+SENTENCE_FORMS: Mapping[str, tuple[FromModel, FromModel | FromVectors]] = {
+    "fast": (_IN_CHUNK, _BLENDED),
+    "blended": (_BARE, _BLENDED),
+    "header-chain": (_BARE, FromModel(_SEARCHED, headed_sentences)),
+    "bare": (_BARE, FromVectors(_SEARCHED, lambda work, made: made)),
 }
-"""What is searched for a sentence, by settings.sentences.embedded."""
+"""What links are made from and what is searched for a sentence, by settings.sentences.embedded."""
 
 STAGES: Mapping[str, Callable[[str], tuple[FromModel | FromVectors, ...]]] = {
-    "chunk_embeddings": lambda form: (FromModel("chunk_embeddings", chunks),),
-    "sentence_embeddings": lambda form: (FromModel(_BARE, sentences), SEARCHED[form]),
+    "chunk_embeddings": lambda form: (FromModel("chunk_embeddings", chunks, _IN_CHUNK if form == "fast" else None),),
+    "sentence_embeddings": lambda form: SENTENCE_FORMS[form],
 }
-"""The tables of each stage. The bare sentences' vectors are what links are made from."""
+"""The tables of each stage, by the form of sentences."""
 
 
-def stacked(rows: Sequence[Embedding]) -> Vectors:
-    import numpy as np
-
-    return np.stack([np.asarray(row.vector, dtype=np.float32) for row in rows])
+def by_document(doc_ids: list[str], made: Mapping[str, Embedded]) -> dict[str, Made]:
+    """A bucket's tables as those of its documents."""
+    tables: dict[str, dict[str, Any]] = {doc_id: {} for doc_id in doc_ids}
+    outputs: dict[str, dict[str, str]] = {doc_id: {} for doc_id in doc_ids}
+    for name, embedded in made.items():
+        whole = vector_table(embedded.rows, embedded.vectors)
+        places: dict[str, list[int]] = {doc_id: [] for doc_id in doc_ids}
+        for place, row in enumerate(embedded.rows):
+            places[row.doc_id].append(place)
+        for doc_id, own in places.items():
+            tables[doc_id][name] = whole.slice(own[0], len(own)) if own else whole.slice(0, 0)
+            outputs[doc_id][name] = fingerprint([embedded.rows[place] for place in own])
+    return {doc_id: Made(tables[doc_id], outputs[doc_id]) for doc_id in doc_ids}

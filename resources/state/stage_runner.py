@@ -147,7 +147,8 @@ class StageRunner:
         retried: Collection[str],
         report: StageReport,
     ) -> Work | None:
-        for table, rows in inputs.items():
+        seen = {**inputs, **{table: self.manifest(table) for table in stage.looks_at}}
+        for table, rows in seen.items():
             if bucket not in rows:
                 raise IndexStateError(
                     f"{stage.name}: bucket {bucket:02d} of {table} has not been made with these settings; "
@@ -166,7 +167,7 @@ class StageRunner:
         known = self.tables.documents(before.file) if before else None
         if self._run.retry_failed and known:
             retried = {*retried, *(doc_id for doc_id, state in known.items() if state.failed is not None)}
-        files = {table: rows[bucket].file for table, rows in inputs.items()}
+        files = {table: rows[bucket].file for table, rows in seen.items()}
         last = {table: rows[bucket].file for table, rows in previous.items() if bucket in rows}
         return Work(stage, bucket, plan(states, known, retried), files, self.tables, last)
 

@@ -88,7 +88,7 @@ class Work:
 class Makeshift:
     """Rows that stand in for better ones, and the failure that is why."""
 
-    rows: Rows
+    rows: Rows | Made
     failure: Failure
 
 

@@ -92,7 +92,7 @@ def test_the_graph_of_groups_has_no_arrow_back() -> None:
 def test_an_asset_comes_after_the_makers_of_what_its_stage_reads() -> None:
     assets = nodes()
     for name, stage in STAGES.items():
-        makers = {dg.AssetKey(MAKER[table].name) for table in stage.inputs}
+        makers = {dg.AssetKey(MAKER[table].name) for table in (*stage.inputs, *stage.looks_at)}
         assert set(assets[name].dependency_keys) == makers, name
     assert {key.to_user_string() for key in assets["indexed_documents"].dependency_keys} == {
         "raw_documents", "parsed_elements", "chunks", "sentences", "document_summaries", "chunk_contexts",

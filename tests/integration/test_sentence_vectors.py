@@ -41,7 +41,7 @@ The lift carries eight persons. It is closed on Sundays. The porter has its key.
 }
 SENTENCES, CHUNKS = 9, 4
 """Of the documents; of distinct texts two and one less."""
-FORMS = ("blended", "pooled", "header-chain", "bare")
+FORMS = ("blended", "fast", "header-chain", "bare")
 
 
 @pytest.fixture(scope="module")
@@ -107,21 +107,23 @@ def wanted(name: str, embedder: TransformerEmbedder, row: tuple[Any, ...]) -> np
     bare: np.ndarray = embedder.passages([text])[0]
     if name == "bare":
         return bare
-    if name == "blended":
-        return (bare + chunk_vector) / np.linalg.norm(bare + chunk_vector)
     if name == "header-chain":
         return embedder.passages([heads[0] + text])[0]
-    whole = (heads[1] + chunk).lstrip()
-    at = len(whole) - len(chunk) + start
-    assert whole[at : at + length] == text
-    return embedder.pooled([whole], [[(at, at + length)]])[0]
+    own = bare
+    if name == "fast":
+        whole = (heads[1] + chunk).lstrip()
+        at = len(whole) - len(chunk) + start
+        assert whole[at : at + length] == text
+        own = embedder.with_spans([whole], [[(at, at + length)]])[1][0]
+    return (own + chunk_vector) / np.linalg.norm(own + chunk_vector)
 
 
 def test_each_form_is_what_it_says_and_buys_no_more_than_it_must(
     project: Project, embedder: TransformerEmbedder
 ) -> None:
-    """A change makes a new generation with the same links, and going back finds the old one."""
-    bought = {"blended": 0, "pooled": CHUNKS - 1, "header-chain": SENTENCES - 2, "bare": 0}
+    """A change makes a new generation, with the same links where these are of bare sentences, and going back finds the
+    old one."""
+    bought = {"blended": 0, "fast": CHUNKS - 1, "header-chain": SENTENCES - 2, "bare": 0}
     first = links(project)
     assert first
     made = {}
@@ -134,18 +136,18 @@ def test_each_form_is_what_it_says_and_buys_no_more_than_it_must(
         assert len(made[name]) == SENTENCES
         for row in made[name].values():
             assert np.allclose(row[5], wanted(name, embedder, row), atol=1e-4), (name, row[0])
-        assert links(project) == first
+        assert (links(project) == first) == (name != "fast")
     some = next(iter(made["bare"]))
     vectors = [made[name][some][5] for name in FORMS]
     assert all(one @ other < 0.9999 for at, one in enumerate(vectors) for other in vectors[:at])
 
-    project.configure(sentences=form("pooled"))
+    project.configure(sentences=form("fast"))
     result = project.index()
     assert (result["generation"], result["embedded"]) == (2, {"chunks": 0, "sentences": 0})
-    assert all(np.array_equal(row[5], made["pooled"][item][5]) for item, row in searched(project).items())
+    assert all(np.array_equal(row[5], made["fast"][item][5]) for item, row in searched(project).items())
 
 
-@pytest.mark.parametrize("name", ["blended", "pooled"])
+@pytest.mark.parametrize("name", ["blended", "fast"])
 def test_a_changed_chunk_makes_its_own_sentences_anew(
     project: Project, embedder: TransformerEmbedder, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,7 +156,7 @@ def test_a_changed_chunk_makes_its_own_sentences_anew(
     before = searched(project)
     project.write("keys.md", DOCUMENTS["keys.md"].replace("It is closed on Sundays", "It is closed on Mondays"))
     asked: list[str] = []
-    passages, pooled = TransformerEmbedder.passages, TransformerEmbedder.pooled
+    passages, with_spans = TransformerEmbedder.passages, TransformerEmbedder.with_spans
 
     def watched(embedding: Callable[..., Any]) -> Callable[..., Any]:
         def embeds(self: TransformerEmbedder, texts: Sequence[str], *rest: Any) -> Any:
@@ -164,10 +166,10 @@ def test_a_changed_chunk_makes_its_own_sentences_anew(
         return embeds
 
     monkeypatch.setattr(TransformerEmbedder, "passages", watched(passages))
-    monkeypatch.setattr(TransformerEmbedder, "pooled", watched(pooled))
+    monkeypatch.setattr(TransformerEmbedder, "with_spans", watched(with_spans))
     result = project.index()
     monkeypatch.undo()
-    assert len(asked) == sum(result["embedded"].values()) == (3 if name == "pooled" else 2)
+    assert len(asked) == sum(result["embedded"].values()) == (1 if name == "fast" else 2)
     assert all("Mondays" in text for text in asked)
     after = searched(project)
     assert len(after) == SENTENCES
@@ -185,14 +187,14 @@ def test_an_embedder_without_vectors_of_tokens_is_told_before_anything_is_embedd
     with new_database(server_url) as url:
         project = make_project(
             tmp_path / "project", DOCUMENTS, database=url,
-            embedder={"endpoint": endpoint.url, "model": "fake"}, sentences={"embedded": "pooled"},
+            embedder={"endpoint": endpoint.url, "model": "fake"}, sentences={"embedded": "fast"},
         )  # fmt: skip
         endpoint.forget()
         ran = project.run("index")
         assert ran.code == 2
         told = ran.json["error"]
         assert told["code"] == "settings"
-        assert "sentences.embedded is pooled, but embedder 'fake'" in told["message"]
+        assert "sentences.embedded is fast, but embedder 'fake'" in told["message"]
         assert "set sentences.embedded to one of bare, blended, header-chain" in told["message"]
         assert set(endpoint.texts) <= {"dimension"}
 
@@ -200,6 +202,23 @@ def test_an_embedder_without_vectors_of_tokens_is_told_before_anything_is_embedd
         result = project.index()
         assert result["published"]
         assert len(endpoint.texts) - endpoint.texts.count("dimension") == sum(result["embedded"].values())
+
+
+def test_sentences_cost_no_pass_of_their_own(server_url: str, embedder: TransformerEmbedder, tmp_path: Path) -> None:
+    """Their vectors come out of their chunks' passes, also where one chunk stands in several documents, and what was
+    kept of them until they were asked for is gone then."""
+    with new_database(server_url) as url:
+        project = make_project(
+            tmp_path / "project", DOCUMENTS, database=url,
+            embedder={"model": embedder.spec.name, "dtype": "float32"}, sentences=form("fast"),
+        )  # fmt: skip
+        result = project.index()
+        assert result["embedded"] == {"chunks": CHUNKS - 1, "sentences": 0}
+        kept = project.state / "parquet" / "sentence_embeddings"
+        assert [each.name for each in kept.iterdir()] != [] and not (kept / "unfinished").exists()
+        assert project.run("verify").code == 0
+        project.write("more.md", "# More\n\nThe bursar has a deputy. He holds no key.\n")
+        assert project.index()["embedded"] == {"chunks": 1, "sentences": 0}
 
 
 def test_vectors_searched_that_were_spoilt_are_found(project: Project) -> None:

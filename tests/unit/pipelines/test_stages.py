@@ -72,6 +72,16 @@ def test_a_stage_names_the_settings_that_shape_it(stage: str, section: str, name
     assert {key: item for key, item in after.items() if before[key] != item} == {f"{section}.{name}": value}
 
 
+def test_the_floors_of_the_fast_form_shape_its_links_alone() -> None:
+    """So that states of the other forms are as they were."""
+    floors = {"english-small": 0.7}
+    fast = settings_from({"sentences": {"embedded": "fast"}})
+    other = settings_from({"sentences": {"embedded": "fast", "fast_floors": floors}})
+    assert moved(keys(fast), keys(other)) == {"sentence_links"}
+    assert keys(Settings()) == keys(settings_from({"sentences": {"fast_floors": floors}}))
+    assert moved(keys(fast), keys(Settings())) == {"sentence_embeddings", "sentence_links"}
+
+
 @pytest.mark.parametrize(
     "values",
     [

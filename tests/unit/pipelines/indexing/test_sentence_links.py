@@ -268,3 +268,5 @@ def test_updates_that_cross_from_one_floor_to_the_other_give_what_a_rebuild_give
 def test_the_floor_is_that_of_the_embedder_where_it_has_one() -> None:
     own = SentenceSettings(related_floor=0.8, related_floors={"a model": 0.97})
     assert (floor_for(own, "a model"), floor_for(own, "another")) == (0.97, 0.8)
+    fast = own.model_copy(update={"embedded": "fast", "fast_floors": {"a model": 0.9}})
+    assert (floor_for(fast, "a model"), floor_for(fast, "another")) == (0.9, 0.8)

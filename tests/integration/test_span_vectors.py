@@ -17,7 +17,8 @@ from resources.models.embedders.endpoint import EndpointEmbedder
 from resources.models.embedders.factory import make_embedder
 from resources.models.embedders.specs import package_folder, resolve
 from resources.models.embedders.static import StaticEmbedder
-from resources.models.embedders.transformer import TransformerEmbedder, _token_ranges
+from resources.models.embedders.token_spans import token_ranges
+from resources.models.embedders.transformer import TransformerEmbedder
 from tests.support.tiny_model import make_model
 
 pytestmark = pytest.mark.integration
@@ -77,7 +78,7 @@ def test_parts_of_texts_are_the_means_of_the_library_s_vectors_of_their_tokens(
 ) -> None:
     spans = [[(0, 8), (9, 20), (21, 27)], [(0, 6), (7, 13), (14, 22)]]
     assert tiny.pools
-    made = tiny.pooled(SHORT, spans)
+    made = tiny.with_spans(SHORT, spans)[1]
     model = library(folder)
     wanted = np.concatenate([by_library(model, text, own) for text, own in zip(SHORT, spans, strict=True)])
     assert np.allclose(made, wanted, atol=1e-5)
@@ -85,12 +86,20 @@ def test_parts_of_texts_are_the_means_of_the_library_s_vectors_of_their_tokens(
     assert made[0] @ alone < 0.999, "the context counts"
 
 
+def test_the_texts_themselves_have_the_vectors_that_they_have_alone(folder: Path, tiny: TransformerEmbedder) -> None:
+    long = " ".join(TEXTS)
+    for made in (tiny, made_by(model=str(folder), max_tokens=16, passage_prefix="zebra: ")):
+        whole, parts = made.with_spans([*SHORT, long], [[(0, 8)], [], [(0, 4), (5, 9)]])
+        assert np.allclose(whole, made.passages([*SHORT, long]), atol=1e-6)
+        assert parts.shape == (3, made.dimension)
+
+
 def test_special_tokens_and_the_prefix_are_read_but_not_counted(folder: Path) -> None:
     prefixed, spans = made_by(model=str(folder), passage_prefix="zebra: "), [(0, 8), (9, 20)]
-    made = prefixed.pooled(SHORT[:1], [spans])
+    made = prefixed.with_spans(SHORT[:1], [spans])[1]
     wanted = by_library(library(folder), f"zebra: {SHORT[0]}", [(start + 7, end + 7) for start, end in spans])
     assert np.allclose(made, wanted, atol=1e-5)
-    assert not np.allclose(made, made_by(model=str(folder)).pooled(SHORT[:1], [spans]), atol=1e-4)
+    assert not np.allclose(made, made_by(model=str(folder)).with_spans(SHORT[:1], [spans])[1], atol=1e-4)
 
 
 def test_a_part_that_lies_in_two_windows_is_the_mean_of_its_tokens_in_both(folder: Path) -> None:
@@ -104,7 +113,7 @@ def test_a_part_that_lies_in_two_windows_is_the_mean_of_its_tokens_in_both(folde
     assert len(tokens) == 28
     wanted = np.stack([part.mean(axis=0) / np.linalg.norm(part.mean(axis=0))
                        for part in (tokens[12:16], tokens[:2], tokens[14:])])  # fmt: skip
-    made = made_by(model=str(folder), max_tokens=16).pooled([text], [spans])
+    made = made_by(model=str(folder), max_tokens=16).with_spans([text], [spans])[1]
     assert np.allclose(made, wanted, atol=1e-5)
 
 
@@ -112,31 +121,31 @@ def test_the_order_and_company_of_texts_do_not_matter(tiny: TransformerEmbedder)
     long, spans = " ".join(TEXTS), sentence_spans(" ".join(TEXTS))
     seen: list[tuple[int, int]] = []
     before = tiny.tokens
-    together = tiny.pooled(
+    together = tiny.with_spans(
         [SHORT[0], long, SHORT[1]], [[(0, 8)], spans, []], lambda done, total: seen.append((done, total))
-    )
+    )[1]
     assert len(together) == len(spans) + 1
     assert seen[-1][0] == seen[-1][1] > 3
     assert tiny.tokens > before
-    alone = [tiny.pooled([SHORT[0]], [[(0, 8)]]), *(tiny.pooled([long], [[span]]) for span in spans)]
+    alone = [tiny.with_spans([SHORT[0]], [[(0, 8)]])[1], *(tiny.with_spans([long], [[span]])[1] for span in spans)]
     assert np.allclose(together, np.concatenate(alone), atol=1e-4)
     assert np.allclose(np.linalg.norm(together, axis=1), 1.0, atol=1e-5)
-    assert tiny.pooled([], []).shape == tiny.pooled(SHORT, [[], []]).shape == (0, tiny.dimension)
+    assert tiny.with_spans([], [])[1].shape == tiny.with_spans(SHORT, [[], []])[1].shape == (0, tiny.dimension)
 
 
 def test_a_part_without_a_token_has_the_mean_of_the_text(tiny: TransformerEmbedder) -> None:
     text = "ab cd      ef"
-    blank, whole = tiny.pooled([text], [[(6, 9), (0, len(text))]])
+    blank, whole = tiny.with_spans([text], [[(6, 9), (0, len(text))]])[1]
     assert np.allclose(blank, whole, atol=1e-6)
 
 
 def test_a_token_counts_to_a_part_that_has_one_of_its_characters() -> None:
     """SentencePiece counts the space before a word to it; a byte of a letter has the whole letter's place."""
     offsets = [(0, 3), (3, 8), (8, 9), (8, 9), (9, 14)]
-    assert _token_ranges(offsets, [(0, 3), (4, 8), (4, 9), (10, 14), (0, 14)]) == [
+    assert token_ranges(offsets, [(0, 3), (4, 8), (4, 9), (10, 14), (0, 14)]) == [
         (0, 1), (1, 2), (1, 4), (4, 5), (0, 5),
     ]  # fmt: skip
-    assert _token_ranges([], [(0, 3)]) == [(0, 0)]
+    assert token_ranges([], [(0, 3)]) == [(0, 0)]
 
 
 @pytest.mark.parametrize("mode", ["pooling_mode_cls_token", "pooling_mode_max_tokens"])
@@ -148,7 +157,7 @@ def test_other_pooling_gives_no_vectors_of_parts(tmp_path: Path, mode: str) -> N
     assert not made.pools
     assert np.allclose(np.linalg.norm(made.passages(SHORT), axis=1), 1.0, atol=1e-5)
     with pytest.raises(ModelError, match="no vectors of tokens"):
-        made.pooled(SHORT[:1], [[(0, 8)]])
+        made.with_spans(SHORT[:1], [[(0, 8)]])
 
 
 def test_an_endpoint_and_static_vectors_give_none_either() -> None:
@@ -157,7 +166,7 @@ def test_an_endpoint_and_static_vectors_give_none_either() -> None:
         assert isinstance(made, EndpointEmbedder | StaticEmbedder)
         assert not made.pools
         with pytest.raises(ModelError, match="no vectors of tokens"):
-            made.pooled(["text"], [[(0, 4)]])
+            made.with_spans(["text"], [[(0, 4)]])
 
 
 @pytest.mark.slow
@@ -166,7 +175,7 @@ def test_sentences_of_the_packaged_minilm() -> None:
     spans = [sentence_spans(text) for text in TEXTS]
     assert [len(own) for own in spans] == [3, 3]
     wanted = np.concatenate([by_library(model, text, own) for text, own in zip(TEXTS, spans, strict=True)])
-    assert np.allclose(made.pooled(TEXTS, spans), wanted, atol=1e-5)
+    assert np.allclose(made.with_spans(TEXTS, spans)[1], wanted, atol=1e-5)
 
 
 @pytest.mark.faults
@@ -184,4 +193,4 @@ def test_sentences_of_the_unpacked_multilingual_model() -> None:
     for start, end in ((start + len(prefix), end + len(prefix)) for start, end in spans):
         own = [v for v, (at, to) in zip(vectors, offsets, strict=True) if at < to and at < end and to > start]
         wanted.append(np.mean(own, axis=0) / np.linalg.norm(np.mean(own, axis=0)))
-    assert np.allclose(made.pooled([MIXED], [spans]), np.stack(wanted), atol=1e-4)
+    assert np.allclose(made.with_spans([MIXED], [spans])[1], np.stack(wanted), atol=1e-4)
