@@ -6,17 +6,20 @@ import hashlib
 import json
 import os
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pipelines.errors import IndexStateError
+from resources.postgres.database import ENDS_WITHIN
 from resources.postgres.statements import query
+from resources.processes import process_of
 
 if TYPE_CHECKING:
-    from dagster import DagsterInstance, RunRecord
+    from dagster import DagsterInstance, DagsterRun, RunRecord
 
     from resources.postgres.database import Database
 
@@ -96,7 +99,7 @@ def present(instance: DagsterInstance, run_id: str, database: Database) -> Itera
     """While it lasts, others can tell that the process of a run lives: by a session that has the run's name, from
     any machine, and by the process, from this one."""
     with database.connect(f"{_SESSION}{run_id}", autocommit=True):
-        instance.add_run_tags(run_id, {_PROCESS: json.dumps([database.identity, *_process(os.getpid())])})
+        instance.add_run_tags(run_id, {_PROCESS: json.dumps([database.identity, *process_of(os.getpid())])})
         yield
 
 
@@ -116,14 +119,29 @@ def close_dead_runs(
     others = [record for record in records if record.dagster_run.run_id != own]
     if not others:
         return []
-    with database.connect() as connection:
-        rows = connection.execute(query("session", "sessions"), {"like": f"{_SESSION}%"}).fetchall()
-    sessions = {name.removeprefix(_SESSION) for (name,) in rows}
     runs = [each.dagster_run for each in others if _is_gone(each, database, silent)]
+    sessions = _sessions(database, {run.run_id for run in runs if _was_here(run)})
     dead = [run for run in runs if run.run_id not in sessions]
     for run in dead:
         instance.report_run_failed(run, "The process of this run was killed; the next run reuses what it committed.")
     return [run.run_id for run in dead]
+
+
+def _sessions(database: Database, ended: set[str]) -> set[str]:
+    """The runs that have a session. Those that `ended` on this machine are given a moment to lose theirs: a server
+    sees the death of a client a little later than its machine does."""
+    deadline = time.monotonic() + ENDS_WITHIN
+    with database.connect(autocommit=True) as connection:
+        while True:
+            rows = connection.execute(query("session", "sessions"), {"like": f"{_SESSION}%"}).fetchall()
+            sessions = {name.removeprefix(_SESSION) for (name,) in rows}
+            if not sessions & ended or time.monotonic() > deadline:
+                return sessions
+            time.sleep(0.05)
+
+
+def _was_here(run: DagsterRun) -> bool:
+    return _PROCESS in run.tags and json.loads(run.tags[_PROCESS])[1] == socket.gethostname()
 
 
 def _is_gone(record: RunRecord, database: Database, silent: timedelta) -> bool:
@@ -132,27 +150,7 @@ def _is_gone(record: RunRecord, database: Database, silent: timedelta) -> bool:
     if _PROCESS not in run.tags:
         return run.remote_job_origin is None or datetime.now(UTC) - record.update_timestamp > silent
     identity, *process = json.loads(run.tags[_PROCESS])
-    return bool(identity == database.identity and process != _process(process[1]))
-
-
-def _process(pid: int) -> list[Any]:
-    """The machine, a process of this one, and when it began, so that another of that number is told from it."""
-    try:
-        found = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        began = "gone" if found[0] in "ZX" else found[19]  # killed, and asked for by nobody
-    except (OSError, IndexError):
-        began = "gone" if Path("/proc/self/stat").exists() or not _answers(pid) else "unknown"
-    return [socket.gethostname(), pid, began]
-
-
-def _answers(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+    return bool(identity == database.identity and process != process_of(process[1]))
 
 
 def _digest(text: bytes) -> str:

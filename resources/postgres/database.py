@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import re
 import select
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from pipelines.fingerprint import fingerprint
 from resources.postgres.address import Address, address_of, is_transient
 from resources.postgres.server import Log, PostgresServer
 from resources.postgres.statements import fill, migrations, query
+from resources.processes import is_gone
 
 if TYPE_CHECKING:
     import psycopg
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 APPLICATION = "pincite"
 CONNECT_TRIES = 5
 IDLE_CONNECTIONS = 2
+ENDS_WITHIN = 5.0
+"""Seconds after which the server has seen that a client of its was killed, and let go what that one held."""
 VECTOR_VERSION = (0, 8)
 REMADE = (
     "restore the database; or drop the schema pincite and those of all generations, and run `pincite index`, which "
@@ -198,21 +202,24 @@ class Database:
     def _lock(
         self, connection: psycopg.Connection[Any], name: str, wait_seconds: float, waiting: Callable[[str], None]
     ) -> None:
-        key, deadline = {"key": lock_key(name)}, time.monotonic() + wait_seconds
-        if self._one(connection, "try_lock", key)[0]:
-            return
-        if wait_seconds:
-            waiting(self._busy(connection, name))
-        while time.monotonic() < deadline:
-            time.sleep(min(0.1, wait_seconds))
-            if self._one(connection, "try_lock", key)[0]:
-                return
-        raise IndexStateError(f"{self._busy(connection, name)}; wait for it to end", "busy")
+        key, began, told = {"key": lock_key(name)}, time.monotonic(), False
+        while not self._one(connection, "try_lock", key)[0]:
+            busy, pid = self._busy(connection, name)
+            wait = max(wait_seconds, ENDS_WITHIN if pid and is_gone(pid) else 0.0)
+            if time.monotonic() - began >= wait:
+                raise IndexStateError(f"{busy}; wait for it to end", "busy")
+            if wait_seconds and not told:
+                waiting(busy)
+                told = True
+            time.sleep(min(0.1, wait))
 
     @staticmethod
-    def _busy(connection: psycopg.Connection[Any], name: str) -> str:
+    def _busy(connection: psycopg.Connection[Any], name: str) -> tuple[str, int | None]:
+        """Who has the lock of a name, and the number of its process on its machine."""
         holder = connection.execute(query("session", "lock_holder"), {"key": lock_key(name)}).fetchone()
-        return f"another {name} run is in progress" + (f" ({holder[0]}; backend {holder[1]})" if holder else "")
+        number = re.search(r"process (\d+)$", holder[0]) if holder else None
+        busy = f"another {name} run is in progress" + (f" ({holder[0]}; backend {holder[1]})" if holder else "")
+        return busy, int(number[1]) if number else None
 
     @staticmethod
     def _one(connection: psycopg.Connection[Any], name: str, values: dict[str, Any] | None = None) -> tuple[Any, ...]:

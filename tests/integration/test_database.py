@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +18,7 @@ from resources.postgres import address as connection_address
 from resources.postgres import database as module
 from resources.postgres import statements as sql_files
 from resources.postgres.catalog import Catalog
-from resources.postgres.database import Database
+from resources.postgres.database import Database, lock_key
 from tests.support.places import ROOT
 from tests.support.schema_shape import shape
 
@@ -323,6 +325,26 @@ def test_a_second_run_is_refused_and_told_who_runs(database: Database, fresh_url
                 pass
         with other.exclusive("index"):
             pass
+
+
+@pytest.mark.case(3)
+def test_a_run_whose_process_was_killed_is_waited_for_until_the_server_sees_it(
+    database: Database, fresh_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next run may come before the server has seen that its client is gone."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    paused: list[float] = []
+    with psycopg.connect(fresh_url, application_name=f"pincite index, process {ended.pid}") as killed:
+        killed.execute("SELECT pg_advisory_lock(%s)", [lock_key("index")])
+
+        def pause(seconds: float) -> None:
+            paused.append(seconds)
+            killed.close()
+
+        monkeypatch.setattr("resources.postgres.database.time.sleep", pause)
+        with database.exclusive("index"):
+            assert paused
 
 
 @pytest.mark.case(3)
