@@ -20,7 +20,7 @@ from pipelines.fingerprint import document_id, fingerprint
 from pipelines.indexing.indexed_documents import DocumentFacts
 from pipelines.indexing.sentences import linked
 from pipelines.records import Box, Chunk, ParsedDocument, RawDocument, Sentence, SentenceLink, Span
-from resources.checks import audit
+from resources.checks import walks
 from resources.postgres.catalog import Catalog, GenerationRow
 from resources.postgres.database import Database
 from resources.postgres.generation_tables import GenerationTables, IndexedDocument
@@ -171,7 +171,7 @@ def load(database: Database, name: str, made: Corpus, sentences: bool = False) -
         tables.replace_links(links(made))
     tables.build_vector_indexes()
     number = tables.generation.generation
-    catalog.add_statistics(number, {"ef_search": audit.needed_ef_search(tables)[0]})
+    catalog.add_statistics(number, walks.tuned(tables, live=False))
     catalog.mark_built(number, name)
     built = catalog.generation(number)
     assert built is not None

@@ -5,14 +5,13 @@ A problem is (code, message). Codes of RELATED_TO have `link` in them, those of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from resources.checks.filter_audit import filter_problems
+from resources.checks.filter_audit import ENDS_EARLY
+from resources.checks.walks import tuned, walk_problems
 from resources.postgres.generation_tables import INDEXED_TABLES, index_name
-from resources.postgres.index_rows import MOST_VECTOR_DIMENSIONS
 from resources.postgres.row_security import security_problems
-from resources.postgres.search_index import LEAST_EF_SEARCH, MOST_EF_SEARCH, ef_search
+from resources.postgres.search_index import COMPARED, ef_search
 from resources.postgres.statements import query
 from resources.state.built import Problems
 
@@ -24,12 +23,6 @@ if TYPE_CHECKING:
 
 RELATED_BUDGET, EDGE_BUDGET = 2, 5
 """Most RELATED_TO links, and most edges of all kinds, for each sentence on average."""
-LEAST_RECALL = 0.95
-PROBES, NEIGHBOURS = 24, 10
-"""Vectors asked of an index, and how many nearest ones of each."""
-WIDTHS = (LEAST_EF_SEARCH, 400, MOST_EF_SEARCH)
-"""Of hnsw.ef_search, which a generation has one of."""
-_TIE = 1e-6
 
 _PROBLEMS = {
     "orphan_chunk": "{count} chunks are of no document, such as {example}",
@@ -47,35 +40,24 @@ _PROBLEMS = {
 
 def audit(index: GenerationTables) -> Problems:
     """Everything; empty when all holds."""
-    return _problems_of_rows(index) or walk_problems(index, ef_search(index.generation.statistics))
-
-
-def tuned_audit(build: IndexBuild) -> Problems:
-    """The problems of the audit, after the generation has been given the width of search it needs."""
-    if problems := _problems_of_rows(build.index):
+    width = ef_search(index.generation.statistics)
+    if (problems := rows_audit(index)) or width == COMPARED:
         return problems
-    width, problems = needed_ef_search(build.index)
-    if width != ef_search(build.generation.statistics):
-        build.note({"ef_search": width})
-    return problems
+    return [problem for problem in walk_problems(index, width) if problem[0] != ENDS_EARLY]
 
 
-def needed_ef_search(index: GenerationTables) -> tuple[int, Problems]:
-    """The least width of a walk through the vector indexes with which they find what they should, with a filter and
-    without; the widest where none does, and what is wrong then. Crowded vectors, such as those of much boilerplate, or
-    of sentences that know their chunk, need wider ones."""
-    for width in WIDTHS:
-        if not (problems := walk_problems(index, width)):
-            return width, []
-    return WIDTHS[-1], problems
+def tuned_audit(build: IndexBuild, live: bool) -> Problems:
+    """The problems of the audit, after the generation was given the width of walks that it needs; with `live` readers
+    are not blocked."""
+    if problems := rows_audit(build.index):
+        return problems
+    if statistics := tuned(build.index, live):
+        build.note(statistics)
+    return []
 
 
-def walk_problems(index: GenerationTables, width: int) -> Problems:
-    """What walks of this width through the vector indexes do not find."""
-    return [*recall_problems(index, width), *filter_problems(index, LEAST_RECALL, width)]
-
-
-def _problems_of_rows(index: GenerationTables) -> Problems:
+def rows_audit(index: GenerationTables) -> Problems:
+    """All but what walks of the vector indexes find."""
     return [*standing_problems(index), *row_problems(index), *link_problems(index)]
 
 
@@ -115,50 +97,6 @@ def vector_index_problems(index: GenerationTables) -> Problems:
         for table, state in states.items()
         if not state
     ]
-
-
-def recall(index: GenerationTables, table: str, width: int) -> float | None:
-    """Share of the exact nearest neighbours of sampled vectors that a walk of this width through the vector index
-    finds, by distance, so that equal vectors may stand for one another; None where the table is empty."""
-    found = asked = 0
-    with index.database.connect() as connection:
-        vectors = [row[0] for row in _rows(connection, index, "sample", table, most=PROBES)]
-        for vector in vectors:
-            exact = _distances(connection, index, table, vector, "compare_exactly", width)
-            walked = _distances(connection, index, table, vector, "walk_index", width)
-            found += sum(distance <= exact[-1] + _TIE for distance in walked)
-            asked += len(exact)
-    return found / asked if asked else None
-
-
-def recall_problems(index: GenerationTables, width: int) -> Problems:
-    problems = []
-    for table in INDEXED_TABLES:
-        share = recall(index, table, width)
-        if share is not None and share < LEAST_RECALL:
-            problems.append(
-                ("recall", f"the vector index of {index.schema}.{table} finds {share:.3f} of the exact neighbours")
-            )
-    return problems
-
-
-def _distances(
-    connection: Connection[Any], index: GenerationTables, table: str, vector: str, how: str, width: int
-) -> list[float]:
-    with connection.transaction(force_rollback=True):
-        connection.execute(query("session", "tune"), {"ef_search": width})
-        connection.execute(query("session", how))
-        return [row[0] for row in _rows(connection, index, "nearest", table, vector=vector, most=NEIGHBOURS)]
-
-
-def _rows(
-    connection: Connection[Any], index: GenerationTables, name: str, table: str, **values: Any
-) -> Sequence[tuple[Any, ...]]:
-    parts: dict[str, str | int] = {"schema": index.schema, "table": table}
-    dimension = index.generation.dimension
-    if name == "nearest" and dimension > MOST_VECTOR_DIMENSIONS:
-        return connection.execute(query("audit", "nearest_half", dimension=dimension, **parts), values).fetchall()
-    return connection.execute(query("audit", name, **parts), values).fetchall()
 
 
 def _row(connection: Connection[Any], index: GenerationTables, name: str) -> tuple[Any, ...]:

@@ -1,8 +1,7 @@
 """Whether searches with a filter find what matches, by walking the vector indexes: part of the audit.
 
-A search in production compares one by one where few match, and again where a walk finds too few. Here the index is
-walked whatever matches, by filters of several selectivities, and what it finds is compared with what there is; how near
-that is counts where searches walk too.
+A search compares one by one where few match, and again where a walk finds too few. Here the index is walked, by filters
+of several selectivities of which a search walks too, and what it finds is compared with what there is.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipelines.ports import Candidate, Filters, FoundSentence
-from resources.postgres.generation_tables import INDEXED_TABLES, index_name
+from resources.postgres.generation_tables import index_name
 from resources.postgres.search_index import PostgresSearchIndex, search_index
 from resources.postgres.statements import query
 
@@ -25,7 +24,9 @@ SHARES = (2, 10, 40)
 PROBES, NEIGHBOURS = 6, 10
 GOES_ON = 0.5
 """Share of what matches that the narrowest walks must meet. Some chunks stand where no walk of the graph leads, many
-of one vector above all; a search that finds fewer than it was asked for compares them all."""
+of one vector above all."""
+ENDS_EARLY = "filter_ends"
+"""A search that finds fewer than it was asked for compares all that match: what it finds is right, and takes longer."""
 NEAR_ENOUGH = 1.02
 """A neighbour counts as found where its distance is at most so many times that of the last exact one (Aumüller et al.,
 ANN-Benchmarks, 2018, section 3.2). Where a filter leaves out all that is near, what is left is about equally far, and
@@ -45,18 +46,18 @@ _SEARCHES: dict[str, tuple[_Search, _Search, _Few]] = {
 """Of a table, how its rows are compared one by one, how its index is walked, and when a search does the former."""
 
 
-def filter_problems(index: GenerationTables, least: float, width: int) -> list[tuple[str, str]]:
-    """Walks of the vector indexes that find less than the share `least` of the nearest that match, with hnsw.ef_search
-    at this width; stop early; or are none."""
-    probes = {table: _probes(index, table) for table in INDEXED_TABLES}
+def filter_problems(index: GenerationTables, tables: Sequence[str], least: float, width: int) -> list[tuple[str, str]]:
+    """Walks of the vector indexes of these tables that, with hnsw.ef_search at this width, find less than the share
+    `least` of the nearest that match, or are none (`filter`), or end early (ENDS_EARLY)."""
+    probes = {table: _probes(index, table) for table in tables}
     with index.database.connect() as connection:
         filters = dict(_filters(connection, index)) if any(probes.values()) else {}
     return [
-        ("filter", f"a search {name} {problem}")
+        (code, f"a search {name} {problem}")
         for table, vectors in probes.items()
         if vectors
         for name, given in filters.items()
-        if (problem := _problem(index, table, vectors, given, least, width))
+        for code, problem in _problem(index, table, vectors, given, least, width)
     ]
 
 
@@ -69,19 +70,18 @@ def _probes(index: GenerationTables, table: str) -> list[list[float]]:
 
 def _problem(
     index: GenerationTables, table: str, vectors: list[list[float]], filters: Filters, least: float, width: int
-) -> str:
-    """What is wrong with the walks of one index with one filter, or ''."""
+) -> Iterator[tuple[str, str]]:
+    """What is wrong with the walks of one index with one filter; nothing where no search walks it."""
     number = index.generation.generation
     with index.database.connect() as connection, search_index(connection, number) as search:
-        if not _SEARCHES[table][0](search, vectors[0], 1, filters):
-            return ""  # and where nothing matches, nothing need be walked
+        if _SEARCHES[table][2](search, NEIGHBOURS, filters):
+            return
         connection.execute(query("session", "walk_index"))
         walks = _walks(connection, index, table)
-        if found := _shortfall(connection, search, table, vectors, filters, least, width):
-            return found
-        if walks is not None and _walks(connection, index, table) == walks:
-            return f"does not walk the vector index of {index.schema}.{table}, which must be made anew"
-    return ""
+        found = [*_shortfall(connection, search, table, vectors, filters, least, width)]
+        yield from found
+        if not found and walks is not None and _walks(connection, index, table) == walks:
+            yield "filter", f"does not walk the vector index of {index.schema}.{table}, which must be made anew"
 
 
 def _filters(connection: Connection[Any], index: GenerationTables) -> Iterator[tuple[str, Filters]]:
@@ -113,9 +113,8 @@ def _shortfall(
     filters: Filters,
     least: float,
     width: int,
-) -> str:
-    """What is wrong with the walks, or ''."""
-    compare, walk, few = _SEARCHES[table]
+) -> Iterator[tuple[str, str]]:
+    compare, walk, _ = _SEARCHES[table]
     there = met = found = asked = 0
     for vector in vectors:
         exact = [item.score for item in compare(search, vector, NEIGHBOURS, filters)]
@@ -129,10 +128,9 @@ def _shortfall(
             found += sum(1 - score <= NEAR_ENOUGH * (1 - exact[-1]) + _TIE for score in walked)
             asked += len(exact)
     if met < GOES_ON * there:
-        return f"among {table} ends before it has found what matches: {met} of {there} neighbours"
-    if found < least * asked and not few(search, NEIGHBOURS, filters):
-        return f"among {table} finds {found / asked:.3f} of the exact neighbours"
-    return ""
+        yield ENDS_EARLY, f"among {table} ends before it has found what matches: {met} of {there} neighbours"
+    if found < least * asked:
+        yield "filter", f"among {table} finds {found / asked:.3f} of the exact neighbours"
 
 
 def _walks(connection: Connection[Any], index: GenerationTables, table: str) -> int | None:

@@ -96,7 +96,7 @@ def _made_anew(state: State) -> GenerationRow:
     build = IndexBuild(state)
     build.load_links()
     build.index.build_vector_indexes(live=False)
-    problems = build.missing_buckets() or [*before_publishing(state), *tuned_audit(build)]
+    problems = build.missing_buckets() or [*before_publishing(state), *tuned_audit(build, live=False)]
     if problems:
         told = "; ".join(f"{code}: {message}" for code, message in problems[:5])
         raise IndexStateError(f"the index of these settings is not sound: {told}", "audit")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError
-from resources.checks.audit import audit
+from resources.checks.audit import rows_audit
+from resources.checks.walks import tuned
 from resources.generations.scores import comparison, score_both
 from resources.postgres.generation_tables import GenerationTables
-from resources.state.built import compared
+from resources.state.built import Problems, compared
 
 if TYPE_CHECKING:
     from resources.postgres.catalog import GenerationRow
@@ -29,7 +30,7 @@ def publish_by_hand(state: State, number: int, force: bool = False) -> dict[str,
             )
         index = GenerationTables(state.parts.database, generation)
         index.delete_dangling_links()
-        problems = audit(index)
+        problems = _audited(state, index)
         if problems:
             found = "; ".join(f"{code}: {message}" for code, message in problems[:5])
             raise IndexStateError(f"generation {number} is not published: {found}", "audit")
@@ -59,12 +60,20 @@ def rollback(state: State) -> dict[str, Any]:
             raise IndexStateError(told, "no_previous")
         index = GenerationTables(state.parts.database, _existing(state, number))
         index.delete_dangling_links()
-        problems = audit(index)
+        problems = _audited(state, index)
         if problems:
             found = "; ".join(f"{code}: {message}" for code, message in problems[:5])
             raise IndexStateError(f"generation {number} cannot serve again: {found}", "audit")
         state.parts.catalog.publish(number, held=True)
     return {"live": number, "previous": live.generation}
+
+
+def _audited(state: State, index: GenerationTables) -> Problems:
+    if problems := rows_audit(index):
+        return problems
+    if statistics := tuned(index, live=False):
+        state.parts.catalog.add_statistics(index.generation.generation, statistics)
+    return []
 
 
 def _existing(state: State, number: int) -> GenerationRow:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from resources.checks.audit import standing_problems, tuned_audit
 from resources.checks.stages import before_publishing
+from resources.checks.walks import have_grown
 from resources.generations.missing_documents import missing
 from resources.generations.scores import comparison, golden_output, score_both
 from resources.postgres.generation_tables import GenerationTables
@@ -36,11 +37,13 @@ def _publish(state: State) -> Built:
     build.load_links()
     build.index.build_vector_indexes(live=serving)
     counts = build.index.counts()
-    audited = not serving or _share_changed(state, counts["documents"]) > AUDITED_SHARE
+    changed = _share_changed(state, counts["documents"]) > AUDITED_SHARE
+    audited = not serving or changed or have_grown(build.generation, counts)
     problems = build.missing_buckets() or (
-        [*before_publishing(state), *tuned_audit(build)] if audited else standing_problems(build.index)
+        [*before_publishing(state), *tuned_audit(build, serving)] if audited else standing_problems(build.index)
     )
     built = Built(number, serving and not problems, problems, counts, audited=audited)
+    built.short = build.generation.statistics.get("short", [])
     if not problems:
         catalog.mark_built(number, listing_output(state.runner))
     if not problems and not serving:
@@ -96,5 +99,5 @@ def recorded(generation: GenerationRow, counts: dict[str, int]) -> Built:
     return Built(
         generation.generation, False, problems, counts, held=found.get("held", False),
         refused=found.get("refused", False), missing=Missing(**found.get("missing", {})),
-        comparison=found.get("comparison", []),
+        comparison=found.get("comparison", []), short=generation.statistics.get("short", []),
     )  # fmt: skip

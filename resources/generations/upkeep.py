@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import ModelError, PinciteError, SettingsError
 from pipelines.stages import STAGES
 from resources.checks.audit import standing_problems, tuned_audit
+from resources.checks.walks import have_grown
 from resources.generations.publish import AUDITED_SHARE
 from resources.postgres.catalog import ManifestRow, commit_row
 from resources.postgres.each_generation import each_generation
@@ -110,7 +111,8 @@ def _finish(beside: State, audited: bool) -> Problems:
     build = IndexBuild(beside)
     build.load_links()
     build.index.build_vector_indexes(live=True)
-    problems = tuned_audit(build) if audited else standing_problems(build.index)
+    audited = audited or have_grown(build.generation, build.index.counts())
+    problems = tuned_audit(build, live=True) if audited else standing_problems(build.index)
     if not problems:
         beside.parts.catalog.mark_built(build.generation.generation, listing_output(beside.runner))
     return problems

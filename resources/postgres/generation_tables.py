@@ -244,8 +244,9 @@ class GenerationTables:
 
     # ------------------------------------------------------------ vector indexes
 
-    def build_vector_indexes(self, live: bool = False) -> VectorIndexes:
-        """Build the vector indexes that are missing or invalid; `live` keeps writers unblocked."""
+    def build_vector_indexes(self, live: bool = False, anew: Collection[str] = ()) -> VectorIndexes:
+        """Build the vector indexes that are missing or invalid, and those of the tables `anew`; `live` keeps writers
+        unblocked."""
         started = time.perf_counter()
         notices: list[str] = []
         with self.database.connect(autocommit=True) as connection:
@@ -254,7 +255,7 @@ class GenerationTables:
             connection.execute(query("session", "lock_build"), {"key": lock_key(f"build {self.schema}")})
             self.database.require_newest(connection)
             valid = self._valid_indexes(connection)
-            missing = [table for table in INDEXED_TABLES if not valid.get(index_name(table))]
+            missing = [table for table in INDEXED_TABLES if table in anew or not valid.get(index_name(table))]
             for table in missing:
                 self.database.require_newest(connection)
                 if index_name(table) in valid:

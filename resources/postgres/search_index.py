@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 __all__ = [
+    "COMPARED",
     "LEAST_EF_SEARCH",
     "MOST_EF_SEARCH",
     "Generation",
@@ -50,8 +51,12 @@ EXACT_CHUNKS = 5_000
 """Up to so many matching chunks are compared one by one."""
 
 
+COMPARED = 0
+"""The width of walks of a generation that is not walked: each row that matches is compared."""
+
+
 def ef_search(statistics: Mapping[str, Any]) -> int:
-    """Width of the walk through the vector index that a generation's audit found to be needed."""
+    """Width of the walk through the vector index that a generation's audit found to be needed, or COMPARED."""
     return int(statistics.get("ef_search", LEAST_EF_SEARCH))
 
 
@@ -187,8 +192,9 @@ def search_index(
             connection.execute(query("session", "become_asker"))
             asking = True
             _require_security(connection, found.number)
-            index = PostgresSearchIndex(connection, found, metadata_keys, restricted, exact)
-            index.tune(ef_search(index.generation.statistics))
+            width = ef_search(found.statistics)
+            index = PostgresSearchIndex(connection, found, metadata_keys, restricted, exact or width == COMPARED)
+            index.tune(width)
             yield index
     except psycopg.Error as error:
         # The asker's role may read all tables of an index: what it may not read is none of them.

@@ -40,8 +40,10 @@ class Missing:
 
 @dataclass
 class Built:
-    """What publishing did. Problems of the audit, `refused` by the golden questions, or `missing` most of what is
-    served keep a generation from being published; so does a rollback that `held`."""
+    """What publishing did; `short` is what walks of the vector indexes do not find.
+
+    Problems of the audit, `refused` by the golden questions, or `missing` most of what is served keep a generation
+    from being published; so does a rollback that `held`."""
 
     generation: int
     published: bool
@@ -54,11 +56,17 @@ class Built:
     missing: Missing = field(default_factory=Missing)
     comparison: list[dict[str, Any]] = field(default_factory=list)
     scored: dict[int, dict[str, Any]] = field(default_factory=dict)
+    short: Sequence[str] = ()
 
     @property
     def notes(self) -> list[str]:
         """Why it is not published, or what it lacks, for people."""
         notes = [f"audit: {code}: {message}" for code, message in self.problems]
+        if self.short:
+            notes.append(
+                f"searches of generation {self.generation} find what there is, but compare more of it than they should "
+                f"have to, since walks of its vector indexes fall short: {'; '.join(self.short)}. Equal texts do so"
+            )
         if self.held:
             notes.append(
                 f"generation {self.generation} is built but not published, since a rollback holds until somebody "

@@ -65,7 +65,13 @@ FROM (SELECT count(*) AS n, count(next_id) AS following, count(previous_id) AS p
     (SELECT count(*) AS related FROM {schema}.sentence_links) AS l;
 
 -- name: sample
-SELECT embedding::text FROM {schema}.{table} ORDER BY md5(ctid::text) LIMIT %(most)s;
+-- Different vectors: where many are equal, what is asked for is seldom one of them.
+SELECT embedding::text FROM (
+    SELECT DISTINCT ON (embedding) embedding, place
+    FROM (SELECT embedding, md5(ctid::text) AS place FROM {schema}.{table} ORDER BY place LIMIT 20 * %(most)s) AS drawn
+    ORDER BY embedding, place
+) AS different
+ORDER BY place LIMIT %(most)s;
 
 -- name: nearest
 SELECT embedding <=> %(vector)s::vector AS distance FROM {schema}.{table}
@@ -76,8 +82,15 @@ SELECT embedding::halfvec({dimension}) <=> %(vector)s::halfvec({dimension}) AS d
 ORDER BY embedding::halfvec({dimension}) <=> %(vector)s::halfvec({dimension}) LIMIT %(most)s;
 
 -- name: probes
--- Vectors that stand anywhere, by which filtered searches are asked.
-SELECT embedding::text FROM {schema}.{table} ORDER BY md5(ctid::text || 'filtered') LIMIT %(most)s;
+-- Different vectors that stand anywhere, by which filtered searches are asked.
+SELECT embedding::text FROM (
+    SELECT DISTINCT ON (embedding) embedding, place
+    FROM (
+        SELECT embedding, md5(ctid::text || 'filtered') AS place FROM {schema}.{table} ORDER BY place LIMIT 20 * %(most)s
+    ) AS drawn
+    ORDER BY embedding, place
+) AS different
+ORDER BY place LIMIT %(most)s;
 
 -- name: sources_by_size
 -- The sources with the most and with the fewest documents.

@@ -20,13 +20,17 @@ from psycopg.types.range import Range
 from pipelines.errors import IndexStateError, ModelError
 from pipelines.fingerprint import document_id, fingerprint
 from pipelines.indexing.indexed_documents import DocumentFacts
+from pipelines.ports import Filters
 from pipelines.records import Box, Chunk, ParsedDocument, Sentence, SentenceLink, Span
-from resources.checks.audit import WIDTHS, audit, needed_ef_search
+from resources.checks.audit import audit
+from resources.checks.filter_audit import ENDS_EARLY
+from resources.checks.walks import LEAST_RECALL, WIDTHS, have_grown, needed_ef_search, recall, tuned, walk_problems
 from resources.postgres.catalog import Catalog
 from resources.postgres.copy_rows import packed_rows
 from resources.postgres.database import Database
 from resources.postgres.generation_tables import GenerationTables, IndexedDocument
 from resources.postgres.search_base import _statement
+from resources.postgres.search_index import COMPARED, search_index
 from resources.postgres.setup import ADMINISTRATOR
 from resources.postgres.statements import statements
 from tests.support.builders import raw
@@ -439,10 +443,17 @@ def test_a_graph_that_does_not_fit_memory_is_reported(index: GenerationTables, m
     assert "hnsw graph no longer fits into maintenance_work_mem" in build.notices[0]
 
 
-# ---------------------------------------------------------------- walks with a filter
+# ---------------------------------------------------------------- walks of the vector indexes
 
 INVALID = "invalid, or not the one that searches use"
 DROPPED = "DROP INDEX chunks_embedding; "
+
+
+@pytest.fixture
+def walks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Searches walk the vector indexes, however few rows there are."""
+    monkeypatch.setattr("resources.postgres.search_index.EXACT_CHUNKS", 0)
+    monkeypatch.setattr("resources.postgres.sentence_index.EXACT_SENTENCES", 0)
 
 
 @pytest.fixture(scope="module")
@@ -456,26 +467,31 @@ def crowd(module_database: Database) -> GenerationTables:
     return made
 
 
+@pytest.mark.usefixtures("walks")
 def test_the_audit_walks_the_index_by_filters_of_several_selectivities(
     crowd: GenerationTables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert audit(crowd) == []
     walks = []
 
-    def no_shortfall(*given: Any) -> str:
+    def no_shortfall(*given: Any) -> list[tuple[str, str]]:
         walks.append(given[2])
-        return ""
+        return []
 
     monkeypatch.setattr("resources.checks.filter_audit._shortfall", no_shortfall)
     found = [message for code, message in audit(crowd) if code == "filter"]
-    assert walks == ["chunks"] * 6 + ["sentences"] * 6
-    assert len(found) == 12 and all("does not walk the vector index" in message for message in found)
+    assert walks == ["chunks"] * 5 + ["sentences"] * 5, "where ten match a search compares them"
+    assert len(found) == 10 and all("does not walk the vector index" in message for message in found)
 
 
 @pytest.mark.defends("7f")
+@pytest.mark.usefixtures("walks")
 def test_a_walk_that_does_not_go_on_is_found(crowd: GenerationTables, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told, and the generation published: a search that finds too few compares all that match."""
     monkeypatch.setitem(statements("session"), "tune", statements("session")["tune"].replace("relaxed_order", "off"))
-    found = [message for code, message in audit(crowd) if code == "filter"]
+    width, problems = needed_ef_search(crowd)
+    assert width == WIDTHS[0] and audit(crowd) == []
+    found = [message for code, message in problems if code == ENDS_EARLY]
     for table in ("chunks", "sentences"):
         assert any(f"among {table} ends before it has found what matches" in message for message in found)
 
@@ -491,7 +507,7 @@ def test_a_walk_that_finds_others_than_the_nearest_is_found(
     monkeypatch.setitem(statements(f"search_{table}"), name, worse)
     _statement.cache_clear()
     try:
-        assert audit(crowd) == [], "of so few chunks a search with a filter compares all"
+        assert audit(crowd) == [], "of so few rows a search compares all"
         monkeypatch.setattr("resources.postgres.search_index.EXACT_CHUNKS", 0)
         monkeypatch.setattr("resources.postgres.sentence_index.EXACT_SENTENCES", 0)
         found = [message for code, message in audit(crowd) if code == "filter"]
@@ -523,30 +539,88 @@ def test_an_index_that_searches_cannot_walk_is_found_and_made_anew(index: Genera
     assert audit(index) == []
 
 
-@pytest.mark.defends("7f")
-def test_an_index_that_lacks_most_rows_fails_by_its_recall(index: GenerationTables) -> None:
-    """The less it finds the surer: also one that finds nothing."""
+@pytest.fixture
+def lacking(index: GenerationTables) -> GenerationTables:
+    """A vector index of chunks that lacks most of them."""
     index.replace(0, [document("a", "red")])
     index.build_vector_indexes()
     live = "UPDATE pg_index SET indisready = {0}, indisvalid = {0} WHERE indexrelid = '{1}_embedding'::regclass"
     spoil(index, live.format(False, "chunks"))
     index.replace(0, [document("b", *(f"{n}" for n in range(40)))], [document_id("s", "a")])
     spoil(index, live.format(True, "chunks"))
-    width, problems = needed_ef_search(index)
-    assert (width, problems) == (WIDTHS[-1], audit(index))
+    return index
+
+
+@pytest.mark.defends("7f")
+def test_an_index_that_lacks_most_rows_fails_by_its_recall(
+    lacking: GenerationTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The less it finds the surer: also one that finds nothing."""
+    assert audit(lacking) == [], "of so few rows a search compares all"
+    monkeypatch.setattr("resources.postgres.search_index.EXACT_CHUNKS", 0)
+    width, problems = needed_ef_search(lacking)
+    assert (width, problems) == (COMPARED, walk_problems(lacking, WIDTHS[-1]))
     found = dict(problems)
-    assert found["recall"].endswith("finds 0.000 of the exact neighbours") and "ends before" in found["filter"]
+    assert found["recall"].endswith("finds 0.000 of the exact neighbours") and "ends before" in found[ENDS_EARLY]
+    assert [code for code, _ in audit(lacking)] == ["recall"]
 
 
+@pytest.mark.defends("7f")
+@pytest.mark.usefixtures("walks")
+def test_an_index_that_lacks_most_rows_is_built_anew_before_a_generation_is_published(
+    lacking: GenerationTables,
+) -> None:
+    assert tuned(lacking, live=False) == {
+        "ef_search": WIDTHS[0],
+        "judged": {"chunks": 40, "sentences": 40},
+        "short": [],
+    }
+    assert audit(lacking) == []
+
+
+@pytest.mark.usefixtures("walks")
+def test_a_generation_whose_graph_leads_nowhere_compares_every_row(index: GenerationTables) -> None:
+    """Of many equal vectors each has only such as neighbours: nothing leads from them to the others."""
+    others = [f"other {number}" for number in range(60)]
+    index.replace(0, [document("log", *["the same line"] * 6000)])
+    index.build_vector_indexes()
+    index.replace(1, [document("others", *others)])
+    assert (recall(index, "chunks", WIDTHS[-1]) or 0) < LEAST_RECALL
+    found = tuned(index, live=False)
+    assert found["ef_search"] == COMPARED
+    assert any("finds" in message for message in found["short"])
+    changed = Catalog(index.database).add_statistics(index.generation.generation, found)
+    judged = GenerationTables(index.database, changed)
+    assert audit(judged) == [] and tuned(judged, live=False) == {}
+    with index.database.connect() as connection, search_index(connection, changed.generation) as search:
+        for text in others:
+            nearest = search.dense(vector(text).tolist(), 1, Filters(groups=("hr",)))
+            assert nearest[0].score == pytest.approx(1)
+
+
+def test_walks_are_judged_once_searches_make_them_and_when_an_index_has_grown(
+    index: GenerationTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = {"chunks": 100, "sentences": 1000}
+    assert not have_grown(index.generation, counts)
+    monkeypatch.setattr("resources.postgres.sentence_index.EXACT_SENTENCES", 999)
+    assert have_grown(index.generation, counts)
+    judged = replace(index.generation, statistics={"judged": {"sentences": 1000}})
+    assert not have_grown(judged, {**counts, "sentences": 1200})
+    assert have_grown(judged, {**counts, "sentences": 1201})
+    assert have_grown(replace(judged, statistics={**judged.statistics, "chunks": 5001}), counts)
+
+
+@pytest.mark.usefixtures("walks")
 def test_walks_are_as_wide_as_filtered_searches_need(index: GenerationTables, monkeypatch: pytest.MonkeyPatch) -> None:
     index.replace(0, [document("a", "red", "green")])
     index.build_vector_indexes()
     assert needed_ef_search(index) == (WIDTHS[0], [])
 
-    def narrow(index: GenerationTables, least: float, width: int) -> list[tuple[str, str]]:
+    def narrow(index: GenerationTables, tables: Sequence[str], least: float, width: int) -> list[tuple[str, str]]:
         return [("filter", f"{least} is not found")] if width < WIDTHS[1] else []
 
-    monkeypatch.setattr("resources.checks.audit.filter_problems", narrow)
+    monkeypatch.setattr("resources.checks.walks.filter_problems", narrow)
     assert needed_ef_search(index) == (WIDTHS[1], [])
 
 

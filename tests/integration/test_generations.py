@@ -138,21 +138,38 @@ def test_a_problem_of_the_audit_keeps_a_generation_from_being_published(
     project: Project, endpoint: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("resources.checks.audit.LEAST_RECALL", 1.5)
+        patch.setattr("resources.checks.audit.RELATED_BUDGET", -1)
         ran = project.run("index")
         assert ran.code == 0, "nothing changed, nothing to audit"
         project.configure(embedder={"endpoint": endpoint.url, "model": SAME})
         ran = project.run("index")
     assert ran.code == 1
     assert (ran.json["error"]["code"], live(project)) == ("check_failed", 1)
-    assert "exact neighbours" in ran.json["error"]["message"]
+    assert "too many for" in ran.json["error"]["message"]
     assert project.index()["published"] is True
     assert live(project) == 2
 
 
 @pytest.mark.faults
+def test_a_generation_whose_vector_indexes_fall_short_is_published_and_compares_every_row(
+    project: Project, endpoint: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("resources.postgres.search_index.EXACT_CHUNKS", 0)
+    monkeypatch.setattr("resources.postgres.sentence_index.EXACT_SENTENCES", 0)
+    monkeypatch.setattr("resources.checks.walks.LEAST_RECALL", 1.5)
+    project.configure(embedder={"endpoint": endpoint.url, "model": SAME})
+    ran = project.index()
+    (note,) = ran["notes"]
+    assert ran["published"] and "compare more of it than they should" in note and "chunks finds 1.000 of" in note
+    assert listed(project)[2]["notes"] == [note]
+    assert project.run("verify").json["ok"]
+    monkeypatch.setattr("resources.postgres.search_index.PostgresSearchIndex.walked", None)
+    assert found(project, TOPICS["garden"])[0] == "garden.md"
+
+
+@pytest.mark.faults
 def test_in_place_changes_of_more_than_a_fifth_are_audited(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("resources.checks.audit.LEAST_RECALL", 1.5)
+    monkeypatch.setattr("resources.checks.audit.RELATED_BUDGET", -1)
     project.write("choir.md", "# About the choir\n\nThe choir sings hymns in the chapel.\n")
     assert project.index()["published"] is True
     for name in ("garden", "ferry", "parking"):
