@@ -35,7 +35,7 @@ from pipelines.records import RawDocument  # noqa: E402
 from pipelines.settings.base import settings_from  # noqa: E402
 from pipelines.stages import STAGES  # noqa: E402
 from resources.parsers.registry import media_type_of, parse_file  # noqa: E402
-from resources.postgres.generation_tables import GenerationTables  # noqa: E402
+from resources.postgres.vector_indexes import VectorIndexes  # noqa: E402
 from resources.settings_file import Project  # noqa: E402
 from resources.stages.embedded_items import SENTENCE_FORMS  # noqa: E402
 from resources.stages.indexed_documents import IndexBuild  # noqa: E402
@@ -129,13 +129,14 @@ class Watch:
         return made
 
 
-class OneByOne(GenerationTables):
+class OneByOne(VectorIndexes):
     """Builds the vector index of each table as a step of its own."""
 
     watch: Watch
 
-    def _build(self, connection: Any, table: str, live: bool) -> None:
-        self.watch.step(f"vector index of {table}", super()._build, connection, table, live)
+    def _build(self, connection: Any, table: str, live: bool) -> list[str]:
+        told: list[str] = self.watch.step(f"vector index of {table}", super()._build, connection, table, live)
+        return told
 
 
 def measure(state: State, watch: Watch) -> None:
@@ -151,9 +152,9 @@ def measure(state: State, watch: Watch) -> None:
             reports[stage] = watch.step(stage, make, state, stage, buckets)
     watch.step("indexed_documents", write_index, state, buckets)
     watch.step("links loaded", IndexBuild(state).load_links)
-    tables = OneByOne(state.parts.database, IndexBuild(state).generation)
-    tables.watch = watch
-    tables.build_vector_indexes()
+    indexes = OneByOne(state.parts.database, IndexBuild(state).generation, state.settings.vector_index)
+    indexes.watch = watch
+    indexes.build()
     counts = IndexBuild(state).index.counts()
     notes = {name: reports[name].notes for name in ("chunk_embeddings", "sentence_embeddings")}
     print(f"{counts['documents']:,} documents, {counts['chunks']:,} chunks, {counts['sentences']:,} sentences, "
@@ -165,7 +166,7 @@ def measure(state: State, watch: Watch) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sentences", type=int, default=100_000)
-    parser.add_argument("--form", choices=[*SENTENCE_FORMS], default="fast")
+    parser.add_argument("--form", choices=[*SENTENCE_FORMS], default="blended")
     parser.add_argument("--preset", choices=["english-small", "multilingual-small"], default="english-small")
     parser.add_argument("--folder", type=Path, help="A new folder for documents and state, which are kept.")
     options = parser.parse_args()
