@@ -5,13 +5,15 @@
 copy: chunk rows of 384 dimensions and 1 KB of text, written as the pipeline writes them (every column,
       into the generation's tables with their keys), against bare psycopg binary COPY loops: of number,
       text and vector into a table without keys, and of the very same rows into such a table.
-hnsw: the build of the chunks' vector index against CREATE INDEX by hand on a copy of the table with the
-      same maintenance_work_mem, in turn, the best of each.
+hnsw: the build of the chunks' vector index, in full and in half precision, against CREATE INDEX by hand on a copy
+      of the table with the same maintenance_work_mem, in turn, the best of each; its bytes, and how many of the
+      nearest in full precision a walk of it finds, in what time.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import sys
 import tempfile
@@ -30,14 +32,18 @@ from benchmarks.increments import DIMENSION, invented  # noqa: E402  (path above
 from pipelines.fingerprint import document_id, fingerprint  # noqa: E402
 from pipelines.indexing.indexed_documents import DocumentFacts  # noqa: E402
 from pipelines.records import Chunk, ParsedDocument, RawDocument, Span  # noqa: E402
+from pipelines.settings.base import VectorIndexSettings  # noqa: E402
 from resources.postgres import index_rows  # noqa: E402
 from resources.postgres.catalog import Catalog  # noqa: E402
 from resources.postgres.database import Database  # noqa: E402
 from resources.postgres.generation_tables import GenerationTables, IndexedDocument  # noqa: E402
+from resources.postgres.search_index import LEAST_EF_SEARCH  # noqa: E402
 from resources.postgres.statements import query  # noqa: E402
+from resources.postgres.vector_indexes import VectorIndexes  # noqa: E402
 
 PARTS = ("copy", "hnsw")
 CHUNKS_A_DOCUMENT = 100
+PROBES, NEAREST, WIDTH = 100, 10, LEAST_EF_SEARCH
 
 # ---------------------------------------------------------------- COPY
 
@@ -83,19 +89,14 @@ def made_documents(rows: int) -> Iterator[IndexedDocument]:
 
 
 class TimedTables(GenerationTables):
-    """The project's own writer; remembers the seconds of each COPY, and the memory asked for a build."""
+    """The project's own writer; remembers the seconds of each COPY."""
 
     spent: Counter[str]
-    kilobytes = 0
 
     def _copy(self, connection: Any, table: str, columns: Any, rows: Any) -> None:
         started = time.perf_counter()
         super()._copy(connection, table, columns, rows)
         self.spent[table] += time.perf_counter() - started  # type: ignore[assignment]
-
-    def _run(self, connection: Any, name: str, **values: Any) -> list[tuple[Any, ...]]:
-        self.kilobytes = max(self.kilobytes, values.get("kilobytes", 0))
-        return super()._run(connection, name, **values)
 
 
 def new_tables(database: Database) -> TimedTables:
@@ -167,24 +168,72 @@ def measure_hnsw(database: Database, vectors: int) -> None:
     tables = new_tables(database)
     for bucket, item in enumerate(made_documents(vectors)):
         tables.replace(bucket % 16, [item])
-    ours: list[float] = []
-    by_hand: list[float] = []
+    settings = VectorIndexSettings(memory_mb=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4 >> 20)
     with database.connect(autocommit=True) as connection:
         connection.execute(f"CREATE TABLE by_hand AS TABLE {tables.schema}.chunks")
         connection.execute(f"VACUUM ANALYZE by_hand, {tables.schema}.chunks")
-    for _ in range(2):
-        ours.append(tables.build_vector_indexes().seconds)
-        with database.connect(autocommit=True) as connection:
-            connection.execute(f"DROP INDEX {tables.schema}.chunks_embedding")
-            connection.execute(query("generation", "more_memory"), {"kilobytes": tables.kilobytes})
+    nearest = exactly(database, tables.schema)
+    print(
+        f"HNSW of {vectors:,} vectors of {DIMENSION} dimensions, {settings.memory_mb} MB to build it, the best of two"
+    )
+    for precision, kind in (("full", "embedding vector"), ("half", f"(embedding::halfvec({DIMENSION})) halfvec")):
+        row = Catalog(database).add_statistics(tables.generation.generation, {"precision": precision})
+        indexes, ours, by_hand = VectorIndexes(database, row, settings), [], []
+        for _ in range(2):
+            ours.append(indexes.build(anew=["chunks"]).seconds)
+            with database.connect(autocommit=True) as connection:
+                connection.execute(query("generation", "take_memory"), {"megabytes": settings.memory_mb})
+                started = time.perf_counter()
+                connection.execute(f"CREATE INDEX by_hand_embedding ON by_hand USING hnsw ({kind}_cosine_ops)")
+                connection.execute("ANALYZE by_hand")
+                by_hand.append(time.perf_counter() - started)
+                connection.execute("DROP INDEX by_hand_embedding")
+                size = connection.execute(f"SELECT pg_relation_size('{tables.schema}.chunks_embedding')").fetchall()[0][
+                    0
+                ]
+        found, milliseconds = walked(database, tables.schema, nearest, precision)
+        hand, own = min(by_hand), min(ours)
+        print(f"  {precision}: by hand {hand:6.1f} s, pincite {own:6.1f} s, {own / hand:.2f} x (at most 1.20); "
+              f"{size / 1e6:,.0f} MB; a walk of width {WIDTH} finds {found:.4f} of the {NEAREST} nearest in full "
+              f"precision and takes {milliseconds:.2f} ms")  # fmt: skip
+
+
+def exactly(database: Database, schema: str) -> list[tuple[str, set[int]]]:
+    """Some of the vectors, moved a little, and the numbers of the nearest chunks of each, in full precision."""
+    chance = np.random.default_rng(7)
+    with database.connect() as connection:
+        rows = connection.execute(
+            f"SELECT embedding::text FROM {schema}.chunks ORDER BY md5(number::text) LIMIT {PROBES}"
+        ).fetchall()
+        connection.execute("SET LOCAL enable_indexscan = off")
+        probes = []
+        for (text,) in rows:
+            vector = np.array([float(value) for value in text.strip("[]").split(",")])
+            moved = str((vector + chance.normal(0, 0.2 / len(vector) ** 0.5, len(vector))).tolist())
+            probes.append((moved, _numbers(connection, schema, "embedding <=> %s::vector", moved)))
+    return probes
+
+
+def walked(
+    database: Database, schema: str, nearest: Sequence[tuple[str, set[int]]], precision: str
+) -> tuple[float, float]:
+    """Share of the nearest that a walk finds, and the milliseconds of one at the median."""
+    half = f"halfvec({DIMENSION})"
+    order = f"embedding::{half} <=> %s::{half}" if precision == "half" else "embedding <=> %s::vector"
+    found, spent = 0, []
+    with database.connect() as connection:
+        connection.execute(f"SET LOCAL hnsw.ef_search = {WIDTH}")
+        connection.execute("SET LOCAL enable_seqscan = off")
+        for probe, wanted in nearest:
             started = time.perf_counter()
-            connection.execute("CREATE INDEX by_hand_embedding ON by_hand USING hnsw (embedding vector_cosine_ops)")
-            by_hand.append(time.perf_counter() - started)
-            connection.execute("DROP INDEX by_hand_embedding")
-    hand, own = min(by_hand), min(ours)
-    print(f"HNSW of {vectors} vectors, {tables.kilobytes >> 10} MB of maintenance_work_mem, the best of two")
-    print(f"  by hand  {hand:6.1f} s   {vectors / hand:6,.0f} vectors/s")
-    print(f"  pincite  {own:6.1f} s   {vectors / own:6,.0f} vectors/s   {own / hand:.2f} x by hand (at most 1.10)")
+            found += len(_numbers(connection, schema, order, probe) & wanted)
+            spent.append(1000 * (time.perf_counter() - started))
+    return found / (NEAREST * len(nearest)), sorted(spent)[len(spent) // 2]
+
+
+def _numbers(connection: Any, schema: str, order: str, probe: str) -> set[int]:
+    rows = connection.execute(f"SELECT number FROM {schema}.chunks ORDER BY {order} LIMIT {NEAREST}", [probe])
+    return {number for (number,) in rows.fetchall()}
 
 
 def main() -> None:

@@ -169,7 +169,7 @@ def load(database: Database, name: str, made: Corpus, sentences: bool = False) -
         tables.replace(bucket, list(documents(numbers[bucket::BUCKETS], made, sentences)), whole=True)
     if sentences:
         tables.replace_links(links(made))
-    tables.build_vector_indexes()
+    tables.vector_indexes.build()
     number = tables.generation.generation
     catalog.add_statistics(number, walks.tuned(tables, live=False))
     catalog.mark_built(number, name)

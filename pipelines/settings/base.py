@@ -173,6 +173,27 @@ class PublishSettings(Section):
     )
 
 
+class VectorIndexSettings(Section):
+    memory_mb: int | None = Field(
+        None,
+        ge=16,
+        description="Memory that the server may take to build one; by default a quarter of the machine's where the "
+        "server is embedded, else 2048.",
+    )
+    workers: int | None = Field(
+        None,
+        ge=0,
+        le=64,
+        description="Processes that build one beside the first; by default the other cores where the server is "
+        "embedded, else as the server is set.",
+    )
+    precision: Literal["auto", "half", "full"] = Field(
+        "auto",
+        description="Of the vectors in it: half takes half the bytes. auto leaves an index as it is and takes half for "
+        "new ones; above 2,000 dimensions it is always half.",
+    )
+
+
 class ScheduleSettings(Section):
     cron: str = Field("0 2 * * *", description="When the schedule `nightly` runs the job `index`, once turned on.")
     timezone: str = Field("UTC", description="Time zone of the schedule, such as Europe/Kyiv.")
@@ -193,6 +214,7 @@ class Settings(Section):
     llm: LlmSettings = LlmSettings()
     query: QuerySettings = QuerySettings()
     publish: PublishSettings = PublishSettings()
+    vector_index: VectorIndexSettings = VectorIndexSettings()
     schedule: ScheduleSettings = ScheduleSettings()
 
     @model_validator(mode="after")

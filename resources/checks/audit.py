@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from resources.checks.filter_audit import ENDS_EARLY
 from resources.checks.walks import tuned, walk_problems
-from resources.postgres.generation_tables import INDEXED_TABLES, index_name
 from resources.postgres.row_security import security_problems
 from resources.postgres.search_index import COMPARED, ef_search
 from resources.postgres.statements import query
+from resources.postgres.vector_indexes import INDEXED_TABLES, index_name
 from resources.state.built import Problems
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def link_problems(index: GenerationTables) -> Problems:
 
 
 def vector_index_problems(index: GenerationTables) -> Problems:
-    found = index.valid_indexes()
+    found = index.vector_indexes.states()
     states = {table: found.get(index_name(table)) for table in INDEXED_TABLES}
     return [
         (

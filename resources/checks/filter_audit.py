@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipelines.ports import Candidate, Filters, FoundSentence
-from resources.postgres.generation_tables import index_name
 from resources.postgres.search_index import PostgresSearchIndex, search_index
 from resources.postgres.statements import query
+from resources.postgres.vector_indexes import index_name
 
 if TYPE_CHECKING:
     from psycopg import Connection

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from resources.checks.filter_audit import ENDS_EARLY, filter_problems
 from resources.postgres import search_index, sentence_index
-from resources.postgres.generation_tables import INDEXED_TABLES
-from resources.postgres.index_rows import MOST_VECTOR_DIMENSIONS
 from resources.postgres.search_index import COMPARED, LEAST_EF_SEARCH, MOST_EF_SEARCH, ef_search
 from resources.postgres.statements import query
+from resources.postgres.vector_indexes import INDEXED_TABLES
 from resources.state.built import Problems
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ def tuned(index: GenerationTables, live: bool) -> dict[str, Any]:
     judged with, and what no walk finds. Empty where they are what they were; with `live` readers are not blocked."""
     before, (width, short) = index.generation.statistics, needed_ef_search(index)
     if width == COMPARED != ef_search(before):
-        index.build_vector_indexes(live, anew=list(walked(index.generation, index.counts())))
+        index.vector_indexes.build(live, anew=list(walked(index.generation, index.counts())))
         width, short = needed_ef_search(index)
     told = [f"{code}: {message}" for code, message in short]
     now = {"ef_search": width, "judged": walked(index.generation, index.counts()), "short": told}
@@ -115,7 +114,7 @@ def _rows(
     connection: Connection[Any], index: GenerationTables, name: str, table: str, **values: Any
 ) -> Sequence[tuple[Any, ...]]:
     parts: dict[str, str | int] = {"schema": index.schema, "table": table}
-    dimension = index.generation.dimension
-    if name == "nearest" and dimension > MOST_VECTOR_DIMENSIONS:
-        return connection.execute(query("audit", "nearest_half", dimension=dimension, **parts), values).fetchall()
+    if name == "nearest" and index.generation.half:
+        half = query("audit", "nearest_half", dimension=index.generation.dimension, **parts)
+        return connection.execute(half, values).fetchall()
     return connection.execute(query("audit", name, **parts), values).fetchall()

@@ -95,7 +95,7 @@ def _made_anew(state: State) -> GenerationRow:
     write_index(state, buckets)
     build = IndexBuild(state)
     build.load_links()
-    build.index.build_vector_indexes(live=False)
+    build.build_vector_indexes(live=False)
     problems = build.missing_buckets() or [*before_publishing(state), *tuned_audit(build, live=False)]
     if problems:
         told = "; ".join(f"{code}: {message}" for code, message in problems[:5])

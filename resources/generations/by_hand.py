@@ -28,7 +28,7 @@ def publish_by_hand(state: State, number: int, force: bool = False) -> dict[str,
             raise IndexStateError(
                 f"generation {number} was never completed; run `pincite index` with its settings first", "not_built"
             )
-        index = GenerationTables(state.parts.database, generation)
+        index = GenerationTables(state.parts.database, generation, state.settings.vector_index)
         index.delete_dangling_links()
         problems = _audited(state, index)
         if problems:
@@ -58,7 +58,7 @@ def rollback(state: State) -> dict[str, Any]:
         if live is None or number is None:
             told = "there is no generation to roll back to; see `pincite generations list`"
             raise IndexStateError(told, "no_previous")
-        index = GenerationTables(state.parts.database, _existing(state, number))
+        index = GenerationTables(state.parts.database, _existing(state, number), state.settings.vector_index)
         index.delete_dangling_links()
         problems = _audited(state, index)
         if problems:

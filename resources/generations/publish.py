@@ -35,7 +35,7 @@ def _publish(state: State) -> Built:
     number, live = build.generation.generation, catalog.live()
     serving = live is not None and live.generation == number
     build.load_links()
-    build.index.build_vector_indexes(live=serving)
+    unfitting = build.build_vector_indexes(live=serving)
     counts = build.index.counts()
     changed = _share_changed(state, counts["documents"]) > AUDITED_SHARE
     audited = not serving or changed or have_grown(build.generation, counts)
@@ -43,6 +43,7 @@ def _publish(state: State) -> Built:
         [*before_publishing(state), *tuned_audit(build, serving)] if audited else standing_problems(build.index)
     )
     built = Built(number, serving and not problems, problems, counts, audited=audited)
+    built.unfitting = unfitting
     built.short = build.generation.statistics.get("short", [])
     if not problems:
         catalog.mark_built(number, listing_output(state.runner))

@@ -110,7 +110,7 @@ def _finish(beside: State, audited: bool) -> Problems:
     """Completes a generation that is being served; returns the problems found."""
     build = IndexBuild(beside)
     build.load_links()
-    build.index.build_vector_indexes(live=True)
+    build.build_vector_indexes(live=True)
     audited = audited or have_grown(build.generation, build.index.counts())
     problems = tuned_audit(build, live=True) if audited else standing_problems(build.index)
     if not problems:

@@ -72,6 +72,24 @@ class GenerationRow:
         """The schema of its tables."""
         return schema_name(self.generation)
 
+    @property
+    def half(self) -> bool:
+        """Whether its vector indexes are of half precision."""
+        return is_half(self.dimension, self.statistics)
+
+    @property
+    def precision(self) -> str:
+        """`half` or `full`, as it was chosen."""
+        return str(self.statistics.get("precision", "full"))
+
+
+MOST_VECTOR_DIMENSIONS = 2_000
+"""Over this a vector index can only be of half precision."""
+
+
+def is_half(dimension: int, statistics: Mapping[str, Any]) -> bool:
+    return dimension > MOST_VECTOR_DIMENSIONS or statistics.get("precision") == "half"
+
 
 def schema_name(generation: int) -> str:
     return f"g{generation:04d}"

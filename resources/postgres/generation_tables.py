@@ -5,19 +5,17 @@ A reader sees a document's old rows or its new ones, never a mixture: each metho
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError
 from pipelines.records import SentenceLink
+from pipelines.settings.base import VectorIndexSettings
 from resources.postgres import index_rows
 from resources.postgres.copy_rows import packed_rows
-from resources.postgres.database import lock_key
-from resources.postgres.index_rows import MOST_VECTOR_DIMENSIONS, IndexedDocument, ServedDocument
+from resources.postgres.index_rows import IndexedDocument, ServedDocument
 from resources.postgres.statements import query, statements
+from resources.postgres.vector_indexes import VectorIndexes
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -26,14 +24,10 @@ if TYPE_CHECKING:
     from resources.postgres.catalog import GenerationRow
     from resources.postgres.database import Database
 
-__all__ = ["GenerationTables", "IndexedDocument", "VectorIndexes"]
+__all__ = ["GenerationTables", "IndexedDocument"]
 
-INDEXED_TABLES = ("chunks", "sentences")
 STAGED_TABLES = ("staged_postings", "staged_links")
 """Tables of the session, whose rows are merged into the generation's."""
-_GRAPH_BYTES = 1500
-"""Memory of one vector's place in an HNSW graph under construction, beside the vector."""
-_REMOTE_KILOBYTES = 2 << 20
 
 EMPTY = ""
 """The state of a bucket that holds nothing."""
@@ -42,25 +36,16 @@ Commit = Callable[["Connection[Any]", str, int], None]
 """Called at the end of a transaction with its connection, the bucket's state and its number of chunks."""
 
 
-@dataclass(frozen=True, slots=True)
-class VectorIndexes:
-    """Which vector indexes were built, in what time, and what Postgres remarked on it."""
-
-    built: tuple[str, ...]
-    seconds: float
-    notices: tuple[str, ...]
-
-    @property
-    def fitted(self) -> bool:
-        """Whether memory sufficed for the graphs."""
-        return not any("no longer fits" in notice for notice in self.notices)
-
-
 class GenerationTables:
-    def __init__(self, database: Database, generation: GenerationRow) -> None:
+    """`vector_index` says with what its vector indexes are built."""
+
+    def __init__(
+        self, database: Database, generation: GenerationRow, vector_index: VectorIndexSettings | None = None
+    ) -> None:
         self.database = database
         self.generation = generation
         self.schema = generation.schema
+        self._vector_index = vector_index or VectorIndexSettings()
 
     # ------------------------------------------------------------ what is there
 
@@ -126,7 +111,7 @@ class GenerationTables:
 
         Raises ModelError for a vector that cannot be stored, before anything is written, and
         IndexStateError where the generation's statistics are not frozen yet."""
-        index_rows.check_vectors(documents, self.generation.dimension)
+        index_rows.check_vectors(documents, self.generation.dimension, self.generation.half)
         average = self.generation.statistics.get("average_terms")
         if average is None and documents:
             raise IndexStateError(f"generation {self.generation.generation} has no frozen average_terms yet")
@@ -242,58 +227,9 @@ class GenerationTables:
         with self.database.writing() as connection:
             self._run(connection, "delete_dangling_links")
 
-    # ------------------------------------------------------------ vector indexes
-
-    def build_vector_indexes(self, live: bool = False, anew: Collection[str] = ()) -> VectorIndexes:
-        """Build the vector indexes that are missing or invalid, and those of the tables `anew`; `live` keeps writers
-        unblocked."""
-        started = time.perf_counter()
-        notices: list[str] = []
-        with self.database.connect(autocommit=True) as connection:
-            connection.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
-            # The server goes on building for a run that was killed; the next one waits for its end.
-            connection.execute(query("session", "lock_build"), {"key": lock_key(f"build {self.schema}")})
-            self.database.require_newest(connection)
-            valid = self._valid_indexes(connection)
-            missing = [table for table in INDEXED_TABLES if table in anew or not valid.get(index_name(table))]
-            for table in missing:
-                self.database.require_newest(connection)
-                if index_name(table) in valid:
-                    names = {"schema": self.schema, "index": index_name(table)}
-                    connection.execute(query("generation", "drop_vector_index", **names))
-                self._build(connection, table, live)
-            if missing:
-                self._run(connection, "analyze")
-        return VectorIndexes(tuple(missing), time.perf_counter() - started, tuple(notices))
-
-    def _build(self, connection: Connection[Any], table: str, live: bool) -> None:
-        dimension, half = self.generation.dimension, self.generation.dimension > MOST_VECTOR_DIMENSIONS
-        count = connection.execute(query("generation", "row_count", schema=self.schema, table=table)).fetchone()
-        rows = count[0] if count else 0
-        need = rows * (dimension * (2 if half else 4) + _GRAPH_BYTES) // 1024
-        self._run(connection, "more_memory", kilobytes=min(need, self._most_kilobytes()))
-        statement = "create_half_vector_index" if half else "create_vector_index"
-        values: dict[str, str | int] = {"schema": self.schema, "index": index_name(table), "table": table}
-        if half:
-            values["dimension"] = dimension
-        connection.execute(query("generation", statement + ("_concurrently" if live else ""), **values))
-
-    def _most_kilobytes(self) -> int:
-        """A quarter of this machine's memory for a server on it."""
-        if not self.database.embedded:
-            return _REMOTE_KILOBYTES
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4096
-
-    def valid_indexes(self) -> dict[str, bool]:
-        """The vector indexes that there are, and whether each is finished and what searches walk."""
-        with self.database.connect() as connection:
-            return self._valid_indexes(connection)
-
-    def _valid_indexes(self, connection: Connection[Any]) -> dict[str, bool]:
-        names = [index_name(table) for table in INDEXED_TABLES]
-        dimension = self.generation.dimension
-        kind = {"half": dimension > MOST_VECTOR_DIMENSIONS, "dimension": dimension}
-        return dict(self._run(connection, "index_states", schema_name=self.schema, names=names, **kind))
+    @property
+    def vector_indexes(self) -> VectorIndexes:
+        return VectorIndexes(self.database, self.generation, self._vector_index)
 
     # ------------------------------------------------------------ within
 
@@ -327,7 +263,3 @@ class GenerationTables:
         if held:
             connection.execute(query("generation", "move_staged_rows", **names))
             connection.execute(query("generation", "drop_staged_rows", table=table))
-
-
-def index_name(table: str) -> str:
-    return f"{table}_embedding"

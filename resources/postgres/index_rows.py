@@ -19,10 +19,7 @@ if TYPE_CHECKING:
     from pipelines.indexing.indexed_documents import DocumentFacts
 
 K1, B = 1.2, 0.75
-MOST_VECTOR_DIMENSIONS = 2000
-"""Over this a vector is indexed in half precision."""
 LARGEST_HALF = 65504.0
-
 
 Columns = Mapping[str, str]
 """Columns of a table in the order in which its rows are made, copied and compared, with the types of
@@ -89,18 +86,18 @@ class IndexedDocument:
 # ---------------------------------------------------------------- vectors
 
 
-def check_vectors(documents: Iterable[IndexedDocument], dimension: int) -> None:
+def check_vectors(documents: Iterable[IndexedDocument], dimension: int, half: bool) -> None:
     """Raises ModelError naming document and chunk for a vector that is missing, has another
     dimension, is not finite, is zero, or does not fit half precision where that is indexed."""
     for document in documents:
         place = f"{document.raw.source}/{document.raw.uri}"
-        _check("chunk", [chunk.chunk_id for chunk in document.chunks], document.vectors, dimension, place)
+        _check("chunk", [chunk.chunk_id for chunk in document.chunks], document.vectors, dimension, half, place)
         ids = [sentence.sentence_id for sentence in document.sentences]
-        _check("sentence", ids, document.sentence_vectors, dimension, place)
+        _check("sentence", ids, document.sentence_vectors, dimension, half, place)
 
 
 def _check(
-    what: str, ids: Sequence[str], vectors: Mapping[str, NDArray[np.float32]], dimension: int, place: str
+    what: str, ids: Sequence[str], vectors: Mapping[str, NDArray[np.float32]], dimension: int, half: bool, place: str
 ) -> None:
     import numpy as np
 
@@ -121,7 +118,7 @@ def _check(
     faults = {
         "is not finite": ~np.isfinite(block).all(axis=1),
         "is zero": largest == 0,
-        "is out of the range of half precision": (largest > LARGEST_HALF) & (dimension > MOST_VECTOR_DIMENSIONS),
+        "is out of the range of half precision": (largest > LARGEST_HALF) & half,
     }
     for fault, rows in faults.items():
         if rows.any():

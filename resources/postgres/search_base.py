@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import ModelError, UsageError
 from pipelines.ports import Filters, Passage
 from pipelines.records import Box
-from resources.postgres.catalog import schema_name
+from resources.postgres.catalog import is_half, schema_name
 from resources.postgres.statements import fill, query, statements
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ EF_SEARCH_WIDTH = 2
 LEAST_EF_SEARCH, MOST_EF_SEARCH = 200, 1_000
 WALK_WIDTH = 4
 """With a filter, so many times k are taken, and the best k of them kept: a walk finds some late."""
-MOST_VECTOR_DIMENSIONS = 2_000
-"""Over this the vector index is on half precision, and so must the query be."""
 
 _COLUMNS = {
     "source": "sources",
@@ -121,6 +119,11 @@ class Generation:
     embedder: Mapping[str, Any]
     statistics: Mapping[str, Any]
 
+    @property
+    def half(self) -> bool:
+        """Whether its vector indexes are of half precision, and so must what asks them be."""
+        return is_half(self.dimension, self.statistics)
+
 
 class GenerationSearch:
     """One generation within the transaction that is open on `connection`, as the query role. `restricted` says
@@ -155,8 +158,8 @@ class GenerationSearch:
         return self._connection.execute(statement, parameters).fetchall()
 
     def _named(self, name: str) -> Composed:
-        dimension = self.generation.dimension
-        return _statement(name, dimension if dimension > MOST_VECTOR_DIMENSIONS else None, schema=self._schema)
+        half = self.generation.dimension if self.generation.half else None
+        return _statement(name, half, schema=self._schema)
 
     def ask_for(self, groups: Sequence[str]) -> None:
         """Whose groups what follows in the transaction is read for."""

@@ -16,7 +16,8 @@ from pipelines.schemas import from_table
 from pipelines.stages import WHOLE
 from resources.parquet.vectors import vectors_of
 from resources.postgres.catalog import ManifestRow, add_statistics, commit_row
-from resources.postgres.generation_tables import EMPTY, INDEXED_TABLES, GenerationTables, IndexedDocument, index_name
+from resources.postgres.generation_tables import EMPTY, GenerationTables, IndexedDocument
+from resources.postgres.vector_indexes import INDEXED_TABLES, index_name
 from resources.state import generation as generations
 from resources.state.stage_work import StageReport, rows_by_document
 from resources.state.table import committed
@@ -65,7 +66,7 @@ class IndexBuild:
 
     @property
     def index(self) -> GenerationTables:
-        return GenerationTables(self._state.parts.database, self.generation)
+        return GenerationTables(self._state.parts.database, self.generation, self._state.settings.vector_index)
 
     # ------------------------------------------------------------ rows
 
@@ -106,12 +107,26 @@ class IndexBuild:
         links = self._catalog.manifest_of("loaded_links", self.key).get(WHOLE)
         if links is None or len(committed) != self._state.settings.buckets:
             return False
-        counts, valid = self.index.counts(), self.index.valid_indexes()
+        counts, valid = self.index.counts(), self.index.vector_indexes.states()
         return (
-            counts["sentence_links"] == links.rows
+            self.precision == self.generation.precision
+            and counts["sentence_links"] == links.rows
             and counts["terms"] == self.generation.statistics.get("terms", counts["terms"])
             and all(valid.get(index_name(table)) for table in INDEXED_TABLES)
         )
+
+    @property
+    def precision(self) -> str:
+        """Of the vectors in the vector indexes, as the settings want it."""
+        wanted = self._state.settings.vector_index.precision
+        return self.generation.precision if wanted == "auto" else wanted
+
+    def build_vector_indexes(self, live: bool) -> Sequence[str]:
+        """Builds what is missing or of another precision; with `live` writers are not blocked. Returns what did not
+        fit into memory, as sentences."""
+        if self.precision != self.generation.precision:
+            self.note({"precision": self.precision})
+        return self.index.vector_indexes.build(live).unfitting
 
     def _read(self, bucket: int, rows: Mapping[str, ManifestRow]) -> _Bucket:
         """A bucket's listing, parse and states; the rows of changed documents are read later."""

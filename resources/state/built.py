@@ -40,7 +40,8 @@ class Missing:
 
 @dataclass
 class Built:
-    """What publishing did; `short` is what walks of the vector indexes do not find.
+    """What publishing did; `short` is what walks of the vector indexes do not find, `unfitting` those that were larger
+    than the memory that they were built in.
 
     Problems of the audit, `refused` by the golden questions, or `missing` most of what is served keep a generation
     from being published; so does a rollback that `held`."""
@@ -57,11 +58,13 @@ class Built:
     comparison: list[dict[str, Any]] = field(default_factory=list)
     scored: dict[int, dict[str, Any]] = field(default_factory=dict)
     short: Sequence[str] = ()
+    unfitting: Sequence[str] = ()
 
     @property
     def notes(self) -> list[str]:
         """Why it is not published, or what it lacks, for people."""
         notes = [f"audit: {code}: {message}" for code, message in self.problems]
+        notes += self.unfitting
         if self.short:
             notes.append(
                 f"searches of generation {self.generation} find what there is, but compare more of it than they should "

@@ -114,6 +114,7 @@ def ensure_generation(
         "languages": languages,
         "models": {"static": models.static, "sentence_models": models.sentence_models, "prompts": dict(models.prompts)},
         "chunking": chunking_key(settings, models),
+        "precision": "full" if settings.vector_index.precision == "full" else "half",
         "overlap": _floors([] if found else catalog.generations(), settings, runner, static),
     }
     return catalog.create_generation(

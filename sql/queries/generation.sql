@@ -191,11 +191,14 @@ JOIN pg_class t ON t.oid = x.indrelid JOIN pg_am m ON m.oid = c.relam JOIN pg_op
 LEFT JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = x.indkey[0] AND x.indkey[0] > 0
 WHERE n.nspname = %(schema_name)s AND c.relname = ANY (%(names)s::text[]);
 
--- name: more_memory
-SELECT set_config(
-    'maintenance_work_mem',
-    greatest(pg_size_bytes(current_setting('maintenance_work_mem')) / 1024, %(kilobytes)s::bigint)::text || 'kB', false
-);
+-- name: maintenance_megabytes
+SELECT pg_size_bytes(current_setting('maintenance_work_mem')) / 1048576;
+
+-- name: take_memory
+SELECT set_config('maintenance_work_mem', %(megabytes)s::text || 'MB', false);
+
+-- name: take_workers
+SELECT set_config('max_parallel_maintenance_workers', %(workers)s::text, false);
 
 -- name: row_count
 SELECT count(*) FROM {schema}.{table};

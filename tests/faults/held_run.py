@@ -56,6 +56,7 @@ class Point:
 
 
 _TABLES, _PARQUET = "resources.postgres.generation_tables:GenerationTables", "resources.parquet.tables:ParquetTables"
+_VECTOR_INDEXES = "resources.postgres.vector_indexes:VectorIndexes"
 _CATALOG = "resources.postgres.catalog:Catalog"
 
 POINTS = {
@@ -76,9 +77,9 @@ POINTS = {
     "after rows commit": Point(f"{_TABLES}.replace", "after"),
     "copying links": Point(f"{_TABLES}._copy", "items", _copied("staged_links")),
     "links loaded": Point(f"{_TABLES}.replace_links", "after"),
-    "before building": Point(f"{_TABLES}.build_vector_indexes", "before"),
-    "building": Point(f"{_TABLES}._build", "before"),
-    "index built": Point(f"{_TABLES}.build_vector_indexes", "after"),
+    "before building": Point(f"{_VECTOR_INDEXES}.build", "before"),
+    "building": Point(f"{_VECTOR_INDEXES}._build", "before"),
+    "index built": Point(f"{_VECTOR_INDEXES}.build", "after"),
     "built": Point(f"{_CATALOG}.mark_built", "after"),
     "published": Point(f"{_CATALOG}.publish", "after"),
     "verdict": Point(f"{_CATALOG}.set_verdict", "after"),

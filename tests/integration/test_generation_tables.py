@@ -22,6 +22,7 @@ from pipelines.fingerprint import document_id, fingerprint
 from pipelines.indexing.indexed_documents import DocumentFacts
 from pipelines.ports import Filters
 from pipelines.records import Box, Chunk, ParsedDocument, Sentence, SentenceLink, Span
+from pipelines.settings.base import VectorIndexSettings
 from resources.checks.audit import audit
 from resources.checks.filter_audit import ENDS_EARLY
 from resources.checks.walks import LEAST_RECALL, WIDTHS, have_grown, needed_ef_search, recall, tuned, walk_problems
@@ -33,6 +34,7 @@ from resources.postgres.search_base import _statement
 from resources.postgres.search_index import COMPARED, search_index
 from resources.postgres.setup import ADMINISTRATOR
 from resources.postgres.statements import statements
+from resources.postgres.vector_indexes import VectorIndexes
 from tests.support.builders import raw
 
 pytestmark = pytest.mark.integration
@@ -319,7 +321,7 @@ def test_a_bad_vector_is_refused_by_name(index: GenerationTables, what: str, bad
 def test_long_vectors_are_indexed_in_half_precision(module_database: Database) -> None:
     index = tables(module_database, 2500)
     index.replace(0, [document("a", "red", "green", dimension=2500)])
-    index.build_vector_indexes()
+    index.vector_indexes.build()
     assert audit(index) == []
     definitions = rows(index, f"SELECT indexdef FROM pg_indexes WHERE schemaname = '{index.schema}'".replace(
         "FROM pg_indexes", "FROM chunks, pg_catalog.pg_indexes") + " AND indexname = 'chunks_embedding'")  # fmt: skip
@@ -416,31 +418,76 @@ def test_vector_indexes_are_built_once_and_again_when_invalid(index: GenerationT
     assert [message for code, message in audit(index) if code == "vector_index"] == [
         f"the vector index of {index.schema}.{table} is missing" for table in ("chunks", "sentences")
     ]
-    build = index.build_vector_indexes(live)
-    assert build.built == ("chunks", "sentences") and build.notices == () and build.fitted
-    assert index.build_vector_indexes(live).built == ()
+    build = index.vector_indexes.build(live)
+    assert build.built == ("chunks", "sentences") and build.unfitting == ()
+    assert index.vector_indexes.build(live).built == ()
     assert audit(index) == []
     spoil(index, "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'chunks_embedding'::regclass")
     assert audit(index) == [("vector_index", f"the vector index of {index.schema}.chunks is {INVALID}")]
-    assert index.build_vector_indexes(live).built == ("chunks",)
+    assert index.vector_indexes.build(live).built == ("chunks",)
     assert audit(index) == []
 
 
-def test_a_graph_that_does_not_fit_memory_is_reported(index: GenerationTables, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = [f"text {number}" for number in range(2000)]
-    index.replace(0, [document("a", *texts)])
-    plain = index._run
+def test_a_graph_that_does_not_fit_memory_is_told_before_it_is_built(
+    index: GenerationTables, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("resources.postgres.vector_indexes.GRAPH_BYTES", 10_000)
+    index.replace(0, [document("a", *(f"text {number}" for number in range(2000)))])
+    little = VectorIndexes(index.database, index.generation, VectorIndexSettings(memory_mb=16, workers=0))
+    built = little.build()
+    assert built.built == ("chunks", "sentences")
+    assert built.unfitting == tuple(caplog.messages) and len(built.unfitting) == 2
+    assert "chunks, of 2,000 vectors, takes about 20 MB to build and has 16: " in built.unfitting[0]
+    assert VectorIndexes(index.database, index.generation, VectorIndexSettings()).build(anew=["chunks"]).unfitting == ()
 
-    def little(connection: Any, name: str, **values: Any) -> Any:
-        if name == "more_memory":
-            connection.execute("SET maintenance_work_mem = '1MB'")
-            return []
-        return plain(connection, name, **values)
 
-    monkeypatch.setattr(index, "_run", little)
-    build = index.build_vector_indexes()
-    assert not build.fitted
-    assert "hnsw graph no longer fits into maintenance_work_mem" in build.notices[0]
+@pytest.mark.parametrize("settings", [{}, {"memory_mb": 16, "workers": 3}], ids=["none", "both"])
+def test_memory_and_workers_of_a_build_are_settings(
+    index: GenerationTables, monkeypatch: pytest.MonkeyPatch, settings: dict[str, int]
+) -> None:
+    """Without them a server that is not embedded keeps what it has."""
+    index.replace(0, [document("a", "red", "green")])
+    plain = psycopg.Connection.execute
+    seen = []
+
+    def means(connection: Any) -> list[Any]:
+        names = "maintenance_work_mem", "max_parallel_maintenance_workers"
+        return [plain(connection, f"SHOW {name}").fetchall()[0][0] for name in names]
+
+    def execute(connection: Any, statement: Any, *given: Any, **named: Any) -> Any:
+        if "USING hnsw" in str(statement):
+            seen.append(means(connection))
+        return plain(connection, statement, *given, **named)
+
+    with index.database.connect() as connection:
+        own = means(connection)
+    monkeypatch.setattr(psycopg.Connection, "execute", execute)
+    VectorIndexes(index.database, index.generation, VectorIndexSettings(**settings)).build()
+    assert seen == [["16MB", "3"] if settings else own] * 2
+
+
+def test_vector_indexes_of_half_precision_take_half_the_bytes_and_are_what_searches_walk(
+    module_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another precision makes them invalid, so that the next build makes them anew."""
+    index = tables(module_database, 384)
+    index.replace(0, [document("a", *(f"text {number}" for number in range(300)), dimension=384)])
+    sizes = {}
+    monkeypatch.setattr("resources.postgres.search_index.EXACT_CHUNKS", 0)
+    monkeypatch.setattr("resources.postgres.sentence_index.EXACT_SENTENCES", 0)
+    for precision in ("full", "half"):
+        row = Catalog(module_database).add_statistics(index.generation.generation, {"precision": precision})
+        index = GenerationTables(module_database, row)
+        assert index.vector_indexes.build().built == ("chunks", "sentences")
+        assert audit(index) == [], "searches walk them: the audit counts their walks"
+        (sizes[precision],) = rows(index, f"SELECT pg_relation_size('{index.schema}.chunks_embedding') FROM documents")[
+            0
+        ]
+        with index.database.connect() as connection, search_index(connection, row.generation) as search:
+            found = search.dense(vector("text 7", 384).tolist(), 3, Filters(groups=("hr",)))
+            assert [item.chunk_id for item in found[:1]] == [fingerprint("chunk", document_id("s", "a"), 7)]
+            assert found[0].score == pytest.approx(1, abs=1e-4)
+    assert sizes["half"] < 0.65 * sizes["full"]
 
 
 # ---------------------------------------------------------------- walks of the vector indexes
@@ -463,7 +510,7 @@ def crowd(module_database: Database) -> GenerationTables:
     documents = [document(f"{name}.txt", *(f"{name} {n}" for n in range(5))) for name in range(80)]
     made.replace(0, [replace(item, facts=replace(item.facts, groups=("hr",) if at % 3 else ()))
                      for at, item in enumerate(documents)])  # fmt: skip
-    made.build_vector_indexes()
+    made.vector_indexes.build()
     return made
 
 
@@ -532,10 +579,10 @@ def test_a_walk_that_finds_others_than_the_nearest_is_found(
 )
 def test_an_index_that_searches_cannot_walk_is_found_and_made_anew(index: GenerationTables, statement: str) -> None:
     index.replace(0, [document("a", "red", "green", "blue")])
-    index.build_vector_indexes()
+    index.vector_indexes.build()
     spoil(index, statement)
     assert audit(index) == [("vector_index", f"the vector index of {index.schema}.chunks is {INVALID}")]
-    assert index.build_vector_indexes().built == ("chunks",)
+    assert index.vector_indexes.build().built == ("chunks",)
     assert audit(index) == []
 
 
@@ -543,7 +590,7 @@ def test_an_index_that_searches_cannot_walk_is_found_and_made_anew(index: Genera
 def lacking(index: GenerationTables) -> GenerationTables:
     """A vector index of chunks that lacks most of them."""
     index.replace(0, [document("a", "red")])
-    index.build_vector_indexes()
+    index.vector_indexes.build()
     live = "UPDATE pg_index SET indisready = {0}, indisvalid = {0} WHERE indexrelid = '{1}_embedding'::regclass"
     spoil(index, live.format(False, "chunks"))
     index.replace(0, [document("b", *(f"{n}" for n in range(40)))], [document_id("s", "a")])
@@ -583,7 +630,7 @@ def test_a_generation_whose_graph_leads_nowhere_compares_every_row(index: Genera
     """Of many equal vectors each has only such as neighbours: nothing leads from them to the others."""
     others = [f"other {number}" for number in range(60)]
     index.replace(0, [document("log", *["the same line"] * 6000)])
-    index.build_vector_indexes()
+    index.vector_indexes.build()
     index.replace(1, [document("others", *others)])
     assert (recall(index, "chunks", WIDTHS[-1]) or 0) < LEAST_RECALL
     found = tuned(index, live=False)
@@ -614,7 +661,7 @@ def test_walks_are_judged_once_searches_make_them_and_when_an_index_has_grown(
 @pytest.mark.usefixtures("walks")
 def test_walks_are_as_wide_as_filtered_searches_need(index: GenerationTables, monkeypatch: pytest.MonkeyPatch) -> None:
     index.replace(0, [document("a", "red", "green")])
-    index.build_vector_indexes()
+    index.vector_indexes.build()
     assert needed_ef_search(index) == (WIDTHS[0], [])
 
     def narrow(index: GenerationTables, tables: Sequence[str], least: float, width: int) -> list[tuple[str, str]]:
@@ -659,7 +706,7 @@ def test_walks_are_as_wide_as_filtered_searches_need(index: GenerationTables, mo
 )
 def test_what_does_not_hold_is_found(index: GenerationTables, statement: str, found: set[str]) -> None:
     index.replace(0, [document("a", "red", "green", "blue"), document("b", "other")])
-    index.build_vector_indexes()
+    index.vector_indexes.build()
     assert audit(index) == []
     spoil(index, statement)
     assert codes(index) == found

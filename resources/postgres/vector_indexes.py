@@ -1,0 +1,122 @@
+"""The vector indexes of a generation: HNSW graphs over its chunks and its sentences, and how they are built."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pipelines.settings.base import VectorIndexSettings
+from resources.postgres.database import lock_key
+from resources.postgres.statements import query
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+    from resources.postgres.catalog import GenerationRow
+    from resources.postgres.database import Database
+
+INDEXED_TABLES = ("chunks", "sentences")
+GRAPH_BYTES = 1500
+"""Memory of one vector's place in an HNSW graph under construction, beside the vector."""
+NETWORKED_MB = 2048
+
+_log = logging.getLogger("pincite")
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """Which vector indexes were built, in what time, and of which the graph was larger than the memory, as
+    sentences."""
+
+    built: tuple[str, ...]
+    seconds: float
+    unfitting: tuple[str, ...]
+
+
+def index_name(table: str) -> str:
+    return f"{table}_embedding"
+
+
+class VectorIndexes:
+    """Those of one generation, built with these settings."""
+
+    def __init__(self, database: Database, generation: GenerationRow, settings: VectorIndexSettings) -> None:
+        self._database, self._generation, self._settings = database, generation, settings
+        self._schema = generation.schema
+
+    def build(self, live: bool = False, anew: Collection[str] = ()) -> Indexed:
+        """Build the vector indexes that are missing, invalid or of another precision, and those of the tables `anew`;
+        `live` keeps writers unblocked."""
+        started = time.perf_counter()
+        unfitting: list[str] = []
+        with self._database.connect(autocommit=True) as connection:
+            # The server goes on building for a run that was killed; the next one waits for its end.
+            connection.execute(query("session", "lock_build"), {"key": lock_key(f"build {self._schema}")})
+            self._database.require_newest(connection)
+            valid = self._states(connection)
+            missing = [table for table in INDEXED_TABLES if table in anew or not valid.get(index_name(table))]
+            for table in missing:
+                self._database.require_newest(connection)
+                if index_name(table) in valid:
+                    names = {"schema": self._schema, "index": index_name(table)}
+                    connection.execute(query("generation", "drop_vector_index", **names))
+                unfitting += self._build(connection, table, live)
+            if missing:
+                connection.execute(query("generation", "analyze", schema=self._schema))
+        return Indexed(tuple(missing), time.perf_counter() - started, tuple(unfitting))
+
+    def states(self) -> dict[str, bool]:
+        """The vector indexes that there are, and whether each is finished and what searches walk."""
+        with self._database.connect() as connection:
+            return self._states(connection)
+
+    def _states(self, connection: Connection[Any]) -> dict[str, bool]:
+        kind = {"half": self._generation.half, "dimension": self._generation.dimension}
+        names = [index_name(table) for table in INDEXED_TABLES]
+        statement = query("generation", "index_states")
+        return dict(connection.execute(statement, {"schema_name": self._schema, "names": names, **kind}).fetchall())
+
+    def _build(self, connection: Connection[Any], table: str, live: bool) -> list[str]:
+        """A sentence where the graph does not fit into the memory that the server has for it, which is also said
+        before the hours that it then takes."""
+        dimension, half = self._generation.dimension, self._generation.half
+        count = connection.execute(query("generation", "row_count", schema=self._schema, table=table)).fetchone()
+        rows = count[0] if count else 0
+        need = 1 + (rows * (dimension * (2 if half else 4) + GRAPH_BYTES) >> 20)
+        least, have = self._megabytes(connection)
+        told = []
+        if need > have:
+            told.append(
+                f"the vector index of {self._schema}.{table}, of {rows:,} vectors, takes about {need:,} MB to build "
+                f"and has {have:,}: the rest of it is built on disk, many times slower; raise "
+                "vector_index.memory_mb if the server's machine has more"
+            )
+            _log.warning("%s", told[0])
+        connection.execute(query("generation", "take_memory"), {"megabytes": max(least, min(need, have))})
+        if (workers := self._workers) is not None:
+            connection.execute(query("generation", "take_workers"), {"workers": workers})
+        statement = "create_half_vector_index" if half else "create_vector_index"
+        values: dict[str, str | int] = {"schema": self._schema, "index": index_name(table), "table": table}
+        if half:
+            values["dimension"] = dimension
+        connection.execute(query("generation", statement + ("_concurrently" if live else ""), **values))
+        return told
+
+    def _megabytes(self, connection: Connection[Any]) -> tuple[int, int]:
+        """The memory that a build has whether it needs it or not, and the most that it may have."""
+        if (wanted := self._settings.memory_mb) is not None:
+            return wanted, wanted
+        own = connection.execute(query("generation", "maintenance_megabytes")).fetchone()
+        machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4 >> 20
+        least = int(own[0]) if own else 0
+        return least, max(machine if self._database.embedded else NETWORKED_MB, least)
+
+    @property
+    def _workers(self) -> int | None:
+        if self._settings.workers is not None or not self._database.embedded:
+            return self._settings.workers
+        return len(os.sched_getaffinity(0)) - 1
