@@ -1,6 +1,7 @@
-"""RELATED_TO over 1,000 to 100,000 sentences: all of them, and after one document changed.
+"""RELATED_TO over 1,000 to 100,000 sentences: all of them, those near one another, and after one document changed.
 
     python benchmarks/links.py [--sentences 1000 10000 100000] [--crowded | --vectors FILE.npy] [--floor 0.90]
+                               [--only-near]
 
 The sentences are vectors of 384 dimensions from a seed: a third lie alone, most of the others in groups of
 two to eight that are alike, and a twentieth are one and the same line of boilerplate; three to a chunk, six
@@ -11,6 +12,10 @@ rows against all for the update. An update must give what a rebuild gives; that 
 `--crowded` moves them all together, as multilingual-e5-small does: cosines of pairs at random are 0.84, and one
 in a thousand is over 0.94; its floor is 0.97. `--vectors` takes those of real sentences, shape (n, dimension), of
 unit length, over and over to the count, so that every sentence is boilerplate; an update is of the first document.
+
+Above sentence_links.EXACT_PAIRS only sentences near one another are compared. `near` does so whatever their number, and
+says which share of the links of the exact comparison it finds; `--only-near` leaves out all else, for numbers that
+nobody would compare exactly.
 """
 
 from __future__ import annotations
@@ -26,7 +31,8 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from pipelines.indexing.sentence_links import BLOCK, sentence_links  # noqa: E402  (path above)
+from pipelines.indexing import sentence_links as linking  # noqa: E402  (path above)
+from pipelines.indexing.sentence_links import BLOCK, Links, sentence_links  # noqa: E402
 
 DIMENSION, DOCUMENT, CHUNK = 384, 6, 3
 TOPICS, COMMON = 24, 0.84
@@ -88,6 +94,7 @@ def measure(vectors: Any, floor: float) -> None:
     whole = sentence_links(ids, chunks, vectors, floor)
     seconds, added = time.perf_counter() - started, memory("VmHWM") - held
     told("whole", count, whole.compared, len(whole.links), seconds, bare(vectors, count), added)
+    measure_near(vectors, floor, whole)
 
     vectors[:DOCUMENT] = vectors[DOCUMENT : 2 * DOCUMENT]
     started = time.perf_counter()
@@ -96,6 +103,18 @@ def measure(vectors: Any, floor: float) -> None:
     told("one document", count, update.compared, len(update.links), seconds, bare(vectors, update.compared), None)
     if update.links != sentence_links(ids, chunks, vectors, floor).links:
         raise SystemExit("the update differs from a rebuild")
+
+
+def measure_near(vectors: Any, floor: float, exact: Links | None) -> None:
+    ids, chunks = places(len(vectors))
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    held, pairs, linking.EXACT_PAIRS = memory("VmRSS"), linking.EXACT_PAIRS, 0
+    started = time.perf_counter()
+    near = sentence_links(ids, chunks, vectors, floor)
+    seconds, linking.EXACT_PAIRS = time.perf_counter() - started, pairs
+    counts = f"{len(vectors):>9,}{near.compared:>10,}{len(near.links):>9,}"
+    share = f"   {len(set(near.links) & set(exact.links)) / len(exact.links):.4f} of the exact ones" if exact else ""
+    print(f"{'near':<13}{counts}{seconds:>9.2f}{'':>16}{memory('VmHWM') - held:>9.0f}{share}", flush=True)
 
 
 def told(what: str, count: int, compared: int, links: int, seconds: float, least: float, added: float | None) -> None:
@@ -110,6 +129,7 @@ def main() -> None:
     shape.add_argument("--crowded", action="store_true")
     shape.add_argument("--vectors", type=Path, metavar="FILE.npy")
     parser.add_argument("--floor", type=float, help="0.90 by default, 0.97 where crowded.")
+    parser.add_argument("--only-near", action="store_true")
     asked = parser.parse_args()
     heads = ("", "sentences", "compared", "links", "s", "bare s", "ratio", "MB more")
     print("{:<13}{:>9}{:>10}{:>9}{:>9}{:>9}{:>7}{:>9}".format(*heads))
@@ -118,7 +138,11 @@ def main() -> None:
             vectors = repeated(asked.vectors, count)
         else:
             vectors = crowded(count) if asked.crowded else grouped(count, DIMENSION)
-        measure(vectors, asked.floor or (0.97 if asked.crowded else 0.90))
+        floor = asked.floor or (0.97 if asked.crowded else 0.90)
+        if asked.only_near:
+            measure_near(vectors, floor, None)
+        else:
+            measure(vectors, floor)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 """RELATED_TO: sparse nearest neighbours between sentences of different chunks.
 
-Exact, directed, at most k from a sentence, ties by id. What is made depends on ids, chunks and vectors
-alone, never on how the products were divided nor on which run compared what: a link's cosine is that of
-the vectors on a grid so coarse that every sum of their products is exact in double precision, in any
-order. Products in single precision only choose what is worth that.
+Directed, at most k from a sentence, ties by id. A link's cosine is that of the vectors on a grid so coarse that
+every sum of their products is exact in double precision, in any order. Products in single precision only choose what
+is worth that. Up to EXACT_PAIRS what is made depends on ids, chunks and vectors alone, never on how the products were
+divided nor on which run compared what. Above, a sentence is compared with those near it (sentence_cells.py): some
+links are not found, docs/measured/sentences.md says how many, and the time no longer grows with the square.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pipelines.indexing.sentence_cells import Equal, cells, equal_rows
 from pipelines.ports import Progress, Vectors
 from pipelines.records import SentenceLink
 from pipelines.settings.base import SentenceSettings
@@ -23,6 +25,8 @@ STEP = 0.05
 """By so much the floor is lowered where no pair of sentences reaches it."""
 BLOCK = 1024
 """Rows and columns of one product."""
+EXACT_PAIRS = 20_000_000_000
+"""Sentences that are compared times all; above so many, only those near one another are compared, all anew."""
 
 _GRID = np.float32(2**26)
 """Products of numbers on this grid are multiples of 2^-52, so their sums below 2 are doubles."""
@@ -30,6 +34,7 @@ _DIGITS = 6
 _NONE = -2.0
 
 _Ranks = NDArray[np.int64]
+_Some = slice | NDArray[np.int64]
 _Cosines = NDArray[np.float64]
 
 
@@ -86,19 +91,37 @@ def links_over(
 
     vectors: shape (n, d), unit length. `before` are all links that were made last, and `known` the ids whose
     chunk and vector were there then as they are now: these are compared with the others only. Without
-    them all are compared with all. Memory is a copy of the vectors and a few BLOCK x BLOCK arrays."""
+    them all are compared with all, or above EXACT_PAIRS with those near them. Memory is a copy of the vectors, two
+    there, and a few BLOCK x BLOCK arrays."""
     order = sorted(range(len(ids)), key=lambda item: ids[item])
     names = [ids[item] for item in order]
     best = _Best(len(names), most, floor)
     fresh = np.array([name not in known for name in names], dtype=bool)
     lost = best.resume(names, fresh, before)
+    numbers = {chunk_id: number for number, chunk_id in enumerate(dict.fromkeys(chunk_ids))}
+    chunks = np.array([numbers[chunk_id] for chunk_id in chunk_ids], dtype=np.int64)
+    if int((fresh | lost).sum()) * len(names) > EXACT_PAIRS and most:
+        best = _near_one_another(_on_grid(vectors[order]), chunks[order], most, floor, progress)
+        return Links(best.links(names), len(names), floor)
     ranks = np.concatenate([np.flatnonzero(fresh), np.flatnonzero(lost), np.flatnonzero(~(fresh | lost))])
     places = np.array(order, dtype=np.int64)[ranks]
-    numbers = {chunk_id: number for number, chunk_id in enumerate(dict.fromkeys(chunk_ids))}
-    chunks = np.array([numbers[chunk_id] for chunk_id in chunk_ids], dtype=np.int64)[places]
-    compare = _Comparison(_on_grid(vectors[places]), chunks, ranks, best)
+    compare = _Comparison(_on_grid(vectors[places]), chunks[places], ranks, best)
     compared = compare.all_pairs(int(fresh.sum()), int(lost.sum()), progress)
     return Links(best.links(names), compared, floor)
+
+
+def _near_one_another(
+    rows: Vectors, chunks: NDArray[np.int64], most: int, floor: float, progress: Progress | None
+) -> _Best:
+    """Of rows by rank: the strongest targets of each among those of the cells near it."""
+    best = _Best(len(rows), most, floor)
+    equal = equal_rows(rows, chunks, most)
+    if len(equal.dropped):
+        _Comparison(rows[equal.kept], chunks[equal.kept], equal.kept, best).within_cells(progress)
+        best.stand_for(equal)
+    else:
+        _Comparison(rows, chunks, equal.kept, best).within_cells(progress)
+    return best
 
 
 def _on_grid(rows: Vectors) -> Vectors:
@@ -156,6 +179,14 @@ class _Best:
         self.cosines[sources] = np.take_along_axis(cosine, best, axis=1)
         self.targets[sources] = np.take_along_axis(target, best, axis=1)
 
+    def stand_for(self, equal: Equal) -> None:
+        """Gives those that were left out the targets that their equals have, or their equals."""
+        has = equal.like >= 0
+        self.cosines[equal.dropped[has]] = self.cosines[equal.like[has]]
+        self.targets[equal.dropped[has]] = self.targets[equal.like[has]]
+        for source, targets in zip(equal.dropped[~has], [equal.first[at] for at in np.flatnonzero(~has)], strict=True):
+            self.cosines[source, : len(targets)], self.targets[source, : len(targets)] = 1.0, targets
+
     def links(self, names: Sequence[str]) -> list[SentenceLink]:
         sources, slots = np.nonzero(self.cosines > _NONE)
         pairs = zip(sources.tolist(), self.targets[sources, slots].tolist(), strict=True)
@@ -169,6 +200,7 @@ class _Comparison:
 
     def __init__(self, rows: Vectors, chunks: NDArray[np.int64], ranks: _Ranks, best: _Best) -> None:
         self._rows, self._chunks, self._ranks, self._best = rows, chunks, ranks, best
+        self._places = np.arange(len(rows))
         # What a sum of products in single precision may be off, and the rounding of cosines.
         self._margin = rows.shape[1] * 2.0**-23 + 10.0**-_DIGITS
 
@@ -190,7 +222,18 @@ class _Comparison:
                 progress(block.stop, compared)
         return compared
 
-    def _pair(self, block: slice, other: slice, mutual: bool) -> None:
+    def within_cells(self, progress: Progress | None) -> None:
+        """Offers to each sentence those of the cells near it."""
+        done = 0
+        for sources, targets in cells(self._rows):
+            for first in range(0, len(targets), BLOCK):
+                for start in range(0, len(sources), BLOCK):
+                    self._pair(sources[start : start + BLOCK], targets[first : first + BLOCK], mutual=False)
+            done += len(targets)
+            if progress:
+                progress(done, len(self._rows))
+
+    def _pair(self, block: _Some, other: _Some, mutual: bool) -> None:
         """Offers the sentences of `other` to those of `block`, and where `mutual` the other way too."""
         similar = self._rows[block] @ self._rows[other].T
         near = similar >= self._least(block, other)[:, None]
@@ -200,15 +243,15 @@ class _Comparison:
         apart = self._chunks[block][lines] != self._chunks[other][columns]
         if not apart.any():
             return
-        sources = np.flatnonzero(np.bincount(lines[apart])) + block.start
-        targets = np.flatnonzero(np.bincount(columns[apart])) + other.start
+        sources = self._places[block][np.flatnonzero(np.bincount(lines[apart]))]
+        targets = self._places[other][np.flatnonzero(np.bincount(columns[apart]))]
         cosines = self._exact(sources, targets)
         self._best.offer(self._ranks[sources], self._ranks[targets], cosines)
         if mutual:
             self._best.offer(self._ranks[targets], self._ranks[sources], cosines.T)
 
-    def _least(self, sources: slice, targets: slice) -> Vectors:
-        least = self._best.least(self._ranks[sources], int(self._ranks[targets.start]))
+    def _least(self, sources: _Some, targets: _Some) -> Vectors:
+        least = self._best.least(self._ranks[sources], int(self._ranks[targets][0]))
         return np.asarray(least - self._margin, dtype=np.float32)
 
     def _exact(self, sources: _Ranks, targets: _Ranks) -> _Cosines:

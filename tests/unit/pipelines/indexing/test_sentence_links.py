@@ -12,30 +12,8 @@ from hypothesis import strategies as st
 
 from pipelines.indexing import sentence_links as module
 from pipelines.indexing.sentence_links import STEP, Links, floor_for, links_over, sentence_links
-from pipelines.records import SentenceLink
 from pipelines.settings.base import SentenceSettings
-
-
-def unit(rows: np.ndarray) -> np.ndarray:
-    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
-
-
-def exact_cosines(vectors: np.ndarray) -> np.ndarray:
-    """Of the vectors on a grid of 2^-26, by whole numbers."""
-    whole = np.rint(vectors.astype(np.float64) * 2**26).astype(np.int64)
-    return np.minimum(np.round((whole @ whole.T) / 2**52, 6), 1.0)
-
-
-def brute_force(ids: list[str], chunks: list[str], vectors: np.ndarray, floor: float, most: int) -> list[SentenceLink]:
-    links, cosines = [], exact_cosines(vectors).tolist()
-    for source in sorted(range(len(ids)), key=ids.__getitem__):
-        near = [
-            (-cosine, ids[target])
-            for target, cosine in enumerate(cosines[source])
-            if chunks[target] != chunks[source] and cosine >= floor
-        ]
-        links += [SentenceLink(ids[source], target, -cosine) for cosine, target in sorted(near)[:most]]
-    return links
+from tests.support.brute_links import brute_force, exact_cosines, unit
 
 
 @settings(max_examples=40)
