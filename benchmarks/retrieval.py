@@ -52,7 +52,6 @@ ALTERNATIVES: Mapping[str, Mapping[str, Any]] = {
     "words weigh as much as vectors": {"fusion_weights": {"lexical": 1.0}},
     "rerank: none": {"rerank": ["none"]},
     "rerank: evidence": {"rerank": ["evidence"]},
-    "rerank: evidence, weight 0.3": {"rerank": ["evidence"], "evidence_weight": 0.3},
     "rerank: weighted": {"rerank": ["weighted"]},
     "rerank: evidence, weighted": {"rerank": ["evidence", "weighted"]},
 }
@@ -105,7 +104,7 @@ def indexed(case: Case, folder: Path) -> Path:
 
 
 def settings_file(folder: Path, name: str) -> Path:
-    return folder / f"{'-'.join(name.replace(':', '').replace(',', '').replace('.', '').split())}.yaml"
+    return folder / f"{'-'.join(name.replace(':', '').replace(',', '').split())}.yaml"
 
 
 def runs(case: Case, folder: Path, quick: bool) -> Iterator[tuple[str, dict[str, Any]]]:

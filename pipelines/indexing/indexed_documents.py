@@ -60,8 +60,8 @@ def _folded(title: str) -> str:
 def chunk_terms(chunk: Chunk, title: str) -> list[str]:
     """Terms of the lexical index: title, header chain and own text.
 
-    Summary, context and overlap stay out: with any of them hybrid search ranks worse on
-    most sets (docs/measured/retrieval.md)."""
+    Summary, context and overlap stay out: with any of them hybrid search ranked worse on
+    three of four sets."""
     chain = [heading for heading in chunk.header_chain if heading != title]
     return terms_of("\n".join([title, *chain, chunk.text]))
 

@@ -17,7 +17,7 @@ from pipelines.terms import terms_of
 
 FUSED_DEPTH = 10
 """Routes that are fused are asked for this many times the candidates: a passage that one route
-ranks first and the other a little too low would else lose half of its score (docs/measured/retrieval.md)."""
+ranks first and the other a little too low would else lose half of its score."""
 HYDE_TOKENS, HYDE_CHARACTERS = 400, 2_000
 
 
