@@ -17,13 +17,13 @@ from pipelines.ports import Vectors
 
 CELL = 250
 """Sentences in a cell, on average."""
-PROBES = 16
+PROBES = 24
 """Cells that a sentence is compared with."""
 SAMPLE, ROUNDS = 32, 5
 """Sentences for each centre, and times that it is moved to their mean (Lloyd's algorithm)."""
 MANY = 8
 """Of more equal vectors than this, some stand for all."""
-_BLOCK = 1 << 14
+_BLOCK = 1 << 11
 
 _Places = NDArray[np.int64]
 
@@ -69,7 +69,7 @@ def cells(rows: Vectors) -> Iterator[tuple[_Places, _Places]]:
     are for; memory beside the rows is n x PROBES numbers."""
     centres = _centres(rows)
     probes = min(PROBES, len(centres))
-    nearest = np.concatenate([_nearest(rows[at : at + _BLOCK], centres, probes) for at in range(0, len(rows), _BLOCK)])
+    nearest = _nearest(rows, centres, probes)
     inside = _by_cell(nearest[:, 0], len(centres))
     probing = _by_cell(nearest.ravel(), len(centres))
     for own, asking in zip(inside, probing, strict=True):
@@ -98,6 +98,11 @@ def _centres(rows: Vectors) -> Vectors:
 
 def _nearest(rows: Vectors, centres: Vectors, most: int) -> _Places:
     """Shape (n, most): the nearest centres by Euclid, the nearest first."""
+    blocks = [_nearest_of(rows[at : at + _BLOCK], centres, most) for at in range(0, len(rows), _BLOCK)]
+    return np.concatenate(blocks)
+
+
+def _nearest_of(rows: Vectors, centres: Vectors, most: int) -> _Places:
     near = rows @ centres.T
     near -= (centres * centres).sum(axis=1) / 2
     chosen = np.argpartition(-near, most - 1, axis=1)[:, :most]
@@ -116,9 +121,10 @@ def _groups(rows: Vectors) -> Iterator[_Places]:
         ]
     )
     order = np.argsort(hashes, kind="stable")
-    edges = np.flatnonzero(np.diff(hashes[order])) + 1
-    for members in np.split(order, edges):
-        if len(members) > MANY:
-            same = (rows[members] == rows[members[0]]).all(axis=1)
+    starts = np.concatenate([[0], np.flatnonzero(np.diff(hashes[order])) + 1, [len(order)]])
+    for start, count in zip(starts[:-1], np.diff(starts), strict=True):
+        if count > MANY:
+            members = order[start : start + count]
+            same = np.array([np.array_equal(rows[place], rows[members[0]]) for place in members.tolist()])
             if same.sum() > MANY:
                 yield members[same]
