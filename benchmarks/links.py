@@ -112,11 +112,12 @@ def measure_near(vectors: Any, floor: float) -> None:
     held, pairs, linking.EXACT_PAIRS = memory("VmRSS"), linking.EXACT_PAIRS, 0
     started = time.perf_counter()
     near = sentence_links(ids, chunks, vectors, floor)
-    seconds, linking.EXACT_PAIRS = time.perf_counter() - started, pairs
+    seconds, linking.EXACT_PAIRS = time.perf_counter() - started, len(ids) ** 2
     added = memory("VmHWM") - held
     counts = f"{len(vectors):>9,}{near.compared:>10,}{len(near.links):>9,}"
     asked = set(ids[:: max(1, len(ids) // SAMPLED)])
     one_by_one = sentence_links(ids, chunks, vectors, floor, known=set(ids) - asked)
+    linking.EXACT_PAIRS = pairs
     exact = {link for link in one_by_one.links if link.source_id in asked}
     share = f"   {len(exact & set(near.links)) / len(exact):.4f} of the exact ones of {len(asked):,}"
     print(f"{'near':<13}{counts}{seconds:>9.2f}{'':>16}{added:>9.0f}{share}", flush=True)

@@ -8,6 +8,7 @@ Nothing here depends on chance: centres begin at sentences at even distances in 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import isqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,8 @@ from numpy.typing import NDArray
 from pipelines.ports import Vectors
 
 CELL = 250
-"""Sentences in a cell, on average."""
+"""Sentences in a cell, on average, and more where there are so many that finding the nearest cells would else cost
+more than comparing those in them."""
 PROBES = 24
 """Cells that a sentence is compared with."""
 SAMPLE, ROUNDS = 32, 5
@@ -65,8 +67,8 @@ def equal_rows(rows: Vectors, chunks: _Places, most: int) -> Equal:
 def cells(rows: Vectors) -> Iterator[tuple[_Places, _Places]]:
     """For each cell (places of the rows that probe it, places of those that lie in it), both ascending.
 
-    rows: shape (n, d), unit length. Time is n x n / CELL products for the cells, and n x PROBES x CELL for what they
-    are for; memory beside the rows is n x PROBES numbers."""
+    rows: shape (n, d), unit length. Time is n x PROBES x CELL products, and about as many for the cells; above a
+    million and a half of rows 2 n x sqrt(n x PROBES). Memory beside the rows is n x PROBES numbers."""
     centres = _centres(rows)
     probes = min(PROBES, len(centres))
     nearest = _nearest(rows, centres, probes)
@@ -85,7 +87,7 @@ def _by_cell(numbers: _Places, count: int) -> list[_Places]:
 
 def _centres(rows: Vectors) -> Vectors:
     """Shape (cells, d)."""
-    count = -(-len(rows) // CELL)
+    count = -(-len(rows) // max(CELL, isqrt(len(rows) // PROBES)))
     sample = rows[np.linspace(0, len(rows) - 1, min(len(rows), SAMPLE * count)).astype(np.int64)]
     centres = sample[np.linspace(0, len(sample) - 1, count).astype(np.int64)].copy()
     for _ in range(ROUNDS):
