@@ -204,8 +204,8 @@ class Database:
     ) -> None:
         key, began, told = {"key": lock_key(name)}, time.monotonic(), False
         while not self._one(connection, "try_lock", key)[0]:
-            busy, pid = self._busy(connection, name)
-            wait = max(wait_seconds, ENDS_WITHIN if pid and is_gone(pid) else 0.0)
+            busy, ends = self._busy(connection, name)
+            wait = max(wait_seconds, ENDS_WITHIN if ends else 0.0)
             if time.monotonic() - began >= wait:
                 raise IndexStateError(f"{busy}; wait for it to end", "busy")
             if wait_seconds and not told:
@@ -214,12 +214,13 @@ class Database:
             time.sleep(min(0.1, wait))
 
     @staticmethod
-    def _busy(connection: psycopg.Connection[Any], name: str) -> tuple[str, int | None]:
-        """Who has the lock of a name, and the number of its process on its machine."""
+    def _busy(connection: psycopg.Connection[Any], name: str) -> tuple[str, bool]:
+        """Who has the lock of a name, and whether it is about to be free: nobody has it any more, or the holder's
+        process is none of this machine."""
         holder = connection.execute(query("session", "lock_holder"), {"key": lock_key(name)}).fetchone()
         number = re.search(r"process (\d+)$", holder[0]) if holder else None
         busy = f"another {name} run is in progress" + (f" ({holder[0]}; backend {holder[1]})" if holder else "")
-        return busy, int(number[1]) if number else None
+        return busy, holder is None or (number is not None and is_gone(int(number[1])))
 
     @staticmethod
     def _one(connection: psycopg.Connection[Any], name: str, values: dict[str, Any] | None = None) -> tuple[Any, ...]:
