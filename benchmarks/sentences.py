@@ -134,9 +134,8 @@ class OneByOne(VectorIndexes):
 
     watch: Watch
 
-    def _build(self, connection: Any, table: str, live: bool) -> list[str]:
-        told: list[str] = self.watch.step(f"vector index of {table}", super()._build, connection, table, live)
-        return told
+    def _build(self, connection: Any, table: str, live: bool) -> None:
+        self.watch.step(f"vector index of {table}", super()._build, connection, table, live)
 
 
 def measure(state: State, watch: Watch) -> None:

@@ -177,20 +177,22 @@ class VectorIndexSettings(Section):
     memory_mb: int | None = Field(
         None,
         ge=16,
+        le=2_097_151,
         description="Memory that the server may take to build one; by default a quarter of the machine's where the "
-        "server is embedded, else 2048.",
+        "server is embedded, else 2048, or what the server has.",
     )
     workers: int | None = Field(
         None,
         ge=0,
         le=64,
-        description="Processes that build one beside the first; by default the other cores where the server is "
-        "embedded, else as the server is set.",
+        description="Most processes that build one beside the first, as far as the server has them free; by default "
+        "the other cores where it is embedded, else as it is set.",
     )
     precision: Literal["auto", "half", "full"] = Field(
         "auto",
         description="Of the vectors in it: half takes half the bytes. auto leaves an index as it is and takes half for "
-        "new ones; above 2,000 dimensions it is always half.",
+        "new ones; above 2,000 dimensions it is always half. Another one than it has builds it anew, and searches "
+        "compare every row meanwhile.",
     )
 
 

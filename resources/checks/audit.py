@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from resources.checks.filter_audit import ENDS_EARLY
-from resources.checks.walks import tuned, walk_problems
+from resources.checks.walks import LEAST_LATER, tuned, walk_problems
 from resources.postgres.row_security import security_problems
 from resources.postgres.search_index import COMPARED, ef_search
 from resources.postgres.statements import query
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from resources.postgres.generation_tables import GenerationTables
+    from resources.postgres.vector_indexes import Indexed
     from resources.stages.indexed_documents import IndexBuild
 
 RELATED_BUDGET, EDGE_BUDGET = 2, 5
@@ -43,15 +44,16 @@ def audit(index: GenerationTables) -> Problems:
     width = ef_search(index.generation.statistics)
     if (problems := rows_audit(index)) or width == COMPARED:
         return problems
-    return [problem for problem in walk_problems(index, width) if problem[0] != ENDS_EARLY]
+    return [problem for problem in walk_problems(index, width, least=LEAST_LATER) if problem[0] != ENDS_EARLY]
 
 
-def tuned_audit(build: IndexBuild, live: bool) -> Problems:
-    """The problems of the audit, after the generation was given the width of walks that it needs; with `live` readers
-    are not blocked."""
+def tuned_audit(build: IndexBuild, made: Indexed, live: bool) -> Problems:
+    """The problems of the audit, after the generation was given the width of walks that it needs; `made` are the vector
+    indexes that were just built, and with `live` writers are not blocked."""
     if problems := rows_audit(build.index):
         return problems
-    if statistics := tuned(build.index, live):
+    worn = [table for table in INDEXED_TABLES if table not in made.built]
+    if statistics := tuned(build.index, worn, live):
         build.note(statistics)
     return []
 

@@ -7,7 +7,7 @@ the graph leads out from among them, searches of the generation compare every ro
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from resources.checks.filter_audit import ENDS_EARLY, filter_problems
@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     from resources.postgres.catalog import GenerationRow
     from resources.postgres.generation_tables import GenerationTables
 
-LEAST_RECALL = 0.95
+LEAST_RECALL, LEAST_LATER = 0.95, 0.92
+"""Of what walks should find when their width is chosen, and later, when others are asked for by chance."""
 PROBES, NEIGHBOURS = 24, 10
 """Vectors asked of an index, and how many nearest ones of each."""
 WIDTHS = (LEAST_EF_SEARCH, 400, MOST_EF_SEARCH)
 """Of hnsw.ef_search, which a generation has one of."""
 GROWN = 1.2
-"""An index is judged again when it has so many times the rows that it was last judged with."""
+"""An index is judged again when it has so many times the rows that it was last judged with, or so much fewer."""
 _TIE = 1e-6
 
 
@@ -40,19 +41,25 @@ def walked(generation: GenerationRow, counts: Mapping[str, int]) -> dict[str, in
     return {table: counts[table] for table in INDEXED_TABLES if max(counts[table], known) > most[table]}
 
 
-def have_grown(generation: GenerationRow, counts: Mapping[str, int]) -> bool:
-    """Whether searches walk an index that was not judged yet, or when it was much smaller."""
-    judged = generation.statistics.get("judged", {})
-    return any(rows > GROWN * judged.get(table, 0) for table, rows in walked(generation, counts).items())
+def to_be_judged(generation: GenerationRow, counts: Mapping[str, int]) -> bool:
+    """Whether searches walk an index that was not judged yet, or when it was much smaller or larger."""
+    judged, now = generation.statistics.get("judged", {}), walked(generation, counts)
+    sizes = [sorted((judged.get(table, 0), now.get(table, 0))) for table in INDEXED_TABLES]
+    return any(large > GROWN * small for small, large in sizes)
 
 
-def tuned(index: GenerationTables, live: bool) -> dict[str, Any]:
+def tuned(index: GenerationTables, worn: Collection[str] = (), live: bool = False) -> dict[str, Any]:
     """The statistics with which a generation is searched from now on: the width of walks that it needs, what it was
-    judged with, and what no walk finds. Empty where they are what they were; with `live` readers are not blocked."""
+    judged with, and what no walk finds. Empty where they are what they were.
+
+    Of the tables `worn`, whose indexes rows were put into since they were built, those that fall short are built anew;
+    with `live` writers are not blocked meanwhile."""
     before, (width, short) = index.generation.statistics, needed_ef_search(index)
     if width == COMPARED != ef_search(before):
-        index.vector_indexes.build(live, anew=list(walked(index.generation, index.counts())))
-        width, short = needed_ef_search(index)
+        poor = [table for table in worn if any(_matter(walk_problems(index, WIDTHS[-1], tables=[table])))]
+        if poor:
+            index.vector_indexes.build(live, anew=poor)
+            width, short = needed_ef_search(index)
     told = [f"{code}: {message}" for code, message in short]
     now = {"ef_search": width, "judged": walked(index.generation, index.counts()), "short": told}
     return now if {"ef_search": LEAST_EF_SEARCH, "judged": {}, "short": [], **before} != {**before, **now} else {}
@@ -65,15 +72,23 @@ def needed_ef_search(index: GenerationTables) -> tuple[int, Problems]:
     problems: Problems = []
     for width in WIDTHS:
         problems = walk_problems(index, width)
-        if all(code == ENDS_EARLY for code, _ in problems):
+        if not any(_matter(problems)):
             return width, problems
     return COMPARED, problems
 
 
-def walk_problems(index: GenerationTables, width: int) -> Problems:
-    """What walks of this width through the vector indexes that searches walk do not find."""
-    tables = list(walked(index.generation, index.counts()))
-    return [*recall_problems(index, tables, width), *filter_problems(index, tables, LEAST_RECALL, width)]
+def _matter(problems: Problems) -> Iterator[str]:
+    """The codes of those by which a search would find less than there is."""
+    return (code for code, _ in problems if code != ENDS_EARLY)
+
+
+def walk_problems(
+    index: GenerationTables, width: int, tables: Collection[str] = INDEXED_TABLES, least: float = LEAST_RECALL
+) -> Problems:
+    """What walks of this width through the vector indexes that searches walk do not find, of these tables; they should
+    find the share `least`."""
+    asked = [table for table in walked(index.generation, index.counts()) if table in tables]
+    return [*recall_problems(index, asked, width, least), *filter_problems(index, asked, least, width)]
 
 
 def recall(index: GenerationTables, table: str, width: int) -> float | None:
@@ -90,11 +105,11 @@ def recall(index: GenerationTables, table: str, width: int) -> float | None:
     return found / asked if asked else None
 
 
-def recall_problems(index: GenerationTables, tables: Sequence[str], width: int) -> Problems:
+def recall_problems(index: GenerationTables, tables: Sequence[str], width: int, least: float) -> Problems:
     problems = []
     for table in tables:
         share = recall(index, table, width)
-        if share is not None and share < LEAST_RECALL:
+        if share is not None and share < least:
             problems.append(
                 ("recall", f"the vector index of {index.schema}.{table} finds {share:.3f} of the exact neighbours")
             )

@@ -16,7 +16,7 @@ from pipelines.evaluation.golden import golden_questions, map_questions
 from pipelines.indexing.sentence_links import links_over
 from pipelines.ports import Filters, ReachedSentence
 from resources.evaluation.golden import corpus_of, read_questions
-from resources.postgres.search_index import Generation, PostgresSearchIndex, ef_search
+from resources.postgres.search_index import COMPARED, LEAST_EF_SEARCH, Generation, PostgresSearchIndex, ef_search
 from resources.search.links import generation_of, heading
 from resources.search.passages import Searcher
 from resources.search.search_options import SearchOptions
@@ -52,10 +52,11 @@ class SweptIndex(PostgresSearchIndex):
         targets: Targets,
         chunk_of: Mapping[str, str],
     ) -> None:
-        super().__init__(connection, generation, metadata_keys)
+        width = ef_search(generation.statistics)
+        super().__init__(connection, generation, metadata_keys, exact=width == COMPARED)
         self._targets, self._chunk_of = targets, chunk_of
         self.consulted: dict[str, Sequence[SentenceLink]] = {}
-        self.tune(ef_search(generation.statistics))
+        self.tune(width or LEAST_EF_SEARCH)
 
     def expanded(
         self, sentence_ids: Sequence[str], steps: int, vector: Sequence[float], filters: Filters, least: float

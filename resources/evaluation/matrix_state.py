@@ -95,8 +95,8 @@ def _made_anew(state: State) -> GenerationRow:
     write_index(state, buckets)
     build = IndexBuild(state)
     build.load_links()
-    build.build_vector_indexes(live=False)
-    problems = build.missing_buckets() or [*before_publishing(state), *tuned_audit(build, live=False)]
+    made = build.build_vector_indexes(live=False)
+    problems = build.missing_buckets() or [*before_publishing(state), *tuned_audit(build, made, live=False)]
     if problems:
         told = "; ".join(f"{code}: {message}" for code, message in problems[:5])
         raise IndexStateError(f"the index of these settings is not sound: {told}", "audit")

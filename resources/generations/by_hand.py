@@ -71,7 +71,7 @@ def rollback(state: State) -> dict[str, Any]:
 def _audited(state: State, index: GenerationTables) -> Problems:
     if problems := rows_audit(index):
         return problems
-    if statistics := tuned(index, live=False):
+    if statistics := tuned(index):
         state.parts.catalog.add_statistics(index.generation.generation, statistics)
     return []
 

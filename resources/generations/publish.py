@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from resources.checks.audit import standing_problems, tuned_audit
 from resources.checks.stages import before_publishing
-from resources.checks.walks import have_grown
+from resources.checks.walks import to_be_judged
 from resources.generations.missing_documents import missing
 from resources.generations.scores import comparison, golden_output, score_both
 from resources.postgres.generation_tables import GenerationTables
@@ -35,15 +35,15 @@ def _publish(state: State) -> Built:
     number, live = build.generation.generation, catalog.live()
     serving = live is not None and live.generation == number
     build.load_links()
-    unfitting = build.build_vector_indexes(live=serving)
+    made = build.build_vector_indexes(live=serving)
     counts = build.index.counts()
     changed = _share_changed(state, counts["documents"]) > AUDITED_SHARE
-    audited = not serving or changed or have_grown(build.generation, counts)
+    audited = not serving or changed or bool(made.built) or to_be_judged(build.generation, counts)
     problems = build.missing_buckets() or (
-        [*before_publishing(state), *tuned_audit(build, serving)] if audited else standing_problems(build.index)
+        [*before_publishing(state), *tuned_audit(build, made, serving)] if audited else standing_problems(build.index)
     )
     built = Built(number, serving and not problems, problems, counts, audited=audited)
-    built.unfitting = unfitting
+    built.unfitting = made.unfitting
     built.short = build.generation.statistics.get("short", [])
     if not problems:
         catalog.mark_built(number, listing_output(state.runner))

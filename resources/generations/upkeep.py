@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import ModelError, PinciteError, SettingsError
 from pipelines.stages import STAGES
 from resources.checks.audit import standing_problems, tuned_audit
-from resources.checks.walks import have_grown
+from resources.checks.walks import to_be_judged
 from resources.generations.publish import AUDITED_SHARE
 from resources.postgres.catalog import ManifestRow, commit_row
 from resources.postgres.each_generation import each_generation
@@ -110,9 +110,9 @@ def _finish(beside: State, audited: bool) -> Problems:
     """Completes a generation that is being served; returns the problems found."""
     build = IndexBuild(beside)
     build.load_links()
-    build.build_vector_indexes(live=True)
-    audited = audited or have_grown(build.generation, build.index.counts())
-    problems = tuned_audit(build, live=True) if audited else standing_problems(build.index)
+    made = build.build_vector_indexes(live=True)
+    audited = audited or bool(made.built) or to_be_judged(build.generation, build.index.counts())
+    problems = tuned_audit(build, made, live=True) if audited else standing_problems(build.index)
     if not problems:
         beside.parts.catalog.mark_built(build.generation.generation, listing_output(beside.runner))
     return problems

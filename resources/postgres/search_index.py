@@ -194,7 +194,7 @@ def search_index(
             _require_security(connection, found.number)
             width = ef_search(found.statistics)
             index = PostgresSearchIndex(connection, found, metadata_keys, restricted, exact or width == COMPARED)
-            index.tune(width)
+            index.tune(width or LEAST_EF_SEARCH)
             yield index
     except psycopg.Error as error:
         # The asker's role may read all tables of an index: what it may not read is none of them.

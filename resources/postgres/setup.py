@@ -62,6 +62,8 @@ def _options(place: str, sockets: Path) -> list[str]:
         "unix_socket_directories": str(sockets),
         "unix_socket_permissions": "0700",
         "max_connections": "50",
+        "max_worker_processes": str(max(8, len(os.sched_getaffinity(0)))),
+        "max_parallel_workers": str(max(8, len(os.sched_getaffinity(0)))),
         "shared_buffers": f"{max(16, min(256, memory_mb // 8))}MB",
         "maintenance_work_mem": f"{max(64, min(512, memory_mb // 8))}MB",
         "work_mem": "32MB",

@@ -15,6 +15,7 @@ from resources.postgres.statements import query
 
 if TYPE_CHECKING:
     from psycopg import Connection
+    from psycopg.errors import Diagnostic
 
     from resources.postgres.catalog import GenerationRow
     from resources.postgres.database import Database
@@ -29,12 +30,17 @@ _log = logging.getLogger("pincite")
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """Which vector indexes were built, in what time, and of which the graph was larger than the memory, as
-    sentences."""
+    """Which vector indexes were built, in what time, and what the server said of graphs larger than its memory."""
 
     built: tuple[str, ...]
     seconds: float
     unfitting: tuple[str, ...]
+
+
+def _unfitting(notice: Diagnostic) -> list[str]:
+    """What the server says where a graph turns out to be larger than its memory, and what to do."""
+    said = notice.message_primary or ""
+    return [f"{said}; raise vector_index.memory_mb"] if "no longer fits" in said else []
 
 
 def index_name(table: str) -> str:
@@ -54,6 +60,7 @@ class VectorIndexes:
         started = time.perf_counter()
         unfitting: list[str] = []
         with self._database.connect(autocommit=True) as connection:
+            connection.add_notice_handler(lambda notice: unfitting.extend(_unfitting(notice)))
             # The server goes on building for a run that was killed; the next one waits for its end.
             connection.execute(query("session", "lock_build"), {"key": lock_key(f"build {self._schema}")})
             self._database.require_newest(connection)
@@ -63,8 +70,9 @@ class VectorIndexes:
                 self._database.require_newest(connection)
                 if index_name(table) in valid:
                     names = {"schema": self._schema, "index": index_name(table)}
-                    connection.execute(query("generation", "drop_vector_index", **names))
-                unfitting += self._build(connection, table, live)
+                    drop = "drop_vector_index" + ("_concurrently" if live else "")
+                    connection.execute(query("generation", drop, **names))
+                self._build(connection, table, live)
             if missing:
                 connection.execute(query("generation", "analyze", schema=self._schema))
         return Indexed(tuple(missing), time.perf_counter() - started, tuple(unfitting))
@@ -80,22 +88,18 @@ class VectorIndexes:
         statement = query("generation", "index_states")
         return dict(connection.execute(statement, {"schema_name": self._schema, "names": names, **kind}).fetchall())
 
-    def _build(self, connection: Connection[Any], table: str, live: bool) -> list[str]:
-        """A sentence where the graph does not fit into the memory that the server has for it, which is also said
-        before the hours that it then takes."""
+    def _build(self, connection: Connection[Any], table: str, live: bool) -> None:
         dimension, half = self._generation.dimension, self._generation.half
         count = connection.execute(query("generation", "row_count", schema=self._schema, table=table)).fetchone()
         rows = count[0] if count else 0
         need = 1 + (rows * (dimension * (2 if half else 4) + GRAPH_BYTES) >> 20)
         least, have = self._megabytes(connection)
-        told = []
-        if need > have:
-            told.append(
-                f"the vector index of {self._schema}.{table}, of {rows:,} vectors, takes about {need:,} MB to build "
-                f"and has {have:,}: the rest of it is built on disk, many times slower; raise "
+        if need > have:  # said before the hours that it then takes
+            _log.warning(
+                f"the vector index of {self._schema}.{table}, of {rows:,} vectors, may take about {need:,} MB to build "
+                f"and has {have:,}: what does not fit is built on disk, many times slower; raise "
                 "vector_index.memory_mb if the server's machine has more"
             )
-            _log.warning("%s", told[0])
         connection.execute(query("generation", "take_memory"), {"megabytes": max(least, min(need, have))})
         if (workers := self._workers) is not None:
             connection.execute(query("generation", "take_workers"), {"workers": workers})
@@ -104,15 +108,14 @@ class VectorIndexes:
         if half:
             values["dimension"] = dimension
         connection.execute(query("generation", statement + ("_concurrently" if live else ""), **values))
-        return told
 
     def _megabytes(self, connection: Connection[Any]) -> tuple[int, int]:
         """The memory that a build has whether it needs it or not, and the most that it may have."""
-        if (wanted := self._settings.memory_mb) is not None:
-            return wanted, wanted
         own = connection.execute(query("generation", "maintenance_megabytes")).fetchone()
-        machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4 >> 20
         least = int(own[0]) if own else 0
+        if (wanted := self._settings.memory_mb) is not None:
+            return min(least, wanted), wanted
+        machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4 >> 20
         return least, max(machine if self._database.embedded else NETWORKED_MB, least)
 
     @property

@@ -17,7 +17,7 @@ from pipelines.stages import WHOLE
 from resources.parquet.vectors import vectors_of
 from resources.postgres.catalog import ManifestRow, add_statistics, commit_row
 from resources.postgres.generation_tables import EMPTY, GenerationTables, IndexedDocument
-from resources.postgres.vector_indexes import INDEXED_TABLES, index_name
+from resources.postgres.vector_indexes import INDEXED_TABLES, Indexed, index_name
 from resources.state import generation as generations
 from resources.state.stage_work import StageReport, rows_by_document
 from resources.state.table import committed
@@ -121,12 +121,11 @@ class IndexBuild:
         wanted = self._state.settings.vector_index.precision
         return self.generation.precision if wanted == "auto" else wanted
 
-    def build_vector_indexes(self, live: bool) -> Sequence[str]:
-        """Builds what is missing or of another precision; with `live` writers are not blocked. Returns what did not
-        fit into memory, as sentences."""
+    def build_vector_indexes(self, live: bool) -> Indexed:
+        """Builds what is missing or of another precision; with `live` writers are not blocked."""
         if self.precision != self.generation.precision:
             self.note({"precision": self.precision})
-        return self.index.vector_indexes.build(live).unfitting
+        return self.index.vector_indexes.build(live)
 
     def _read(self, bucket: int, rows: Mapping[str, ManifestRow]) -> _Bucket:
         """A bucket's listing, parse and states; the rows of changed documents are read later."""

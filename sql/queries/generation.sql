@@ -192,7 +192,8 @@ LEFT JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = x.indkey[0] AND x.
 WHERE n.nspname = %(schema_name)s AND c.relname = ANY (%(names)s::text[]);
 
 -- name: maintenance_megabytes
-SELECT pg_size_bytes(current_setting('maintenance_work_mem')) / 1048576;
+-- What the session began with.
+SELECT reset_val::bigint / 1024 FROM pg_settings WHERE name = 'maintenance_work_mem';
 
 -- name: take_memory
 SELECT set_config('maintenance_work_mem', %(megabytes)s::text || 'MB', false);
@@ -205,6 +206,9 @@ SELECT count(*) FROM {schema}.{table};
 
 -- name: drop_vector_index
 DROP INDEX {schema}.{index};
+
+-- name: drop_vector_index_concurrently
+DROP INDEX CONCURRENTLY {schema}.{index};
 
 -- name: create_vector_index
 CREATE INDEX {index} ON {schema}.{table} USING hnsw (embedding vector_cosine_ops);

@@ -25,7 +25,15 @@ from pipelines.records import Box, Chunk, ParsedDocument, Sentence, SentenceLink
 from pipelines.settings.base import VectorIndexSettings
 from resources.checks.audit import audit
 from resources.checks.filter_audit import ENDS_EARLY
-from resources.checks.walks import LEAST_RECALL, WIDTHS, have_grown, needed_ef_search, recall, tuned, walk_problems
+from resources.checks.walks import (
+    LEAST_RECALL,
+    WIDTHS,
+    needed_ef_search,
+    recall,
+    to_be_judged,
+    tuned,
+    walk_problems,
+)
 from resources.postgres.catalog import Catalog
 from resources.postgres.copy_rows import packed_rows
 from resources.postgres.database import Database
@@ -428,16 +436,20 @@ def test_vector_indexes_are_built_once_and_again_when_invalid(index: GenerationT
     assert audit(index) == []
 
 
-def test_a_graph_that_does_not_fit_memory_is_told_before_it_is_built(
+def test_a_graph_that_does_not_fit_memory_is_told_before_and_after_it_is_built(
     index: GenerationTables, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("resources.postgres.vector_indexes.GRAPH_BYTES", 10_000)
     index.replace(0, [document("a", *(f"text {number}" for number in range(2000)))])
-    little = VectorIndexes(index.database, index.generation, VectorIndexSettings(memory_mb=16, workers=0))
-    built = little.build()
-    assert built.built == ("chunks", "sentences")
-    assert built.unfitting == tuple(caplog.messages) and len(built.unfitting) == 2
-    assert "chunks, of 2,000 vectors, takes about 20 MB to build and has 16: " in built.unfitting[0]
+    little = VectorIndexSettings(memory_mb=16, workers=0)
+    built = VectorIndexes(index.database, index.generation, little).build()
+    assert built.built == ("chunks", "sentences") and built.unfitting == (), "it was only feared"
+    assert "chunks, of 2,000 vectors, may take about 20 MB to build and has 16: " in caplog.messages[0]
+    caplog.clear()
+    tiny = VectorIndexSettings.model_construct(memory_mb=1, workers=0, precision="auto")
+    built = VectorIndexes(index.database, index.generation, tiny).build(anew=["chunks"])
+    assert len(caplog.messages) == 1
+    assert built.unfitting[0].startswith("hnsw graph no longer fits into maintenance_work_mem after ")
     assert VectorIndexes(index.database, index.generation, VectorIndexSettings()).build(anew=["chunks"]).unfitting == ()
 
 
@@ -617,11 +629,9 @@ def test_an_index_that_lacks_most_rows_fails_by_its_recall(
 def test_an_index_that_lacks_most_rows_is_built_anew_before_a_generation_is_published(
     lacking: GenerationTables,
 ) -> None:
-    assert tuned(lacking, live=False) == {
-        "ef_search": WIDTHS[0],
-        "judged": {"chunks": 40, "sentences": 40},
-        "short": [],
-    }
+    assert tuned(lacking, ["sentences"])["ef_search"] == COMPARED, "nothing falls short there"
+    judged = {"chunks": 40, "sentences": 40}
+    assert tuned(lacking, ["chunks", "sentences"]) == {"ef_search": WIDTHS[0], "judged": judged, "short": []}
     assert audit(lacking) == []
 
 
@@ -633,29 +643,32 @@ def test_a_generation_whose_graph_leads_nowhere_compares_every_row(index: Genera
     index.vector_indexes.build()
     index.replace(1, [document("others", *others)])
     assert (recall(index, "chunks", WIDTHS[-1]) or 0) < LEAST_RECALL
-    found = tuned(index, live=False)
+    found = tuned(index)
     assert found["ef_search"] == COMPARED
     assert any("finds" in message for message in found["short"])
     changed = Catalog(index.database).add_statistics(index.generation.generation, found)
     judged = GenerationTables(index.database, changed)
-    assert audit(judged) == [] and tuned(judged, live=False) == {}
+    assert audit(judged) == [] and tuned(judged) == {}
     with index.database.connect() as connection, search_index(connection, changed.generation) as search:
+        (plans,) = connection.execute("SELECT current_setting('plan_cache_mode')").fetchone() or ("",)
+        assert plans == "force_custom_plan", "set for every search, also where it walks nothing"
         for text in others:
             nearest = search.dense(vector(text).tolist(), 1, Filters(groups=("hr",)))
             assert nearest[0].score == pytest.approx(1)
 
 
-def test_walks_are_judged_once_searches_make_them_and_when_an_index_has_grown(
+def test_walks_are_judged_once_searches_make_them_and_when_an_index_has_grown_or_shrunk(
     index: GenerationTables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts = {"chunks": 100, "sentences": 1000}
-    assert not have_grown(index.generation, counts)
+    assert not to_be_judged(index.generation, counts)
     monkeypatch.setattr("resources.postgres.sentence_index.EXACT_SENTENCES", 999)
-    assert have_grown(index.generation, counts)
-    judged = replace(index.generation, statistics={"judged": {"sentences": 1000}})
-    assert not have_grown(judged, {**counts, "sentences": 1200})
-    assert have_grown(judged, {**counts, "sentences": 1201})
-    assert have_grown(replace(judged, statistics={**judged.statistics, "chunks": 5001}), counts)
+    assert to_be_judged(index.generation, counts)
+    judged = replace(index.generation, statistics={"judged": {"sentences": 1200}})
+    assert not to_be_judged(judged, {**counts, "sentences": 1440})
+    assert to_be_judged(judged, {**counts, "sentences": 1441})
+    assert not to_be_judged(judged, counts) and to_be_judged(judged, {**counts, "sentences": 998})
+    assert to_be_judged(replace(judged, statistics={**judged.statistics, "chunks": 5001}), counts)
 
 
 @pytest.mark.usefixtures("walks")

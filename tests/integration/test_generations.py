@@ -156,11 +156,11 @@ def test_a_generation_whose_vector_indexes_fall_short_is_published_and_compares_
 ) -> None:
     monkeypatch.setattr("resources.postgres.search_index.EXACT_CHUNKS", 0)
     monkeypatch.setattr("resources.postgres.sentence_index.EXACT_SENTENCES", 0)
-    monkeypatch.setattr("resources.checks.walks.LEAST_RECALL", 1.5)
+    monkeypatch.setattr("resources.checks.walks.recall", lambda *given: 0.5)
     project.configure(embedder={"endpoint": endpoint.url, "model": SAME})
     ran = project.index()
     (note,) = ran["notes"]
-    assert ran["published"] and "compare more of it than they should" in note and "chunks finds 1.000 of" in note
+    assert ran["published"] and "compare more of it than they should" in note and "chunks finds 0.500 of" in note
     assert listed(project)[2]["notes"] == [note]
     assert project.run("verify").json["ok"]
     monkeypatch.setattr("resources.postgres.search_index.PostgresSearchIndex.walked", None)
