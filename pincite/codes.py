@@ -18,6 +18,10 @@ _ENDPOINT = "see that the endpoint runs and that its address is right, then run 
 _REPORT = (
     "run `pincite index --retry-failed`; if it is found again, report it with its message. What is live goes on serving"
 )
+_WALKS = (
+    "drop it, `DROP INDEX g0001.chunks_embedding`, and run `pincite index`, which builds it anew and lets searches "
+    "compare every row if that does not help"
+)
 _TABLES = "`pincite verify` names the rows that are not as Parquet has them, and what mends them; else: " + _REPORT
 _MAKE = "run `pincite index`, which makes it anew"
 
@@ -302,7 +306,7 @@ FOUND: Mapping[str, Told] = {
     "coverage": ("Less than .98 of a document's text is in its chunks.", _REPORT),
     "disagree": ("Rows in Postgres are not those of Parquet.", _TABLES),
     "empty_document": ("A document has text, but no chunk.", _TABLES),
-    "filter": ("A walk of the vector index with a filter does not find what matches, or is none.", _TABLES),
+    "filter": ("A walk of the vector index with a filter does not find what matches, or is none.", _WALKS),
     "link_budget": ("More links than the budget allows.", _REPORT),
     "link_twice": ("A link is there twice.", _REPORT),
     "link_within_chunk": ("A link lies within one chunk.", _REPORT),
@@ -312,8 +316,8 @@ FOUND: Mapping[str, Told] = {
     "orphan_sentence": ("A sentence lies in no chunk of its document.", _TABLES),
     "posting_without_chunk": ("The word index names a chunk that is not there.", _TABLES),
     "recall": (
-        "The vector index finds less than .95 of the exact neighbours.",
-        "drop it, `DROP INDEX g0001.chunks_embedding`, and run `pincite index`, which builds it anew",
+        "The vector index finds less than .92 of the exact neighbours.",
+        _WALKS,
     ),
     "repeated_sentence": ("A sentence has the id of another.", _REPORT),
     "sentence_next": ("A sentence does not have its neighbours as NEXT and PREVIOUS.", _REPORT),
