@@ -34,6 +34,14 @@ Seconds = tuple[float, float]
 """By the clock, and of processors."""
 
 
+def checkout_of(commit: str, folder: Path) -> Path:
+    """The files of a commit, put into a folder."""
+    archive = subprocess.run(["git", "archive", commit], cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout
+    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+        files.extractall(folder, filter="data")
+    return folder
+
+
 def python_of(checkout: Path, place: Path) -> Path:
     """A virtual environment that imports from that checkout first, then what is installed here: its path is what
     workers start with too, whatever environment variables they are given."""
@@ -88,10 +96,7 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="pincite-bench-") as name:
         place, other = Path(name), Path(name) / "checkout"
-        archive = subprocess.run(["git", "archive", given.commit], cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout
-        with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-            files.extractall(other, filter="data")
-        pythons = (python_of(other, place / "its"), python_of(ROOT, place / "own"))
+        pythons = (python_of(checkout_of(given.commit, other), place / "its"), python_of(ROOT, place / "own"))
         rounds = []
         for number in range(given.rounds):
             found = {}

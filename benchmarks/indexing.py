@@ -40,7 +40,7 @@ print(json.dumps({"load": loaded - started, "embed": time.perf_counter() - loade
 """
 
 
-def tree_memory(pid: int) -> int:
+def tree_memory(pid: int, under: bool = True) -> int:
     """Bytes of private and proportional memory of a process and all under it."""
     total, waiting = 0, [pid]
     while waiting:
@@ -49,7 +49,7 @@ def tree_memory(pid: int) -> int:
             for line in Path(f"/proc/{process}/smaps_rollup").read_text().splitlines():
                 if line.startswith("Pss:"):
                     total += int(line.split()[1]) * 1024
-            for task in Path(f"/proc/{process}/task").iterdir():
+            for task in Path(f"/proc/{process}/task").iterdir() if under else ():
                 waiting += [int(child) for child in (task / "children").read_text().split()]
         except (OSError, ValueError):
             continue

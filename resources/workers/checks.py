@@ -12,7 +12,7 @@ import dataclasses
 import types
 import typing
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from functools import cache
 from itertools import pairwise
@@ -29,12 +29,52 @@ LARGEST = 2**31 - 1
 Tables = Mapping[str, "pa.Table"]
 
 
-def require_sound(kind: str, records: Mapping[str, type], made: Tables, given: Tables, doc_id: str) -> None:
-    """The tables that a task of a kind made from those it was given. Raises ValueError."""
+def sound(
+    kind: str, records: Mapping[str, type], made: Tables, given: Tables, doc_ids: Sequence[str]
+) -> list[dict[str, pa.Table]]:
+    """The tables that a task of a kind made of documents from those that it was given, as those of each document.
+    Raises ValueError."""
     for name, record in records.items():
-        table = made[name]
         for field, hint, optional in _fields(record):
-            _require_values(name, table[field], hint, optional)
+            _require_values(name, made[name][field], hint, optional)
+    found = _parted(made, doc_ids)
+    for doc_id, own, inputs in zip(doc_ids, found, _parted(given, doc_ids), strict=True):
+        _require_rows(kind, own, inputs, doc_id)
+    return found
+
+
+def _parted(tables: Tables, doc_ids: Sequence[str]) -> list[dict[str, pa.Table]]:
+    """Tables of several documents as those of each. Raises ValueError where there are rows of others, or those of one
+    do not stand together and in the order of the documents."""
+    found: list[dict[str, pa.Table]] = [{} for _ in doc_ids]
+    for name, table in tables.items():
+        runs = _runs(table["doc_id"]) if "doc_id" in table.column_names else [(doc_ids[0], table.num_rows)]
+        at, waiting = 0, iter(runs)
+        doc_id, length = next(waiting, (None, 0))
+        for own, wanted in zip(found, doc_ids, strict=True):
+            own[name] = table.slice(at, length if doc_id == wanted else 0)
+            if doc_id == wanted:
+                at += length
+                doc_id, length = next(waiting, (None, 0))
+        if at < table.num_rows:
+            raise ValueError("rows of another document")
+    return found
+
+
+def _runs(column: pa.ChunkedArray) -> list[tuple[str | None, int]]:
+    """Values that stand one after the other, and how often each does."""
+    import pyarrow.compute as pc
+
+    if not len(column):
+        return []
+    encoded = pc.run_end_encode(column.combine_chunks())
+    ends = encoded.run_ends.to_pylist()
+    lengths = (end - start for start, end in zip([0, *ends], ends, strict=False))
+    return list(zip(encoded.values.to_pylist(), lengths, strict=True))
+
+
+def _require_rows(kind: str, made: Tables, given: Tables, doc_id: str) -> None:
+    for name, table in made.items():
         order = table["index"].to_pylist() if "index" in table.column_names else []
         if any(after <= before for before, after in pairwise(order)):
             raise ValueError(f"rows of {name} out of order")
@@ -49,10 +89,10 @@ def require_sound(kind: str, records: Mapping[str, type], made: Tables, given: T
 def _fields(record: type) -> tuple[tuple[str, Any, bool], ...]:
     """Name, type without None, and whether it may be None, of every field."""
     hints = typing.get_type_hints(record)
-    return tuple((item.name, *_parted(hints[item.name])) for item in dataclasses.fields(record))
+    return tuple((item.name, *_without_none(hints[item.name])) for item in dataclasses.fields(record))
 
 
-def _parted(hint: Any) -> tuple[Any, bool]:
+def _without_none(hint: Any) -> tuple[Any, bool]:
     if typing.get_origin(hint) in (types.UnionType, typing.Union):
         kept = [item for item in typing.get_args(hint) if item is not type(None)]
         return kept[0], len(kept) < len(typing.get_args(hint))
@@ -75,7 +115,7 @@ def _require_values(name: str, column: Any, hint: Any, optional: bool) -> None:
     elif hint is float and len(column) and not pc.all(pc.is_finite(column)).as_py():
         raise ValueError(f"a number in {name} that is none")
     elif origin is tuple:
-        _require_values(name, column.flatten(), *_parted(arguments[0]))
+        _require_values(name, column.flatten(), *_without_none(arguments[0]))
     elif origin is dict:
         _require_values(name, column.keys, str, False)
         _require_values(name, column.items, str, False)

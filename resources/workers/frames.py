@@ -103,13 +103,11 @@ def encoded(table: pa.Table) -> pa.Buffer:
     return sink.getvalue()
 
 
-def decoded(
-    blob: memoryview, schema: pa.Schema | None = None, doc_id: str | None = None, cleaned: bool = True
-) -> pa.Table:
+def decoded(blob: memoryview, schema: pa.Schema | None = None, cleaned: bool = True) -> pa.Table:
     """A table as it was sent; its buffers are those of the blob.
 
-    Raises ValueError where the bytes are no table, not one of this schema, hold what no Parquet or Postgres takes
-    (text that is no UTF-8 or, once it is `cleaned`, has NUL), or rows of another document."""
+    Raises ValueError where the bytes are no table, not one of this schema, or hold what no Parquet or Postgres takes
+    (text that is no UTF-8 or, once it is `cleaned`, has NUL)."""
     import pyarrow as pa
 
     try:
@@ -123,8 +121,6 @@ def decoded(
         raise ValueError(f"bytes that are no table ({error})") from None
     if schema is not None and cleaned and any(map(_has_nul, table.columns)):
         raise ValueError("a table with NUL in its text")
-    if doc_id is not None and set(table["doc_id"].unique().to_pylist()) - {doc_id}:
-        raise ValueError("rows of another document")
     return table
 
 

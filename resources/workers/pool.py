@@ -2,9 +2,9 @@
 
 Every stage of text goes through here, parsing first. A worker that passes the time limit is killed, one that
 dies is replaced; either costs the one document it held, and of a PDF that is parsed only the page: it is read
-again page by page, without the pages that did it. Memory is limited in the worker; what it sends is checked
-before it is believed. Workers start on first use, are kept for the next call, and are renewed after so many
-documents.
+again page by page, without the pages that did it. Of several small documents that it held each is tried alone.
+Memory is limited in the worker; what it sends is checked before it is believed. Workers start on first use, are
+kept for the next call, and are renewed after so many documents.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import selectors
 import signal
 import sys
 import time
-from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import count
 from pathlib import Path
@@ -26,12 +25,15 @@ from pipelines.ports import Progress
 from pipelines.records import Failure
 from pipelines.settings.base import ParsingSettings
 from resources.sources.files import private_copy
+from resources.workers.batches import Batches
 from resources.workers.frames import encoded, packed
 from resources.workers.process import MODULE, START_SECONDS, DocumentProcess, Refused
-from resources.workers.task import PARSING, Framed, Made, Task
+from resources.workers.task import PARSING, Batch, Framed, Made, Task
 from resources.workers.work_folder import WorkFolder
 
 MOST_WORKERS = 8
+SHARES = 4
+"""Batches that each worker is left with at least, while there are documents enough."""
 LEAST_CHARACTERS = 1_000_000
 """Of text that any file may give, however small it is."""
 BYTES_A_CHARACTER = 64
@@ -43,7 +45,7 @@ MOST_BYTES = 1 << 29
 Result = Made | Failure
 
 
-Finished = tuple[Task, Result] | None
+Finished = list[tuple[Task, Result]]
 
 
 def _death(status: int) -> str:
@@ -77,7 +79,7 @@ class DocumentPool:
     def close(self) -> None:
         """Ends all workers; busy ones are killed. The pool starts new ones when used again."""
         while self._workers:
-            self._drop(self._workers[-1], kill=self._workers[-1].task is not None)
+            self._drop(self._workers[-1], kill=self._workers[-1].batch is not None)
         if self._folder is not None:
             self._folder.close()
             self._folder = None
@@ -92,18 +94,17 @@ class DocumentPool:
         worker for it.
 
         Raises PinciteError when workers cannot start at all."""
-        waiting: deque[Task] = deque()
-        coming, done = iter(tasks), 0
+        batches, done = Batches(tasks), 0
         try:
             while done < total:
-                failed = self._assign(waiting, coming, total - done)
-                for task, result in (*failed, *self._finished(waiting)):
+                failed = self._assign(batches, total - done)
+                for task, result in (*failed, *self._finished(batches)):
                     done += 1
                     if progress is not None:
                         progress(done, total)
                     yield task, result
         finally:
-            for worker in [worker for worker in self._workers if worker.task is not None]:
+            for worker in [worker for worker in self._workers if worker.batch is not None]:
                 self._drop(worker, kill=True)
 
     # ------------------------------------------------------------ workers
@@ -135,21 +136,23 @@ class DocumentPool:
         elif watched and not worker.unsent:
             self._selector.unregister(worker.input)
 
-    def _assign(self, waiting: deque[Task], coming: Iterator[Task], left: int) -> list[tuple[Task, Result]]:
-        """Gives every free worker a task; the tasks that failed before a worker saw them."""
-        failed: list[tuple[Task, Result]] = []
-        for worker in [worker for worker in self._workers if worker.task is None and worker.process.poll() is not None]:
+    def _assign(self, batches: Batches, left: int) -> Finished:
+        """Gives every free worker a batch; the tasks that failed before a worker saw them."""
+        failed: Finished = []
+        most = max(1, left // (SHARES * self._wanted(left)))
+        for worker in [worker for worker in self._workers if not worker.batch and worker.process.poll() is not None]:
             if worker.ready:  # it ended while it had nothing to do, which is no document's fault
                 self._drop(worker)
         while len(self._workers) < self._wanted(left):
             self._start()
         for worker in self._workers:
-            while worker.ready and worker.task is None:
-                task = waiting.popleft() if waiting else next(coming, None)
-                if task is None:
+            while worker.ready and worker.batch is None:
+                batch = batches.next(most)
+                if batch is None:
                     break
+                task = batch.first
                 try:
-                    self._give(worker, task)
+                    self._give(worker, batch)
                 except DocumentError as error:
                     worker.free()
                     failed.append((task, task.failure(error.code, str(error))))
@@ -159,15 +162,15 @@ class DocumentPool:
                     failed.append((task, task.failure("unreadable", f"{reason}; free space there")))
         return failed
 
-    def _give(self, worker: DocumentProcess, task: Task) -> None:
+    def _give(self, worker: DocumentProcess, batch: Batch) -> None:
         # A name that a worker which the document before has taken over cannot have made something of.
-        whole = framed(task, self.settings, worker.folder / secrets.token_hex(8))
-        worker.give(task, whole, self.settings.timeout_seconds)
+        whole = framed(batch, self.settings, worker.folder / secrets.token_hex(8))
+        worker.give(batch, whole, self.settings.timeout_seconds)
         self._watch_input(worker)
 
-    def _finished(self, waiting: deque[Task]) -> list[tuple[Task, Result]]:
+    def _finished(self, batches: Batches) -> Finished:
         """Waits until something happens; the tasks that are done with it."""
-        busy = [worker for worker in self._workers if worker.task is not None or not worker.ready]
+        busy = [worker for worker in self._workers if worker.batch is not None or not worker.ready]
         if not busy:
             return []
         until = min(worker.deadline for worker in busy)
@@ -178,27 +181,26 @@ class DocumentPool:
                 self._watch_input(key.data)
             else:
                 heard.append(key.data)
-        finished = [result for worker in heard if (result := self._hear(worker, waiting)) is not None]
+        finished = [each for worker in heard for each in self._hear(worker, batches)]
         late = [w for w in busy if w not in heard and w in self._workers and time.monotonic() >= w.deadline]
-        finished += [result for worker in late if (result := self._expire(worker, waiting)) is not None]
-        return finished
+        return finished + [each for worker in late for each in self._expire(worker, batches)]
 
-    # ------------------------------------------------------------ what became of a task
+    # ------------------------------------------------------------ what became of a batch
 
-    def _hear(self, worker: DocumentProcess, waiting: deque[Task]) -> Finished:
+    def _hear(self, worker: DocumentProcess, batches: Batches) -> Finished:
         try:
             for message in worker.read():
                 said = worker.said(message)
-                if isinstance(said, (Made, Refused)):
-                    return self._done(worker, said, waiting)
+                if isinstance(said, (list, Refused)):
+                    return self._done(worker, said, batches)
                 if said is not None:
                     worker.page = said or None
                     worker.deadline = self._page_deadline(worker)
         except EOFError:
-            return self._mourn(worker, waiting)
+            return self._mourn(worker, batches)
         except Exception as error:  # whatever its words did to what reads them
-            return self._disbelieve(worker, error)
-        return None
+            return self._disbelieve(worker, error, batches)
+        return []
 
     def _page_deadline(self, worker: DocumentProcess) -> float:
         """Until when the page just begun, or the work after the last one, may take; in a first reading it
@@ -206,88 +208,89 @@ class DocumentPool:
         settings = self.settings
         more = settings.page_timeout_seconds + (settings.ocr_seconds if settings.ocr == "auto" else 0.0)
         until = time.monotonic() + (settings.timeout_seconds if worker.page is None else more)
-        careful = worker.task is not None and worker.task.without is not None
+        careful = worker.batch is not None and worker.batch.first.without is not None
         return min(until if careful else max(worker.deadline, until), worker.last_deadline)
 
-    def _done(self, worker: DocumentProcess, said: Made | Refused, waiting: deque[Task]) -> Finished:
-        task, page = worker.task, worker.page
-        assert task is not None
+    def _done(self, worker: DocumentProcess, said: list[Made] | Refused, batches: Batches) -> Finished:
+        batch, page = worker.batch, worker.page
+        assert batch is not None
         worker.free()
         spent = isinstance(said, Refused) and said.code == "limit_exceeded"
         if spent or worker.done >= self.settings.documents_per_worker:
             self._drop(worker)
-        if spent and page is not None and self._again(task, page, waiting):
-            return None
-        return task, said if isinstance(said, Made) else task.failure(said.code, said.message)
+        if not isinstance(said, Refused):
+            return list(zip(batch.tasks, said, strict=True))
+        if (not batch.alone or (spent and page is not None)) and self._again(batch, page, batches):
+            return []
+        return [(batch.first, batch.first.failure(said.code, said.message))]
 
-    def _again(self, task: Task, page: int | None, waiting: deque[Task]) -> bool:
-        """Whether the document is tried another time."""
-        following = task.after_failure(page)
-        if following is not None:
-            waiting.appendleft(following)
-        return following is not None
+    def _again(self, batch: Batch | None, page: int | None, batches: Batches) -> bool:
+        """Whether its documents are tried another time."""
+        following = batch.after_failure(page) if batch else []
+        batches.again(following)
+        return bool(following)
 
-    def _mourn(self, worker: DocumentProcess, waiting: deque[Task]) -> Finished:
-        status, task = self._drop(worker), worker.task
+    def _mourn(self, worker: DocumentProcess, batches: Batches) -> Finished:
+        status = self._drop(worker)
         if not worker.ready:
             raise PinciteError(
                 f"a process that works on documents ended while starting ({_death(status)}): run `{sys.executable} -P "
                 f"-m {MODULE}` to see why"
             )
-        if task is None or self._again(task, worker.page, waiting):
-            return None
+        if worker.batch is None or self._again(worker.batch, worker.page, batches):
+            return []
+        task = worker.batch.first
         what = "the parser process" if task.raw else f"the process that makes {task.failing_stage} of it"
         message = (
             f"{task.uri}: {what} died ({_death(status)}): the file is damaged, or needs more than "
             f"parsing.memory_mb ({self.settings.memory_mb}); open it and save it again"
         )
-        return task, task.failure("crashed", message)
+        return [(task, task.failure("crashed", message))]
 
-    def _disbelieve(self, worker: DocumentProcess, error: Exception) -> Finished:
+    def _disbelieve(self, worker: DocumentProcess, error: Exception, batches: Batches) -> Finished:
         """A worker that sends what nobody asked for is held by the document that it read."""
         self._drop(worker, kill=True)
-        task = worker.task
-        if task is None:
-            return None
+        if worker.batch is None or (not worker.batch.alone and self._again(worker.batch, None, batches)):
+            return []
+        task = worker.batch.first
         if isinstance(error, OverflowError):
             message = f"{task.uri}: {task.failing_stage} makes far more of it than it has ({error}): divide the file"
-            return task, task.failure("limit_exceeded", message)
+            return [(task, task.failure("limit_exceeded", message))]
         message = f"{task.uri}: the process that read it sent {error}: the file is damaged, or an attack; remove it"
-        return task, task.failure("crashed", message)
+        return [(task, task.failure("crashed", message))]
 
-    def _expire(self, worker: DocumentProcess, waiting: deque[Task]) -> Finished:
+    def _expire(self, worker: DocumentProcess, batches: Batches) -> Finished:
         self._drop(worker, kill=True)
-        task = worker.task
         if not worker.ready:
             raise PinciteError(
                 f"a process that works on documents did not start within {START_SECONDS:.0f} s: the machine is "
                 "overloaded"
             )
-        if task is None or self._again(task, worker.page, waiting):
-            return None
+        if worker.batch is None or self._again(worker.batch, worker.page, batches):
+            return []
+        task = worker.batch.first
         name = "timeout_seconds" if worker.page is None else "page_timeout_seconds"
         seconds = getattr(self.settings, name)
         what = "not parsed" if task.failing_stage == PARSING else f"{task.failing_stage} not made of it"
         message = f"{task.uri}: {what} within {seconds:g} s: raise parsing.{name}, or divide the file"
-        return task, task.failure("timeout", message)
+        return [(task, task.failure("timeout", message))]
 
 
-def framed(task: Task, settings: ParsingSettings, folder: Path) -> Framed:
-    """A task as its worker is told it, its file copied into a folder.
+def framed(batch: Batch, settings: ParsingSettings, folder: Path) -> Framed:
+    """A batch as its worker is told it, its file copied into a folder.
 
     Raises DocumentError where the file cannot be read."""
-    path = None
+    task, path = batch.first, None
     if task.raw is not None and task.root is not None:
         path = private_copy(task.root, task.raw, folder, settings.max_megabytes)
-    given = task.inputs()
-    inputs = {name: encoded(table) for name, table in given.items()}
+    inputs = {name: encoded(table) for name, table in batch.inputs.items()}
     size = task.raw.size if task.raw else sum(len(blob) for blob in inputs.values())
     characters = min(settings.max_characters, max(LEAST_CHARACTERS, size * settings.max_expansion))
     most_bytes = min(LEAST_BYTES + BYTES_A_CHARACTER * (characters if task.raw else size), MOST_BYTES)
     value = {
         "task": task.kind,
         "stage": task.failing_stage,
-        "doc_id": task.doc_id,
+        "doc_ids": batch.doc_ids,
         "name": task.uri,
         "options": task.options,
         "raw": task.file,
@@ -297,4 +300,4 @@ def framed(task: Task, settings: ParsingSettings, folder: Path) -> Framed:
         "most_bytes": most_bytes,
         "without": sorted(task.without) if task.without is not None else None,
     }
-    return Framed(packed(value, inputs), given, most_bytes)
+    return Framed(packed(value, inputs), most_bytes)

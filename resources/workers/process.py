@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,16 +21,14 @@ from pipelines.parsing.cleaning import clean_text
 from pipelines.schemas import schema_of
 from pipelines.tables import TABLES
 from resources.child_process import child_command, child_environment, program_path
-from resources.workers.checks import LARGEST, require_sound
+from resources.workers.checks import LARGEST, sound
 from resources.workers.frames import MOST_JSON, Message, Received, decoded, packed
 from resources.workers.task import Made
 from resources.workers.tasks import KINDS
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from pipelines.settings.base import ParsingSettings
-    from resources.workers.task import Framed, Task
+    from resources.workers.task import Batch, Framed, Task
 
 MODULE = "resources.workers.main"
 START_SECONDS = 60.0
@@ -74,13 +72,12 @@ class DocumentProcess:
         )
         os.set_blocking(self.input, False)
         self.ready = False
-        self.task: Task | None = None
+        self.batch: Batch | None = None
         self.page: int | None = None
         self.deadline = time.monotonic() + START_SECONDS
         self.done = 0
         self._received = Received(MOST_JSON)
         self._unsent = memoryview(b"")
-        self._given: Mapping[str, pa.Table] = {}
         self._at: tuple[int | None, bool] = None, False
         self._loads, self._left, self.last_deadline = 0, 0.0, 0.0
         programs = [found] if settings.ocr != "off" and (found := program_path("tesseract")) else []
@@ -116,9 +113,9 @@ class DocumentProcess:
         self._unsent = memoryview(frame)
         self.flush()
 
-    def give(self, task: Task, framed: Framed, seconds: float) -> None:
-        """The task may take so many seconds, with all its pages MOST_OVER times as many."""
-        self.task, self.page, self._given = task, None, framed.inputs
+    def give(self, batch: Batch, framed: Framed, seconds: float) -> None:
+        """It may take so many seconds, with all its pages MOST_OVER times as many."""
+        self.batch, self.page = batch, None
         self._at = None, False
         self.deadline = time.monotonic() + seconds
         self.last_deadline = time.monotonic() + MOST_OVER * seconds
@@ -134,8 +131,8 @@ class DocumentProcess:
             raise EOFError
         return self._received.add(data)
 
-    def said(self, message: Message) -> Made | Refused | int | None:
-        """The result of its task, or the number of the page that it begins. Raises ValueError."""
+    def said(self, message: Message) -> list[Made] | Refused | int | None:
+        """What it made of each document of its batch, or the number of the page that it begins. Raises ValueError."""
         value, kind = message.value, message.value.get("kind")
         if kind == "ready" and not self.ready:
             self.ready = True
@@ -145,12 +142,12 @@ class DocumentProcess:
             self.deadline = time.monotonic() + START_SECONDS
         elif kind == "loaded":
             self.deadline = min(self.deadline, time.monotonic() + self._left)
-        elif kind == "page" and self.task and type(value.get("number")) is int:
+        elif kind == "page" and self.batch and self.batch.alone and type(value.get("number")) is int:
             return self._begun(value["number"])
-        elif kind == "failed" and self.task:
-            return _refused(value, self.task)
-        elif kind == "done" and self.task:
-            return _made(message, self.task, self._given)
+        elif kind == "failed" and self.batch:
+            return _refused(value, self.batch.first)
+        elif kind == "done" and self.batch:
+            return _made(message, self.batch)
         else:
             raise ValueError(f"a message of kind {str(kind)[:20]!r}")
         return None
@@ -165,8 +162,9 @@ class DocumentProcess:
         return number
 
     def free(self) -> None:
-        """Ends its task: what lies in its folder is deleted."""
-        self.task, self.done, self._given = None, self.done + 1, {}
+        """Ends its batch: what lies in its folder is deleted."""
+        self.done += len(self.batch.tasks) if self.batch else 0
+        self.batch = None
         with suppress(OSError):
             for entry in list(self.folder.iterdir()):
                 with suppress(OSError):
@@ -201,19 +199,24 @@ def _codes(task: Task) -> frozenset[str]:
     return OF_FILES if task.raw else OF_TEXTS
 
 
-def _made(message: Message, task: Task, given: Mapping[str, pa.Table]) -> Made:
-    wanted, outputs = KINDS[task.kind].tables, message.value.get("outputs")
+def _made(message: Message, batch: Batch) -> list[Made]:
+    kind, doc_ids = batch.first.kind, batch.doc_ids
+    wanted, outputs = KINDS[kind].tables, message.value.get("outputs")
     kept = wanted.keys() & TABLES.keys()
     if not isinstance(outputs, dict) or outputs.keys() != kept or message.blobs.keys() != wanted.keys():
         raise ValueError("other tables than were asked for")
-    if not all(isinstance(value, str) and _HASH.fullmatch(value) for value in outputs.values()):
+    if not all(_hashes(values, len(doc_ids)) for values in outputs.values()):
         raise ValueError("a hash that is none")
-    tables = dict(_decoded(message.blobs, wanted, task.doc_id))
-    require_sound(task.kind, wanted, tables, given, task.doc_id)
-    return Made(tables, outputs)
+    tables = {
+        name: decoded(message.blobs[name], schema_of(record), cleaned=name in TABLES) for name, record in wanted.items()
+    }
+    found = sound(kind, wanted, tables, batch.inputs, doc_ids)
+    return [Made(own, {name: outputs[name][at] for name in kept}) for at, own in enumerate(found)]
 
 
-def _decoded(blobs: Mapping[str, memoryview], wanted: Mapping[str, type], doc_id: str) -> Iterator[tuple[str, Any]]:
-    for name, record in wanted.items():
-        schema = schema_of(record)
-        yield name, decoded(blobs[name], schema, doc_id if "doc_id" in schema.names else None, cleaned=name in TABLES)
+def _hashes(values: object, count: int) -> bool:
+    return (
+        isinstance(values, list)
+        and len(values) == count
+        and all(isinstance(value, str) and _HASH.fullmatch(value) for value in values)
+    )

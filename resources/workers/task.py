@@ -1,4 +1,4 @@
-"""What a worker of resources/workers/pool.py is asked to do to one document."""
+"""What a worker of resources/workers/pool.py is asked to do: to one document, or to several small ones at once."""
 
 from __future__ import annotations
 
@@ -38,10 +38,9 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Framed:
-    """A task as it is sent: one frame, the rows that it was made of, and how many bytes its tables may have."""
+    """A batch as it is sent: one frame, and how many bytes its tables may have."""
 
     frame: bytes
-    inputs: Mapping[str, pa.Table]
     most_bytes: int
 
 
@@ -100,6 +99,35 @@ def parse_task(raw: RawDocument, root: Path, settings: ParsingSettings, kind: st
     """The task of parsing a file of the source at `root`."""
     ocr = {"mode": settings.ocr, "languages": list(settings.ocr_languages), "seconds": settings.ocr_seconds}
     return Task(kind, raw.doc_id, raw.source, raw.uri, {"ocr": ocr}, raw=raw, root=root, stage=PARSING)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What a worker is given at once: a task, or several of one kind and options that each take little. `inputs` are
+    their rows, those of one document after those of the other."""
+
+    tasks: tuple[Task, ...]
+    inputs: Mapping[str, pa.Table]
+
+    @property
+    def first(self) -> Task:
+        return self.tasks[0]
+
+    @property
+    def alone(self) -> bool:
+        return len(self.tasks) == 1
+
+    @property
+    def doc_ids(self) -> list[str]:
+        return [task.doc_id for task in self.tasks]
+
+    def after_failure(self, page: int | None) -> list[Task]:
+        """How to go on when the worker failed; nothing where its one document is given up. Of several nobody knows
+        which did it: each is tried alone."""
+        if not self.alone:
+            return list(self.tasks)
+        following = self.first.after_failure(page)
+        return [following] if following else []
 
 
 @dataclass(frozen=True, slots=True)

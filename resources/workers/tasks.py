@@ -61,6 +61,8 @@ class Kind:
 
     tables: Mapping[str, type]
     make: Callable[[Given], Rows]
+    together: bool = False
+    """Whether several small documents may be given at once: where all is made of rows, and no file is read."""
 
 
 # ---------------------------------------------------------------- reading
@@ -254,14 +256,14 @@ _READ = ("parsed_documents", "parsed_elements")
 
 KINDS: Mapping[str, Kind] = {
     "parsed_elements": Kind(tables(*_READ), _parse),
-    "structural_chunks": Kind(tables("structural_chunks"), _divide),
-    "packed_chunks": Kind(tables("packed_chunks"), _pack),
-    "chunks": Kind(tables("chunks", "chunk_terms"), _overlap),
-    "sentences": Kind(tables("sentences", "filtered_sentences"), _sentences),
-    "document_summaries": Kind(tables("document_summaries"), _summary),
-    "chunk_contexts": Kind(tables("chunk_contexts"), _contexts),
+    "structural_chunks": Kind(tables("structural_chunks"), _divide, together=True),
+    "packed_chunks": Kind(tables("packed_chunks"), _pack, together=True),
+    "chunks": Kind(tables("chunks", "chunk_terms"), _overlap, together=True),
+    "sentences": Kind(tables("sentences", "filtered_sentences"), _sentences, together=True),
+    "document_summaries": Kind(tables("document_summaries"), _summary, together=True),
+    "chunk_contexts": Kind(tables("chunk_contexts"), _contexts, together=True),
     "look": Kind({"parsed_files": ParsedFile, **tables(*_READ)}, _look),
     "figure_pictures": Kind({"figure_pictures": FigurePicture}, _figures),
     "page_pictures": Kind({"page_pictures": PagePicture}, _pages),
-    "static_vectors": Kind({"static_vectors": StaticVector}, _static_vectors),
+    "static_vectors": Kind({"static_vectors": StaticVector}, _static_vectors, together=True),
 }

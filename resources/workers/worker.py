@@ -1,4 +1,4 @@
-"""A process that works on one document after another for `document_pool`.
+"""A process that works on one document after another for `resources/workers/pool.py`.
 
 Messages come on standard input: first the limits, then one task each; replies go out where standard output was,
 and what libraries print goes to standard error. Before this module is imported the process has given up all that it
@@ -13,7 +13,7 @@ import itertools
 import os
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -99,24 +99,39 @@ class Worker:
             self.say("failed", code="corrupt", message=message)
 
 
-def _made(task: Message, worker: Worker) -> tuple[dict[str, Any], dict[str, str]]:
-    """The tables that a task makes, encoded, and the hash of the rows of each that is kept."""
+def _made(task: Message, worker: Worker) -> tuple[dict[str, Any], dict[str, list[str]]]:
+    """The tables that are made of the documents of a task, encoded, and of each that is kept the hash of each
+    document's rows."""
     value, kind = task.value, KINDS[task.value["task"]]
-    rows: dict[str, list[Any]] = {name: from_table(TABLES[name], decoded(blob)) for name, blob in task.blobs.items()}
-    given = Given(
-        doc_id=value["doc_id"],
-        options=value["options"],
-        rows=rows,
-        models=worker.models,
-        report=lambda number: worker.say("page", number=number),
-        path=Path(value["path"]) if value["path"] else None,
-        raw=_raw(value["raw"]),
-        characters=value["characters"],
-        without=value["without"],
-    )
-    made = kind.make(given)
-    blobs = {name: encoded(to_table(record, made[name])) for name, record in kind.tables.items()}
-    return blobs, {name: output_hash(made[name]) for name in kind.tables if name in TABLES}
+    rows = {name: _by_document(from_table(TABLES[name], decoded(blob))) for name, blob in task.blobs.items()}
+    made = [
+        kind.make(
+            Given(
+                doc_id=doc_id,
+                options=value["options"],
+                rows={name: own.get(doc_id, []) for name, own in rows.items()},
+                models=worker.models,
+                report=lambda number: worker.say("page", number=number),
+                path=Path(value["path"]) if value["path"] else None,
+                raw=_raw(value["raw"]),
+                characters=value["characters"],
+                without=value["without"],
+            )
+        )
+        for doc_id in value["doc_ids"]
+    ]
+    blobs = {
+        name: encoded(to_table(record, itertools.chain.from_iterable(each[name] for each in made)))
+        for name, record in kind.tables.items()
+    }
+    return blobs, {name: [output_hash(each[name]) for each in made] for name in kind.tables if name in TABLES}
+
+
+def _by_document(rows: Iterable[Any]) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for row in rows:
+        found.setdefault(row.doc_id, []).append(row)
+    return found
 
 
 def _raw(value: dict[str, Any] | None) -> RawDocument | None:

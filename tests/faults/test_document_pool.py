@@ -23,7 +23,7 @@ from resources.parsers.pdf.pages import LIMITS
 from resources.workers import process as document_process
 from resources.workers.pool import DocumentPool
 from resources.workers.process import DocumentProcess
-from resources.workers.task import Rows, Task
+from resources.workers.task import Batch, Rows, Task
 from tests.faults.parsing import POLICY, children, outcomes, parsed, processor_seconds
 from tests.support.builders import paragraph, units
 from tests.support.documents import raw_of
@@ -40,10 +40,10 @@ def when_given(monkeypatch: pytest.MonkeyPatch, doc_id: str, act: Callable[[int]
     """Does something to a worker's process as soon as it has this document."""
     give = DocumentProcess.give
 
-    def given(process: DocumentProcess, task: Task, *arguments: Any) -> None:
-        if task.doc_id == doc_id:
+    def given(process: DocumentProcess, batch: Batch, *arguments: Any) -> None:
+        if doc_id in batch.doc_ids:
             act(process.process.pid)
-        give(process, task, *arguments)
+        give(process, batch, *arguments)
 
     with monkeypatch.context() as patched:
         patched.setattr(DocumentProcess, "give", given)

@@ -15,7 +15,7 @@ from resources.models.text_models import TextModels
 from resources.workers.frames import HEADER, Received, unpacked
 from resources.workers.pool import DocumentPool, Result, framed
 from resources.workers.process import DocumentProcess, Refused
-from resources.workers.task import Task
+from resources.workers.task import Batch, Task
 from resources.workers.worker import Worker
 
 MODELS = TextModels()
@@ -34,14 +34,15 @@ def run(
 def _done(pool: DocumentPool, task: Task) -> Result:
     out = io.BytesIO()
     with tempfile.TemporaryDirectory() as folder:
+        batch = Batch((task,), task.inputs())
         try:
-            whole = framed(task, pool.settings, Path(folder) / "file")
+            whole = framed(batch, pool.settings, Path(folder) / "file")
         except DocumentError as error:
             return task.failure(error.code, str(error))
         _, json_length = HEADER.unpack_from(whole.frame)
         Worker(out, 0, MODELS).answer(unpacked(memoryview(whole.frame)[HEADER.size :], json_length))
     process = cast(Any, object.__new__(DocumentProcess))
-    process.task, process.ready, process._given, process._at = task, True, whole.inputs, (None, False)
+    process.batch, process.ready, process._at = batch, True, (None, False)
     said = [process.said(message) for message in Received(whole.most_bytes + (1 << 20)).add(out.getvalue())]
     result = said[-1]
-    return task.failure(result.code, result.message) if isinstance(result, Refused) else cast(Result, result)
+    return task.failure(result.code, result.message) if isinstance(result, Refused) else cast(list[Result], result)[0]

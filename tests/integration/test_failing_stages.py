@@ -11,7 +11,7 @@ import pytest
 
 from pipelines.stages import STAGES
 from resources.workers.process import DocumentProcess
-from resources.workers.task import Task
+from resources.workers.task import Batch
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.projects import Project, make_project, new_database, project_copy
 
@@ -46,10 +46,10 @@ def dying(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     when: dict[str, str] = {}
     give = DocumentProcess.give
 
-    def given(process: DocumentProcess, task: Task, *arguments: Any) -> None:
-        if when.get(task.uri) == task.kind:
+    def given(process: DocumentProcess, batch: Batch, *arguments: Any) -> None:
+        if any(when.get(task.uri) == task.kind for task in batch.tasks):
             os.kill(process.process.pid, signal.SIGKILL)
-        give(process, task, *arguments)
+        give(process, batch, *arguments)
 
     monkeypatch.setattr(DocumentProcess, "give", given)
     return when

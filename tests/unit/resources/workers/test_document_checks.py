@@ -18,7 +18,7 @@ from pipelines.records import Box, Span
 from pipelines.schemas import schema_of, to_table
 from pipelines.tables import TABLES
 from resources.models.text_models import TextModels
-from resources.workers.checks import require_sound
+from resources.workers.checks import sound
 from resources.workers.frames import decoded, encoded
 from resources.workers.tasks import KINDS
 from tests.support.builders import heading, paragraph, units
@@ -46,7 +46,7 @@ Change = Callable[[list[Any]], list[Any]]
 def check(kind: str, changed: str = "", change: Change = list) -> None:
     rows = {name: change(ROWS[name]) if name == changed else ROWS[name] for name in KINDS[kind].tables}
     made = {name: to_table(record, rows[name]) for name, record in KINDS[kind].tables.items()}
-    require_sound(kind, KINDS[kind].tables, made, GIVEN, DOCUMENT.doc_id)
+    sound(kind, KINDS[kind].tables, made, GIVEN, [DOCUMENT.doc_id])
 
 
 def first(**changes: Any) -> Change:
@@ -120,9 +120,27 @@ def test_a_table_that_is_larger_than_its_bytes_is_not_unpacked() -> None:
 def test_bytes_that_are_no_table_are_a_value_error() -> None:
     schema = schema_of(TABLES["chunks"])
     whole = bytes(encoded(to_table(TABLES["chunks"], CHUNKS)))
-    assert decoded(memoryview(whole), schema, DOCUMENT.doc_id).num_rows == len(CHUNKS)
+    assert decoded(memoryview(whole), schema).num_rows == len(CHUNKS)
     for cut in (0, 1, 7, 100, len(whole) // 2):
         with pytest.raises(ValueError):
             decoded(memoryview(whole[:cut]), schema)
-    with pytest.raises(ValueError, match="another document"):
-        decoded(memoryview(whole), schema, "another")
+
+
+def test_rows_of_several_documents_are_parted_in_the_order_in_which_they_were_given() -> None:
+    kind, names = "chunk_contexts", ["a", "b", "c"]
+    chunks = to_table(TABLES["chunks"], [replace(CHUNKS[0], doc_id=name) for name in "ac"])
+    contexts = [replace(ROWS["chunk_contexts"][0], doc_id=name) for name in "ac"]
+
+    def parts(rows: list[Any], *doc_ids: str) -> list[list[str]]:
+        made = {"chunk_contexts": to_table(TABLES["chunk_contexts"], rows)}
+        found = sound(kind, KINDS[kind].tables, made, {"chunks": chunks}, doc_ids)
+        return [own["chunk_contexts"]["doc_id"].to_pylist() for own in found]
+
+    assert parts(contexts, *names) == [["a"], [], ["c"]]
+    for wrong in (
+        contexts[::-1],
+        [contexts[0], contexts[1], contexts[0]],
+        [*contexts, replace(contexts[0], doc_id="x")],
+    ):
+        with pytest.raises(ValueError, match="another document"):
+            parts(wrong, *names)
