@@ -43,6 +43,12 @@ class TextModels:
         self._loading = loading
         self._loaded: dict[str, Any] = {}
 
+    def watched(self, loading: Callable[[], AbstractContextManager[None]]) -> TextModels:
+        """The same models, and those that are loaded from now on under another watch."""
+        models = TextModels(loading)
+        models._loaded = self._loaded
+        return models
+
     def load(self) -> None:
         """Everything that is installed, now."""
         self._static()

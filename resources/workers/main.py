@@ -1,36 +1,92 @@
-"""Where a process that works on documents begins: confined before anything is imported that may start a thread.
+"""Where the processes that work on documents begin: a template, which reads none, and is forked for each of them.
 
-What confines a process holds for the calling thread and for those that it starts; pyarrow has one of its own as soon
-as it is imported.
+It imports once what they all need, and loads the models where it is told to, so that a worker is there in
+milliseconds and shares that memory with the others. What confines a worker holds for the calling thread and for those
+that it starts; a fork has one thread, whatever pyarrow has started in the template.
 """
 
 from __future__ import annotations
 
+import gc
+import json
 import os
 import signal
+import socket
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from resources.workers.frames import read_message
 from resources.workers.sandbox import confine
 from resources.workers.system_calls import end_with_parent
+
+LONGEST_REQUEST = 1 << 16
+_CONTROL = 0
+"""Standard input is a socket of packets: resources/workers/template.py."""
 
 
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = os.getppid()
     end_with_parent()
-    out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    first = read_message(sys.stdin.buffer)
-    if first is None:
-        return
-    folder = [Path(first.value["folder"])]
-    confine(folder, folder, programs=[Path(program) for program in first.value["programs"]])
+    from resources.models.text_models import TextModels
+    from resources.workers.worker import load, serve
 
-    from resources.workers.worker import serve
+    try:
+        control = socket.socket(fileno=os.dup(_CONTROL))
+    except OSError:
+        sys.exit("nothing is wrong with what it imports; pincite starts it with a socket")
+    models, loaded = TextModels(), False
+    while os.getppid() == parent:
+        data, descriptors, _, _ = socket.recv_fds(control, LONGEST_REQUEST, 2)
+        if not data:
+            return
+        request: dict[str, Any] = json.loads(data)
+        if "pid" in request:
+            answer = _status(request["pid"])
+        else:
+            if request["load"] and not loaded:
+                load(models)
+                loaded = True
+            gc.collect()
+            gc.freeze()  # or counting what is garbage would copy every page
+            answer = os.fork()
+            if answer == 0:
+                control.close()
+                _work(request, descriptors, lambda out, request=request: serve(request, out, models))
+        for descriptor in descriptors:
+            os.close(descriptor)
+        control.send(json.dumps([request["id"], answer]).encode())
 
-    serve(first.value, out)
+
+def _status(pid: int) -> int | None:
+    """What a worker ended with, minus the signal where one killed it; None while it has not. Asked once that it has."""
+    try:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return -signal.SIGKILL
+    return os.waitstatus_to_exitcode(status) if ended else None
+
+
+def _work(limits: Mapping[str, Any], descriptors: Sequence[int], serve: Any) -> None:
+    """A worker's whole life; never returns."""
+    try:
+        if len(os.listdir("/proc/self/task") if os.path.isdir("/proc/self/task") else "1") != 1:
+            raise RuntimeError("more than one thread")
+        end_with_parent()
+        os.dup2(descriptors[0], 0)
+        out = os.fdopen(os.dup(descriptors[1]), "wb")
+        os.dup2(2, 1)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        folder = [Path(limits["folder"])]
+        os.chdir(folder[0])
+        confine(folder, folder, programs=[Path(program) for program in limits["programs"]])
+        serve(out)
+    finally:
+        os._exit(1)
 
 
 if __name__ == "__main__":
     main()
+    sys.exit()

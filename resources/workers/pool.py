@@ -27,11 +27,14 @@ from pipelines.settings.base import ParsingSettings
 from resources.sources.files import private_copy
 from resources.workers.batches import Batches
 from resources.workers.frames import encoded, packed
-from resources.workers.process import MODULE, START_SECONDS, DocumentProcess, Refused
+from resources.workers.process import DocumentProcess, Refused
 from resources.workers.task import PARSING, Batch, Framed, Made, Task
+from resources.workers.template import MODULE, START_SECONDS, Template
 from resources.workers.work_folder import WorkFolder
 
 MOST_WORKERS = 8
+MOST_LOSSES = 3 * MOST_WORKERS
+"""Workers that may go with the process that they were forked from."""
 SHARES = 4
 """Batches that each worker is left with at least, while there are documents enough."""
 LEAST_CHARACTERS = 1_000_000
@@ -68,7 +71,9 @@ class DocumentPool:
         self._workers: list[DocumentProcess] = []
         self._selector = selectors.DefaultSelector()
         self._folder: WorkFolder | None = None
-        self._numbers = count()
+        self._template: Template | None = None
+        self._numbers, self._load = count(), False
+        self._losses = 0
 
     def __enter__(self) -> DocumentPool:
         return self
@@ -80,14 +85,18 @@ class DocumentPool:
         """Ends all workers; busy ones are killed. The pool starts new ones when used again."""
         while self._workers:
             self._drop(self._workers[-1], kill=self._workers[-1].batch is not None)
+        if self._template is not None:
+            self._template.close()
+            self._template = None
         if self._folder is not None:
             self._folder.close()
             self._folder = None
 
     def warm(self, documents: int) -> None:
-        """Starts the workers that so many documents want; they load the models of text before they take any."""
+        """Starts the workers that so many documents want; they have the models of text before they take any."""
+        self._load = True
         while len(self._workers) < self._wanted(documents):
-            self._start(load=True)
+            self._start()
 
     def run(self, tasks: Iterable[Task], total: int, progress: Progress | None = None) -> Iterator[tuple[Task, Result]]:
         """Each of so many tasks with what was made, as they are done. They are taken in order, each when there is a
@@ -113,10 +122,16 @@ class DocumentPool:
         most = self.settings.workers or min(len(os.sched_getaffinity(0)), MOST_WORKERS)
         return 1 if left <= 2 else min(most, left)
 
-    def _start(self, load: bool = False) -> None:
+    def _start(self) -> None:
         if self._folder is None:
             self._folder = WorkFolder(self._wanted_folder)
-        worker = DocumentProcess(self.settings, self._folder.path / str(next(self._numbers)), load)
+        if self._template is not None and not self._template.alive:
+            self._template.close()
+            self._template = None
+        if self._template is None:
+            self._template = Template(self._folder.path)
+        folder = self._folder.path / str(next(self._numbers))
+        worker = DocumentProcess(self._template, self.settings, folder, self._load)
         self._workers.append(worker)
         self._selector.register(worker.output, selectors.EVENT_READ, worker)
         self._watch_input(worker)
@@ -218,6 +233,7 @@ class DocumentPool:
         spent = isinstance(said, Refused) and said.code == "limit_exceeded"
         if spent or worker.done >= self.settings.documents_per_worker:
             self._drop(worker)
+            self._load = True  # of what works on so many, all will be asked for
         if not isinstance(said, Refused):
             return list(zip(batch.tasks, said, strict=True))
         if (not batch.alone or (spent and page is not None)) and self._again(batch, page, batches):
@@ -237,6 +253,8 @@ class DocumentPool:
                 f"a process that works on documents ended while starting ({_death(status)}): run `{sys.executable} -P "
                 f"-m {MODULE}` to see why"
             )
+        if worker.batch and not worker.template.alive:
+            return self._lost_all(worker.batch, batches)
         if worker.batch is None or self._again(worker.batch, worker.page, batches):
             return []
         task = worker.batch.first
@@ -246,6 +264,17 @@ class DocumentPool:
             f"parsing.memory_mb ({self.settings.memory_mb}); open it and save it again"
         )
         return [(task, task.failure("crashed", message))]
+
+    def _lost_all(self, batch: Batch, batches: Batches) -> Finished:
+        """Somebody has ended the process that workers are forked from, and so all of them: no document's fault."""
+        self._losses += 1
+        if self._losses > MOST_LOSSES:
+            raise PinciteError(
+                "the process from which those that work on documents are forked was ended again and again (SIGKILL): "
+                "the machine is short of memory; set parsing.workers lower"
+            )
+        batches.again(batch.tasks)
+        return []
 
     def _disbelieve(self, worker: DocumentProcess, error: Exception, batches: Batches) -> Finished:
         """A worker that sends what nobody asked for is held by the document that it read."""

@@ -20,19 +20,18 @@ from typing import TYPE_CHECKING, Any
 from pipelines.parsing.cleaning import clean_text
 from pipelines.schemas import schema_of
 from pipelines.tables import TABLES
-from resources.child_process import child_command, child_environment, program_path
+from resources.child_process import program_path
 from resources.workers.checks import LARGEST, sound
-from resources.workers.frames import MOST_JSON, Message, Received, decoded, packed
+from resources.workers.frames import MOST_JSON, Message, Received, decoded
 from resources.workers.task import Made
 from resources.workers.tasks import KINDS
+from resources.workers.template import START_SECONDS
 
 if TYPE_CHECKING:
     from pipelines.settings.base import ParsingSettings
     from resources.workers.task import Batch, Framed, Task
+    from resources.workers.template import Template
 
-MODULE = "resources.workers.main"
-START_SECONDS = 60.0
-"""For the process to start, and for each model that it loads."""
 MOST_LOADED = 8
 MOST_OVER = 30
 """Times `parsing.timeout_seconds` that a document may take with all its pages, each within its own time."""
@@ -57,19 +56,15 @@ class Refused:
 
 
 class DocumentProcess:
-    """`folder` is where the files of its documents are put, one document at a time."""
+    """Forked from a template. `folder` is where the files of its documents are put, one document at a time; with `load`
+    it has all models of text from the beginning."""
 
-    def __init__(self, settings: ParsingSettings, folder: Path, load: bool) -> None:
+    def __init__(self, template: Template, settings: ParsingSettings, folder: Path, load: bool) -> None:
         folder.mkdir(mode=0o700, parents=True)
         self.folder = folder
-        self.process = subprocess.Popen(
-            child_command(MODULE),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd=folder,
-            env=child_environment(TMPDIR=str(folder)),
-        )
+        programs = [found] if settings.ocr != "off" and (found := program_path("tesseract")) else []
+        limits = {"memory_mb": settings.memory_mb, "load": load, "folder": str(folder), "programs": programs}
+        self.template, self.process = template, template.fork(limits)
         os.set_blocking(self.input, False)
         self.ready = False
         self.batch: Batch | None = None
@@ -80,19 +75,14 @@ class DocumentProcess:
         self._unsent = memoryview(b"")
         self._at: tuple[int | None, bool] = None, False
         self._loads, self._left, self.last_deadline = 0, 0.0, 0.0
-        programs = [found] if settings.ocr != "off" and (found := program_path("tesseract")) else []
-        limits = {"memory_mb": settings.memory_mb, "load": load, "folder": str(folder), "programs": programs}
-        self._send(packed(limits))
 
     @property
     def input(self) -> int:
-        assert self.process.stdin is not None
-        return self.process.stdin.fileno()
+        return self.process.input
 
     @property
     def output(self) -> int:
-        assert self.process.stdout is not None
-        return self.process.stdout.fileno()
+        return self.process.output
 
     # ------------------------------------------------------------ what it is told
 
@@ -174,10 +164,7 @@ class DocumentProcess:
         """Ends the process; its exit status."""
         if kill:
             self.process.kill()
-        for stream in (self.process.stdin, self.process.stdout):
-            with suppress(OSError):
-                if stream is not None:
-                    stream.close()
+        self.process.close()
         try:
             status = self.process.wait(timeout=5)
         except subprocess.TimeoutExpired:

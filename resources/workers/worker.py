@@ -1,9 +1,9 @@
 """A process that works on one document after another for `resources/workers/pool.py`.
 
-Messages come on standard input: first the limits, then one task each; replies go out where standard output was,
-and what libraries print goes to standard error. Before this module is imported the process has given up all that it
-does not need (resources/workers/main.py). End of input ends the process at once, also in the middle of a
-document, so a worker never outlives its parent. It imports only what its tasks need.
+Messages come on standard input, a batch each; replies go out where standard output was, and what libraries print goes
+to standard error. Before it takes any the process has given up all that it does not need (resources/workers/main.py).
+End of input ends the process at once, also in the middle of a document, so a worker never outlives its parent. It
+imports only what its tasks need.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Worker:
 
     def __init__(self, out: BinaryIO, memory_mb: int, models: TextModels | None = None) -> None:
         self._out, self._memory_mb = out, memory_mb
-        self.models = models or TextModels(self._loading)
+        self.models = (models or TextModels()).watched(self._loading)
 
     def say(self, kind: str, blobs: Mapping[str, Any] | None = None, **values: Any) -> None:
         self._out.write(packed({"kind": kind, **values}, blobs))
@@ -142,11 +142,14 @@ def _raw(value: dict[str, Any] | None) -> RawDocument | None:
     return replace(raw, **value)
 
 
-def _serve(limits: Mapping[str, Any], tasks: SimpleQueue[Message], out: BinaryIO) -> None:
-    worker = Worker(out, limits["memory_mb"])
+def load(models: TextModels) -> None:
+    """All that works on text and is slow to load, before there is any."""
+    models.load()
+    detect_language("")
+
+
+def _serve(worker: Worker, tasks: SimpleQueue[Message]) -> None:
     threading.Thread(target=detect_language, args=("",), daemon=True).start()
-    if limits["load"]:
-        worker.models.load()
     worker.say("ready")
     gc.disable()  # records of a large document are millions of objects in no cycle
     for count in itertools.count(1):
@@ -159,11 +162,11 @@ def _serve(limits: Mapping[str, Any], tasks: SimpleQueue[Message], out: BinaryIO
             gc.collect()
 
 
-def serve(limits: Mapping[str, Any], out: BinaryIO) -> None:
-    """Takes tasks until the end of input."""
+def serve(limits: Mapping[str, Any], out: BinaryIO, models: TextModels | None = None) -> None:
+    """Takes tasks until the end of input. `models` are those that the process was forked with."""
     tasks: SimpleQueue[Message] = SimpleQueue()
     threading.stack_size(STACK_BYTES)
-    threading.Thread(target=_serve, args=(limits, tasks, out), daemon=True).start()
+    threading.Thread(target=_serve, args=(Worker(out, limits["memory_mb"], models), tasks), daemon=True).start()
     threading.stack_size(0)
     while (message := read_message(sys.stdin.buffer)) is not None:
         tasks.put(message)

@@ -20,7 +20,7 @@ from pipelines.indexing.packed_chunks import packed_chunks
 from pipelines.records import Failure, PackedChunk, RawDocument
 from pipelines.settings.base import ParsingSettings
 from resources.parsers.pdf.pages import LIMITS
-from resources.workers import process as document_process
+from resources.workers import template
 from resources.workers.pool import DocumentPool
 from resources.workers.process import DocumentProcess
 from resources.workers.task import Batch, Rows, Task
@@ -202,6 +202,10 @@ def test_workers_end_with_their_parent() -> None:
         parent.stdin.close()
 
 
+def workers(pool: DocumentPool) -> set[int]:
+    return {worker.process.pid for worker in pool._workers}
+
+
 def test_workers_are_renewed_and_kept(tmp_path: Path) -> None:
     paths = []
     for at in range(5):
@@ -210,13 +214,64 @@ def test_workers_are_renewed_and_kept(tmp_path: Path) -> None:
     before = children()
     with DocumentPool(ParsingSettings(workers=1, documents_per_worker=2)) as pool:
         first = parsed(pool, paths[0])
-        kept = children() - before
-        assert isinstance(first["0.txt"], tuple) and len(kept) == 1
+        (kept,) = workers(pool)
+        assert isinstance(first["0.txt"], tuple) and workers(pool) == {kept}
         parsed(pool, *paths[1:])
-        assert not kept & children()
+        assert not Path(f"/proc/{kept}").exists()
         pool.close()
         assert children() == before
         assert isinstance(parsed(pool, paths[0])["0.txt"], tuple)
+
+
+def test_a_process_that_all_were_forked_from_and_that_dies_costs_no_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    killed: list[int] = []
+
+    def end(pid: int) -> None:
+        template = int(Path(f"/proc/{pid}/status").read_text().split("PPid:")[1].split()[0])
+        if not killed:
+            killed.append(template)
+            os.kill(template, signal.SIGKILL)
+
+    before = children()
+    with DocumentPool(ParsingSettings(workers=2)) as pool, when_given(monkeypatch, "bad", end):
+        others: list[tuple[RawDocument, Path]] = [(replace(GOOD[0], doc_id=str(at)), NOTES) for at in range(4)]
+        found = {raw.doc_id: outcome for raw, outcome in outcomes(pool, *others[:2], BAD, *others[2:])}
+    assert killed and len(found) == 5 and all(isinstance(outcome, tuple) for outcome in found.values()), found
+    assert children() == before
+
+
+@contextmanager
+def after_each(monkeypatch: pytest.MonkeyPatch, act: Callable[[int], object]) -> Iterator[None]:
+    """Does something to a worker's process whenever it has a batch of several documents."""
+    give = DocumentProcess.give
+
+    def given(process: DocumentProcess, batch: Batch, *arguments: Any) -> None:
+        if not batch.alone:
+            act(process.process.pid)
+        give(process, batch, *arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(DocumentProcess, "give", given)
+        yield
+
+
+def test_what_a_batch_of_documents_meets_is_met_by_each_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that dies over several documents costs none of them where none does it alone."""
+    _, elements, made = units(paragraph("Some words."))
+    packed = [replace(chunk, doc_id=name) for name in "abcdefghijklmnop" for chunk in packed_chunks(made, elements)]
+    tasks = [Task("static_vectors", chunk.doc_id, "s", chunk.doc_id, {}, Rows("packed_chunks", PackedChunk, [chunk]))
+             for chunk in packed]  # fmt: skip
+    died: list[int] = []
+
+    def end(pid: int) -> None:
+        died.append(pid)
+        os.kill(pid, signal.SIGKILL)
+
+    with DocumentPool(ParsingSettings(workers=1)) as pool, after_each(monkeypatch, end):
+        found = [(task.doc_id, result) for task, result in pool.run(tasks, len(tasks))]
+    assert died and sorted(name for name, _ in found) == list("abcdefghijklmnop")
+    for name, result in found:
+        assert not isinstance(result, Failure) and result.tables["static_vectors"]["doc_id"].to_pylist() == [name]
 
 
 def test_leaving_early_ends_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,16 +324,19 @@ def test_a_worker_that_lies_is_not_believed(
         said = len(said).to_bytes(8, "big") + len(said).to_bytes(4, "big") + said
     module = tmp_path / "lying_worker.py"
     module.write_text(
-        "import os, sys\n"
+        "import sys\n"
+        "from resources.workers import main, worker\n"
         "from resources.workers.frames import packed, read_message\n"
-        "read_message(sys.stdin.buffer)\n"
-        "os.write(1, packed({'kind': 'ready'}))\n"
-        "while (task := read_message(sys.stdin.buffer)) is not None:\n"
-        f"    os.write(1, {said!r})\n"
-        f"    os.write(1, {said!r})\n"
+        "def serve(limits, out, models):\n"
+        "    out.raw.write(packed({'kind': 'ready'}))\n"
+        "    while (task := read_message(sys.stdin.buffer)) is not None:\n"
+        f"        out.raw.write({said!r})\n"
+        f"        out.raw.write({said!r})\n"
+        "worker.serve = serve\n"
+        "main.main()\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(document_process, "MODULE", "lying_worker")
+    monkeypatch.setattr(template, "MODULE", "lying_worker")
     before = children()
     with DocumentPool(ParsingSettings(workers=1, timeout_seconds=30)) as pool:
         found = [outcome for _, outcome in outcomes(pool, BAD, GOOD)]
