@@ -44,6 +44,8 @@ MEDIA_TYPES = {
     ".eml": "message/rfc822",
     ELEMENTS_SUFFIX: ELEMENTS,
 }
+OF_TEXT = frozenset({"text/html", MARKDOWN, "text/plain", "text/csv", "text/tab-separated-values"})
+"""Read by Python alone, in a time that their length tells, and as a whole."""
 _PARSERS = {
     "application/pdf": "pdf.reader",
     DOCX: "office.docx",

@@ -42,7 +42,8 @@ def made_by_workers(
         for work in works:
             for doc_id in work.doc_ids:
                 source, uri = places.get(doc_id, ("", doc_id))
-                yield Task(stage, doc_id, source, uri, options, _Inputs(work, doc_id))
+                inputs = _Inputs(work, doc_id)
+                yield Task(stage, doc_id, source, uri, options, inputs, size=inputs.size)
 
     return state.parts.pool.run(tasks(), sum(len(work.doc_ids) for work in works), progress)
 
@@ -53,6 +54,10 @@ class _Inputs:
 
     work: Work
     doc_id: str
+
+    @property
+    def size(self) -> int:
+        return sum(self.work.size(table, self.doc_id) for table in self.work.stage.inputs)
 
     def __call__(self) -> dict[str, pa.Table]:
         return {table: self.work.arrow(table, self.doc_id) for table in self.work.stage.inputs}

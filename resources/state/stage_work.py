@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from pipelines.columns import runs
 from pipelines.increments import DocumentState, Plan
 from pipelines.records import Failure
 from pipelines.schemas import from_table
@@ -14,10 +14,13 @@ from pipelines.stages import MAKER, Stage
 from resources.workers.task import Made
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from resources.parquet.tables import ParquetTables
 
+_BYTES_OF_AN_ITEM = 32
 Rows = Mapping[str, Sequence[Any]]
 """Table name to one document's records."""
 
@@ -26,16 +29,34 @@ class _Slices:
     """A bucket's rows, which stand together by document."""
 
     def __init__(self, rows: pa.Table) -> None:
-        self._rows = rows.replace_schema_metadata(None)
-        self._places: dict[str, tuple[int, int]] = {}
-        at = 0
-        for doc_id, same in groupby(rows["doc_id"].to_pylist()):
-            length = sum(1 for _ in same)
-            self._places[doc_id] = at, length
-            at += length
+        import numpy as np
+
+        self._rows = rows.replace_schema_metadata(None).combine_chunks()
+        self._places = {doc_id: (start, length) for doc_id, start, length in runs(rows["doc_id"])}
+        self._sizes = np.concatenate([np.zeros(1, np.int64), np.cumsum(_row_sizes(self._rows))])
 
     def of(self, doc_id: str) -> pa.Table:
         return self._rows.slice(*self._places.get(doc_id, (0, 0)))
+
+    def size(self, doc_id: str) -> int:
+        """About how many bytes a document's rows have."""
+        start, length = self._places.get(doc_id, (0, 0))
+        return int(self._sizes[start + length] - self._sizes[start])
+
+
+def _row_sizes(rows: pa.Table) -> NDArray[np.int64]:
+    """About how many bytes each row has: what its texts and lists are long, and a little for all else."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    sizes = np.full(rows.num_rows, 8 * rows.num_columns, np.int64)
+    for column in rows.columns:
+        if pa.types.is_string(column.type):
+            sizes += pc.binary_length(column).fill_null(0).to_numpy()
+        elif pa.types.is_list(column.type):
+            sizes += _BYTES_OF_AN_ITEM * pc.list_value_length(column).fill_null(0).to_numpy()
+    return sizes
 
 
 @dataclass
@@ -62,9 +83,16 @@ class Work:
 
     def arrow(self, table: str, doc_id: str) -> pa.Table:
         """The same as they stand in the file."""
+        return self._sliced(table).of(doc_id)
+
+    def size(self, table: str, doc_id: str) -> int:
+        """About how many bytes these are."""
+        return self._sliced(table).size(doc_id)
+
+    def _sliced(self, table: str) -> _Slices:
         if table not in self._slices:
             self._slices[table] = _Slices(self.tables.read(self.files[table]))
-        return self._slices[table].of(doc_id)
+        return self._slices[table]
 
     def before(self, table: str, doc_id: str) -> list[Any]:
         """A document's rows of the stage's own table as they were made last."""

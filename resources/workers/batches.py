@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from resources.workers.task import Batch, Task
-from resources.workers.tasks import KINDS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST_DOCUMENTS = 64
 MOST_BYTES = 1 << 18
-"""Of the rows that the documents of a batch are made from."""
-
-Inputs = Mapping[str, "pa.Table"]
+"""Of the files or rows that the documents of a batch are made from."""
 
 
 class Batches:
@@ -25,41 +22,39 @@ class Batches:
     def __init__(self, tasks: Iterable[Task]) -> None:
         self._coming = iter(tasks)
         self._again: deque[Task] = deque()
-        self._held: tuple[Task, Inputs] | None = None
+        self._held: Task | None = None
 
     def again(self, tasks: Sequence[Task]) -> None:
         self._again.extendleft(reversed(tasks))
 
     def next(self, most: int) -> Batch | None:
         """The next documents, at most so many; None where there are no more for now."""
-        if self._again:
-            task = self._again.popleft()
-            return Batch((task,), task.inputs())
-        found: list[tuple[Task, Inputs]] = []
-        size = 0
-        for task, inputs in self._rest():
-            size += sum(table.nbytes for table in inputs.values())
-            if found and not (size <= MOST_BYTES and _alike(found[0][0], task)):
-                self._held = task, inputs
-                break
-            found.append((task, inputs))
-            if len(found) >= min(most, MOST_DOCUMENTS) or not KINDS[task.kind].together:
-                break
-        return Batch(tuple(task for task, _ in found), _joined([inputs for _, inputs in found])) if found else None
+        tasks = [self._again.popleft()] if self._again else self._together(min(most, MOST_DOCUMENTS))
+        return Batch(tuple(tasks), _joined([task.inputs() for task in tasks])) if tasks else None
 
-    def _rest(self) -> Iterator[tuple[Task, Inputs]]:
-        if self._held is not None:
-            held, self._held = self._held, None
-            yield held
-        for task in self._coming:
-            yield task, task.inputs()
+    def _together(self, most: int) -> list[Task]:
+        found: list[Task] = []
+        size = 0
+        while (task := self._one()) is not None:
+            size += task.size
+            if found and not (size <= MOST_BYTES and task.together and _alike(found[0], task)):
+                self._held = task
+                break
+            found.append(task)
+            if len(found) >= most or not task.together:
+                break
+        return found
+
+    def _one(self) -> Task | None:
+        held, self._held = self._held, None
+        return held or next(self._coming, None)
 
 
 def _alike(one: Task, other: Task) -> bool:
     return one.kind == other.kind and one.options == other.options
 
 
-def _joined(inputs: Sequence[Inputs]) -> Inputs:
+def _joined(inputs: Sequence[Mapping[str, pa.Table]]) -> Mapping[str, pa.Table]:
     import pyarrow as pa
 
     if len(inputs) == 1:

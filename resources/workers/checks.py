@@ -15,9 +15,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from functools import cache
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from pipelines.columns import runs
 from pipelines.fingerprint import fingerprint
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ LARGEST = 2**31 - 1
 """Of a number: Postgres keeps them as int4."""
 
 Tables = Mapping[str, "pa.Table"]
+_NO_RUN = (None, 0, 0)
 
 
 def sound(
@@ -37,9 +38,10 @@ def sound(
     for name, record in records.items():
         for field, hint, optional in _fields(record):
             _require_values(name, made[name][field], hint, optional)
+        _require_order(name, made[name])
     found = _parted(made, doc_ids)
-    for doc_id, own, inputs in zip(doc_ids, found, _parted(given, doc_ids), strict=True):
-        _require_rows(kind, own, inputs, doc_id)
+    if kind in _RULES:
+        _RULES[kind](made, given, doc_ids)
     return found
 
 
@@ -48,38 +50,29 @@ def _parted(tables: Tables, doc_ids: Sequence[str]) -> list[dict[str, pa.Table]]
     do not stand together and in the order of the documents."""
     found: list[dict[str, pa.Table]] = [{} for _ in doc_ids]
     for name, table in tables.items():
-        runs = _runs(table["doc_id"]) if "doc_id" in table.column_names else [(doc_ids[0], table.num_rows)]
-        at, waiting = 0, iter(runs)
-        doc_id, length = next(waiting, (None, 0))
+        known = "doc_id" in table.column_names
+        waiting = iter(runs(table["doc_id"]) if known else [(doc_ids[0], 0, table.num_rows)])
+        doc_id, start, length = next(waiting, _NO_RUN)
         for own, wanted in zip(found, doc_ids, strict=True):
-            own[name] = table.slice(at, length if doc_id == wanted else 0)
+            own[name] = table.slice(start, length if doc_id == wanted else 0)
             if doc_id == wanted:
-                at += length
-                doc_id, length = next(waiting, (None, 0))
-        if at < table.num_rows:
+                doc_id, start, length = next(waiting, _NO_RUN)
+        if length:
             raise ValueError("rows of another document")
     return found
 
 
-def _runs(column: pa.ChunkedArray) -> list[tuple[str | None, int]]:
-    """Values that stand one after the other, and how often each does."""
-    import pyarrow.compute as pc
+def _require_order(name: str, table: pa.Table) -> None:
+    """Raises ValueError where the numbers of a document's rows do not grow."""
+    import numpy as np
 
-    if not len(column):
-        return []
-    encoded = pc.run_end_encode(column.combine_chunks())
-    ends = encoded.run_ends.to_pylist()
-    lengths = (end - start for start, end in zip([0, *ends], ends, strict=False))
-    return list(zip(encoded.values.to_pylist(), lengths, strict=True))
-
-
-def _require_rows(kind: str, made: Tables, given: Tables, doc_id: str) -> None:
-    for name, table in made.items():
-        order = table["index"].to_pylist() if "index" in table.column_names else []
-        if any(after <= before for before, after in pairwise(order)):
-            raise ValueError(f"rows of {name} out of order")
-    if kind in _RULES:
-        _RULES[kind](made, given, doc_id)
+    if "index" not in table.column_names or table.num_rows < 2:
+        return
+    grows = np.diff(table["index"].to_numpy()) > 0
+    if "doc_id" in table.column_names:
+        grows[[start - 1 for _, start, _ in runs(table["doc_id"])[1:]]] = True
+    if not grows.all():
+        raise ValueError(f"rows of {name} out of order")
 
 
 # ---------------------------------------------------------------- values
@@ -142,80 +135,99 @@ def _column(table: pa.Table, name: str) -> list[Any]:
     return values
 
 
-def _parsed(made: Tables, given: Tables, doc_id: str) -> None:
-    documents = made["parsed_documents"].to_pylist()
-    if len(documents) != 1:
+def _same(made: pa.Table, given: pa.Table, *columns: str) -> bool:
+    """Whether two tables have the same rows, by these columns and their documents."""
+    return all(_column(made, name) == _column(given, name) for name in ("doc_id", *columns))
+
+
+def _parsed(made: Tables, given: Tables, doc_ids: Sequence[str]) -> None:
+    documents, elements = made["parsed_documents"], made["parsed_elements"]
+    if _column(documents, "doc_id") != list(doc_ids):
         raise ValueError("not one document")
-    dated = documents[0]["effective_date"]
-    if dated is not None:
-        date.fromisoformat(dated)
-    length = len(documents[0]["body"])
-    _require_within(made["parsed_elements"], length)
+    for dated in _column(documents, "effective_date"):
+        if dated is not None:
+            date.fromisoformat(dated)
+    _require_within(elements, dict(zip(doc_ids, map(len, _column(documents, "body")), strict=True)))
 
 
-def _require_within(table: pa.Table, length: int) -> None:
-    spans = zip(_column(table, "start"), _column(table, "end"), strict=True)
-    if any(not 0 <= start <= end <= length for start, end in spans):
+def _require_within(elements: pa.Table, lengths: Mapping[str, int]) -> None:
+    import numpy as np
+
+    own = runs(elements["doc_id"])
+    most = np.repeat([lengths[doc_id] for doc_id, _, _ in own], [length for _, _, length in own])
+    start, end = elements["start"].to_numpy(), elements["end"].to_numpy()
+    if len(start) and not ((start >= 0) & (start <= end) & (end <= most)).all():
         raise ValueError("an element outside of its document")
 
 
-def _packed(made: Tables, given: Tables, doc_id: str) -> None:
-    seen: Counter[tuple[tuple[str, ...], str]] = Counter()
-    rows = made["packed_chunks"].select(["chunk_id", "header_chain", "text"]).to_pylist()
-    for row in rows:
-        chain, text = tuple(row["header_chain"]), row["text"]
-        if row["chunk_id"] != fingerprint("chunk", doc_id, chain, text, seen[chain, text]):
+def _packed(made: Tables, given: Tables, doc_ids: Sequence[str]) -> None:
+    seen: Counter[tuple[str, tuple[str, ...], str]] = Counter()
+    table = made["packed_chunks"]
+    columns = (_column(table, name) for name in ("chunk_id", "doc_id", "header_chain", "text"))
+    for chunk_id, doc_id, headings, text in zip(*columns, strict=True):
+        place = doc_id, tuple(headings), text
+        if chunk_id != fingerprint("chunk", *place, seen[place]):
             raise ValueError("a chunk by another id than its own")
-        seen[chain, text] += 1
+        seen[place] += 1
 
 
-def _chunks(made: Tables, given: Tables, doc_id: str) -> None:
-    ids = _column(given["packed_chunks"], "chunk_id")
-    if _column(made["chunks"], "chunk_id") != ids or _column(made["chunk_terms"], "chunk_id") != ids:
+def _chunks(made: Tables, given: Tables, doc_ids: Sequence[str]) -> None:
+    if not all(_same(made[name], given["packed_chunks"], "chunk_id") for name in ("chunks", "chunk_terms")):
         raise ValueError("other chunks than it was given")
     terms = zip(_column(made["chunk_terms"], "terms"), _column(made["chunk_terms"], "counts"), strict=True)
     if any(len(set(names)) != len(counts) or min(counts, default=1) < 1 for names, counts in terms):
         raise ValueError("terms without their counts")
 
 
-def _sentences(made: Tables, given: Tables, doc_id: str) -> None:
-    seen: Counter[tuple[str, str]] = Counter()
-    known = set(_column(given["chunks"], "chunk_id"))
-    names = ["sentence_id", "section_id", "text", "chunk_id", "previous_id", "next_id"]
-    rows = made["sentences"].select(names).to_pylist()
-    ids = [None, *(row["sentence_id"] for row in rows), None]
-    for at, row in enumerate(rows):
-        place = row["section_id"], row["text"]
-        if row["sentence_id"] != fingerprint("sentence", doc_id, *place, seen[place]):
+def _sentences(made: Tables, given: Tables, doc_ids: Sequence[str]) -> None:
+    seen: Counter[tuple[str, str, str]] = Counter()
+    known = set(zip(_column(given["chunks"], "doc_id"), _column(given["chunks"], "chunk_id"), strict=True))
+    names = ("doc_id", "sentence_id", "section_id", "text", "chunk_id", "previous_id", "next_id")
+    last = "", None, None
+    for doc_id, name, section, text, chunk_id, previous, following in zip(
+        *(_column(made["sentences"], column) for column in names), strict=True
+    ):
+        place = doc_id, section, text
+        if name != fingerprint("sentence", *place, seen[place]):
             raise ValueError("a sentence by another id than its own")
-        if row["chunk_id"] not in known or (row["previous_id"], row["next_id"]) != (ids[at], ids[at + 2]):
+        _require_next(last, (doc_id, previous, name))
+        if (doc_id, chunk_id) not in known:
             raise ValueError("a sentence out of its place")
         seen[place] += 1
+        last = doc_id, name, following
+    _require_next(last, ("", None, None))
 
 
-def _summary(made: Tables, given: Tables, doc_id: str) -> None:
-    if made["document_summaries"].num_rows != 1:
+def _require_next(last: tuple[str, str | None, str | None], after: tuple[str, str | None, str | None]) -> None:
+    """`last` is a sentence's document, id and next; `after` the following one's document, previous and id."""
+    (document, name, following), (its, previous, own) = last, after
+    if (following, previous) != ((own, name) if document == its else (None, None)):
+        raise ValueError("a sentence out of its place")
+
+
+def _summary(made: Tables, given: Tables, doc_ids: Sequence[str]) -> None:
+    if _column(made["document_summaries"], "doc_id") != list(doc_ids):
         raise ValueError("not one summary")
 
 
-def _contexts(made: Tables, given: Tables, doc_id: str) -> None:
-    if _column(made["chunk_contexts"], "chunk_id") != _column(given["chunks"], "chunk_id"):
+def _contexts(made: Tables, given: Tables, doc_ids: Sequence[str]) -> None:
+    if not _same(made["chunk_contexts"], given["chunks"], "chunk_id"):
         raise ValueError("contexts of other chunks")
 
 
-def _vectors(made: Tables, given: Tables, doc_id: str) -> None:
+def _vectors(made: Tables, given: Tables, doc_ids: Sequence[str]) -> None:
     lengths = {len(vector) for vector in _column(made["static_vectors"], "vector")}
-    if made["static_vectors"].num_rows != given["packed_chunks"].num_rows or len(lengths) > 1:
+    if not _same(made["static_vectors"], given["packed_chunks"]) or len(lengths) > 1:
         raise ValueError("not one vector for each chunk")
 
 
-def _looked(made: Tables, given: Tables, doc_id: str) -> None:
-    _parsed(made, given, doc_id)
+def _looked(made: Tables, given: Tables, doc_ids: Sequence[str]) -> None:
+    _parsed(made, given, doc_ids)
     if made["parsed_files"].num_rows != 1:
         raise ValueError("not one file")
 
 
-_RULES: Mapping[str, Callable[[Tables, Tables, str], None]] = {
+_RULES: Mapping[str, Callable[[Tables, Tables, Sequence[str]], None]] = {
     "parsed_elements": _parsed,
     "look": _looked,
     "packed_chunks": _packed,

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator
 from itertools import count
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from pipelines.errors import DocumentError, PinciteError
 from pipelines.ports import Progress
@@ -155,9 +156,8 @@ class DocumentPool:
         """Gives every free worker a batch; the tasks that failed before a worker saw them."""
         failed: Finished = []
         most = max(1, left // (SHARES * self._wanted(left)))
-        for worker in [worker for worker in self._workers if not worker.batch and worker.process.poll() is not None]:
-            if worker.ready:  # it ended while it had nothing to do, which is no document's fault
-                self._drop(worker)
+        for worker in [worker for worker in self._workers if worker.ready and not worker.batch and worker.heard()]:
+            self._drop(worker, kill=True)  # it ended while it had nothing to do, which is no document's fault
         while len(self._workers) < self._wanted(left):
             self._start()
         for worker in self._workers:
@@ -168,11 +168,14 @@ class DocumentPool:
                 task = batch.first
                 try:
                     self._give(worker, batch)
-                except DocumentError as error:
+                except (DocumentError, OSError) as error:
                     worker.free()
-                    failed.append((task, task.failure(error.code, str(error))))
-                except OSError as error:
-                    worker.free()
+                    if not batch.alone:
+                        batches.again(batch.tasks)
+                        continue
+                    if isinstance(error, DocumentError):
+                        failed.append((task, task.failure(error.code, str(error))))
+                        continue
                     reason = f"{task.uri}: no copy of it can be made in {worker.folder} ({error.strerror})"
                     failed.append((task, task.failure("unreadable", f"{reason}; free space there")))
         return failed
@@ -306,27 +309,43 @@ class DocumentPool:
 
 
 def framed(batch: Batch, settings: ParsingSettings, folder: Path) -> Framed:
-    """A batch as its worker is told it, its file copied into a folder.
+    """A batch as its worker is told it, its files copied into a folder.
 
-    Raises DocumentError where the file cannot be read."""
-    task, path = batch.first, None
-    if task.raw is not None and task.root is not None:
-        path = private_copy(task.root, task.raw, folder, settings.max_megabytes)
+    Raises DocumentError where a file cannot be read."""
     inputs = {name: encoded(table) for name, table in batch.inputs.items()}
-    size = task.raw.size if task.raw else sum(len(blob) for blob in inputs.values())
-    characters = min(settings.max_characters, max(LEAST_CHARACTERS, size * settings.max_expansion))
-    most_bytes = min(LEAST_BYTES + BYTES_A_CHARACTER * (characters if task.raw else size), MOST_BYTES)
+    documents = [_told(task, settings, folder / str(number)) for number, task in enumerate(batch.tasks)]
+    rows, files = sum(len(blob) for blob in inputs.values()), sum(each["size"] for each in documents)
+    expected = _characters(files, settings) if batch.first.raw else rows
+    most_bytes = min(LEAST_BYTES + BYTES_A_CHARACTER * expected, MOST_BYTES)
+    task = batch.first
     value = {
         "task": task.kind,
         "stage": task.failing_stage,
-        "doc_ids": batch.doc_ids,
         "name": task.uri,
         "options": task.options,
-        "raw": task.file,
-        "path": str(path) if path else None,
-        "size": size,
-        "characters": characters,
+        "documents": documents,
+        "size": files + rows,
         "most_bytes": most_bytes,
         "without": sorted(task.without) if task.without is not None else None,
     }
     return Framed(packed(value, inputs), most_bytes)
+
+
+def _told(task: Task, settings: ParsingSettings, folder: Path) -> dict[str, Any]:
+    """What a worker is told of one document; its file is copied into a folder."""
+    path = None
+    if task.raw is not None and task.root is not None:
+        path = private_copy(task.root, task.raw, folder, settings.max_megabytes)
+    size = task.raw.size if task.raw else 0
+    return {
+        "doc_id": task.doc_id,
+        "raw": task.file,
+        "path": str(path) if path else None,
+        "size": size,
+        "characters": _characters(size, settings),
+    }
+
+
+def _characters(size: int, settings: ParsingSettings) -> int:
+    """That a file of so many bytes may give."""
+    return min(settings.max_characters, max(LEAST_CHARACTERS, size * settings.max_expansion))

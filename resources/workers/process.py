@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import shutil
 import subprocess
 import time
@@ -151,12 +152,20 @@ class DocumentProcess:
         self._at = number, at == number
         return number
 
+    def heard(self) -> bool:
+        """Whether it has said something, or is at its end."""
+        waiting = select.poll()
+        waiting.register(self.output, select.POLLIN)
+        return bool(waiting.poll(0))
+
     def free(self) -> None:
         """Ends its batch: what lies in its folder is deleted."""
+        reads = self.batch is None or self.batch.first.raw is not None
         self.done += len(self.batch.tasks) if self.batch else 0
         self.batch = None
+        # A worker that is given rows alone has no file that is not its own, and they go with it.
         with suppress(OSError):
-            for entry in list(self.folder.iterdir()):
+            for entry in list(self.folder.iterdir()) if reads else ():
                 with suppress(OSError):
                     shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import code_of_map
 from pipelines.records import Failure, RawDocument
 from pipelines.schemas import to_table
-from resources.parsers.registry import ELEMENTS, MEDIA_TYPES
+from resources.parsers.registry import ELEMENTS, MEDIA_TYPES, OF_TEXT
+from resources.workers.tasks import KINDS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,7 +53,8 @@ def _none() -> Mapping[str, pa.Table]:
 class Task:
     """What is to be done to a document: a kind of resources/workers/tasks.py for a stage.
 
-    `inputs` gives its rows when a worker is free. A task that reads the file has `raw` and the `root` of its source;
+    `inputs` gives its rows when a worker is free, of about `size` bytes. A task that reads the file has `raw` and the
+    `root` of its source;
     `without` are the parts of it that are left out, pages or pictures by number, where the worker says which one it
     begins; None where it does not, as in the first reading of a PDF."""
 
@@ -66,6 +68,12 @@ class Task:
     root: Path | None = None
     without: frozenset[int] | None = None
     stage: str = ""
+    size: int = 0
+
+    @property
+    def together(self) -> bool:
+        """Whether it may be given to a worker with others of its kind: no page of it has a time of its own."""
+        return KINDS[self.kind].together and (self.raw is None or self.raw.media_type in OF_TEXT)
 
     @property
     def failing_stage(self) -> str:
@@ -98,7 +106,7 @@ class Task:
 def parse_task(raw: RawDocument, root: Path, settings: ParsingSettings, kind: str = PARSING) -> Task:
     """The task of parsing a file of the source at `root`."""
     ocr = {"mode": settings.ocr, "languages": list(settings.ocr_languages), "seconds": settings.ocr_seconds}
-    return Task(kind, raw.doc_id, raw.source, raw.uri, {"ocr": ocr}, raw=raw, root=root, stage=PARSING)
+    return Task(kind, raw.doc_id, raw.source, raw.uri, {"ocr": ocr}, raw=raw, root=root, stage=PARSING, size=raw.size)
 
 
 @dataclass(frozen=True, slots=True)

@@ -255,7 +255,7 @@ def _static_vectors(given: Given) -> Rows:
 _READ = ("parsed_documents", "parsed_elements")
 
 KINDS: Mapping[str, Kind] = {
-    "parsed_elements": Kind(tables(*_READ), _parse),
+    "parsed_elements": Kind(tables(*_READ), _parse, together=True),
     "structural_chunks": Kind(tables("structural_chunks"), _divide, together=True),
     "packed_chunks": Kind(tables("packed_chunks"), _pack, together=True),
     "chunks": Kind(tables("chunks", "chunk_terms"), _overlap, together=True),

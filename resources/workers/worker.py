@@ -94,7 +94,7 @@ class Worker:
         except Exception as error:  # what is done to it met something that it does not know; others go on
             reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
             message = f"{name}: cannot be parsed ({reason}); open it and save it again"
-            if value["path"] is None:
+            if value["documents"][0]["path"] is None:
                 message = f"{name}: {value['stage']} cannot be made of it ({reason}); report this, with the file"
             self.say("failed", code="corrupt", message=message)
 
@@ -107,18 +107,18 @@ def _made(task: Message, worker: Worker) -> tuple[dict[str, Any], dict[str, list
     made = [
         kind.make(
             Given(
-                doc_id=doc_id,
+                doc_id=told["doc_id"],
                 options=value["options"],
-                rows={name: own.get(doc_id, []) for name, own in rows.items()},
+                rows={name: own.get(told["doc_id"], []) for name, own in rows.items()},
                 models=worker.models,
                 report=lambda number: worker.say("page", number=number),
-                path=Path(value["path"]) if value["path"] else None,
-                raw=_raw(value["raw"]),
-                characters=value["characters"],
+                path=Path(told["path"]) if told["path"] else None,
+                raw=_raw(told["raw"]),
+                characters=told["characters"],
                 without=value["without"],
             )
         )
-        for doc_id in value["doc_ids"]
+        for told in value["documents"]
     ]
     blobs = {
         name: encoded(to_table(record, itertools.chain.from_iterable(each[name] for each in made)))

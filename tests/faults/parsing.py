@@ -39,9 +39,15 @@ def parsed(pool: DocumentPool, *paths: Path) -> dict[str, Outcome]:
     return {raw.uri: outcome for raw, outcome in found}
 
 
-def children() -> set[int]:
-    """Processes that this one has started."""
-    return {int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()}
+def children(of: int | None = None) -> set[int]:
+    """Processes that this one has started, and those that they have."""
+    own = of or os.getpid()
+    try:
+        tasks = list(Path(f"/proc/{own}/task").iterdir())
+        found = {int(pid) for task in tasks for pid in (task / "children").read_text().split()}
+    except OSError:
+        return set()
+    return found.union(*map(children, found))
 
 
 def processor_seconds(pid: int) -> float:

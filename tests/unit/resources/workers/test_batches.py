@@ -1,0 +1,61 @@
+"""Which tasks are given to a worker together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from pipelines.settings.base import ParsingSettings
+from resources.workers.batches import MOST_BYTES, MOST_DOCUMENTS, Batches
+from resources.workers.task import Batch, Task, parse_task
+from tests.support.documents import raw_of
+from tests.support.places import LIBRARY
+
+NOTE = raw_of(LIBRARY / "notes" / "archive-move.txt")
+
+
+def task(name: str, size: int = 10, kind: str = "sentences", **options: int) -> Task:
+    return Task(kind, name, "s", name, options, size=size)
+
+
+def given(tasks: list[Task], most: int = 100) -> list[str]:
+    """The documents of each batch, in order."""
+    batches = Batches(each for each in tasks)
+
+    def taken() -> Iterator[Batch]:
+        while (batch := batches.next(most)) is not None:
+            yield batch
+
+    return ["".join(batch.doc_ids) for batch in taken()]
+
+
+def test_small_documents_go_together_up_to_a_number_and_a_size() -> None:
+    assert given([task(name) for name in "abcde"]) == ["abcde"]
+    assert given([task(name) for name in "abcde"], most=2) == ["ab", "cd", "e"]
+    assert [len(each) for each in given([task("a")] * (MOST_DOCUMENTS + 1))] == [MOST_DOCUMENTS, 1]
+    large = [task("a"), task("b", MOST_BYTES - 5), task("c", MOST_BYTES), task("d"), task("e")]
+    assert given(large) == ["a", "b", "c", "de"]
+
+
+def test_documents_of_other_kinds_or_options_do_not_go_together() -> None:
+    assert given([task("a"), task("b", kind="chunk_contexts"), task("c", kind="chunk_contexts")]) == ["a", "bc"]
+    assert given([task("a", most=1), task("b", most=2)]) == ["a", "b"]
+
+
+def test_what_may_take_its_time_by_page_goes_alone() -> None:
+    def parsing(name: str, media_type: str) -> Task:
+        return parse_task(replace(NOTE, doc_id=name, media_type=media_type), Path(), ParsingSettings())
+
+    kinds = {"a": "text/plain", "b": "text/markdown", "c": "application/pdf", "d": "text/html", "e": "text/html"}
+    assert given([parsing(*each) for each in kinds.items()]) == ["ab", "c", "de"]
+    assert given([task("a", kind="figure_pictures"), task("b", kind="figure_pictures")]) == ["a", "b"]
+
+
+def test_what_comes_again_comes_first_and_alone() -> None:
+    batches = Batches([task(name) for name in "abcd"])
+    first = batches.next(2)
+    assert first and first.doc_ids == ["a", "b"]
+    batches.again(first.after_failure(None))
+    assert [batch.doc_ids for _ in range(3) if (batch := batches.next(9))] == [["a"], ["b"], ["c", "d"]]
+    assert batches.next(9) is None
