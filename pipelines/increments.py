@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.fingerprint import combined, fingerprint
+from pipelines.fingerprint import combined, records_hash
 
 _PART = 16
 """Hex digits of each input in a document's fingerprint."""
@@ -96,7 +96,7 @@ def _reason(tables: Sequence[str], state: DocumentState | None, wanted: str) -> 
 def output_hash(rows: Sequence[Any]) -> str:
     """Hash of one document's rows. A vector is left out: its text's hash and the table's key stand
     for it."""
-    return fingerprint([_without_vector(row) for row in rows])
+    return records_hash([_without_vector(row) for row in rows])
 
 
 def _without_vector(row: Any) -> Any:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -43,63 +44,77 @@ def schema_of(record: type) -> pa.Schema:
     return pa.schema(fields)
 
 
+Convert = Callable[[Any], Any]
+
+
+def _without_none(annotation: Any) -> Any:
+    if typing.get_origin(annotation) in (types.UnionType, typing.Union):
+        return next(item for item in typing.get_args(annotation) if item is not type(None))
+    return annotation
+
+
 @cache
-def _nested(record: type) -> tuple[tuple[str, bool], ...]:
-    """Field names, and whether a field holds records or maps that must be converted."""
-    schema = schema_of(record)
-    return tuple((field.name, "struct" in str(field.type) or "map" in str(field.type)) for field in schema)
+def _writer(annotation: Any) -> Convert | None:
+    """What makes of a field's value what Arrow takes; None where that is the value itself."""
+    annotation = _without_none(annotation)
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is dict:
+        return lambda value: None if value is None else sorted(value.items())
+    if origin is tuple:
+        inner = _writer(arguments[0])
+        return inner and (lambda values: None if values is None else [inner(value) for value in values])
+    if dataclasses.is_dataclass(annotation):
+        fields = [(name, _writer(hint)) for name, hint in _hints(typing.cast(type, annotation))]
+
+        def write(value: Any) -> Any:
+            if value is None:
+                return None
+            return {name: deep(getattr(value, name)) if deep else getattr(value, name) for name, deep in fields}
+
+        return write
+    return None
 
 
-def _to_row(value: Any) -> Any:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {
-            name: _to_row(getattr(value, name)) if deep else getattr(value, name) for name, deep in _nested(type(value))
-        }
-    if isinstance(value, tuple):
-        return [_to_row(item) for item in value]
-    if isinstance(value, dict):
-        return sorted(value.items())
-    return value
+@cache
+def _reader(annotation: Any) -> Convert | None:
+    """The way back, from what Arrow gives."""
+    annotation = _without_none(annotation)
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is dict:
+        return lambda value: None if value is None else dict(value)
+    if origin is tuple:
+        inner = _reader(arguments[0])
+        if inner is None:
+            return lambda values: None if values is None else tuple(values)
+        return lambda values: None if values is None else tuple(map(inner, values))
+    if dataclasses.is_dataclass(annotation):
+        record = typing.cast(type, annotation)
+        fields = [(name, _reader(hint)) for name, hint in _hints(record)]
+
+        def read(row: Any) -> Any:
+            if row is None:
+                return None
+            if len(row) < len(fields):  # an older file's; what it does not have takes its default
+                return record(**{name: deep(row[name]) if deep else row[name] for name, deep in fields if name in row})
+            return record(*[deep(row[name]) if deep else row[name] for name, deep in fields])
+
+        return read
+    return None
+
+
+@cache
+def _hints(record: type) -> tuple[tuple[str, Any], ...]:
+    hints = typing.get_type_hints(record)
+    return tuple((field.name, hints[field.name]) for field in dataclasses.fields(record))
 
 
 def to_table(record: type, records: Iterable[Any]) -> pa.Table:
     """Records of one type as a checked Arrow table."""
-    return pa.Table.from_pylist([_to_row(item) for item in records], schema=schema_of(record))
-
-
-def _from_value(annotation: Any, value: Any) -> Any:
-    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
-    if value is None:
-        return None
-    if origin in (types.UnionType, typing.Union):
-        return _from_value(next(item for item in arguments if item is not type(None)), value)
-    if origin is tuple:
-        if arguments[0] in _SCALARS:
-            return tuple(value)
-        return tuple(_from_value(arguments[0], item) for item in value)
-    if origin is dict:
-        return dict(value)
-    if dataclasses.is_dataclass(annotation):
-        return _from_row(typing.cast(type, annotation), value)
-    return value
-
-
-@cache
-def _hints(record: type) -> tuple[tuple[str, Any, bool], ...]:
-    hints = typing.get_type_hints(record)
-    return tuple(
-        (field.name, hints[field.name], hints[field.name] not in _SCALARS) for field in dataclasses.fields(record)
-    )
-
-
-def _from_row(record: type, row: dict[str, Any]) -> Any:
-    """What an older file does not have takes its default."""
-    try:
-        return record(*[_from_value(hint, row[name]) if deep else row[name] for name, hint, deep in _hints(record)])
-    except KeyError:
-        kept = {name: _from_value(hint, row[name]) if deep else row[name] for name, hint, deep in _hints(record)
-                if name in row}  # fmt: skip
-        return record(**kept)
+    rows, schema, columns = list(records), schema_of(record), []
+    for field, (name, hint) in zip(schema, _hints(record), strict=True):
+        values, deep = map(attrgetter(name), rows), _writer(hint)
+        columns.append(pa.array(list(map(deep, values) if deep else values), field.type))
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def from_table(record: type[R], table: pa.Table) -> list[R]:
@@ -115,4 +130,9 @@ def from_table(record: type[R], table: pa.Table) -> list[R]:
             "`pincite index`, which makes them anew",
             "older_file",
         )
-    return [_from_row(record, row) for row in table.select(columns).to_pylist()]
+    found = [list(map(deep, values)) if deep else values
+             for name, hint in _hints(typing.cast(type, record)) if name in columns
+             for deep, values in [(_reader(hint), table[name].to_pylist())]]  # fmt: skip
+    if len(columns) == len(fields):
+        return list(map(record, *found))
+    return [record(**dict(zip(columns, row, strict=True))) for row in zip(*found, strict=True)]

@@ -25,7 +25,7 @@ STEP = 0.05
 """By so much the floor is lowered where no pair of sentences reaches it."""
 BLOCK = 1024
 """Rows and columns of one product."""
-EXACT_PAIRS = 4_000_000_000
+EXACT_PAIRS = 1_000_000_000
 """Sentences that are compared times all; above so many, only those near one another are compared, all anew."""
 
 _GRID = np.float32(2**26)

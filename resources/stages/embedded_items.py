@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pipelines.fingerprint import fingerprint
+from pipelines.fingerprint import records_hash
 from pipelines.indexing.embeddings import blended, blended_key, embedded_text, headed, own_text_at, vector_key
 from resources.parquet.vectors import VectorRow, matrix, vector_table
 from resources.workers.task import Made
@@ -168,5 +168,5 @@ def by_document(doc_ids: list[str], made: Mapping[str, Embedded]) -> dict[str, M
             places[row.doc_id].append(place)
         for doc_id, own in places.items():
             tables[doc_id][name] = whole.slice(own[0], len(own)) if own else whole.slice(0, 0)
-            outputs[doc_id][name] = fingerprint([embedded.rows[place] for place in own])
+            outputs[doc_id][name] = records_hash([embedded.rows[place] for place in own])
     return {doc_id: Made(tables[doc_id], outputs[doc_id]) for doc_id in doc_ids}

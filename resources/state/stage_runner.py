@@ -10,6 +10,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
 from pipelines.errors import LIMITED, PASSING, WITHHELD, IndexStateError
@@ -192,7 +193,8 @@ class StageRunner:
         for table, record in work.stage.tables.items():
             before = previous[table].get(work.bucket)
             kept = self._kept(work, before, settled)
-            made = [_as_table(record, result, table) for result in settled.values() if not isinstance(result, Failure)]
+            made = [_as_table(record, result, table) for _, result in sorted(settled.items(), key=itemgetter(0))
+                    if not isinstance(result, Failure)]  # fmt: skip
             arrow = _merged(record, kept, made)
             states = self._states(work, table, before, settled)
             for doc_id in stopgaps:
@@ -253,17 +255,22 @@ class StageRunner:
 
 
 def _as_table(record: type, result: Rows | Made, table: str) -> pa.Table:
-    return result.tables[table] if isinstance(result, Made) else to_table(record, result[table])
+    if isinstance(result, Made):
+        return result.tables[table]
+    rows = result[table]
+    return to_table(record, sorted(rows, key=attrgetter("index")) if "index" in schema_of(record).names else rows)
 
 
 def _merged(record: type, kept: pa.Table | None, made: Sequence[pa.Table]) -> pa.Table:
-    """Rows carried over and new ones, in order of documents."""
+    """Rows carried over and new ones, in order of documents, which both are in."""
     import pyarrow as pa
 
-    parts = [*([kept.replace_schema_metadata(None)] if kept is not None else []), *made]
-    arrow = pa.concat_tables(parts) if parts else to_table(record, ())
+    parts = [part for part in (kept, *made) if part is not None and part.num_rows]
+    if not parts:
+        return to_table(record, ())
+    arrow = pa.concat_tables([part.replace_schema_metadata(None) for part in parts])
     order = [(name, "ascending") for name in ("doc_id", "index") if name in arrow.column_names]
-    return arrow.sort_by(order)
+    return arrow.sort_by(order) if kept is not None and made else arrow
 
 
 def withheld(failure: Failure) -> bool:

@@ -22,7 +22,15 @@ def static_vectors(pool: DocumentPool, chunks: Sequence[PackedChunk]) -> tuple[l
 
     own = {doc_id: list(same) for doc_id, same in groupby(chunks, lambda chunk: chunk.doc_id)}
     tasks = (
-        Task("static_vectors", doc_id, "", doc_id, {}, Rows("packed_chunks", PackedChunk, same), stage="chunks")
+        Task(
+            "static_vectors",
+            doc_id,
+            "",
+            doc_id,
+            inputs=Rows("packed_chunks", PackedChunk, same),
+            stage="chunks",
+            size=sum(len(chunk.text) for chunk in same),
+        )
         for doc_id, same in own.items()
     )
     made = {task.doc_id: result for task, result in pool.run(tasks, len(own)) if not isinstance(result, Failure)}

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
-from pipelines.fingerprint import bucket_of, document_id, fingerprint
-from pipelines.records import Span
+import pytest
+
+from pipelines.fingerprint import bucket_of, document_id, fingerprint, records_hash
+from pipelines.records import Box, ParsedDocument, Place, Span, Stop
 
 
 def test_parts_do_not_run_into_each_other() -> None:
@@ -29,3 +31,14 @@ def test_buckets_are_in_range_and_spread() -> None:
     for number in range(4000):
         counts[bucket_of(document_id("s", str(number)), 16)] += 1
     assert min(counts) > 150 and sum(counts) == 4000
+
+
+def test_records_have_their_fingerprint() -> None:
+    place = Place(1, 5, Box(1, 0.5, 1e-9, 3.25, 1e22), 7, None, "Ä!A1", (Stop(1, 2.5, 3.0),))
+    parsed = ParsedDocument(
+        "d", 'é\ud83d "\\', True, "uk", "b\n", None, None, "2", ("a", "b"), {"z": "1", "a": "2", "": "0"}, ()
+    )
+    for rows in ([], [place], [place, place], [parsed], [("d", 1, "i", "h")]):
+        assert records_hash(rows) == fingerprint(rows)
+    with pytest.raises(TypeError, match="bytes"):
+        records_hash([b"x"])
