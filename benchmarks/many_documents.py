@@ -3,8 +3,8 @@
     python benchmarks/many_documents.py [--documents 10000] [--against COMMIT] [--folder FOLDER] [--watched]
 
 Makes Markdown documents of two chunks and about six sentences each, indexes them from nothing, again with nothing
-changed, and again with one document changed. Vectors come from an endpoint in a process of its own that answers from a
-table. Prints the seconds of each run and of its stages, and of processors; with --against those of another commit on
+changed, and again with one document changed. Vectors come from an endpoint in a process of its own that makes them of
+hashes. Prints the seconds of each run and of its stages, and of processors; with --against those of another commit on
 the same documents, in turn. With --watched the first run is watched and not timed: the peak of the proportional memory
 of all its processes, those of the database apart and together.
 """

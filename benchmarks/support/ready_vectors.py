@@ -1,4 +1,4 @@
-"""An embeddings endpoint in a process of its own that answers from a table, in base64 as the client asks for.
+"""An embeddings endpoint in a process of its own that answers at once, in base64 as the client asks for.
 
 python benchmarks/support/ready_vectors.py PORT
 """
@@ -15,25 +15,27 @@ from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 ROOT = Path(__file__).resolve().parents[2]
-DIMENSION, PIECES, PARTS = 384, 4096, 8
-"""A vector is PARTS pieces, each one of PIECES: drawn once, chosen by the hash of a text, so that no two texts have the
-same and none lie near each other."""
+DIMENSION, LATENT = 384, 32
+"""Vectors lie at random in LATENT dimensions, as many as those of texts fill; of pure noise in all of them, neighbours
+are hardly nearer than the rest, and no index finds them."""
 
 
 @cache
-def _pieces() -> list[str]:
-    drawn = np.random.default_rng(0).normal(size=(PIECES, DIMENSION // PARTS)).astype(np.float32)
-    return [base64.b64encode(row.tobytes()).decode() for row in drawn]
+def _basis() -> NDArray[np.float32]:
+    return np.random.default_rng(0).normal(size=(LATENT, DIMENSION)).astype(np.float32)
 
 
 def ready(texts: Sequence[str]) -> Iterator[str]:
-    """Packed vectors, not of unit length: 48 numbers of 4 bytes are 256 characters, and pieces can be joined."""
-    pieces = _pieces()
-    for text in texts:
-        chosen = np.frombuffer(blake2b(text.encode(), digest_size=2 * PARTS).digest(), np.uint16) % PIECES
-        yield "".join(map(pieces.__getitem__, chosen.tolist()))
+    """Packed vectors of the texts' hashes."""
+    drawn = b"".join(blake2b(text.encode(), digest_size=LATENT).digest() for text in texts)
+    places = np.frombuffer(drawn, np.int8).reshape(len(texts), LATENT).astype(np.float32) + 0.5
+    vectors = places @ _basis()
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    for vector in vectors:
+        yield base64.b64encode(vector.tobytes()).decode()
 
 
 @contextmanager

@@ -65,7 +65,7 @@ class ParsingSettings(Section):
     workers: int = Field(
         0, ge=0, description="Processes that work on documents; 0 is one for each processor, at most 8."
     )
-    documents_per_worker: int = Field(200, ge=1, description="Documents after which a worker is replaced.")
+    documents_per_worker: int = Field(1000, ge=1, description="Documents after which a worker is replaced.")
     max_megabytes: int = Field(512, ge=1, description="Larger files are refused with code limit_exceeded.")
     ocr: Literal["auto", "off"] = Field("auto", description="auto reads scanned pages where OCR is installed.")
     ocr_languages: tuple[str, ...] = Field(

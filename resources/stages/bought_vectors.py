@@ -115,25 +115,28 @@ class BoughtVectors:
         self.table, self._items_of, self._known = source.table, source.items_of, known[source.table]
         self._beside = source.beside and (source.beside.items_of, known[source.beside.table])
         self._texts, self._embedder, self._name, self._file_of = texts, embedder, name, file_of
-        self._items: dict[int, list[Item]] = {}
         self._last: dict[str, int] = {}
+        """The key of everything that is asked for, and the last bucket that does."""
         self.refused: dict[str, list[Refused]] = {}
         """doc_id to its texts of which the model gave no vector."""
 
     def expect(self, works: Sequence[Work]) -> None:
-        """Lists what these works will ask for, and looks for what is known of it."""
+        """Looks for what is known of all that these works will ask for. Keys are held and no text: a corpus has more of
+        it than memory."""
+        texts: dict[str, str] = {}
         for work in works:
-            self._items[work.bucket] = self._items_of(work)
+            for item in self._items_of(work):
+                self._last[item.key] = work.bucket
+                if item.span is not None:
+                    texts[item.key] = vector_key(item.text)
             work.forget()
-            self._last.update((item.key, work.bucket) for item in self._items[work.bucket])
         unknown = self._known.seek(self._last)
-        every = [item for items in self._items.values() for item in items]
-        fresh = {item.text for item in every if item.key in unknown}
+        fresh = {texts.get(key, key) for key in unknown}
         self._texts.wanted += len(fresh)
-        self._texts.reused += len({item.text for item in every}) - len(fresh)
+        self._texts.reused += len({texts.get(key, key) for key in self._last}) - len(fresh)
 
     def rows_of(self, work: Work) -> Embedded:
-        items = self._items.pop(work.bucket)
+        items = self._items_of(work)
         failed = self._make(work, items)
         self._note(items, failed)
         for instead in (_beginning, _heading, _nothing):
