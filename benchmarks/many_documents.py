@@ -97,7 +97,7 @@ def run(python: Path, config: Path, watched: bool = False) -> dict[str, Any]:
 def memory(pid: int, place: Path) -> dict[str, int]:
     """Bytes of a run's own processes, of its main one, and of them with the database server, which it does not own."""
     own = tree_memory(pid)
-    servers = [int(file.read_text().split()[0]) for file in place.glob("state*/**/postmaster.pid")]
+    servers = [int(file.read_text().split()[0]) for file in place.glob("state/*/postmaster.pid")]
     return {"run": own, "largest": tree_memory(pid, under=False), "with database": own + sum(map(tree_memory, servers))}
 
 

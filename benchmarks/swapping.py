@@ -103,7 +103,7 @@ def measure_swap(place: Path, chunks: int, most: int) -> None:
         cold, first = project.index()
         project.configure(url, "other")
         swap, second = project.index()
-        texts = embedded_texts(project.state, project.docs)
+        _, texts = embedded_texts(project.state)
         quick = bare_embedding(texts, place, endpoint=url, model="other")
     count = second["chunks"]["total"]
     sample = random.Random(1).sample(texts, min(len(texts), len(texts) * most // count))
