@@ -89,10 +89,11 @@ def links_over(
 ) -> Links:
     """Links with a cosine, rounded to six decimals, of at least `floor`; at most `most` from each sentence.
 
-    vectors: shape (n, d), unit length. `before` are all links that were made last, and `known` the ids whose
-    chunk and vector were there then as they are now: these are compared with the others only. Without
-    them all are compared with all, or above EXACT_PAIRS with those near them. Memory is a copy of the vectors, two
-    there, and a few BLOCK x BLOCK arrays."""
+    vectors: shape (n, d), unit length; where the ids are in order, they are rounded in place. `before` are all links
+    that were made last, and `known` the ids whose chunk and vector were there then as they are now: these are compared
+    with the others only. Without them all are compared with all, or above EXACT_PAIRS with those near them. Memory
+    beside the vectors is a few BLOCK x BLOCK arrays, and a copy of them where the ids are not in order, or some are
+    known, or many are equal."""
     order = sorted(range(len(ids)), key=lambda item: ids[item])
     names = [ids[item] for item in order]
     best = _Best(len(names), most, floor)
@@ -101,11 +102,12 @@ def links_over(
     numbers = {chunk_id: number for number, chunk_id in enumerate(dict.fromkeys(chunk_ids))}
     chunks = np.array([numbers[chunk_id] for chunk_id in chunk_ids], dtype=np.int64)
     if int((fresh | lost).sum()) * len(names) > EXACT_PAIRS and most:
-        best = _near_one_another(_on_grid(vectors[order]), chunks[order], most, floor, progress)
+        at = np.array(order, dtype=np.int64)
+        best = _near_one_another(_on_grid(_taken(vectors, at)), chunks[at], most, floor, progress)
         return Links(best.links(names), len(names), floor)
     ranks = np.concatenate([np.flatnonzero(fresh), np.flatnonzero(lost), np.flatnonzero(~(fresh | lost))])
     places = np.array(order, dtype=np.int64)[ranks]
-    compare = _Comparison(_on_grid(vectors[places]), chunks[places], ranks, best)
+    compare = _Comparison(_on_grid(_taken(vectors, places)), chunks[places], ranks, best)
     compared = compare.all_pairs(int(fresh.sum()), int(lost.sum()), progress)
     return Links(best.links(names), compared, floor)
 
@@ -122,6 +124,11 @@ def _near_one_another(
     else:
         _Comparison(rows, chunks, equal.kept, best).within_cells(progress)
     return best
+
+
+def _taken(vectors: Vectors, places: NDArray[np.int64]) -> Vectors:
+    """The rows at these places; the array itself where they are all of it, in its order."""
+    return vectors if np.array_equal(places, np.arange(len(vectors))) else vectors[places]
 
 
 def _on_grid(rows: Vectors) -> Vectors:

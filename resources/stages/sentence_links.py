@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pipelines.errors import IndexStateError
 from pipelines.fingerprint import combined
 from pipelines.increments import DocumentState, Plan, plan
 from pipelines.indexing.embeddings import vector_key
@@ -22,6 +23,7 @@ from resources.state.stage_work import StageReport, with_rows
 from resources.state.table import committed
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from resources.parquet.tables import ParquetTables
@@ -116,35 +118,53 @@ def _stand_ins(tables: ParquetTables, sentences: str, vectors: str) -> set[str]:
     return {name for name, doc_id, text in rows if doc_id in marked and keys[name] != vector_key(text)}
 
 
+def _linked(tables: ParquetTables, sentences: str, vectors: str) -> pa.Table:
+    """The sentences of a bucket that have a vector of their own: id, chunk and document."""
+    read = tables.read(sentences, ["sentence_id", "chunk_id", "doc_id"]).replace_schema_metadata(None)
+    if poor := _stand_ins(tables, sentences, vectors):
+        read = read.filter([name not in poor for name in read["sentence_id"].to_pylist()])
+    embedded = with_rows(tables.documents(vectors))
+    if held := set(read["doc_id"].unique().to_pylist()) - embedded.keys():
+        read = read.filter([doc_id not in held for doc_id in read["doc_id"].to_pylist()])
+    return read
+
+
 class LinkedSentences:
-    """All sentences bucket by bucket, with their chunks, documents and vectors, shape (sentences, dimension). Left out
-    are those that an endpoint refused: what stands in for them is like other sentences by its place, not its sense."""
+    """All sentences in order of their ids, with their chunks, documents and vectors, shape (sentences, dimension). Left
+    out are those that an endpoint refused: what stands in for them is like other sentences by its place, not its sense.
+
+    The vectors are held once, and one bucket's beside them while they are read. Raises IndexStateError
+    (`missing_input`)."""
 
     def __init__(self, tables: ParquetTables, made: _Made) -> None:
-        self.ids: list[str] = []
-        self.chunk_ids: list[str] = []
-        self.doc_ids: list[str] = []
-        blocks = []
-        for bucket, row in made["sentences"].items():
-            read = tables.read(row.file, ["sentence_id", "chunk_id", "doc_id"])
-            file = made["sentence_embeddings"][bucket].file
-            if poor := _stand_ins(tables, row.file, file):
-                read = read.filter([name not in poor for name in read["sentence_id"].to_pylist()])
-            embedded = with_rows(tables.documents(file))
-            if held := set(read["doc_id"].to_pylist()) - embedded.keys():
-                read = read.filter([doc_id not in held for doc_id in read["doc_id"].to_pylist()])
-            names = read["sentence_id"].to_pylist()
-            self.ids += names
-            self.chunk_ids += read["chunk_id"].to_pylist()
-            self.doc_ids += read["doc_id"].to_pylist()
-            if names:
-                blocks.append(self._vectors(tables, file, names))
-        self.vectors = np.concatenate(blocks) if blocks else np.zeros((0, 0), dtype=np.float32)
+        import pyarrow as pa
 
-    def _vectors(self, tables: ParquetTables, file: str, names: Sequence[str]) -> NDArray[np.float32]:
-        read = tables.read(file, ["item_id", "vector"])
-        rows: dict[Any, int] = {item: number for number, item in enumerate(read["item_id"].to_pylist())}
-        return matrix(read["vector"])[[rows[name] for name in names]]
+        embedded = made["sentence_embeddings"]
+        files = [(row.file, embedded[bucket].file) for bucket, row in made["sentences"].items()]
+        read = [_linked(tables, *pair) for pair in files]
+        whole = pa.concat_tables(read).sort_by("sentence_id") if read else None
+        self.ids, self.chunk_ids, self.doc_ids = (
+            whole[name].to_pylist() if whole else [] for name in ("sentence_id", "chunk_id", "doc_id")
+        )
+        places = {name: place for place, name in enumerate(self.ids)}
+        self.vectors: NDArray[np.float32] = np.zeros((0, 0), dtype=np.float32)
+        found = sum(self._take(tables.read(file, ["item_id", "vector"]), places) for _, file in files)
+        if found != len(places):
+            raise IndexStateError(
+                f"{len(places) - found} sentences have no vector yet; materialise sentence_embeddings first",
+                "missing_input",
+            )
+
+    def _take(self, read: pa.Table, places: Mapping[str, int]) -> int:
+        """Puts vectors into their places; how many."""
+        vectors = matrix(read["vector"])
+        if not self.vectors.size and vectors.size:
+            self.vectors = np.empty((len(places), vectors.shape[1]), dtype=np.float32)
+        named = [(row, places[name]) for row, name in enumerate(read["item_id"].to_pylist()) if name in places]
+        if named:
+            rows, own = np.array(named, dtype=np.int64).T
+            self.vectors[own] = vectors[rows]
+        return len(named)
 
     def of(self, doc_ids: Mapping[str, DocumentState]) -> set[str]:
         """The ids of these documents' sentences."""
