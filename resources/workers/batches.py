@@ -1,19 +1,32 @@
-"""Tasks as they are given out: small documents together, so that a message for each is not most of the work."""
+"""Tasks as they are given out: small documents together, so that a message for each is not most of the work; and what a
+worker is told of them."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from resources.workers.task import Batch, Task
+from resources.sources.files import private_copy
+from resources.workers.frames import encoded, packed
+from resources.workers.task import Batch, Framed, Task
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from pipelines.settings.base import ParsingSettings
+
 MOST_DOCUMENTS = 64
-MOST_BYTES = 1 << 18
-"""Of the files or rows that the documents of a batch are made from."""
+MOST_GIVEN = 1 << 18
+"""Bytes of the files or rows that the documents of a batch are made from."""
+LEAST_CHARACTERS = 1_000_000
+"""Of text that any file may give, however small it is."""
+BYTES_A_CHARACTER = 64
+LEAST_BYTES = 1 << 28
+"""Of what a stage may make of a document, beside so many for each character or byte that it is made from."""
+MOST_BYTES = 1 << 29
+"""Of that in any case: it is held here, once for each worker."""
 
 
 class Batches:
@@ -37,7 +50,7 @@ class Batches:
         size = 0
         while (task := self._one()) is not None:
             size += task.size
-            if found and not (size <= MOST_BYTES and task.together and _alike(found[0], task)):
+            if found and not (size <= MOST_GIVEN and task.together and _alike(found[0], task)):
                 self._held = task
                 break
             found.append(task)
@@ -60,3 +73,46 @@ def _joined(inputs: Sequence[Mapping[str, pa.Table]]) -> Mapping[str, pa.Table]:
     if len(inputs) == 1:
         return inputs[0]
     return {name: pa.concat_tables([each[name] for each in inputs]).combine_chunks() for name in inputs[0]}
+
+
+def framed(batch: Batch, settings: ParsingSettings, folder: Path) -> Framed:
+    """A batch as its worker is told it, its files copied into a folder.
+
+    Raises DocumentError where a file cannot be read."""
+    inputs = {name: encoded(table) for name, table in batch.inputs.items()}
+    documents = [_told(task, settings, folder / str(number)) for number, task in enumerate(batch.tasks)]
+    rows, files = sum(len(blob) for blob in inputs.values()), sum(each["size"] for each in documents)
+    expected = _characters(files, settings) if batch.first.raw else rows
+    most_bytes = min(LEAST_BYTES + BYTES_A_CHARACTER * expected, MOST_BYTES)
+    task = batch.first
+    value = {
+        "task": task.kind,
+        "stage": task.failing_stage,
+        "name": task.uri,
+        "options": task.options,
+        "documents": documents,
+        "size": files + rows,
+        "most_bytes": most_bytes,
+        "without": sorted(task.without) if task.without is not None else None,
+    }
+    return Framed(packed(value, inputs), most_bytes)
+
+
+def _told(task: Task, settings: ParsingSettings, folder: Path) -> dict[str, Any]:
+    """What a worker is told of one document; its file is copied into a folder."""
+    path = None
+    if task.raw is not None and task.root is not None:
+        path = private_copy(task.root, task.raw, folder, settings.max_megabytes)
+    size = task.raw.size if task.raw else 0
+    return {
+        "doc_id": task.doc_id,
+        "raw": task.file,
+        "path": str(path) if path else None,
+        "size": size,
+        "characters": _characters(size, settings),
+    }
+
+
+def _characters(size: int, settings: ParsingSettings) -> int:
+    """That a file of so many bytes may give."""
+    return min(settings.max_characters, max(LEAST_CHARACTERS, size * settings.max_expansion))

@@ -12,6 +12,7 @@ import json
 import os
 import signal
 import socket
+import struct
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,9 +21,15 @@ from typing import Any
 from resources.workers.sandbox import confine
 from resources.workers.system_calls import end_with_parent
 
-LONGEST_REQUEST = 1 << 16
+LENGTH = struct.Struct("!I")
 _CONTROL = 0
-"""Standard input is a socket of packets: resources/workers/template.py."""
+"""Standard input is a socket; resources/workers/template.py is at its other end."""
+
+
+def said(value: Any) -> bytes:
+    """A message of either end: its length, and JSON. Descriptors go with the length."""
+    data = json.dumps(value).encode()
+    return LENGTH.pack(len(data)) + data
 
 
 def main() -> None:
@@ -38,10 +45,11 @@ def main() -> None:
         sys.exit("nothing is wrong with what it imports; pincite starts it with a socket")
     models, loaded = TextModels(), False
     while os.getppid() == parent:
-        data, descriptors, _, _ = socket.recv_fds(control, LONGEST_REQUEST, 2)
-        if not data:
+        head, descriptors, _, _ = socket.recv_fds(control, LENGTH.size, 2)
+        if not head:
             return
-        request: dict[str, Any] = json.loads(data)
+        (length,) = LENGTH.unpack(head)
+        request: dict[str, Any] = json.loads(control.recv(length, socket.MSG_WAITALL))
         if "pid" in request:
             answer = _status(request["pid"])
         else:
@@ -56,7 +64,7 @@ def main() -> None:
                 _work(request, descriptors, lambda out, request=request: serve(request, out, models))
         for descriptor in descriptors:
             os.close(descriptor)
-        control.send(json.dumps([request["id"], answer]).encode())
+        control.sendall(said([request["id"], answer]))
 
 
 def _status(pid: int) -> int | None:

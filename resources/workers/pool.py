@@ -19,17 +19,14 @@ from collections.abc import Iterable, Iterator
 from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from pipelines.errors import DocumentError, PinciteError
 from pipelines.ports import Progress
 from pipelines.records import Failure
 from pipelines.settings.base import ParsingSettings
-from resources.sources.files import private_copy
-from resources.workers.batches import Batches
-from resources.workers.frames import encoded, packed
+from resources.workers.batches import Batches, framed
 from resources.workers.process import DocumentProcess, Refused
-from resources.workers.task import PARSING, Batch, Framed, Made, Task
+from resources.workers.task import PARSING, Batch, Made, Task
 from resources.workers.template import MODULE, START_SECONDS, Template
 from resources.workers.work_folder import WorkFolder
 
@@ -38,13 +35,6 @@ MOST_LOSSES = 3 * MOST_WORKERS
 """Workers that may go with the process that they were forked from."""
 SHARES = 4
 """Batches that each worker is left with at least, while there are documents enough."""
-LEAST_CHARACTERS = 1_000_000
-"""Of text that any file may give, however small it is."""
-BYTES_A_CHARACTER = 64
-LEAST_BYTES = 1 << 28
-"""Of what a stage may make of a document, beside so many for each character or byte that it is made from."""
-MOST_BYTES = 1 << 29
-"""Of that in any case: it is held here, once for each worker."""
 
 Result = Made | Failure
 
@@ -306,46 +296,3 @@ class DocumentPool:
         what = "not parsed" if task.failing_stage == PARSING else f"{task.failing_stage} not made of it"
         message = f"{task.uri}: {what} within {seconds:g} s: raise parsing.{name}, or divide the file"
         return [(task, task.failure("timeout", message))]
-
-
-def framed(batch: Batch, settings: ParsingSettings, folder: Path) -> Framed:
-    """A batch as its worker is told it, its files copied into a folder.
-
-    Raises DocumentError where a file cannot be read."""
-    inputs = {name: encoded(table) for name, table in batch.inputs.items()}
-    documents = [_told(task, settings, folder / str(number)) for number, task in enumerate(batch.tasks)]
-    rows, files = sum(len(blob) for blob in inputs.values()), sum(each["size"] for each in documents)
-    expected = _characters(files, settings) if batch.first.raw else rows
-    most_bytes = min(LEAST_BYTES + BYTES_A_CHARACTER * expected, MOST_BYTES)
-    task = batch.first
-    value = {
-        "task": task.kind,
-        "stage": task.failing_stage,
-        "name": task.uri,
-        "options": task.options,
-        "documents": documents,
-        "size": files + rows,
-        "most_bytes": most_bytes,
-        "without": sorted(task.without) if task.without is not None else None,
-    }
-    return Framed(packed(value, inputs), most_bytes)
-
-
-def _told(task: Task, settings: ParsingSettings, folder: Path) -> dict[str, Any]:
-    """What a worker is told of one document; its file is copied into a folder."""
-    path = None
-    if task.raw is not None and task.root is not None:
-        path = private_copy(task.root, task.raw, folder, settings.max_megabytes)
-    size = task.raw.size if task.raw else 0
-    return {
-        "doc_id": task.doc_id,
-        "raw": task.file,
-        "path": str(path) if path else None,
-        "size": size,
-        "characters": _characters(size, settings),
-    }
-
-
-def _characters(size: int, settings: ParsingSettings) -> int:
-    """That a file of so many bytes may give."""
-    return min(settings.max_characters, max(LEAST_CHARACTERS, size * settings.max_expansion))

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import struct
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -15,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from resources.child_process import child_command, child_environment
+from resources.workers.main import LENGTH, said
 
 MODULE = "resources.workers.main"
 START_SECONDS = 60.0
 """For a process to start, and for each model that it loads."""
-_LARGEST = 1 << 16
 _FIRST_WAIT, _LONGEST_WAIT = 0.0005, 0.05
 
 
@@ -27,7 +28,7 @@ class Template:
     """Starts with its first worker; ends with `close`, or with this process."""
 
     def __init__(self, folder: Path) -> None:
-        own, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        own, its = socket.socketpair()
         with its:
             self.process = subprocess.Popen(
                 child_command(MODULE),
@@ -62,20 +63,18 @@ class Template:
     def _send(self, request: Mapping[str, Any], descriptors: Sequence[int] = ()) -> int:
         number = next(self._numbers)
         with suppress(OSError):  # it is gone: its workers are at their end, and are not waited for
-            socket.send_fds(self._control, [json.dumps({**request, "id": number}).encode()], descriptors)
+            socket.send_fds(self._control, [said({**request, "id": number})], descriptors)
         return number
 
     def answer(self, number: int) -> Any:
         """To a request; that of SIGKILL where the process is gone, which took its workers with it."""
         while number not in self._answers:
             try:
-                data = self._control.recv(_LARGEST)
-            except OSError:
-                data = b""
-            if not data:
+                (length,) = LENGTH.unpack(self._control.recv(LENGTH.size, socket.MSG_WAITALL))
+                told, value = json.loads(self._control.recv(length, socket.MSG_WAITALL))
+            except (OSError, struct.error):
                 self._lost = True
                 return -signal.SIGKILL
-            told, value = json.loads(data)
             self._answers[told] = value
         return self._answers.pop(number)
 

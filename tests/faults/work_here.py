@@ -12,8 +12,9 @@ from typing import Any, cast
 from pipelines.errors import DocumentError
 from pipelines.ports import Progress
 from resources.models.text_models import TextModels
+from resources.workers.batches import framed
 from resources.workers.frames import HEADER, Received, unpacked
-from resources.workers.pool import DocumentPool, Result, framed
+from resources.workers.pool import DocumentPool, Result
 from resources.workers.process import DocumentProcess, Refused
 from resources.workers.task import Batch, Task
 from resources.workers.worker import Worker

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pipelines.settings.base import ParsingSettings
-from resources.workers.batches import MOST_BYTES, MOST_DOCUMENTS, Batches
+from resources.workers.batches import MOST_DOCUMENTS, MOST_GIVEN, Batches
 from resources.workers.task import Batch, Task, parse_task
 from tests.support.documents import raw_of
 from tests.support.places import LIBRARY
@@ -34,7 +34,7 @@ def test_small_documents_go_together_up_to_a_number_and_a_size() -> None:
     assert given([task(name) for name in "abcde"]) == ["abcde"]
     assert given([task(name) for name in "abcde"], most=2) == ["ab", "cd", "e"]
     assert [len(each) for each in given([task("a")] * (MOST_DOCUMENTS + 1))] == [MOST_DOCUMENTS, 1]
-    large = [task("a"), task("b", MOST_BYTES - 5), task("c", MOST_BYTES), task("d"), task("e")]
+    large = [task("a"), task("b", MOST_GIVEN - 5), task("c", MOST_GIVEN), task("d"), task("e")]
     assert given(large) == ["a", "b", "c", "de"]
 
 
