@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from resources.parquet.tables import ParquetTables
 
-_BYTES_OF_AN_ITEM = 32
+_BYTES_OF_A_VALUE = 8
 Rows = Mapping[str, Sequence[Any]]
 """Table name to one document's records."""
 
@@ -33,7 +33,7 @@ class _Slices:
 
         self._rows = rows.replace_schema_metadata(None).combine_chunks()
         self._places = {doc_id: (start, length) for doc_id, start, length in runs(rows["doc_id"])}
-        self._sizes = np.concatenate([np.zeros(1, np.int64), np.cumsum(_row_sizes(self._rows))])
+        self._sizes = np.concatenate([np.zeros(1, np.int64), np.cumsum(row_sizes(self._rows))])
 
     def of(self, doc_id: str) -> pa.Table:
         return self._rows.slice(*self._places.get(doc_id, (0, 0)))
@@ -44,18 +44,31 @@ class _Slices:
         return int(self._sizes[start + length] - self._sizes[start])
 
 
-def _row_sizes(rows: pa.Table) -> NDArray[np.int64]:
-    """About how many bytes each row has: what its texts and lists are long, and a little for all else."""
+def row_sizes(rows: pa.Table) -> NDArray[np.int64]:
+    """About how many bytes each row has."""
+    import numpy as np
+
+    sizes = np.zeros(rows.num_rows, np.int64)
+    for column in rows.columns:
+        sizes += np.concatenate([sizes[:0], *map(_sizes, column.chunks)])
+    return sizes
+
+
+def _sizes(values: pa.Array) -> NDArray[np.int64]:
+    """About how many bytes each value has, with all that is in it."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    sizes = np.full(rows.num_rows, 8 * rows.num_columns, np.int64)
-    for column in rows.columns:
-        if pa.types.is_string(column.type):
-            sizes += pc.binary_length(column).fill_null(0).to_numpy()
-        elif pa.types.is_list(column.type):
-            sizes += _BYTES_OF_AN_ITEM * pc.list_value_length(column).fill_null(0).to_numpy()
+    kind, sizes = values.type, np.full(len(values), _BYTES_OF_A_VALUE, np.int64)
+    if pa.types.is_string(kind):
+        sizes += pc.binary_length(values).fill_null(0).to_numpy()
+    elif pa.types.is_struct(kind):
+        for field in values.flatten():
+            sizes += _sizes(field)
+    elif pa.types.is_list(kind) or pa.types.is_map(kind):
+        inside = np.concatenate([np.zeros(1, np.int64), np.cumsum(_sizes(values.values))])
+        sizes += np.diff(inside[values.offsets.to_numpy()])
     return sizes
 
 

@@ -43,7 +43,12 @@ class Batches:
     def next(self, most: int) -> Batch | None:
         """The next documents, at most so many; None where there are no more for now."""
         tasks = [self._again.popleft()] if self._again else self._together(min(most, MOST_DOCUMENTS))
-        return Batch(tuple(tasks), _joined([task.inputs() for task in tasks])) if tasks else None
+        if not tasks:
+            return None
+        inputs = [task.inputs() for task in tasks]
+        alike = next((at for at, each in enumerate(inputs) if not _of_one_form(each, inputs[0])), len(tasks))
+        self.again(tasks[alike:])
+        return Batch(tuple(tasks[:alike]), _joined(inputs[:alike]))
 
     def _together(self, most: int) -> list[Task]:
         found: list[Task] = []
@@ -65,6 +70,11 @@ class Batches:
 
 def _alike(one: Task, other: Task) -> bool:
     return one.kind == other.kind and one.options == other.options
+
+
+def _of_one_form(one: Mapping[str, pa.Table], other: Mapping[str, pa.Table]) -> bool:
+    """Whether rows can stand in one table: an older file's may lack what a newer one's have."""
+    return all(one[name].schema.equals(other[name].schema) for name in one)
 
 
 def _joined(inputs: Sequence[Mapping[str, pa.Table]]) -> Mapping[str, pa.Table]:

@@ -58,10 +58,10 @@ def main() -> None:
                 loaded = True
             gc.collect()
             gc.freeze()  # or counting what is garbage would copy every page
-            answer = os.fork()
+            own, answer = os.getpid(), os.fork()
             if answer == 0:
                 control.close()
-                _work(request, descriptors, lambda out, request=request: serve(request, out, models))
+                _work(own, request, descriptors, lambda out, request=request: serve(request, out, models))
         for descriptor in descriptors:
             os.close(descriptor)
         control.sendall(said([request["id"], answer]))
@@ -76,12 +76,14 @@ def _status(pid: int) -> int | None:
     return os.waitstatus_to_exitcode(status) if ended else None
 
 
-def _work(limits: Mapping[str, Any], descriptors: Sequence[int], serve: Any) -> None:
+def _work(template: int, limits: Mapping[str, Any], descriptors: Sequence[int], serve: Any) -> None:
     """A worker's whole life; never returns."""
     try:
         if len(os.listdir("/proc/self/task") if os.path.isdir("/proc/self/task") else "1") != 1:
             raise RuntimeError("more than one thread")
         end_with_parent()
+        if os.getppid() != template:
+            os._exit(1)
         os.dup2(descriptors[0], 0)
         out = os.fdopen(os.dup(descriptors[1]), "wb")
         os.dup2(2, 1)

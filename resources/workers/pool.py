@@ -31,8 +31,8 @@ from resources.workers.template import MODULE, START_SECONDS, Template
 from resources.workers.work_folder import WorkFolder
 
 MOST_WORKERS = 8
-MOST_LOSSES = 3 * MOST_WORKERS
-"""Workers that may go with the process that they were forked from."""
+MOST_LOSSES = 3
+"""Times that the process from which workers are forked may end before one of them has done anything."""
 SHARES = 4
 """Batches that each worker is left with at least, while there are documents enough."""
 
@@ -117,8 +117,7 @@ class DocumentPool:
         if self._folder is None:
             self._folder = WorkFolder(self._wanted_folder)
         if self._template is not None and not self._template.alive:
-            self._template.close()
-            self._template = None
+            self._lost()
         if self._template is None:
             self._template = Template(self._folder.path)
         folder = self._folder.path / str(next(self._numbers))
@@ -126,6 +125,18 @@ class DocumentPool:
         self._workers.append(worker)
         self._selector.register(worker.output, selectors.EVENT_READ, worker)
         self._watch_input(worker)
+
+    def _lost(self) -> None:
+        """Somebody has ended the process that workers are forked from, and so all of them: no document's fault."""
+        assert self._template is not None
+        self._template.close()
+        self._template = None
+        self._losses += 1
+        if self._losses > MOST_LOSSES:
+            raise PinciteError(
+                "the process from which those that work on documents are forked was ended again and again (SIGKILL): "
+                "the machine is short of memory; set parsing.workers lower"
+            )
 
     def _drop(self, worker: DocumentProcess, kill: bool = False) -> int:
         self._selector.unregister(worker.output)
@@ -224,9 +235,11 @@ class DocumentPool:
         assert batch is not None
         worker.free()
         spent = isinstance(said, Refused) and said.code == "limit_exceeded"
-        if spent or worker.done >= self.settings.documents_per_worker:
+        self._losses = 0
+        old = worker.done >= self.settings.documents_per_worker
+        if spent or old:
             self._drop(worker)
-            self._load = True  # of what works on so many, all will be asked for
+        self._load = self._load or old  # of what works on so many, all will be asked for
         if not isinstance(said, Refused):
             return list(zip(batch.tasks, said, strict=True))
         if (not batch.alone or (spent and page is not None)) and self._again(batch, page, batches):
@@ -241,13 +254,14 @@ class DocumentPool:
 
     def _mourn(self, worker: DocumentProcess, batches: Batches) -> Finished:
         status = self._drop(worker)
+        if worker.template.served and not worker.template.alive:
+            batches.again(worker.batch.tasks if worker.batch else ())
+            return []
         if not worker.ready:
             raise PinciteError(
                 f"a process that works on documents ended while starting ({_death(status)}): run `{sys.executable} -P "
                 f"-m {MODULE}` to see why"
             )
-        if worker.batch and not worker.template.alive:
-            return self._lost_all(worker.batch, batches)
         if worker.batch is None or self._again(worker.batch, worker.page, batches):
             return []
         task = worker.batch.first
@@ -257,17 +271,6 @@ class DocumentPool:
             f"parsing.memory_mb ({self.settings.memory_mb}); open it and save it again"
         )
         return [(task, task.failure("crashed", message))]
-
-    def _lost_all(self, batch: Batch, batches: Batches) -> Finished:
-        """Somebody has ended the process that workers are forked from, and so all of them: no document's fault."""
-        self._losses += 1
-        if self._losses > MOST_LOSSES:
-            raise PinciteError(
-                "the process from which those that work on documents are forked was ended again and again (SIGKILL): "
-                "the machine is short of memory; set parsing.workers lower"
-            )
-        batches.again(batch.tasks)
-        return []
 
     def _disbelieve(self, worker: DocumentProcess, error: Exception, batches: Batches) -> Finished:
         """A worker that sends what nobody asked for is held by the document that it read."""

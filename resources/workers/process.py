@@ -26,7 +26,7 @@ from resources.workers.checks import LARGEST, sound
 from resources.workers.frames import MOST_JSON, Message, Received, decoded
 from resources.workers.task import Made
 from resources.workers.tasks import KINDS
-from resources.workers.template import START_SECONDS
+from resources.workers.template import LOADING_SECONDS, START_SECONDS
 
 if TYPE_CHECKING:
     from pipelines.settings.base import ParsingSettings
@@ -70,7 +70,7 @@ class DocumentProcess:
         self.ready = False
         self.batch: Batch | None = None
         self.page: int | None = None
-        self.deadline = time.monotonic() + START_SECONDS
+        self.deadline = time.monotonic() + (LOADING_SECONDS if load else START_SECONDS)
         self.done = 0
         self._received = Received(MOST_JSON)
         self._unsent = memoryview(b"")
@@ -126,7 +126,7 @@ class DocumentProcess:
         """What it made of each document of its batch, or the number of the page that it begins. Raises ValueError."""
         value, kind = message.value, message.value.get("kind")
         if kind == "ready" and not self.ready:
-            self.ready = True
+            self.ready = self.template.served = True
         elif kind == "loading" and self._loads < MOST_LOADED:
             self._loads += 1
             self._left = max(0.0, self.deadline - time.monotonic())
@@ -160,12 +160,10 @@ class DocumentProcess:
 
     def free(self) -> None:
         """Ends its batch: what lies in its folder is deleted."""
-        reads = self.batch is None or self.batch.first.raw is not None
         self.done += len(self.batch.tasks) if self.batch else 0
         self.batch = None
-        # A worker that is given rows alone has no file that is not its own, and they go with it.
         with suppress(OSError):
-            for entry in list(self.folder.iterdir()) if reads else ():
+            for entry in list(self.folder.iterdir()):
                 with suppress(OSError):
                     shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
 

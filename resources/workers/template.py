@@ -21,6 +21,8 @@ from resources.workers.main import LENGTH, said
 MODULE = "resources.workers.main"
 START_SECONDS = 60.0
 """For a process to start, and for each model that it loads."""
+LOADING_SECONDS = 4 * START_SECONDS
+"""For one that loads all models before it says anything."""
 _FIRST_WAIT, _LONGEST_WAIT = 0.0005, 0.05
 
 
@@ -41,7 +43,9 @@ class Template:
         self._control, self._numbers = own, count()
         self._answers: dict[int, Any] = {}
         self._lost = False
-        own.settimeout(START_SECONDS)
+        self.served = False
+        """Whether a worker of it has started."""
+        own.settimeout(LOADING_SECONDS)
 
     @property
     def alive(self) -> bool:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from pipelines.errors import PinciteError
 from pipelines.indexing.packed_chunks import packed_chunks
 from pipelines.records import Failure, PackedChunk, RawDocument
 from pipelines.settings.base import ParsingSettings
@@ -24,6 +25,7 @@ from resources.workers import template
 from resources.workers.pool import DocumentPool
 from resources.workers.process import DocumentProcess
 from resources.workers.task import Batch, Rows, Task
+from resources.workers.template import Forked, Template
 from tests.faults.parsing import POLICY, children, outcomes, parsed, processor_seconds
 from tests.support.builders import paragraph, units
 from tests.support.documents import raw_of
@@ -238,6 +240,34 @@ def test_a_process_that_all_were_forked_from_and_that_dies_costs_no_document(mon
         found = {raw.doc_id: outcome for raw, outcome in outcomes(pool, *others[:2], BAD, *others[2:])}
     assert killed and len(found) == 5 and all(isinstance(outcome, tuple) for outcome in found.values()), found
     assert children() == before
+
+
+def test_a_process_that_dies_before_a_renewed_worker_has_started_costs_no_document(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fork, killed = Template.fork, list[int]()
+
+    def forked(template: Template, limits: Mapping[str, Any]) -> Forked:
+        made = fork(template, limits)
+        if template.served and not killed:
+            killed.append(template.process.pid)
+            template.process.kill()
+        return made
+
+    monkeypatch.setattr(Template, "fork", forked)
+    others: list[tuple[RawDocument, Path]] = [(replace(GOOD[0], doc_id=str(at)), NOTES) for at in range(4)]
+    with DocumentPool(ParsingSettings(workers=1, documents_per_worker=1)) as pool:
+        found = list(outcomes(pool, *others))
+    assert killed and len(found) == 4 and all(isinstance(outcome, tuple) for _, outcome in found), found
+
+
+def test_a_process_that_dies_again_and_again_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def end(pid: int) -> None:
+        os.kill(int(Path(f"/proc/{pid}/status").read_text().split("PPid:")[1].split()[0]), signal.SIGKILL)
+
+    pool = DocumentPool(ParsingSettings(workers=1))
+    with pool, when_given(monkeypatch, "bad", end), pytest.raises(PinciteError, match="again and again"):
+        list(outcomes(pool, BAD))
 
 
 @contextmanager

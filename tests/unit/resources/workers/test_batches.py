@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
+from pipelines.records import Element
+from pipelines.schemas import to_table
 from pipelines.settings.base import ParsingSettings
 from resources.workers.batches import MOST_DOCUMENTS, MOST_GIVEN, Batches
 from resources.workers.task import Batch, Task, parse_task
@@ -50,6 +53,15 @@ def test_what_may_take_its_time_by_page_goes_alone() -> None:
     kinds = {"a": "text/plain", "b": "text/markdown", "c": "application/pdf", "d": "text/html", "e": "text/html"}
     assert given([parsing(*each) for each in kinds.items()]) == ["ab", "c", "de"]
     assert given([task("a", kind="figure_pictures"), task("b", kind="figure_pictures")]) == ["a", "b"]
+
+
+def test_rows_of_files_of_other_versions_do_not_go_together() -> None:
+    """An older file's places have no stops; each is read with what it has."""
+    newer = to_table(Element, [])
+    older = newer.drop_columns(["places"])
+    forms = {"a": newer, "b": newer, "c": older, "d": newer}
+    tasks = [replace(task(name), inputs=partial(dict, parsed_elements=rows)) for name, rows in forms.items()]
+    assert given(tasks) == ["ab", "c", "d"]
 
 
 def test_what_comes_again_comes_first_and_alone() -> None:
