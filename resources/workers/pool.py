@@ -27,12 +27,14 @@ from pipelines.settings.base import ParsingSettings
 from resources.workers.batches import Batches, framed
 from resources.workers.process import DocumentProcess, Refused
 from resources.workers.task import PARSING, Batch, Made, Task
-from resources.workers.template import MODULE, START_SECONDS, Template
+from resources.workers.template import LOADING_SECONDS, MODULE, START_SECONDS, Template
 from resources.workers.work_folder import WorkFolder
 
 MOST_WORKERS = 8
 MOST_LOSSES = 3
 """Times that the process from which workers are forked may end before one of them has done anything."""
+SHARE_OF_TIME = 0.25
+"""Of the time of one document that several small ones have together: what takes longer is tried alone."""
 SHARES = 4
 """Batches that each worker is left with at least, while there are documents enough."""
 
@@ -74,6 +76,9 @@ class DocumentPool:
 
     def close(self) -> None:
         """Ends all workers; busy ones are killed. The pool starts new ones when used again."""
+        if self._template is not None and not all(worker.ready for worker in self._workers):
+            # It may hang while it loads: whoever asked it for the state of a worker would wait as long once more.
+            self._template.process.kill()
         while self._workers:
             self._drop(self._workers[-1], kill=self._workers[-1].batch is not None)
         if self._template is not None:
@@ -184,7 +189,8 @@ class DocumentPool:
     def _give(self, worker: DocumentProcess, batch: Batch) -> None:
         # A name that a worker which the document before has taken over cannot have made something of.
         whole = framed(batch, self.settings, worker.folder / secrets.token_hex(8))
-        worker.give(batch, whole, self.settings.timeout_seconds)
+        seconds = self.settings.timeout_seconds
+        worker.give(batch, whole, seconds if batch.alone else seconds * SHARE_OF_TIME)
         self._watch_input(worker)
 
     def _finished(self, batches: Batches) -> Finished:
@@ -285,12 +291,12 @@ class DocumentPool:
         return [(task, task.failure("crashed", message))]
 
     def _expire(self, worker: DocumentProcess, batches: Batches) -> Finished:
-        self._drop(worker, kill=True)
         if not worker.ready:
+            seconds = LOADING_SECONDS if self._load else START_SECONDS
             raise PinciteError(
-                f"a process that works on documents did not start within {START_SECONDS:.0f} s: the machine is "
-                "overloaded"
+                f"a process that works on documents did not start within {seconds:.0f} s: the machine is overloaded"
             )
+        self._drop(worker, kill=True)
         if worker.batch is None or self._again(worker.batch, worker.page, batches):
             return []
         task = worker.batch.first

@@ -21,7 +21,7 @@ from pipelines.indexing.packed_chunks import packed_chunks
 from pipelines.records import Failure, PackedChunk, RawDocument
 from pipelines.settings.base import ParsingSettings
 from resources.parsers.pdf.pages import LIMITS
-from resources.workers import template
+from resources.workers import process, template
 from resources.workers.pool import DocumentPool
 from resources.workers.process import DocumentProcess
 from resources.workers.task import Batch, Rows, Task
@@ -259,6 +259,31 @@ def test_a_process_that_dies_before_a_renewed_worker_has_started_costs_no_docume
     with DocumentPool(ParsingSettings(workers=1, documents_per_worker=1)) as pool:
         found = list(outcomes(pool, *others))
     assert killed and len(found) == 4 and all(isinstance(outcome, tuple) for _, outcome in found), found
+
+
+def test_a_process_that_hangs_while_it_loads_is_ended_before_it_is_asked_for_anything(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever asked it for the state of a worker would wait as long once more."""
+    monkeypatch.setattr(process, "START_SECONDS", 1.0)
+    start, answer, ended = Template.__init__, Template.answer, list[bool]()
+
+    def hung(template: Template, folder: Path) -> None:
+        start(template, folder)
+        os.kill(template.process.pid, signal.SIGSTOP)
+
+    def asked(template: Template, number: int) -> Any:
+        state = Path(f"/proc/{template.process.pid}/stat").read_text().rpartition(")")[2].split()[0]
+        ended.append(state != "T")
+        return answer(template, number) if ended[-1] else -signal.SIGKILL
+
+    monkeypatch.setattr(Template, "__init__", hung)
+    monkeypatch.setattr(Template, "answer", asked)
+    before = children()
+    with pytest.raises(PinciteError, match="did not start"), DocumentPool(ParsingSettings(workers=1)) as pool:
+        list(outcomes(pool, GOOD))
+    assert ended and all(ended)
+    assert children() == before
 
 
 def test_a_process_that_dies_again_and_again_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:

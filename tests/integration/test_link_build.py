@@ -213,6 +213,15 @@ def test_no_sentence_at_all(state: State) -> None:
     assert committed(state) == []
 
 
+def test_a_sentence_whose_vector_is_missing_is_no_link_to_nowhere(state: State) -> None:
+    put(state, LIBRARY)
+    found = {document_id("docs", uri): rows(uri, sentences)[1][1:] for uri, sentences in LIBRARY.items()}
+    commit(state, "sentence_embeddings", Embedding, found)
+    with pytest.raises(IndexStateError, match="13 sentences have no vector yet") as caught:
+        link_sentences(state)
+    assert caught.value.code == "missing_input"
+
+
 def test_sentences_without_vectors_are_named(state: State) -> None:
     commit(state, "sentences", Sentence, {})
     with pytest.raises(IndexStateError, match="bucket 00 of sentence_embeddings has not been made"):
