@@ -188,7 +188,8 @@ class Element:
 class StructuralChunk:
     """The smallest unit never split. block_type: paragraph, table-row, list-item, heading,
     clause, caption, code, formula, figure-description. A table's first row has its header rows in its
-    span; the description of a figure, which a model made, has the figure's empty place."""
+    span; the description of a figure, which a model made, has the figure's empty place. `corner` is what stands over
+    the labels of a row's table, where its text does not say it."""
 
     doc_id: str
     index: int
@@ -203,6 +204,7 @@ class StructuralChunk:
     boxes: tuple[Box, ...]
     tokens: int
     metadata: dict[str, str]
+    corner: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from pipelines.ports import Vectors
 from pipelines.records import DESCRIPTION, Chunk, PackedChunk, Span
 from pipelines.tokens import TokenIndex, count_tokens
 
-VERSION = 3
+VERSION = 4
 CONDITIONAL, UNCONDITIONAL = "structure", "recursive"
 FALLBACK_FLOOR = 0.55
 """For vectors of resources/models/embedders/static.py: of fixed floors the one that parts adjacent from

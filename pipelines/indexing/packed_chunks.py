@@ -131,12 +131,13 @@ class _Maker:
 
     def _inline(self, part: Piece, before: Piece | None, chain: tuple[str, ...]) -> list[str]:
         """Lines above a part: headings without text of their own, then what its chain says that neither
-        the chunk's chain nor the part before it has said."""
+        the chunk's chain nor the part before it has said; above rows that go on what stands over their labels."""
         own = part.unit.header_chain
         said = before.unit.header_chain if before else chain
         more = own[len(_shared([own, said])) :]
         bare = [text for text in self._above(part) if text not in own]
-        return bare + [text for text in more if before is None or text != before.text]
+        lines = bare + [text for text in more if before is None or text != before.text]
+        return lines if before or not part.unit.corner else [*lines, part.unit.corner]
 
     def _above(self, part: Piece) -> list[str]:
         """The headings right above a part that begins its block."""

@@ -1,7 +1,7 @@
 """Elements to structural chunks: the smallest units that are never split.
 
 A stack of headings gives every unit its header chain and its section; a table becomes one unit a
-row, written `Header: value | Header: value`. A chain stays short whatever the document: a heading
+row (table_rows.py). A chain stays short whatever the document: a heading
 as long as a paragraph is one, and of very deep chains the middle is left out.
 
 Descriptions of figures are units of their own. They come after all others, so that those are the
@@ -12,24 +12,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from itertools import accumulate, takewhile
 
 from pipelines.fingerprint import fingerprint
 from pipelines.indexing.places import boxes_of, locator_of, pages_of
+from pipelines.indexing.table_rows import HEADING_TOKENS, begun, table_rows
 from pipelines.parsing.pictures import ALT, FIGURE, IMAGE, IMAGE_HASH
-from pipelines.records import DESCRIPTION, Cell, Element, FigureDescription, ParsedDocument, Span, StructuralChunk
-from pipelines.tokens import TokenIndex, count_tokens
+from pipelines.records import DESCRIPTION, Element, FigureDescription, ParsedDocument, Span, StructuralChunk
+from pipelines.tokens import count_tokens
 
-VERSION = 3
-HEADING_TOKENS = 128
-"""A heading longer than this is a paragraph: it would stand in the chain of every unit below it."""
-REACHING_TOKENS = 512
-"""So much of a merged cell is repeated in each row that it reaches down into."""
-MOST_REACHING = 100
-"""Merged cells that are repeated in one row."""
+VERSION = 4
 CHAIN_ENDS = 8
 """Of a deeper chain the first and the last so many headings are kept,"""
 CHAIN_CHARACTERS = 2000
@@ -128,8 +122,9 @@ def structural_chunks(
             chunks.append(_unit(section, section.chain, element, "heading", element.text, len(chunks)))
         elif element.kind == "table" and element.cells:
             chain = _with_caption(section.chain, text, position)
-            for row, span, cells in table_rows(element):
-                chunks.append(_unit(section, chain, element, "table-row", row, len(chunks), span, cells))
+            for row in table_rows(element):
+                unit = _unit(section, chain, element, "table-row", row.text, len(chunks), row.span)
+                chunks.append(replace(unit, corner=row.corner))
         elif element.text.strip():
             kind = _block_type(element, clause_tokens)
             chunks.append(_unit(section, section.chain, element, kind, element.text, len(chunks)))
@@ -151,6 +146,7 @@ def _figure(section: _Section, element: Element, said: FigureDescription | None)
 
 
 def _is_heading(element: Element) -> bool:
+    """A longer one is a paragraph: it would stand in the chain of every unit below it."""
     return element.kind == "heading" and count_tokens(element.text) <= HEADING_TOKENS
 
 
@@ -165,20 +161,8 @@ def _with_caption(chain: tuple[str, ...], body: Sequence[Element], position: int
     long caption the beginning is enough here: it is a unit of its own too."""
     for neighbour in (position - 1, position + 1):
         if 0 <= neighbour < len(body) and body[neighbour].kind == "caption":
-            return (*chain, _begun(body[neighbour].text))
+            return (*chain, begun(body[neighbour].text))
     return chain
-
-
-@lru_cache(maxsize=2 * MOST_REACHING)
-def _begun(text: str, tokens: int = HEADING_TOKENS) -> str:
-    """The first words of a text, at most so many tokens."""
-    if len(text) <= tokens:
-        return text
-    starts = TokenIndex(text[: tokens * 20]).starts
-    if len(starts) <= tokens and len(text) <= tokens * 20:
-        return text
-    cut = starts[min(tokens, len(starts) - 1)] if starts else tokens
-    return (text[:cut].rsplit(" ", 1)[0] if " " in text[:cut] else text[:cut]) + " …"
 
 
 def _unit(
@@ -189,7 +173,6 @@ def _unit(
     text: str,
     index: int,
     span: Span | None = None,
-    cells: Sequence[Cell] = (),
 ) -> StructuralChunk:
     span = span or Span(element.start, element.end)
     page_start, page_end = pages_of(element, span)
@@ -212,91 +195,3 @@ def _unit(
         tokens=count_tokens(text),
         metadata=metadata,
     )
-
-
-def table_rows(element: Element) -> Iterable[tuple[str, Span, list[Cell]]]:
-    """(text, span, cells) of every data row. Header rows belong to the span of the first row after
-    them; a table of headers alone has them as rows. Header rows further down hold for the rows below
-    them: a label across the table joins the column headers, others take their place. A data row of
-    one spanning cell is a heading within the table and takes no column header. Of long headers and
-    merged cells the first row has all, those below the beginning: rows times headers have no bound."""
-    rows = _grid(element.cells)
-    heads = {row for row in rows if all(cell.header for cell in rows[row])}
-    if len(heads) == len(rows):
-        heads = set()
-    headers: dict[int, str] = {}
-    names: dict[int, str] = {}
-    above: list[Cell] = []
-    start: int | None = None
-    for row, cells in rows.items():
-        own = [cell for cell in cells if cell.row == row and cell.text.strip()]
-        if own and start is None:
-            start = min(cell.start for cell in own)
-        if row in heads:
-            above += own
-        elif own and start is not None:
-            if above:
-                headers, names = _under(headers, above)
-                above = []
-            spanning = len(cells) == 1 and cells[0].column_span > 1
-            text = cells[0].text if spanning else _row_text(cells, names, row)
-            yield text, Span(start, max(cell.end for cell in own)), cells
-            if not spanning:  # a header stands in full in the first row that has it
-                said = {cell.column for cell in cells if len(names.get(cell.column, "")) > HEADING_TOKENS}
-                headers, names = _cut(headers, said), _cut(names, said)
-            start = None
-    if above and start is not None:
-        yield _row_text(above, {}), Span(start, max(cell.end for cell in above)), above
-
-
-def _cut(headers: dict[int, str], columns: Collection[int]) -> dict[int, str]:
-    return {**headers, **{at: _begun(headers[at]) for at in columns if at in headers}} if columns else headers
-
-
-def _under(headers: dict[int, str], above: Sequence[Cell]) -> tuple[dict[int, str], dict[int, str]]:
-    """The column headers below further header rows, and what to call the columns there."""
-    *rest, last = above
-    found = {**headers, **_column_headers(rest)}
-    across = last.column_span >= len(found) and all(cell.row != last.row for cell in rest)
-    if len(found) > 1 and (across or not rest):
-        return found, {column: f"{last.text} / {header}" for column, header in found.items()}
-    found = {**headers, **_column_headers(above)}
-    return found, found
-
-
-def _grid(cells: Sequence[Cell]) -> dict[int, list[Cell]]:
-    """The cells of every row from left to right, those that reach down into it from above included."""
-    rows: dict[int, list[tuple[int, int, Cell]]] = {}
-    for at, cell in enumerate(cells):
-        rows.setdefault(cell.row, []).append((cell.column, at, cell))
-    found: dict[int, list[Cell]] = {}
-    reaching: list[tuple[int, int, Cell]] = []
-    for row in sorted(rows):
-        reaching = [entry for entry in reaching if row < entry[2].row + entry[2].row_span][:MOST_REACHING]
-        entries = sorted([*rows[row], *reaching], key=lambda entry: entry[:2])
-        found[row] = [cell for _, _, cell in entries]
-        reaching = [entry for entry in entries if entry[2].row_span > 1]
-    return found
-
-
-def _column_headers(cells: Sequence[Cell]) -> dict[int, str]:
-    """For every column its header texts from the top down, joined; spanning headers count for all."""
-    columns: dict[int, dict[str, None]] = {}
-    last = max((cell.column for cell in cells), default=0)
-    for cell in sorted(cells, key=lambda cell: (cell.row, cell.column)):
-        for column in range(cell.column, min(last + 256, cell.column + max(1, cell.column_span))):
-            texts = columns.setdefault(column, {})
-            if cell.text.strip():
-                texts[cell.text] = None
-    return {column: " / ".join(texts) for column, texts in columns.items()}
-
-
-def _row_text(cells: Sequence[Cell], headers: dict[int, str], row: int | None = None) -> str:
-    parts = []
-    for cell in cells:
-        if not cell.text.strip():
-            continue
-        header = headers.get(cell.column, "")
-        text = cell.text if row in (None, cell.row) else _begun(cell.text, REACHING_TOKENS)
-        parts.append(f"{header}: {text}" if header and header != cell.text else text)
-    return " | ".join(parts)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pipelines.indexing.structural_chunks import is_clause
-from pipelines.records import Block, BlockCell, Run
+from pipelines.records import Block, Run
 from tests.support.builders import heading, item, paragraph, table, units
 
 
@@ -53,77 +53,9 @@ def test_a_table_row_carries_its_headers_and_caption() -> None:
     assert rows[0].span.start == grid.start and rows[-1].span.end == grid.end
 
 
-def test_headers_of_two_rows_and_spans_are_joined() -> None:
-    cells = (
-        BlockCell(0, 0, (Run("Series"),), row_span=2, header=True),
-        BlockCell(0, 1, (Run("Boxes"),), column_span=2, header=True),
-        BlockCell(1, 1, (Run("Offered"),), header=True),
-        BlockCell(1, 2, (Run("Destroyed"),), header=True),
-        BlockCell(2, 0, (Run("Finance"),), row_span=2),
-        BlockCell(2, 1, (Run("4"),)),
-        BlockCell(2, 2, (Run("2"),)),
-        BlockCell(3, 1, (Run("7"),)),
-        BlockCell(3, 2, (Run("1"),)),
-    )
-    _, _, made = units(Block("table", cells=cells))
-    assert [unit.text for unit in made] == [
-        "Series: Finance | Boxes / Offered: 4 | Boxes / Destroyed: 2",
-        "Series: Finance | Boxes / Offered: 7 | Boxes / Destroyed: 1",
-    ]
-
-
 def test_a_table_of_headers_alone_keeps_its_text() -> None:
     _, _, made = units(table(("Only", "headers"), headers=1))
     assert [unit.text for unit in made] == ["Only | headers"]
-
-
-def _rows(
-    *rows: str, headers: tuple[int, ...], spans: dict[tuple[int, int], tuple[int, int]] | None = None
-) -> list[str]:
-    """Texts of the units of a table. Rows are written `a|b`, an empty cell is left out; `spans` are (rows, columns)
-    of a cell."""
-    cells = tuple(
-        BlockCell(row, column, (Run(text),), *(spans or {}).get((row, column), (1, 1)), header=row in headers)
-        for row, line in enumerate(rows)
-        for column, text in enumerate(line.split("|"))
-        if text
-    )
-    document, _, made = units(Block("table", cells=cells))
-    assert "\n".join(document.body[unit.span.start : unit.span.end] for unit in made).split() == document.body.split()
-    return [unit.text for unit in made]
-
-
-def test_header_rows_further_down_hold_for_the_rows_below() -> None:
-    made = _rows("City|Limit", "London|195", "Country|Rate", "France|12", headers=(0, 2))
-    assert made == ["City: London | Limit: 195", "Country: France | Rate: 12"]
-
-
-def test_a_label_across_a_table_joins_the_headers_of_the_rows_below() -> None:
-    spans = {(1, 0): (1, 2), (3, 0): (1, 2)}
-    made = _rows("City|Limit", "2023", "London|195", "2024", "London|200", headers=(0, 1, 3), spans=spans)
-    assert made == ["2023 / City: London | 2023 / Limit: 195", "2024 / City: London | 2024 / Limit: 200"]
-
-
-def test_a_header_row_of_one_text_between_rows_is_a_label() -> None:
-    made = _rows("City|Limit", "London|195", "2024", "London|200", headers=(0, 2))
-    assert made == ["City: London | Limit: 195", "2024 / City: London | 2024 / Limit: 200"]
-
-
-def test_a_header_row_of_one_text_belongs_to_its_column() -> None:
-    assert _rows("City|Limit", "|(£)", "London|195", headers=(0, 1)) == ["City: London | Limit / (£): 195"]
-
-
-def test_header_rows_at_the_end_of_a_table_are_kept() -> None:
-    assert _rows("City|Limit", "London|195", "Total|All", headers=(0, 2)) == [
-        "City: London | Limit: 195",
-        "Total | All",
-    ]
-
-
-def test_a_cell_over_more_rows_than_there_are() -> None:
-    made = _rows("City|Limit", "UK|1", "|2", headers=(0,), spans={(1, 0): (1_000_000_000, 1)})
-    assert made == ["City: UK | Limit: 1", "City: UK | Limit: 2"]
-    assert _rows("All|B", "x|1", headers=(0,), spans={(0, 0): (1, 1_000_000_000)})[0].endswith("1")
 
 
 def test_the_middle_of_a_very_deep_chain_is_left_out() -> None:

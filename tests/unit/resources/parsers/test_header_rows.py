@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.indexing.structural_chunks import table_rows
+from pipelines.indexing.table_rows import table_rows
 from resources.parsers.office.header_rows import header_rows
 from tests.support.documents import elements_of
 
@@ -50,7 +50,7 @@ def rows_of(folder: Path, rows: str) -> list[str]:
     path = folder / "a.html"
     path.write_text(f"<table>{rows}</table>")
     (table,) = elements_of(path)[1]
-    return [text for text, _, _ in table_rows(table)]
+    return [row.text for row in table_rows(table)]
 
 
 def test_every_row_has_the_headers_of_all_rows_above_it(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_every_row_has_the_headers_of_all_rows_above_it(tmp_path: Path) -> None:
         "<tr><td></td><td colspan=2>Fiscal</td></tr><tr><td></td><td>2019</td><td>2018</td></tr>"
         "<tr><td>Assets</td><td></td><td></td></tr><tr><td>Cash</td><td>$130</td><td>—</td></tr>"
     )
-    assert rows_of(tmp_path, rows) == ["Assets", "Cash | Fiscal / 2019: $130 | Fiscal / 2018: —"]
+    assert rows_of(tmp_path, rows) == ["Assets", "Cash | Fiscal / 2019: $130 | 2018: —"]
 
 
 def test_a_corner_over_several_rows_counts_for_each(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_a_corner_over_several_rows_counts_for_each(tmp_path: Path) -> None:
         "<tr><td rowspan=2></td><td colspan=2>Fiscal</td></tr><tr><td>May</td><td>June</td></tr>"
         "<tr><td>Cash</td><td>$130</td><td>91</td></tr>"
     )
-    assert rows_of(tmp_path, rows) == ["Cash | Fiscal / May: $130 | Fiscal / June: 91"]
+    assert rows_of(tmp_path, rows) == ["Cash | Fiscal / May: $130 | June: 91"]
 
 
 def test_no_header_where_one_of_its_cells_reaches_into_the_figures(tmp_path: Path) -> None:

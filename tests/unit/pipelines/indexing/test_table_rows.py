@@ -1,0 +1,185 @@
+"""Rows of tables as texts: what heads say of them, and what is said once."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.indexing.packed_chunks import packed_chunks
+from pipelines.records import Block, BlockCell, PackedChunk, Run
+from tests.support.builders import heading, units
+
+
+def test_headers_of_two_rows_and_spans_are_joined() -> None:
+    cells = (
+        BlockCell(0, 0, (Run("Series"),), row_span=2, header=True),
+        BlockCell(0, 1, (Run("Boxes"),), column_span=2, header=True),
+        BlockCell(1, 1, (Run("Offered"),), header=True),
+        BlockCell(1, 2, (Run("Destroyed"),), header=True),
+        BlockCell(2, 0, (Run("Finance"),), row_span=2),
+        BlockCell(2, 1, (Run("4"),)),
+        BlockCell(2, 2, (Run("2"),)),
+        BlockCell(3, 1, (Run("7"),)),
+        BlockCell(3, 2, (Run("1"),)),
+    )
+    _, _, made = units(Block("table", cells=cells))
+    assert [unit.text for unit in made] == [
+        "Series: Finance | Boxes / Offered: 4 | Destroyed: 2",
+        "Series: Finance | Boxes / Offered: 7 | Destroyed: 1",
+    ]
+
+
+def _rows(
+    *rows: str, headers: tuple[int, ...], spans: dict[tuple[int, int], tuple[int, int]] | None = None
+) -> list[str]:
+    """Texts of the units of a table. Rows are written `a|b`, an empty cell is left out; `spans` are (rows, columns)
+    of a cell."""
+    cells = tuple(
+        BlockCell(row, column, (Run(text),), *(spans or {}).get((row, column), (1, 1)), header=row in headers)
+        for row, line in enumerate(rows)
+        for column, text in enumerate(line.split("|"))
+        if text
+    )
+    document, _, made = units(Block("table", cells=cells))
+    assert "\n".join(document.body[unit.span.start : unit.span.end] for unit in made).split() == document.body.split()
+    return [unit.text for unit in made]
+
+
+def test_header_rows_further_down_hold_for_the_rows_below() -> None:
+    made = _rows("City|Limit", "London|195", "Country|Rate", "France|12", headers=(0, 2))
+    assert made == ["City: London | Limit: 195", "Country: France | Rate: 12"]
+
+
+def test_a_label_across_a_table_joins_the_headers_of_the_rows_below() -> None:
+    spans = {(1, 0): (1, 2), (3, 0): (1, 2)}
+    made = _rows("City|Limit", "2023", "London|195", "2024", "London|200", headers=(0, 1, 3), spans=spans)
+    assert made == ["2023 / City: London | Limit: 195", "2024 / City: London | Limit: 200"]
+
+
+def test_a_header_row_of_one_text_between_rows_is_a_label() -> None:
+    made = _rows("City|Limit", "London|195", "2024", "London|200", headers=(0, 2))
+    assert made == ["City: London | Limit: 195", "2024 / City: London | Limit: 200"]
+
+
+def test_a_header_row_of_one_text_belongs_to_its_column() -> None:
+    assert _rows("City|Limit", "|(£)", "London|195", headers=(0, 1)) == ["City: London | Limit / (£): 195"]
+
+
+def test_header_rows_at_the_end_of_a_table_are_kept() -> None:
+    assert _rows("City|Limit", "London|195", "Total|All", headers=(0, 2)) == [
+        "City: London | Limit: 195",
+        "Total | All",
+    ]
+
+
+def test_a_cell_over_more_rows_than_there_are() -> None:
+    made = _rows("City|Limit", "UK|1", "|2", headers=(0,), spans={(1, 0): (1_000_000_000, 1)})
+    assert made == ["City: UK | Limit: 1", "City: UK | Limit: 2"]
+    assert _rows("All|B", "x|1", headers=(0,), spans={(0, 0): (1, 1_000_000_000)})[0].endswith("1")
+
+
+def chunks(*rows: str, headers: tuple[int, ...], target: int) -> list[PackedChunk]:
+    cells = tuple(
+        BlockCell(row, column, (Run(text),), header=row in headers)
+        for row, line in enumerate(rows)
+        for column, text in enumerate(line.split("|"))
+        if text
+    )
+    _, elements, made = units(heading("Notes"), Block("table", cells=cells))
+    return packed_chunks(made, elements, target, 2 * target)
+
+
+CORNER = ("(in millions)|2019|2018", "Cash|4|5", "Debt|6|7")
+
+
+def test_what_stands_over_the_labels_is_said_once_a_chunk() -> None:
+    made = ["(in millions): Cash | 2019: 4 | 2018: 5", "Debt | 2019: 6 | 2018: 7"]
+    assert _rows(*CORNER, headers=(0,)) == made
+    (whole,) = chunks(*CORNER, headers=(0,), target=100)
+    assert whole.text.endswith("\n".join(made)) and whole.text.count("(in millions)") == 1
+    first, second = chunks(*CORNER, headers=(0,), target=10)
+    assert first.text.endswith(made[0]) and second.text == f"(in millions)\n{made[1]}"
+    assert second.text[second.offsets[0] :] == made[1] and not second.metadata
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ("Cost centre|2019|2018", "Lviv|4|5", "Kyiv|6|7"),
+        ("Share price (closing)|2019|2018", "44|4|5", "45|6|7"),
+        ("Held by the state, %", "Lviv", "Kyiv"),
+        ("Countries that are NOT covered|2019", "Lviv|4", "Kyiv|5"),
+        ("employee_id (HR)|2019", "AB1|4", "AB2|5"),
+    ],
+    ids=["the name of the labels", "figures", "one column", "what the labels are", "a code"],
+)
+def test_what_names_the_labels_is_said_of_each(rows: tuple[str, ...]) -> None:
+    name = rows[0].split("|")[0]
+    assert all(text.startswith(f"{name}: ") for text in _rows(*rows, headers=(0,)))
+    assert all(chunk.text.count(name) == len(chunk.units) for chunk in chunks(*rows, headers=(0,), target=10))
+
+
+def test_heads_of_which_one_stands_under_nothing_are_said_in_full() -> None:
+    """`2019 / May: 4 | June: 5 | All: 9` would read as the whole of 2019."""
+    spans = {(0, 1): (1, 2)}
+    made = _rows("|2019||", "|May|June|All", "Cash|4|5|9", headers=(0, 1), spans=spans)
+    assert made == ["Cash | 2019 / May: 4 | 2019 / June: 5 | All: 9"]
+
+
+def test_a_head_that_was_only_wrapped_reads_on() -> None:
+    spans = {(0, 1): (1, 2)}
+    made = _rows("|Year ended May 31,|", "|2019|2018", "Cash|4|5", headers=(0, 1), spans=spans)
+    assert made == ["Cash | Year ended May 31, 2019: 4 | 2018: 5"]
+    assert _rows("|Useful|Net", "|life|worth", "Cars|4|5", headers=(0, 1)) == ["Cars | Useful life: 4 | Net worth: 5"]
+
+
+def test_a_later_label_is_said_of_the_rows_below_it() -> None:
+    made = _rows(*CORNER, "Restated|", "Cash|8|9", "Debt|1|2", headers=(0, 3))
+    assert made[2:] == [
+        "Restated: Cash | Restated / 2019: 8 | 2018: 9",
+        "Restated: Debt | Restated / 2019: 1 | 2018: 2",
+    ]
+
+
+def test_a_first_row_without_a_label_says_what_stands_over_the_others() -> None:
+    made = _rows("(in millions)|2019|2018", "|4|5", "Cash|6|7", "Debt|8|9", headers=(0,))
+    assert made == ["(in millions) | 2019: 4 | 2018: 5", "Cash | 2019: 6 | 2018: 7", "Debt | 2019: 8 | 2018: 9"]
+
+
+def test_what_stands_over_further_labels_is_said_there() -> None:
+    rows = (*CORNER, "(in thousands)|2019|2018", "Wages|3|4", "Rent|5|6", "(in thousands)|2019|2018", "Tax|1|2")
+    made = _rows(*rows, headers=(0, 3, 6))
+    assert made[2:] == [
+        "(in thousands): Wages | 2019: 3 | 2018: 4",
+        "Rent | 2019: 5 | 2018: 6",
+        "Tax | 2019: 1 | 2018: 2",
+    ]
+    begun = [chunk.text.split("\n")[0] for chunk in chunks(*rows, headers=(0, 3, 6), target=10)]
+    assert begun == [made[0], "(in millions)", made[2], "(in thousands)", "(in thousands)"]
+
+
+def test_a_heading_within_a_table_comes_before_what_the_first_row_says() -> None:
+    made = _rows("(in millions)|2019", "Assets", "Cash|4", "Debt|5", headers=(0,), spans={(1, 0): (1, 2)})
+    assert made == ["Assets", "(in millions): Cash | 2019: 4", "Debt | 2019: 5"]
+
+
+def test_heads_of_several_levels_are_said_once_where_all_have_as_many() -> None:
+    spans = {(0, 1): (1, 4), (1, 1): (1, 2), (1, 3): (1, 2)}
+    rows = ("|2019||||", "|Q1||Q2|", "|Jan|Feb|Apr|May", "Cash|1|2|3|4")
+    made = _rows(*rows, headers=(0, 1, 2), spans=spans)
+    assert made == ["Cash | 2019 / Q1 / Jan: 1 | Feb: 2 | Q2 / Apr: 3 | May: 4"]
+    spans |= {(0, 1): (1, 5), (1, 5): (2, 1)}
+    made = _rows("|2019|||||", "|Q1||Q2||Total", *rows[2:-1], "Cash|1|2|3|4|10", headers=(0, 1, 2), spans=spans)
+    assert made[0].endswith("2019 / Q2 / May: 4 | 2019 / Total: 10")
+
+
+WORDS = st.sampled_from(["(in millions)", "2019", "May 31,", "Name of the owner", "Total", "a", ""])
+
+
+@given(st.lists(st.lists(WORDS, min_size=4, max_size=4), min_size=2, max_size=7), st.integers(0, 3), st.integers(1, 40))
+def test_every_cell_and_the_heads_over_it_are_said(grid: list[list[str]], heads: int, target: int) -> None:
+    grid[0][0] = grid[0][0] or "(in millions)"
+    made = chunks(*map("|".join, grid), headers=tuple(range(heads)), target=target)
+    text = " ".join("\n".join(chunk.text for chunk in made).split())
+    assert all(cell in text for row in grid for cell in row)
