@@ -55,7 +55,8 @@ def anchored(settings: Settings, folder: Path) -> Settings:
     prompts = str((folder / Path(enrichment.prompts).expanduser()).resolve()) if enrichment.prompts else None
     model = embedder.model if embedder.endpoint else _model(embedder.model, embedder.revision, folder)
     reranker = query.cross_encoder
-    judge = reranker.model_copy(update={"model": _model(reranker.model, reranker.revision, folder)})
+    read = reranker.model if reranker.endpoint else _model(reranker.model, reranker.revision, folder)
+    judge = reranker.model_copy(update={"model": read})
     return settings.model_copy(
         update={
             "enrichment": enrichment.model_copy(update={"prompts": prompts}) if prompts else enrichment,

@@ -13,11 +13,12 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from pipelines.endpoint_keys import recorded_variable, require_private
+from pipelines.endpoint_keys import recorded_variable
 from pipelines.errors import SettingsError
 from pipelines.groups import group_names
 from pipelines.section import Section
-from pipelines.settings.llm import KEY_DESCRIPTION, Address, EnrichmentSettings, LlmSettings, Variable
+from pipelines.settings.embedder import EmbedderSettings
+from pipelines.settings.llm import EnrichmentSettings, LlmSettings
 from pipelines.settings.query import QuerySettings
 
 
@@ -125,39 +126,6 @@ class SentenceSettings(Section):
         description="In place of related_floors where sentences.embedded is fast.",
     )
     related_most: int = Field(2, ge=0, le=2, description="Most RELATED_TO links from one sentence.")
-
-
-class EmbedderSettings(Section):
-    preset: Literal["auto", "english-small", "multilingual-small"] | None = Field(
-        None, description="A shipped model; auto (the default) chooses by the corpus's languages."
-    )
-    model: str | None = Field(None, description="Any sentence-transformers name or path, or the endpoint's model.")
-    revision: str | None = Field(None, description="Revision of a model named on a hub, which must be given.")
-    endpoint: Address | None = Field(None, description="Base URL of an OpenAI-compatible embeddings endpoint.")
-    api_key_env: Variable | None = Field(None, description=KEY_DESCRIPTION)
-    passage_prefix: str | None = Field(None, description="Put before passages; by default as the model declares.")
-    query_prefix: str | None = Field(None, description="Put before questions; by default as the model declares.")
-    max_tokens: int = Field(512, ge=16, description="Window of the model; longer texts are embedded in windows.")
-    dtype: Literal["auto", "float32", "bfloat16"] = Field("auto", description="auto takes the faster that is native.")
-    batch_tokens: int = Field(1024, ge=512, description="Tokens of one batch, padding included.")
-
-    @model_validator(mode="after")
-    def _one_of(self) -> EmbedderSettings:
-        if self.endpoint and not self.model:
-            raise ValueError("endpoint needs model")
-        if self.preset and (self.model or self.endpoint):
-            raise ValueError("give either preset or model, not both")
-        if self.endpoint and self.api_key_env:
-            try:
-                require_private(self.endpoint, self.api_key_env, "embedder")
-            except SettingsError as error:
-                raise ValueError(str(error)) from None
-        return self
-
-    @property
-    def chosen_preset(self) -> str | None:
-        """The preset by name, `auto` included; None where a model is named."""
-        return self.preset or (None if self.model else "auto")
 
 
 class PublishSettings(Section):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, FiniteFloat, model_validator
 
 from pipelines.endpoint_keys import key_variable, require_private
 from pipelines.errors import SettingsError
@@ -43,6 +43,9 @@ def _address(value: str) -> str:
     if parts.username or parts.password:
         raise ValueError("a name or password does not belong in the address; put it into the environment variable "
                          "that api_key_env names")  # fmt: skip
+    if parts.query or parts.fragment:
+        raise ValueError("write the address without what follows ? or #; a key goes into the environment variable that "
+                         "api_key_env names")  # fmt: skip
     return value
 
 
@@ -60,6 +63,27 @@ KEY_DESCRIPTION = (
     "Environment variable that holds the endpoint's key. Where none is given, no key is sent, except that in "
     "OPENAI_API_KEY to https://api.openai.com."
 )
+Fields = Mapping[str, str | int | FiniteFloat | bool]
+"""Of a request, as the endpoint names them."""
+_SECRET = re.compile("key|secret|password|credential|authorization|bearer", re.IGNORECASE)
+
+
+def none_of_ours(setting: str, fields: Fields, ours: Collection[str]) -> None:
+    """Raises ValueError where a field is one that a request has already, or looks like a key: fields are recorded."""
+    if secret := next(filter(_SECRET.search, fields), None):
+        raise ValueError(f"{setting}: {secret!r} would be kept beside the index; put a key into the environment "
+                         "variable that api_key_env names")  # fmt: skip
+    if taken := sorted(fields.keys() & set(ours)):
+        raise ValueError(f"{setting}: {taken[0]!r} is a field of every request; leave it out")
+
+
+def of_an_endpoint(section: Section, names: Collection[str], setting: str) -> None:
+    """Raises ValueError where one of them is set: they say how an endpoint is asked, and there is none."""
+    for name in names:
+        if getattr(section, name) != type(section).model_fields[name].default:
+            raise ValueError(f"{name} is for an endpoint; set {setting}.endpoint, or leave it out")
+
+
 CompletionLimit = Literal["max_tokens", "max_completion_tokens"]
 
 

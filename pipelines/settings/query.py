@@ -7,22 +7,30 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from pipelines.endpoint_keys import require_private
+from pipelines.errors import SettingsError
 from pipelines.patterns import MOST_STEPS, most_steps
 from pipelines.section import Section
+from pipelines.settings.llm import KEY_DESCRIPTION, Address, Fields, Variable, none_of_ours, of_an_endpoint
 
 StrategyName = Literal[
-    "dense", "lexical", "hybrid", "hyde", "hyde+hybrid", "multi-query", "multi-query+hybrid", "sentence", "auto"
+    "dense", "lexical", "hybrid", "hyde", "hyde+hybrid", "multi-query", "multi-query+hybrid", "sentence"
 ]
 RerankerName = Literal["none", "weighted", "evidence", "cross-encoder", "logprob", "listwise"]
 FusionName = Literal["weighted-score", "reciprocal-rank"]
 
 
 class FusionWeights(Section):
-    """The weights of the routes where their rankings become one; they are divided by their sum."""
+    """The weights of what finds and measures candidates, where that becomes one ranking; they are divided by their
+    sum."""
 
-    dense: float = Field(1.0, gt=0, description="Of vectors of the question.")
-    lexical: float = Field(1.25, gt=0, description="Of its words.")
-    hyde: float = Field(1.0, gt=0, description="Of the vector of a passage written as an answer.")
+    dense: float = Field(0.5, gt=0, description="Of vectors of the question.")
+    lexical: float = Field(1.0, gt=0, description="Of its words.")
+    hyde: float = Field(0.5, gt=0, description="Of the vector of a passage written as an answer.")
+    nearest_sentence: float = Field(0.7, ge=0, description="Of the vector of a candidate's nearest sentence.")
+    document: float = Field(
+        0.4, ge=0, description="Of the question's words in a candidate's whole document and its name."
+    )
 
 
 class WeightedSettings(Section):
@@ -65,10 +73,40 @@ class SentenceRouteSettings(Section):
 class CrossEncoderSettings(Section):
     """The model of the reranker `cross-encoder`."""
 
-    model: str | None = Field(None, description="A sentence-transformers CrossEncoder: a folder, or a name on a hub.")
+    model: str | None = Field(
+        None,
+        description="A sentence-transformers CrossEncoder: a folder, or a name on a hub; or the endpoint's model.",
+    )
     revision: str | None = Field(None, description="Revision of a model named on a hub, which must be given.")
-    batch_size: int = Field(16, ge=1, description="Passages read at once.")
-    max_length: int = Field(512, ge=16, description="Most tokens of question and passage; the rest is not read.")
+    batch_size: int = Field(16, ge=1, description="Passages read at once, or sent in one request.")
+    max_length: int = Field(
+        512, ge=16, description="Most tokens of question and passage; the rest is not read. An endpoint has its own."
+    )
+    endpoint: Address | None = Field(
+        None, description="Base URL of an endpoint that answers to `/rerank` below it, such as vLLM, Cohere or Jina."
+    )
+    api_key_env: Variable | None = Field(None, description=KEY_DESCRIPTION)
+    texts_field: Literal["documents", "texts"] = Field(
+        "documents",
+        description="Field in which the endpoint takes the passages: `texts` for Text Embeddings Inference.",
+    )
+    fields: Fields = Field({}, description="More fields of the endpoint's request, such as `{truncate: true}`.")
+
+    @model_validator(mode="after")
+    def _askable(self) -> CrossEncoderSettings:
+        if self.endpoint and not self.model:
+            raise ValueError("endpoint needs model")
+        if not self.endpoint:
+            of_an_endpoint(self, ("api_key_env", "texts_field", "fields"), "query.cross_encoder")
+        elif self.revision:
+            raise ValueError("revision is for a model on a hub; an endpoint has its own")
+        none_of_ours("fields", self.fields, ("model", "query", "documents", "texts"))
+        if self.endpoint and self.api_key_env:
+            try:
+                require_private(self.endpoint, self.api_key_env, "query.cross_encoder")
+            except SettingsError as error:
+                raise ValueError(str(error)) from None
+        return self
 
 
 class QuerySettings(Section):
@@ -95,11 +133,11 @@ class QuerySettings(Section):
     context_passages: int = Field(3, ge=1, le=50, description="Best hits that an answer is made from.")
     context_tokens: int = Field(2000, ge=16, description="Most tokens of the passages that an answer is made from.")
     answer_support: float = Field(
-        0.4,
+        0.3,
         ge=0,
         le=1,
         description="Without a language model: share of the question's content words, by weight, that a passage must "
-        "hold, or `ask` declines.",
+        "hold, or `ask` declines; more of them where hybrid search finds no sentence that stands out.",
     )
 
     @field_validator("important_sections", "unimportant_sections")

@@ -11,7 +11,7 @@ import importlib
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
@@ -65,6 +65,13 @@ def endpoint_client(address: str, key: Callable[[], str], *, timeout: float, ret
     require_private(address, key(), setting)
     connection = _connection()(key, timeout, trust_env=not is_loopback(address))
     return openai.OpenAI(base_url=address, api_key=NO_KEY, max_retries=retries, timeout=timeout, http_client=connection)
+
+
+def posted(client: Any, path: str, body: Mapping[str, Any]) -> bytes:
+    """The reply to a request that the client has no method for, or one that adds to it."""
+    raw = {"headers": {"X-Stainless-Raw-Response": "true"}}
+    reply: bytes = client.post(path, body=dict(body), cast_to=object, options=raw).content
+    return reply
 
 
 @cache

@@ -77,9 +77,7 @@ class TextModels:
     def _segmenter(self, language: str) -> Any:
         """spaCy's model of a language, with its segmenter alone."""
         if language not in self._loaded:
-            with self._loading():
-                # spaCy would import torch, a second of work and 180 MB, for models that are not used here.
-                sys.modules.setdefault("torch", None)  # type: ignore[arg-type]
+            with self._loading(), _without_torch():
                 import spacy
 
                 model = spacy.load(MODELS[language], exclude=list(_UNUSED))
@@ -96,6 +94,20 @@ class TextModels:
                 embedder.passages(["loads the vocabulary"])
                 self._loaded[_STATIC] = embedder
         return self._loaded[_STATIC]
+
+
+@contextmanager
+def _without_torch() -> Iterator[None]:
+    """spaCy would import torch, a second of work and 180 MB, for models that are not used here. Others may ask for it
+    later."""
+    if "torch" in sys.modules:
+        yield
+        return
+    sys.modules["torch"] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules["torch"]
 
 
 def installed(language: str) -> bool:

@@ -61,9 +61,9 @@ class QueryModels:
 
     @cached_property
     def _cross_encoder(self) -> CrossEncoder:
-        from resources.models.rerankers.cross_encoder import TransformerCrossEncoder
+        from resources.models.rerankers.factory import make_cross_encoder
 
-        return TransformerCrossEncoder(self._state.settings.query.cross_encoder)
+        return make_cross_encoder(self._state.settings.query.cross_encoder)
 
     def cross_encoder(self) -> CrossEncoder:
         return self._cross_encoder

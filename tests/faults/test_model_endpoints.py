@@ -308,11 +308,11 @@ def test_an_endpoint_that_fails_for_one_document_fails_that_document(
 
 @pytest.mark.case(6, served=True)
 def test_what_was_bought_before_an_endpoint_went_away_is_not_bought_again(
-    empty: Project, server_url: str, tmp_path: Path, endpoint: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
+    empty: Project, server_url: str, tmp_path: Path, endpoint: EmbeddingServer
 ) -> None:
     """All texts of a bucket are asked for in turn, and none is committed before the last is there."""
-    monkeypatch.setattr("resources.models.embedders.endpoint._BATCH", 2)
     with changed(empty, server_url, tmp_path / "project", unchanged) as project:
+        project.configure(embedder={**project.settings["embedder"], "batch_texts": 2})
         endpoint.forget()
         bought = list[str]()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipelines.settings.base import EmbedderSettings
+from pipelines.settings.embedder import EmbedderSettings
 from resources.models.embedders import transformer
 from resources.models.embedders.factory import make_embedder
 from resources.models.embedders.lanes import in_lanes, in_one_lane

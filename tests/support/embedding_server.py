@@ -35,6 +35,7 @@ class EmbeddingServer:
     def __init__(self, dimension: int = 16) -> None:
         self.dimension = dimension
         self.requests: list[list[str]] = []
+        self.bodies: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
         self.faults: list[Answer] = []
         self._usual: Answer = self.good
@@ -64,6 +65,7 @@ class EmbeddingServer:
 
     def forget(self) -> None:
         self.requests.clear()
+        self.bodies.clear()
 
     def next(self, *faults: Answer) -> None:
         """Answers that the next requests get, one each."""
@@ -136,6 +138,7 @@ def _handler(server: EmbeddingServer) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            server.bodies.append(body)
             asked = list(body["input"]), self.headers.get("Authorization"), str(body["model"])
             status, reply, headers = server.answer(*asked)
             data = json.dumps(reply).encode()

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import os
-import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,20 +12,21 @@ from typing import TYPE_CHECKING, Any
 from pipelines.endpoint_keys import key_variable
 from pipelines.errors import ModelError, RefusedText
 from pipelines.indexing.embeddings import averaged, windows
+from pipelines.settings.llm import Fields
 from pipelines.tokens import TokenIndex
-from resources.llm.endpoint import retry_after
-from resources.llm.endpoint_client import NotRead, at_most, endpoint_client
+from resources.llm.endpoint_client import NotRead, at_most, endpoint_client, posted
+from resources.models.embedders.endpoint_reply import vectors_of
 from resources.models.embedders.specs import EmbedderSpec
 from resources.models.embedders.whole_texts import WholeTexts
+from resources.models.endpoint_faults import LeaveAlone, not_read, refused, silent
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from openai import APIStatusError
 
     from pipelines.ports import Progress, Vectors
+    from pipelines.settings.embedder import EmbedderSettings
 
-_BATCH = 64
 _RETRIES = 6
 _RETRIES_APART = 1
 """Of a request once one has failed for good while the endpoint answered others."""
@@ -37,19 +35,12 @@ _MOST_APART = 32
 _LEAST_SHARE = 1 / 8
 """Of the time that a whole request has, what one text has."""
 _TIMEOUT_SECONDS = 120.0
-_LONGEST_PAUSE_SECONDS = 60.0
-"""That the client makes where an endpoint asks for it."""
 _SHOWN = 80
 """Characters of a question that an error repeats."""
 _SLACK, _NUMBER_BYTES, _MOST_DIMENSIONS = 1 << 20, 40, 1 << 14
 """What a reply may have besides its vectors, for each of their numbers as text, and how many those are at most."""
-_MOST_TOKENS = 1 << 40
 _OF_THE_TEXT = frozenset({400, 413, 422})
 """Statuses by which an endpoint refuses what it was sent, and not who sent it or where."""
-
-
-class _LeaveAlone(ModelError):
-    """It asks for a longer pause than a run makes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +57,9 @@ class EndpointEmbedder(WholeTexts):
 
     Texts longer than `max_tokens`, as the chunking tokenizer counts, go in averaged windows."""
 
-    def __init__(self, spec: EmbedderSpec) -> None:
+    def __init__(self, spec: EmbedderSpec, settings: EmbedderSettings) -> None:
         self.spec, self.identity = spec, spec.identity
+        self._batch, self._encoding = settings.batch_texts, settings.encoding_format
         self.tokens = 0
         self._size = spec.dimension
         self._apart: int | None = None
@@ -75,7 +67,7 @@ class EndpointEmbedder(WholeTexts):
 
     @cached_property
     def dimension(self) -> int:
-        return self.spec.dimension or int(self._embed(["dimension"], self.spec.query_prefix or "", None).shape[1])
+        return self.spec.dimension or int(self._queries(["dimension"]).shape[1])
 
     @cached_property
     def _client(self) -> Any:
@@ -93,11 +85,11 @@ class EndpointEmbedder(WholeTexts):
         _ = self._client
 
     def passages(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
-        return self._embed(texts, self.spec.passage_prefix or "", progress)
+        return self._embed(texts, self.spec.passage_prefix or "", self.spec.passage_fields, progress)
 
     def queries(self, texts: Sequence[str]) -> Vectors:
         try:
-            return self._embed(texts, self.spec.query_prefix or "", None, asked=True)
+            return self._queries(texts, asked=True)
         except RefusedText as told:
             text = next(iter(told.refused))
             begins = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
@@ -109,7 +101,12 @@ class EndpointEmbedder(WholeTexts):
             said = f"{told}. It refused {question}: ask in other or fewer words"
             raise RefusedText(said, told.refused, told.vectors) from None
 
-    def _embed(self, texts: Sequence[str], prefix: str, progress: Progress | None, asked: bool = False) -> Vectors:
+    def _queries(self, texts: Sequence[str], asked: bool = False) -> Vectors:
+        return self._embed(texts, self.spec.query_prefix or "", self.spec.query_fields, None, asked)
+
+    def _embed(
+        self, texts: Sequence[str], prefix: str, fields: Fields, progress: Progress | None, asked: bool = False
+    ) -> Vectors:
         """Of questions that are `asked` it is not found out which are at fault where there is no answer."""
         import numpy as np
 
@@ -124,16 +121,17 @@ class EndpointEmbedder(WholeTexts):
                 owners.append(owner)
                 weights.append(max(1, right - left))
         made: list[NDArray[np.float32] | _NoVector] = []
-        for start in range(0, len(pieces), _BATCH):
+        for start in range(0, len(pieces), self._batch):
             try:
-                made.extend(self._asked(pieces[start : start + _BATCH], whole=asked))
+                made.extend(self._asked(pieces[start : start + self._batch], fields, whole=asked))
             except ModelError as error:
                 error.done = self._whole(texts, made, owners, weights)
                 raise
-            if len(made) == _BATCH and all(isinstance(row, _NoVector) for row in made) and not self._takes_any():
+            first = len(made) == self._batch
+            if first and all(isinstance(row, _NoVector) for row in made) and not self._takes_any(fields):
                 break
             if progress:
-                progress(min(start + _BATCH, len(pieces)), len(pieces))
+                progress(min(start + self._batch, len(pieces)), len(pieces))
         refused = {texts[owner]: row for owner, row in zip(owners, made, strict=False) if isinstance(row, _NoVector)}
         told = {text: row.said for text, row in refused.items()}, {text: row.code for text, row in refused.items()}
         if refused and (self._size is None or len(made) < len(pieces)):
@@ -162,22 +160,22 @@ class EndpointEmbedder(WholeTexts):
         vectors = averaged(rows, [owners[at] for at in kept], [weights[at] for at in kept], count)
         return {texts[owner]: vectors[owner] for owner in {owners[at] for at in kept}}
 
-    def _takes_any(self) -> bool:
-        return not isinstance(self._asked(["dimension"])[0], _NoVector)
+    def _takes_any(self, fields: Fields) -> bool:
+        return not isinstance(self._asked(["dimension"], fields)[0], _NoVector)
 
     def _asked(
-        self, pieces: Sequence[str], apart: bool = False, whole: bool = False
+        self, pieces: Sequence[str], fields: Fields, apart: bool = False, whole: bool = False
     ) -> list[NDArray[np.float32] | _NoVector]:
         """A vector of each piece, or what was said instead. What fails together is asked for by halves, until it is
         known which of them are at fault. Raises ModelError, also where the endpoint does not answer at all."""
         try:
-            return self._request(pieces)
+            return self._request(pieces, fields)
         except RefusedText as refused:
             failed = _NoVector(str(refused), "refused_text")
-        except _LeaveAlone:
+        except LeaveAlone:
             raise
         except ModelError as error:
-            if whole or error.code != "unreachable" or not (apart or self._answers()):
+            if whole or error.code != "unreachable" or not (apart or self._answers(fields)):
                 raise
             failed = _NoVector(str(error), error.code)
             self._apart = self._apart or 0
@@ -187,13 +185,13 @@ class EndpointEmbedder(WholeTexts):
         if len(pieces) == 1:
             return [failed]
         half = len(pieces) // 2
-        return self._asked(pieces[:half], apart=True) + self._asked(pieces[half:], apart=True)
+        return self._asked(pieces[:half], fields, apart=True) + self._asked(pieces[half:], fields, apart=True)
 
-    def _answers(self) -> bool:
+    def _answers(self, fields: Fields) -> bool:
         """Whether it answers anything, if only by refusing it."""
         before, self._apart = self._apart, self._apart or 0
         try:
-            self._request(["dimension"])
+            self._request(["dimension"], fields)
         except RefusedText:
             return True
         except ModelError:
@@ -201,36 +199,43 @@ class EndpointEmbedder(WholeTexts):
             return False
         return True
 
-    def _request(self, texts: Sequence[str]) -> list[NDArray[np.float32] | _NoVector]:
+    def _request(self, texts: Sequence[str], fields: Fields) -> list[NDArray[np.float32] | _NoVector]:
         import openai
 
         where = f"embeddings endpoint {self.spec.endpoint} (model {self.spec.name!r})"
         client = self._client
         if self._apart is not None:
-            seconds = _TIMEOUT_SECONDS * max(_LEAST_SHARE, len(texts) / _BATCH)
+            seconds = _TIMEOUT_SECONDS * max(_LEAST_SHARE, len(texts) / self._batch)
             client = client.with_options(max_retries=_RETRIES_APART, timeout=seconds)
-        # The raw reply: the client's own types are made number by number, which takes longer than all else.
-        create = client.embeddings.with_raw_response.create
+        body = {"model": self.spec.name, "input": list(texts), **self._more(fields)}
         try:
             with at_most(_SLACK + len(texts) * (self._size or _MOST_DIMENSIONS) * _NUMBER_BYTES):
-                reply = create(model=self.spec.name, input=list(texts), encoding_format="base64").content
+                # The client's own types are made number by number, which takes longer than all else.
+                reply = posted(client, "/embeddings", body)
         except NotRead as error:
-            raise ModelError(
-                f"{where} cannot be asked: {error}", "model" if error.kind == "moved" else "unreachable"
-            ) from None
+            raise not_read(error, where) from None
         except openai.APIStatusError as error:
             if error.status_code in _OF_THE_TEXT:
-                said = f"{where} answered {error.status_code}; check the model"
+                said = f"{where} answered {error.status_code}; check the model{self._named(fields)}"
                 raise RefusedText(said, dict.fromkeys(texts, said)) from None
-            raise _refusal(error, where) from None
+            raise refused(error, where, "embedder") from None
         except openai.APIError as error:
-            raise ModelError(
-                f"{where} did not answer: {type(error).__name__}; check that it runs", "unreachable"
-            ) from None
-        vectors, tokens = _vectors(reply, where)
+            raise silent(error, where) from None
+        vectors, tokens = vectors_of(reply, where)
         rows = self._judged(vectors, len(texts), where)
         self.tokens += tokens
         return rows
+
+    def _more(self, fields: Fields) -> dict[str, Any]:
+        encoding = {} if self._encoding == "none" else {"encoding_format": self._encoding}
+        dimensions = {"dimensions": self.spec.dimensions} if self.spec.dimensions else {}
+        return {**encoding, **dimensions, **fields}
+
+    def _named(self, fields: Fields) -> str:
+        """The settings that a request may have been refused for."""
+        own = "passage_fields" if fields is self.spec.passage_fields else "query_fields"
+        given = [name for name in ("dimensions", own) if getattr(self.spec, name)]
+        return "".join(f" and embedder.{name}" for name in given)
 
     def _judged(
         self, vectors: dict[int, NDArray[np.float32]], count: int, where: str
@@ -242,6 +247,12 @@ class EndpointEmbedder(WholeTexts):
         if not set(vectors) <= set(range(count)) or not vectors:
             raise ModelError(f"{where} gave {len(vectors)} vectors for {count} texts")
         sizes = Counter(len(vector) for vector in vectors.values())
+        asked = self.spec.dimensions
+        if asked and asked not in sizes:
+            raise ModelError(
+                f"{where} gave vectors of {next(iter(sizes))} dimensions, not the {asked} of embedder.dimensions; mend "
+                "that, or leave it out where the model has one length only"
+            )
         size = self._size or sizes.most_common(1)[0][0]
         if size not in sizes:
             raise ModelError(f"{where} gave vectors of {next(iter(sizes))} dimensions, not {size} as before")
@@ -257,43 +268,3 @@ class EndpointEmbedder(WholeTexts):
                 fault = "a vector that is zero or not finite"
             rows.append(_NoVector(f"{where} gave {fault}", "vector") if fault or vector is None else vector)
         return rows
-
-
-def _refusal(error: APIStatusError, where: str) -> ModelError:
-    """Of who asked, or of everybody for now."""
-    said, wait = f"{where} answered {error.status_code}", retry_after(error.response.headers, time.time())
-    if error.status_code != 429 and error.status_code < 500:
-        return ModelError(f"{said}; check the address, model and key")
-    busy = ", too many requests" if error.status_code == 429 else ""
-    asks = f", and asks to be left alone for {wait:,.0f} s" if wait and wait >= 1 else ""
-    kind = _LeaveAlone if wait and wait > _LONGEST_PAUSE_SECONDS else ModelError
-    return kind(f"{said}{busy}{asks}; run again later", "unreachable")
-
-
-def _vectors(reply: bytes, where: str) -> tuple[dict[int, NDArray[np.float32]], int]:
-    """(Vectors by the number of their text, tokens) of a reply. Some endpoints send numbers though asked for base64."""
-    try:
-        read = json.loads(reply)
-        vectors = {int(item["index"]): _vector(item["embedding"]) for item in read["data"]}
-        usage = read.get("usage")
-        tokens = usage.get("total_tokens") if isinstance(usage, dict) else 0
-        return vectors, tokens if isinstance(tokens, int) and 0 <= tokens < _MOST_TOKENS else 0
-    except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError) as error:
-        # Not what the error says: it repeats the reply, which may repeat the key.
-        raise ModelError(
-            f"{where} gave no embeddings ({type(error).__name__} in its reply); check that the address is of an "
-            "OpenAI-compatible API"
-        ) from None
-
-
-def _vector(sent: str | Sequence[float]) -> NDArray[np.float32]:
-    import numpy as np
-
-    if isinstance(sent, str):
-        vector = np.frombuffer(base64.b64decode(sent, validate=True), dtype="<f4")
-    else:
-        with np.errstate(over="ignore"):
-            vector = np.array(sent, dtype=np.float32)
-    if vector.ndim != 1 or not vector.size:
-        raise ValueError("no vector")
-    return vector

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pipelines.endpoint_keys import recorded_variable
-from pipelines.settings.base import EmbedderSettings
+from pipelines.settings.embedder import EmbedderSettings
 from resources.models.embedders.specs import EmbedderSpec
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ def make_embedder(spec: EmbedderSpec, settings: EmbedderSettings) -> CountingEmb
         from resources.models.embedders.endpoint import EndpointEmbedder
 
         given = recorded_variable(spec.api_key_env, spec.endpoint, settings.api_key_env, settings.endpoint)
-        return EndpointEmbedder(replace(spec, api_key_env=given))
+        return EndpointEmbedder(replace(spec, api_key_env=given), settings)
     from resources.models.embedders.transformer import TransformerEmbedder
 
     return TransformerEmbedder(spec, settings.dtype, settings.batch_tokens)

@@ -8,7 +8,7 @@ from resources.models.embedders.specs import EmbedderSpec, require_weights
 
 if TYPE_CHECKING:
     from pipelines.ports import CountingEmbedder
-    from pipelines.settings.base import EmbedderSettings
+    from pipelines.settings.embedder import EmbedderSettings
 
 
 class Embedders:

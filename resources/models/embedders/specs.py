@@ -6,18 +6,21 @@ import hashlib
 import importlib.metadata
 import importlib.util
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pipelines.errors import IndexStateError, ModelError
 from pipelines.fingerprint import fingerprint
-from pipelines.settings.base import EmbedderSettings
+from pipelines.settings.embedder import EmbedderSettings
+from pipelines.settings.llm import Fields
 
 AUTO = "auto"
 ENGLISH, MULTILINGUAL = "english-small", "multilingual-small"
 CHOSEN_FROM = (ENGLISH, MULTILINGUAL)
 """The presets among which `auto` chooses; another preset is no change to it."""
+_ASKED = ("dimensions", "passage_fields", "query_fields")
+"""Settings that change what an endpoint is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,10 @@ class EmbedderSpec:
     endpoint: str | None = None
     revision: str | None = None
     api_key_env: str | None = None
+    dimensions: int | None = None
+    """That an endpoint is asked for; `dimension` is what its vectors have."""
+    passage_fields: Fields = field(default_factory=dict)
+    query_fields: Fields = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -88,10 +95,14 @@ def named_spec(settings: EmbedderSettings) -> EmbedderSpec:
     passage, query = _prefixes(settings, None, None)
     kind = "endpoint" if settings.endpoint else "model"
     weights = settings.endpoint or _weights_identity(settings.model, settings.revision)
-    identity = fingerprint("embedder", settings.model, weights, passage, query, settings.max_tokens)
+    asked = {name: value for name in _ASKED if (value := getattr(settings, name))}
+    # Nothing where nothing is asked, so that an index made before these settings were stays what it is.
+    identity = fingerprint(
+        "embedder", settings.model, weights, passage, query, settings.max_tokens, *([asked] if asked else [])
+    )
     return EmbedderSpec(
-        kind, settings.model, identity, passage, query, settings.max_tokens, "*", None,
-        settings.endpoint, settings.revision, settings.api_key_env,
+        kind, settings.model, identity, passage, query, settings.max_tokens, "*", settings.dimensions,
+        settings.endpoint, settings.revision, settings.api_key_env, **asked,
     )  # fmt: skip
 
 
@@ -147,6 +158,7 @@ def require_weights(spec: EmbedderSpec) -> None:
         passage_prefix=spec.passage_prefix,
         query_prefix=spec.query_prefix,
         max_tokens=spec.max_tokens,
+        **{name: getattr(spec, name) for name in _ASKED},
     )
     installed = resolve(recorded, spec.name)
     if installed.identity != spec.identity:

@@ -69,6 +69,8 @@ MODEL = {"base_url": "https://one.example/v1", "model": "m"}
         ("ftp://one.example", "whole address"),
         ("http://[::1", "whole address"),
         ("https://bob:secret@one.example/v1", "name or password"),
+        ("https://one.example/v1?api-key=secret", r"what follows \? or #"),
+        ("https://one.example/v1#secret", r"what follows \? or #"),
     ],
 )
 def test_an_address_is_whole_and_holds_no_secret(address: str, told: str) -> None:
@@ -76,6 +78,7 @@ def test_an_address_is_whole_and_holds_no_secret(address: str, told: str) -> Non
         {"llm": {"base_url": address}},
         {"llm": {"roles": {"answer": {"base_url": address}}}},
         {"embedder": {"model": "m", "endpoint": address}},
+        {"query": {"cross_encoder": {"model": "m", "endpoint": address}}},
     ):
         with pytest.raises(SettingsError, match=told) as raised:
             settings_from(named)

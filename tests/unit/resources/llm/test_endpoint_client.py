@@ -16,7 +16,8 @@ from pipelines.endpoint_keys import is_loopback, key_variable, recorded_variable
 from pipelines.errors import ModelError, SettingsError
 from pipelines.evaluation.matrix import Run, settings_of
 from pipelines.ports import Prompt
-from pipelines.settings.base import EmbedderSettings, settings_from
+from pipelines.settings.base import settings_from
+from pipelines.settings.embedder import EmbedderSettings
 from pipelines.settings.llm import LlmSettings
 from resources.llm.endpoint import CallFailed, Endpoint
 from resources.llm.endpoint_client import MOST_BYTES, NotRead, at_most, endpoint_client
@@ -109,7 +110,8 @@ def dripping(text: bytes) -> Say:
 
 
 def embedder(url: str, **settings: Any) -> EndpointEmbedder:
-    made = EndpointEmbedder(named_spec(EmbedderSettings(endpoint=url, model="m", **settings)))
+    chosen = EmbedderSettings(endpoint=url, model="m", **settings)
+    made = EndpointEmbedder(named_spec(chosen), chosen)
     made._client.max_retries = 0
     return made
 

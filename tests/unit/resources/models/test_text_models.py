@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
 from resources.models.text_models import TextModels
+from tests.support.places import ROOT
 
 TEXT = "Records go to P.O. Box 12. They are kept in the U.S. Treasury. She has hepatitis B. Medicare pays for that."
 
@@ -45,3 +48,13 @@ def test_no_model_is_asked_where_the_rules_can_tell_or_the_text_is_in_another_sc
     assert models.split(["It is kept by Acme Inc. Leeds. It is old."], "en") == [[(0, 30), (31, 41)]]
     text = "Пацієнти з вірусом гепатиту С. Загострення можливі."
     assert models.split([text], "en") == [[(0, len(text))]]
+
+
+@pytest.mark.slow
+def test_torch_is_not_imported_for_a_segmenter_and_can_be_later() -> None:
+    said = (
+        "import sys; from resources.models.text_models import TextModels; "
+        f"TextModels().split([{TEXT!r}], 'en'); "
+        "assert 'spacy' in sys.modules and 'torch' not in sys.modules; import torch; torch.tensor([1])"
+    )
+    subprocess.run([sys.executable, "-c", said], cwd=ROOT, check=True)

@@ -1,0 +1,108 @@
+"""Cross-encoders behind an endpoint that answers to `/rerank`, as vLLM, Text Embeddings Inference, Cohere, Jina and
+Voyage do."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pipelines.endpoint_keys import key_variable
+from pipelines.errors import ModelError
+from resources.llm.endpoint_client import NotRead, at_most, endpoint_client, posted
+from resources.models.endpoint_faults import not_read, refused, silent
+
+if TYPE_CHECKING:
+    from pipelines.settings.query import CrossEncoderSettings
+
+_RETRIES = 6
+_TIMEOUT_SECONDS = 120.0
+_SLACK, _RESULT_BYTES = 1 << 20, 1 << 10
+"""What a reply may have besides its results, and for each of them besides the passage, which some repeat."""
+_MOST_CHARACTER_BYTES = 12
+"""Of one character of a passage that is repeated, escaped as a pair of surrogates."""
+_OF_THE_REQUEST = frozenset({400, 413, 422})
+"""Statuses by which an endpoint refuses what it was sent, and not who sent it or where."""
+_SECTION = "query.cross_encoder"
+
+
+def _sigmoid(logit: float) -> float:
+    return 1.0 / (1.0 + math.exp(-logit)) if logit > -700 else 0.0
+
+
+class EndpointCrossEncoder:
+    """Implements ports.CrossEncoder. Retries with back-off are the client's own."""
+
+    def __init__(self, settings: CrossEncoderSettings) -> None:
+        self._settings = settings
+        self._where = f"reranking endpoint {settings.endpoint} (model {settings.model!r})"
+
+    @cached_property
+    def _client(self) -> Any:
+        assert self._settings.endpoint is not None
+        name = key_variable(self._settings.endpoint, self._settings.api_key_env)
+        return endpoint_client(
+            self._settings.endpoint,
+            lambda: os.environ.get(name, "").strip() if name else "",
+            timeout=_TIMEOUT_SECONDS,
+            retries=_RETRIES,
+            setting=_SECTION,
+        )
+
+    def scores(self, question: str, passages: Sequence[str]) -> list[float]:
+        """Of each passage, in [0, 1]: as the endpoint tells them or, where any of them is outside, the sigmoid of each.
+        Raises ModelError where it does not answer, or not with one score for each passage."""
+        size, found = self._settings.batch_size, list[float]()
+        for start in range(0, len(passages), size):
+            found += self._asked(question, passages[start : start + size])
+        return found if all(0 <= score <= 1 for score in found) else [_sigmoid(score) for score in found]
+
+    def _asked(self, question: str, passages: Sequence[str]) -> list[float]:
+        import openai
+
+        settings = self._settings
+        body = {"model": settings.model, "query": question, settings.texts_field: list(passages), **settings.fields}
+        most = _SLACK + sum(_RESULT_BYTES + _MOST_CHARACTER_BYTES * len(passage) for passage in passages)
+        try:
+            with at_most(most):
+                reply = posted(self._client, "/rerank", body)
+        except NotRead as error:
+            raise not_read(error, self._where) from None
+        except openai.APIStatusError as error:
+            if error.status_code in _OF_THE_REQUEST:
+                raise ModelError(
+                    f"{self._where} answered {error.status_code}; check {_SECTION}.model, .texts_field and .fields"
+                ) from None
+            raise refused(error, self._where, _SECTION) from None
+        except openai.APIError as error:
+            raise silent(error, self._where) from None
+        return self._read(reply, len(passages))
+
+    def _read(self, reply: bytes, count: int) -> list[float]:
+        """The scores in order of the passages. `results`, `data` or a bare list of `index` and `relevance_score` or
+        `score`, best first."""
+        try:
+            read = json.loads(reply)
+            items = read if isinstance(read, list) else read["results"] if "results" in read else read["data"]
+            pairs = [
+                (int(item["index"]), float(item["relevance_score"] if "relevance_score" in item else item["score"]))
+                for item in items
+            ]
+        except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
+            # Not what the error says: it repeats the reply, which may repeat the key.
+            raise ModelError(
+                f"{self._where} gave no scores ({type(error).__name__} in its reply); check that {_SECTION}.endpoint "
+                "is the address above its /rerank"
+            ) from None
+        scores = dict(pairs)
+        if sorted(index for index, _ in pairs) != list(range(count)):
+            raise ModelError(
+                f"{self._where} gave {len(pairs)} scores for {count} passages, where each should have one; leave what "
+                f"limits them out of {_SECTION}.fields, or mend the endpoint"
+            )
+        if not all(map(math.isfinite, scores.values())):
+            raise ModelError(f"{self._where} gave scores that are not finite; set another {_SECTION}.model")
+        return [scores[number] for number in range(count)]
