@@ -172,7 +172,10 @@ ERRORS: Mapping[str, Told] = {
     "ui_ended": ("Dagster's webserver or daemon ended by itself.", "the lines above say why"),
     "unknown_chunk": ("No chunk has that id in this generation, or not for this asker.", _ID),
     "unknown_source": ("No source has that name.", "see `pincite sources list`"),
-    "unreachable": ("Postgres, an embedder's endpoint or the language model does not answer.", _ENDPOINT),
+    "unreachable": (
+        "Postgres, the endpoint of an embedder or reranker, or the language model does not answer.",
+        _ENDPOINT,
+    ),
     "unreadable": ("A file that was to be shown or parsed cannot be read.", "grant it, or bring it back"),
     "unsupported": ("No parser reads that kind of file.", "convert it to PDF, DOCX, HTML or text"),
     "unwritable": ("A picture cannot be written.", "name another place with `--image`"),

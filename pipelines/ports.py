@@ -242,12 +242,38 @@ class Paragraph:
     boxes: Mapping[str, tuple[Box, ...]]
 
 
+@dataclass(frozen=True, slots=True)
+class DocumentTerms:
+    """How much a document says of a question's terms: by term the sum of its BM25 weights, without idf, over the
+    document's `chunks` many chunks. `found` are those of them that were asked for."""
+
+    doc_id: str
+    uri: str
+    found: tuple[str, ...]
+    chunks: int
+    weights: Mapping[str, float]
+
+
 class SearchIndex(Protocol):
     """One generation, read in one transaction."""
 
     def dense(self, vector: Sequence[float], k: int, filters: Filters) -> list[Candidate]: ...
 
     def lexical(self, terms: Sequence[str], k: int, filters: Filters) -> list[Candidate]: ...
+
+    def similarities(self, chunk_ids: Sequence[str], vector: Sequence[float], filters: Filters) -> dict[str, float]:
+        """The cosine of each of these chunks."""
+
+    def sentence_similarities(
+        self, chunk_ids: Sequence[str], vector: Sequence[float], filters: Filters
+    ) -> dict[str, float]:
+        """The greatest cosine of a sentence of each of these chunks; the chunk's own where it has no sentence."""
+
+    def lexical_scores(self, chunk_ids: Sequence[str], terms: Sequence[str], filters: Filters) -> dict[str, float]:
+        """What `lexical` scores these chunks; those without any of the terms are left out."""
+
+    def document_terms(self, chunk_ids: Sequence[str], terms: Sequence[str], filters: Filters) -> list[DocumentTerms]:
+        """Of the documents of these chunks."""
 
     def passages(self, chunk_ids: Sequence[str], filters: Filters) -> dict[str, Passage]: ...
 

@@ -19,7 +19,7 @@ from functools import lru_cache
 
 from snowballstemmer.english_stemmer import EnglishStemmer
 
-VERSION = "terms-1"
+VERSION = "terms-2"
 STEM_LETTERS = 6
 LONGEST = 64
 """Longer words are cut here, so that a term always fits an index entry."""

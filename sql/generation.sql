@@ -51,7 +51,7 @@ CREATE TABLE {schema}.chunks (
     embedding vector({dimension}) NOT NULL,
     context_method text NOT NULL DEFAULT 'extractive'
 ) WITH (toast_tuple_target = 8160);
-CREATE INDEX ON {schema}.chunks (doc_id);
+CREATE INDEX ON {schema}.chunks (doc_id, number);
 
 CREATE TABLE {schema}.sentences (
     sentence_id text PRIMARY KEY,
@@ -88,16 +88,18 @@ CREATE TABLE {schema}.sentence_links (
     PRIMARY KEY (source_id, target_id)
 );
 
--- BM25 weights of a bucket's chunks, one row of arrays for a term and the groups of its documents; the query brings
--- the idf.
+-- BM25 weights of a bucket's chunks, one row for a term and the groups of its documents; the query brings the idf.
+-- Numbers of chunks and their weights are packed, as int4send and float4send give them. They do not get smaller by
+-- compression, which would only be tried.
 CREATE TABLE {schema}.postings (
     term text NOT NULL,
     bucket smallint NOT NULL,
     groups text[] NOT NULL DEFAULT '{}',
-    chunks integer[] NOT NULL,
-    weights real[] NOT NULL,
+    chunks bytea NOT NULL,
+    weights bytea NOT NULL,
     PRIMARY KEY (term, bucket, groups)
 );
+ALTER TABLE {schema}.postings ALTER COLUMN chunks SET STORAGE EXTERNAL, ALTER COLUMN weights SET STORAGE EXTERNAL;
 CREATE INDEX ON {schema}.postings (bucket);
 
 -- Frozen corpus statistics of the lexical index, by groups: in how many chunks a term stands. The average length

@@ -58,12 +58,28 @@ def _folded(title: str) -> str:
 
 
 def chunk_terms(chunk: Chunk, title: str) -> list[str]:
-    """Terms of the lexical index: title, header chain and own text.
+    """Terms of the lexical index: title, header chain and own text, of a table of several columns each head once.
 
     Summary, context and overlap stay out: with any of them hybrid search ranked worse on
     three of four sets."""
     chain = [heading for heading in chunk.header_chain if heading != title]
-    return terms_of("\n".join([title, *chain, chunk.text]))
+    text = _heads_once(chunk.text) if "table-row" in chunk.block_types else chunk.text
+    return terms_of("\n".join([title, *chain, text]))
+
+
+def _heads_once(text: str) -> str:
+    """Each row says all heads, `Head: value | Head: value`, so that a chunk of ten rows would say them ten times: it
+    would seem to be about them, and too long to be about its rows."""
+    said: set[str] = set()
+    lines = []
+    for line in text.splitlines():
+        cells = line.split(" | ")
+        if len(cells) > 1:
+            parted = [cell.rpartition(": ") for cell in cells]
+            line = " | ".join(value if head in said else head + colon + value for head, colon, value in parted)
+            said.update(head for head, _, _ in parted)
+        lines.append(line)
+    return "\n".join(lines)
 
 
 def chunk_term_counts(chunk: Chunk, title: str) -> ChunkTerms:

@@ -14,7 +14,17 @@ from typing import Any
 from pipelines.inert import inert
 from pipelines.query.assemble import ContextPassage, place
 from pipelines.query.results import Hit, hit_json
-from pipelines.query.support import Evidence, Weigh, Weights, content_terms, coverage, evidence_of, orders_in, share
+from pipelines.query.support import (
+    Evidence,
+    Weigh,
+    Weights,
+    content_terms,
+    coverage,
+    evidence_of,
+    orders_in,
+    share,
+    support,
+)
 from pipelines.records import DESCRIPTION
 from pipelines.terms import terms_of
 
@@ -96,15 +106,15 @@ def best_of(evidence: Sequence[Evidence], wanted: Weights) -> Evidence:
     return max(evidence, key=lambda item: (item.support(wanted), share(wanted, item.terms)))
 
 
-def extracted(question: str, context: Sequence[ContextPassage], weigh: Weigh, least: float) -> Answer:
+def extracted(
+    question: str, context: Sequence[ContextPassage], weigh: Weigh, least: float, alike: Sequence[float] = ()
+) -> Answer:
     """The sentences that support the question best, in reading order and word for word.
 
-    Declined where no passage holds `least` of the weight of the question's content words."""
+    Declined where the support of the question is under `least`; `alike` as of `support`."""
     wanted, evidence = weigh(set(terms_of(question))), evidence_of(context)
-    held = coverage(wanted, evidence)
-    if held < least or not held:
-        return Answer(notes=(f"the best passage holds {held:.2f} of the question's words by weight; an answer needs "
-                             f"{least:.2f} (query.answer_support)",))  # fmt: skip
+    if (refused := _refused(wanted, evidence, alike, least)) is not None:
+        return refused
     own = [item for item in evidence if wanted.keys() & item.terms] or evidence
     ranked = sorted(own, key=lambda item: -item.support(wanted))[:MOST_SENTENCES]
     enough = NEAR_BEST * ranked[0].support(wanted)
@@ -112,20 +122,33 @@ def extracted(question: str, context: Sequence[ContextPassage], weigh: Weigh, le
     return Answer(tuple(_verbatim(item) for item in chosen))
 
 
+def _refused(wanted: Weights, evidence: Sequence[Evidence], alike: Sequence[float], least: float) -> Answer | None:
+    held, borne = coverage(wanted, evidence), support(wanted, evidence, alike)
+    if borne >= least and held:
+        return None
+    alone = "" if borne == held else f" and lacks the rarest, and no sentence stands out much: support {borne:.2f}"
+    return Answer(notes=(f"the best passage holds {held:.2f} of the question's words by weight{alone}; an answer needs "
+                         f"{least:.2f} (query.answer_support)",))  # fmt: skip
+
+
 def _verbatim(item: Evidence) -> Claim:
     return Claim(item.sentence.text, (citation_of(item),), end="")
 
 
 def chosen(
-    question: str, options: Mapping[str, str], context: Sequence[ContextPassage], weigh: Weigh, least: float
+    question: str,
+    options: Mapping[str, str],
+    context: Sequence[ContextPassage],
+    weigh: Weigh,
+    least: float,
+    alike: Sequence[float] = (),
 ) -> Answer:
     """The option whose own words stand beside the question's in the best sentence; declined where two are
-    equal or none is found, and where the context does not hold the question."""
+    equal or none is found, and where the question has not support enough."""
     asked, evidence = set(terms_of(question)), evidence_of(context)
     wanted = weigh(asked)
-    held = coverage(wanted, evidence)
-    if held < least or not held:
-        return extracted(question, context, weigh, least)
+    if (refused := _refused(wanted, evidence, alike, least)) is not None:
+        return refused
     scores: list[tuple[float, str, Evidence]] = []
     for letter, text in options.items():
         terms = set(terms_of(text))

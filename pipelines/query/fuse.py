@@ -1,22 +1,19 @@
-"""One ranking out of several, by reciprocal rank or by weighted normalised score.
-
-Every function takes {name of the ranking: candidates, best first} and weights by route, and returns
-(chunk id, fused score), best first, ties by chunk id. A ranking's route is its name up to the first
-dot; a route without a weight has 1; a candidate that a ranking does not hold gets nothing from it.
-"""
+"""One ranking out of several, by reciprocal rank or by weighted standard scores: (chunk id, fused score), best first,
+ties by chunk id."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 
 from pipelines.ports import Candidate
 
 Rankings = Mapping[str, Sequence[Candidate]]
 Weights = Mapping[str, float]
-Fusion = Callable[[Rankings, Weights], list[tuple[str, float]]]
 
 RANK_CONSTANT = 60
-EQUAL: Weights = {}
+LEAST_DEVIATION = 0.005
+"""As a part of the greatest value."""
 
 
 def ordered(scores: Mapping[str, float]) -> list[tuple[str, float]]:
@@ -24,17 +21,12 @@ def ordered(scores: Mapping[str, float]) -> list[tuple[str, float]]:
     return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
 
 
-def _weight(ranking: str, weights: Mapping[str, float]) -> float:
-    return weights.get(ranking.partition(".")[0], 1.0)
-
-
-def reciprocal_rank(rankings: Rankings, weights: Mapping[str, float] = EQUAL) -> list[tuple[str, float]]:
-    """Sum of weight / (60 + rank), rank from 1 (Cormack, Clarke and Büttcher, SIGIR 2009)."""
+def reciprocal_rank(rankings: Rankings) -> list[tuple[str, float]]:
+    """Sum of 1 / (60 + rank) over rankings, best first, rank from 1 (Cormack, Clarke and Büttcher, SIGIR 2009)."""
     scores: dict[str, float] = {}
-    for name, candidates in rankings.items():
-        weight = _weight(name, weights)
+    for candidates in rankings.values():
         for rank, candidate in enumerate(candidates, start=1):
-            scores[candidate.chunk_id] = scores.get(candidate.chunk_id, 0.0) + weight / (RANK_CONSTANT + rank)
+            scores[candidate.chunk_id] = scores.get(candidate.chunk_id, 0.0) + 1.0 / (RANK_CONSTANT + rank)
     return ordered(scores)
 
 
@@ -47,15 +39,26 @@ def stretched(scores: Sequence[float]) -> list[float]:
     return [(score - low) / width if width > 0 else 1.0 for score in scores]
 
 
-def weighted_sum(rankings: Rankings, weights: Mapping[str, float] = EQUAL) -> list[tuple[str, float]]:
-    """Mean, by weight, of each ranking's scores stretched to [0, 1]."""
-    total = sum(_weight(name, weights) for name in rankings)
+def standardised(values: Mapping[str, float], among: Collection[str]) -> dict[str, float]:
+    """How many standard deviations each value is above the mean of those `among`; all 0 where these do not differ."""
+    own = [values[item] for item in among if item in values]
+    if not own:
+        return {}
+    mean = math.fsum(own) / len(own)
+    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in own) / len(own))
+    # Of a few that hardly differ the least difference would count for as much as any; of many it never binds.
+    deviation = max(deviation, LEAST_DEVIATION * max(map(abs, own)))
+    return {item: (value - mean) / deviation if deviation else 0.0 for item, value in values.items()}
+
+
+def weighted_sum(
+    measured: Mapping[str, Mapping[str, float]], weights: Weights, among: Collection[str]
+) -> list[tuple[str, float]]:
+    """Mean, by weight, of the standard scores of {measure: {item: value}}: unlike scores stretched from the least to
+    the greatest, they keep how far the best stands above the others. An item without a value is as the mean."""
+    total = sum(weights[name] for name in measured)
     scores: dict[str, float] = {}
-    for name, candidates in rankings.items():
-        share = _weight(name, weights) / total
-        for candidate, score in zip(candidates, stretched([item.score for item in candidates]), strict=True):
-            scores[candidate.chunk_id] = scores.get(candidate.chunk_id, 0.0) + share * score
+    for name, values in measured.items():
+        for item, score in standardised(values, among).items():
+            scores[item] = scores.get(item, 0.0) + weights[name] / total * score
     return ordered(scores)
-
-
-FUSIONS: Mapping[str, Fusion] = {"reciprocal-rank": reciprocal_rank, "weighted-score": weighted_sum}

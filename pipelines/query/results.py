@@ -5,9 +5,9 @@ one ranking; `Scored` is its passage with what every stage said of it, in the or
 rank, with the twins that were left out for it. `Found` is what a strategy gives, candidates and whether there are more;
 `Retrieved` (pipelines/query/retrieve.py) what a question is given, the hits and what fell back on the way.
 
-`scores` of a hit holds every stage that saw it: `dense` (cosine), `lexical` (BM25), `fused`, and
-each reranker with its factors (`weighted`, `weighted.recency`, ...). A stage that did not see the
-hit has no key. `score` is the last stage's.
+`scores` of a hit holds every stage that saw it: `dense` (cosine), `lexical` (BM25), what is measured beside these
+(pipelines/query/measures.py), `fused`, and each reranker with its factors (`weighted`, `weighted.recency`, ...). A
+stage that did not see the hit has no key. `score` is the last stage's.
 """
 
 from __future__ import annotations
@@ -46,10 +46,12 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The best candidates of a strategy; `dry` where there are no more."""
+    """The best candidates of a strategy; `dry` where there are no more. `alike` is the cosine of the nearest sentence
+    of each that was measured."""
 
     candidates: list[Scored]
     dry: bool
+    alike: tuple[float, ...] = ()
 
 
 def _twin_json(passage: Passage) -> dict[str, Any]:

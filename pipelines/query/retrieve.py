@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 
 from pipelines.errors import UsageError
 from pipelines.ports import Candidate, Filters, SearchIndex
-from pipelines.query.classes import BY_CLASS, CLASS_NAMES, QuestionClass, resolved
 from pipelines.query.deduplicate import distinct
-from pipelines.query.fuse import FUSIONS, Weights
+from pipelines.query.fuse import Weights, ordered, reciprocal_rank, weighted_sum
+from pipelines.query.measures import MEASURES
 from pipelines.query.rerank import RERANKERS, reranked
 from pipelines.query.rerankers.context import RerankContext
 from pipelines.query.results import Found, Hit, Scored
-from pipelines.query.routes import FUSED_DEPTH, Asked, Question
+from pipelines.query.routes import FUSED_DEPTH, Asked, Question, Scores
 from pipelines.query.sentence_route import SentenceRoute
 from pipelines.query.strategies import STRATEGIES, Strategy, searches_of
 from pipelines.query.tools import Tools
@@ -26,6 +26,8 @@ from pipelines.settings.query import QuerySettings
 __all__ = ["FUSED_DEPTH", "Question", "Retrieved", "require_question", "retrieve"]
 
 MOST_CANDIDATES = 10_000
+MEASURED_DEPTH = 3
+"""Of what several routes found, so many times the candidates are measured."""
 SENTENCE = "sentence"
 LONGEST_QUESTION = 10_000
 """Characters, the words of options among them."""
@@ -33,14 +35,13 @@ LONGEST_QUESTION = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Retrieved:
-    """`notes` say what fell back to something simpler, and why; `searched` as of Asked. `strategy` is the one
-    that was used, and `kind` the class of question by which `auto` chose it."""
+    """`notes` say what fell back to something simpler, and why; `searched` as of Asked, `alike` as of Found."""
 
     hits: list[Hit]
     notes: tuple[str, ...]
     searched: Mapping[str, str] = field(default_factory=dict)
     strategy: str = ""
-    kind: QuestionClass | None = None
+    alike: tuple[float, ...] = ()
 
 
 Find = Callable[[int], Found]
@@ -64,42 +65,86 @@ def _named(kind: str, name: str, known: Collection[str]) -> None:
         raise UsageError(f"unknown {kind} {name!r}; known: {', '.join(known)}")
 
 
-Fused = tuple[list[tuple[str, float]], dict[str, dict[str, float]], dict[str, dict[str, int]]]
-"""(chunk id, score), best first; and by chunk id the scores and the places in every ranking so far."""
+class _Seen:
+    """By chunk id the scores of everything that saw it, and its places in every ranking."""
 
+    def __init__(self) -> None:
+        self.scores: dict[str, dict[str, float]] = {}
+        self.ranks: dict[str, dict[str, int]] = {}
 
-def _fused(rankings: Mapping[str, Sequence[Candidate]], fusion: str, weights: Weights) -> Fused:
-    scores: dict[str, dict[str, float]] = {}
-    ranks: dict[str, dict[str, int]] = {}
-
-    def entered(name: str, ranked: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
+    def by(self, name: str, ranked: Sequence[tuple[str, float]], from_all: bool = True) -> None:
+        """Without `from_all` the places are none of the ranking, which was made of more than these."""
         for rank, (chunk_id, score) in enumerate(ranked, start=1):
-            scores.setdefault(chunk_id, {})[name] = score
-            ranks.setdefault(chunk_id, {})[name] = rank
-        return list(ranked)
-
-    for name, candidates in rankings.items():
-        ordered = entered(name, [(item.chunk_id, item.score) for item in candidates])
-    if len(rankings) > 1:
-        ordered = entered("fused", FUSIONS[fusion](rankings, weights))
-    return ordered, scores, ranks
+            self.scores.setdefault(chunk_id, {})[name] = score
+            if from_all:
+                self.ranks.setdefault(chunk_id, {})[name] = rank
 
 
-def _by_rankings(strategy: Strategy, asked: Asked, settings: QuerySettings) -> Find:
-    """The rankings of a strategy as one; what the asker's groups hide is left out here too."""
+def _pairs(candidates: Sequence[Candidate]) -> list[tuple[str, float]]:
+    return [(item.chunk_id, item.score) for item in candidates]
+
+
+class _Measured:
+    """What is known of chunks by every route and measure; each chunk is measured once."""
+
+    def __init__(self, measures: Mapping[str, Scores], weights: Weights, first: int) -> None:
+        self._measures, self._weights, self._first = measures, weights, first
+        self._values: dict[str, dict[str, float]] = {name: {} for name in measures}
+        self._among: dict[str, None] = {}
+        self._known: set[str] = set()
+
+    def of(self, name: str) -> tuple[float, ...]:
+        """What was measured so; nothing where that was not asked for."""
+        return tuple(self._values.get(name, {}).values())
+
+    def summed(self, found: Sequence[str], seen: _Seen) -> list[tuple[str, float]]:
+        """These chunks by the weighted sum of their standard scores. What is standard is told by the first chunks that
+        were ever asked for, so that to ask for more puts none of these in another order."""
+        fresh = [chunk_id for chunk_id in found if chunk_id not in self._known]
+        self._known.update(fresh)
+        self._among = self._among or dict.fromkeys(fresh[: self._first])
+        measured = {}
+        for name, scores in self._measures.items():
+            self._values[name].update(scores(fresh) if fresh else {})
+            measured[name] = {key: self._values[name][key] for key in found if key in self._values[name]}
+            seen.by(name, ordered(measured[name]), from_all=name in MEASURES)
+        return weighted_sum(measured, self._weights, self._among)
+
+
+def _by_rankings(strategy: Strategy, asked: Asked, settings: QuerySettings, least: int) -> Find:
+    """The rankings of a strategy as one; what the asker's groups hide is left out here too.
+
+    Of several, the best by reciprocal rank, `least` at the least, are measured: each by the score of every route,
+    whether that found it or not, and by what is asked only of those found. Their standard scores are then summed by
+    weight."""
     searches = searches_of(strategy, asked, settings.rewrites)
-    fusion, weights = "reciprocal-rank" if strategy.rewritten else settings.fusion, settings.fusion_weights.model_dump()
+    weights = settings.fusion_weights.model_dump()
+    by_score = len(searches) > 1 and not strategy.rewritten and settings.fusion == "weighted-score"
+    measures = {name: search.scores for name, search in searches.items()}
+    measures |= {name: MEASURES[name](asked) for name in strategy.measures if weights[name]}
+    measured = _Measured(measures, weights, settings.candidates * MEASURED_DEPTH)
 
     def find(depth: int) -> Found:
         wide = depth * FUSED_DEPTH if len(searches) > 1 else depth
-        rankings = {name: search(wide) for name, search in searches.items()}
-        fused, by_ranking, ranks = _fused(rankings, fusion, weights)
-        dry = len(fused) <= depth and all(len(candidates) < wide for candidates in rankings.values())
+        rankings = {name: search.best(wide) for name, search in searches.items()}
+        seen = _Seen()
+        for name, candidates in rankings.items():
+            seen.by(name, fused := _pairs(candidates))
+        if len(searches) > 1:
+            fused = reciprocal_rank(rankings)
+            dry = len(fused) <= depth and all(len(candidates) < wide for candidates in rankings.values())
+            if by_score:
+                fused = measured.summed([chunk_id for chunk_id, _ in fused[: max(depth, least)]], seen)
+            seen.by("fused", fused)
+        else:
+            dry = len(fused) < wide
         passages = asked.index.passages([chunk_id for chunk_id, _ in fused[:depth]], asked.filters)
-        candidates = [
-            Scored(passages[key], score, by_ranking[key], ranks[key]) for key, score in fused[:depth] if key in passages
+        scored = [
+            Scored(passages[key], score, seen.scores[key], seen.ranks[key])
+            for key, score in fused[:depth]
+            if key in passages
         ]
-        return Found(candidates, dry)
+        return Found(scored, dry, measured.of("nearest_sentence"))
 
     return find
 
@@ -125,16 +170,15 @@ def retrieve(
     require_question(asked.question.text, k, asked.question.lexical)
     strategy = settings.strategy if strategy is None else strategy
     rerank = settings.rerank if rerank is None else rerank
-    _named("strategy", strategy, [*STRATEGIES, SENTENCE, BY_CLASS])
-    strategy, kind = resolved(strategy, asked.question.text)
-    if kind:
-        asked.notes.append(f"{BY_CLASS}: {CLASS_NAMES[kind]}, by the strategy {strategy}")
+    _named("strategy", strategy, [*STRATEGIES, SENTENCE])
     for name in rerank:
         _named("reranker", name, RERANKERS)
-    by_sentences = strategy == SENTENCE
-    find = SentenceRoute(asked, settings) if by_sentences else _by_rankings(STRATEGIES[strategy], asked, settings)
-    context = RerankContext(asked.question.text, settings, tools, index.newest_date, asked.notes)
     depth = max(settings.candidates, k)
+    if strategy == SENTENCE:
+        find: Find = SentenceRoute(asked, settings)
+    else:
+        find = _by_rankings(STRATEGIES[strategy], asked, settings, depth * MEASURED_DEPTH)
+    context = RerankContext(asked.question.text, settings, tools, index.newest_date, asked.notes)
     while True:
         found = find(depth)
         last = found.dry or depth >= MOST_CANDIDATES
@@ -148,4 +192,4 @@ def retrieve(
         Hit(rank, item.score, item.scores, item.passage, twins, item.ranks)
         for rank, (item, twins) in enumerate(ranked.kept[:k], start=1)
     ]
-    return Retrieved(hits, tuple(dict.fromkeys(asked.notes)), asked.searched, strategy, kind)
+    return Retrieved(hits, tuple(dict.fromkeys(asked.notes)), asked.searched, strategy, found.alike)

@@ -1,4 +1,5 @@
-"""Routes: the ways to find candidates. A route names the rankings it offers and makes them when asked.
+"""Routes: the ways to find candidates. A route names the rankings it offers and makes them when asked; it can also
+score chunks that another route found.
 
 A new one is a function here, an entry of ROUTES, and a row of STRATEGIES in strategies.py. The sentence
 route, which finds paragraphs and not chunks, is no ranking and has a module of its own.
@@ -8,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property
 
 from pipelines.llm.reply_text import cleaned, unusable
-from pipelines.ports import Candidate, Filters, Prompt, Reply, SearchIndex, Vectors
+from pipelines.ports import Candidate, Filters, Prompt, Reply, SearchIndex
 from pipelines.query.tools import Tools, ask, prompted, uncut
 from pipelines.terms import terms_of
 
-FUSED_DEPTH = 10
-"""Routes that are fused are asked for this many times the candidates: a passage that one route
-ranks first and the other a little too low would else lose half of its score."""
+FUSED_DEPTH = 5
+"""Routes that are fused are asked for this many times the candidates."""
 HYDE_TOKENS, HYDE_CHARACTERS = 400, 2_000
 
 
@@ -34,7 +34,7 @@ class Question:
         return list(dict.fromkeys(terms_of(self.text if self.lexical is None else self.lexical)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Asked:
     """One query. `notes` collects what fell back to something simpler, for people; `searched` the texts that
     were searched for beside the question, by the names of their rankings or wordings."""
@@ -46,10 +46,28 @@ class Asked:
     notes: list[str] = field(default_factory=list)
     searched: dict[str, str] = field(default_factory=dict)
 
+    @cached_property
+    def vector(self) -> list[float]:
+        """Of the question alone."""
+        vector: list[float] = self.tools.embed_queries([self.question.text])[0].tolist()
+        return vector
 
-Searches = dict[str, Callable[[int], list[Candidate]]]
-"""Rankings still to be made, by name: each takes how many candidates and gives them best first. A
-name begins with its route, for weights; it is the key of the score on a hit."""
+
+Scores = Callable[[Sequence[str]], Mapping[str, float]]
+"""What chunks of these ids score; one without a score is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A ranking still to be made: `best` takes how many candidates and gives them best first."""
+
+    best: Callable[[int], list[Candidate]]
+    scores: Scores
+
+
+Searches = dict[str, Search]
+"""By the ranking's name, which is its route's, or begins with it where there are several wordings; it is the key of the
+score on a hit, and of the weight."""
 
 Route = Callable[[Sequence[Question], Asked], Searches]
 """A route is given the wordings of the question, its own one first."""
@@ -59,28 +77,39 @@ def _named(route: str, wordings: int) -> list[str]:
     return [route, *(f"{route}.rewrite-{number}" for number in range(1, wordings))]
 
 
-def _nearest(asked: Asked, vector: Sequence[float], depth: int) -> list[Candidate]:
-    return asked.index.dense(vector, depth, asked.filters)
+def _by_vector(asked: Asked, vector: Sequence[float]) -> Search:
+    def best(depth: int) -> list[Candidate]:
+        return asked.index.dense(vector, depth, asked.filters)
+
+    def scores(chunk_ids: Sequence[str]) -> Mapping[str, float]:
+        return asked.index.similarities(chunk_ids, vector, asked.filters)
+
+    return Search(best, scores)
 
 
-def _by_vectors(names: Sequence[str], vectors: Vectors, asked: Asked) -> Searches:
-    return {name: partial(_nearest, asked, row.tolist()) for name, row in zip(names, vectors, strict=True)}
+def _by_terms(asked: Asked, terms: Sequence[str]) -> Search:
+    def best(depth: int) -> list[Candidate]:
+        return asked.index.lexical(terms, depth, asked.filters)
+
+    def scores(chunk_ids: Sequence[str]) -> Mapping[str, float]:
+        # A chunk that has none of the words is as far from the question as one can be.
+        return {**dict.fromkeys(chunk_ids, 0.0), **asked.index.lexical_scores(chunk_ids, terms, asked.filters)}
+
+    return Search(best, scores)
 
 
 def dense(wordings: Sequence[Question], asked: Asked) -> Searches:
     """Chunks nearest to each wording's vector."""
-    vectors = asked.tools.embed_queries([wording.text for wording in wordings])
-    return _by_vectors(_named("dense", len(wordings)), vectors, asked)
+    others = [wording.text for wording in wordings[1:]]
+    vectors = [asked.vector, *(asked.tools.embed_queries(others).tolist() if others else ())]
+    names = _named("dense", len(wordings))
+    return {name: _by_vector(asked, vector) for name, vector in zip(names, vectors, strict=True)}
 
 
 def lexical(wordings: Sequence[Question], asked: Asked) -> Searches:
     """Chunks that share terms with each wording."""
-
-    def best(terms: Sequence[str], depth: int) -> list[Candidate]:
-        return asked.index.lexical(terms, depth, asked.filters)
-
     names = _named("lexical", len(wordings))
-    return {name: partial(best, wording.terms) for name, wording in zip(names, wordings, strict=True)}
+    return {name: _by_terms(asked, wording.terms) for name, wording in zip(names, wordings, strict=True)}
 
 
 def _no_passage(reply: Reply) -> str | None:
@@ -98,7 +127,7 @@ def hyde(wordings: Sequence[Question], asked: Asked) -> Searches:
     if isinstance(reply, Reply):
         asked.searched["hyde"] = cleaned(reply.text, HYDE_CHARACTERS)
         vectors = asked.tools.embed_passages([asked.searched["hyde"]])
-        return _by_vectors(["hyde"], vectors, asked)
+        return {"hyde": _by_vector(asked, vectors[0].tolist())}
     asked.notes.append(f"hyde: {model.name} wrote no passage ({reply.message}); searched with the question alone")
     return dense([asked.question], asked)
 

@@ -15,7 +15,7 @@ from itertools import islice
 from pipelines.ports import Anchor, FoundSentence, Paragraph, ParagraphKey, Passage, Reached, ReachedSentence
 from pipelines.query.fuse import stretched
 from pipelines.query.results import Found, Scored
-from pipelines.query.routes import FUSED_DEPTH, Asked
+from pipelines.query.routes import Asked
 from pipelines.query.sentence_selection import (
     ALL,
     Near,
@@ -39,6 +39,11 @@ that share most of the question's words, half as many chunks as candidates."""
 LEAD_IN = 0.5
 """What counts of a sentence that ends with a colon or question mark: it is near to a question, and what it announces
 answers it."""
+BY_TERMS = 10
+"""So many times the candidates are looked up by terms: half of a candidate's worth of them bring their sentences, and
+all of them tell the share of the question's words."""
+WORDS = 1.25
+"""What the words of a sentence's chunk weigh, against 1 of its own cosine."""
 EDGES = ("anchor", "next", "previous", "related")
 """By priority: a paragraph that several edges lead to was reached by the first of them."""
 
@@ -48,8 +53,8 @@ class SentenceRoute:
 
     def __init__(self, asked: Asked, settings: QuerySettings) -> None:
         self._asked, self._index, self._filters = asked, asked.index, asked.filters
-        self._settings, self._weights = settings.sentence, settings.fusion_weights
-        self._vector: list[float] = asked.tools.embed_queries([asked.question.text])[0].tolist()
+        self._settings = settings.sentence
+        self._vector = asked.vector
         self._terms = asked.question.terms
         words = asked.question.lexical or asked.question.text
         self._overlap = Overlap(words, weights_of(self._terms, *asked.index.frequencies(self._terms)))
@@ -58,14 +63,12 @@ class SentenceRoute:
         """The best `depth` paragraphs; `dry` where there are no more."""
         wide, least = depth * SENTENCES, self._settings.least_confidence
         nearest = self._index.sentences(self._vector, wide, self._filters, least)
-        by_terms = self._index.lexical(self._terms, depth * FUSED_DEPTH, self._filters)
+        by_terms = self._index.lexical(self._terms, depth * BY_TERMS, self._filters)
         best_chunks = [item.chunk_id for item in by_terms[: -(-depth // 2)]]
         beside = self._index.sentences_of(best_chunks, self._vector, self._filters, least)
         measure = _Nearness(
             nearest,
             dict(zip((item.chunk_id for item in by_terms), stretched([item.score for item in by_terms]), strict=True)),
-            self._weights.dense,
-            self._weights.lexical,
         )
         near = measure.of(self._traceable([*nearest, *beside]))
         if not near:
@@ -109,12 +112,10 @@ class _Nearness:
     """How near a sentence is, in [0, 1]: its cosine, stretched between the nearest ones, and its chunk's share of
     the question's words."""
 
-    def __init__(
-        self, nearest: Sequence[FoundSentence], lexical: Mapping[str, float], dense_weight: float, lexical_weight: float
-    ) -> None:
+    def __init__(self, nearest: Sequence[FoundSentence], lexical: Mapping[str, float]) -> None:
         scores = [sentence.score for sentence in nearest]
         self._low, self._high = min(scores, default=0.0), max(scores, default=0.0)
-        self._lexical, self._dense_weight, self._lexical_weight = lexical, dense_weight, lexical_weight
+        self._lexical = lexical
 
     def of(self, sentences: Sequence[FoundSentence]) -> list[Near]:
         """Best first. A sentence that says just what a better one says counts nothing."""
@@ -130,8 +131,7 @@ class _Nearness:
         width = self._high - self._low
         dense = min(max((sentence.score - self._low) / width, 0.0), 1.0) if width > 0 else 1.0
         lexical = self._lexical.get(sentence.chunk_id, 0.0)
-        total = self._dense_weight + self._lexical_weight
-        score = (self._dense_weight * dense + self._lexical_weight * lexical) / total
+        score = (dense + WORDS * lexical) / (1.0 + WORDS)
         return Near(sentence, score * LEAD_IN if sentence.text.endswith((":", "?")) else score, lexical)
 
 

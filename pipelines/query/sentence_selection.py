@@ -4,7 +4,7 @@ score = density + keywords + coherence - mixing - crowding, in hundredths: densi
 
 - density: half of the nearness of the paragraph's best sentence and half of the mean of all of its
   sentences, those that were not found counting nothing. The nearness of a sentence is its cosine and its
-  chunk's BM25, each stretched to [0, 1] and joined by `query.fusion_weights`; a repeat of a sentence that
+  chunk's BM25, each stretched to [0, 1] and joined; a repeat of a sentence that
   is nearer counts nothing;
 - keywords: `query.sentence.keywords` times the share of the question's content words, by idf, that the
   paragraph, its title and the headings above it hold;

@@ -18,21 +18,25 @@ LONGEST_WORDING = 500
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """`routes` by name. `rewritten`: every route is asked for other wordings of the question too, and
-    the rankings are fused by reciprocal rank, since scores of different wordings do not compare."""
+    """`routes` by name, and the `measures` by which the best that several routes found are ordered. `rewritten`:
+    every route is asked for other wordings of the question too, and the rankings are fused by reciprocal rank, since
+    scores of different wordings do not compare."""
 
     routes: tuple[str, ...]
+    measures: tuple[str, ...] = ()
     rewritten: bool = False
 
+
+MEASURED = ("nearest_sentence", "document")
 
 STRATEGIES: Mapping[str, Strategy] = {
     "dense": Strategy(("dense",)),
     "lexical": Strategy(("lexical",)),
-    "hybrid": Strategy(("dense", "lexical")),
+    "hybrid": Strategy(("dense", "lexical"), MEASURED),
     "hyde": Strategy(("hyde",)),
     # The question's own vector stays: it holds the search where the written passage goes astray, as
     # it may in documents that the model has never seen.
-    "hyde+hybrid": Strategy(("hyde", "dense", "lexical")),
+    "hyde+hybrid": Strategy(("hyde", "dense", "lexical"), MEASURED),
     "multi-query": Strategy(("dense",), rewritten=True),
     "multi-query+hybrid": Strategy(("dense", "lexical"), rewritten=True),
 }

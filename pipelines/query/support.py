@@ -33,6 +33,11 @@ _FUNCTION_WORDS = frozenset(
 )
 _REST = 0.5
 """Of a word's weight where the passage has it, but neither the sentence nor the headings above."""
+WORDS_ENOUGH = 0.8
+"""Such a share of the question's words is enough, as is one with the rarest of them: where all passages say nearly the
+same, no sentence stands out."""
+LEAST_OUT, FULLY_OUT = 0.2, 0.5
+"""What is left where no sentence stands out, and the slope: nothing is lost from .4 of the way on."""
 MOST_ORDERS = 100
 """Sentences of a passage that are looked for in all of its text, to take them out."""
 _MACHINE = r"(?:ai|llm|gpt|ai assistant|(?:large )?language model|ai model|chat ?bot)"
@@ -127,6 +132,34 @@ def _without(text: str, orders: Collection[str], sentences: Sequence[Sentence]) 
     for order in orders:
         text = text.replace(order, "\n")
     return text
+
+
+def support(wanted: Weights, evidence: Sequence[Evidence], alike: Sequence[float]) -> float:
+    """How far passages bear out a question, in [0, 1]: the share of its words that the best of them holds; where that
+    one lacks the rarest of them, times how far the nearest sentence stands out.
+
+    `alike` are cosines, of the nearest sentence of every candidate; equal ones are of equal sentences. Those of a model
+    that finds everything alike are far up, so that what counts is how much of the way from the others' mean to 1 the
+    greatest has gone."""
+    best = max(evidence, key=lambda item: share(wanted, item.about, item.around), default=None)
+    if best is None:
+        return 0.0
+    held = share(wanted, best.about, best.around)
+    most = max(wanted.values(), default=0.0)
+    lacking = (weight for term, weight in wanted.items() if term not in best.about and term not in best.around)
+    if held >= WORDS_ENOUGH or most not in lacking:
+        return held
+    return held * standing_out(alike)
+
+
+def standing_out(alike: Sequence[float]) -> float:
+    """In [LEAST_OUT, 1]."""
+    near = sorted(set(alike))
+    if len(near) < 2:
+        return 1.0
+    mean = min(sum(near[:-1]) / (len(near) - 1), near[-1])
+    way = (near[-1] - mean) / (1 - mean) if mean < 1 else 0.0
+    return min(1.0, LEAST_OUT + way / FULLY_OUT)
 
 
 def coverage(wanted: Weights, evidence: Sequence[Evidence]) -> float:

@@ -30,8 +30,6 @@ _PROBLEMS = {
     "orphan_sentence": "{count} sentences lie in no chunk of their document, such as {example}",
     "empty_document": "{count} documents have no chunk, such as {example}",
     "zero_vector": "{count} vectors are zero, such as that of {example}",
-    "posting_without_chunk": "{count} chunk numbers in the postings have no chunk, such as {example}",
-    "chunk_without_postings": "{count} chunks cannot be found by their terms, such as {example}",
     "uneven_postings": "{count} terms have more chunks than weights or fewer, such as {example!r}",
     "chunk_next_not_mutual": "{count} chunks have a neighbour that does not know them, such as {example}",
     "sentence_next_not_mutual": "{count} sentences have a neighbour that does not know them, such as {example}",
@@ -76,6 +74,32 @@ def row_problems(index: GenerationTables) -> Problems:
             count, example = _row(connection, index, code)
             if count:
                 problems.append((code, message.format(count=count, example=example)))
+        if "uneven_postings" not in dict(problems):
+            problems += _posting_problems(connection, index)
+    return problems
+
+
+def _posting_problems(connection: Connection[Any], index: GenerationTables) -> Problems:
+    """Whether the postings of every bucket are of its chunks, and of all of them that have terms."""
+    import numpy as np
+
+    strays, unposted = [], []
+    for (bucket,) in connection.execute(query("verify", "buckets", schema=index.schema)).fetchall():
+        statements = [query("audit", name, schema=index.schema) for name in ("posted_numbers", "numbered_chunks")]
+        posted, chunks = (connection.execute(one, {"bucket": bucket}, binary=True).fetchall() for one in statements)
+        numbers = np.unique(np.frombuffer(b"".join(row[0] for row in posted), ">i4"))
+        own = np.array([row[0] for row in chunks], np.int64)
+        strays += numbers[~np.isin(numbers, own)].tolist()
+        unposted += own[np.array([row[1] for row in chunks], bool) & ~np.isin(own, numbers)].tolist()
+    problems = []
+    if strays:
+        message = f"{len(strays)} chunk numbers in the postings have no chunk, such as {strays[0]}"
+        problems.append(("posting_without_chunk", message))
+    if unposted:
+        statement = query("audit", "chunk_named", schema=index.schema)
+        (example,) = connection.execute(statement, {"number": unposted[0]}).fetchone() or ("",)
+        message = f"{len(unposted)} chunks cannot be found by their terms, such as {example}"
+        problems.append(("chunk_without_postings", message))
     return problems
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from resources.checks.findings import Finding
 from resources.postgres import index_rows
 from resources.postgres.index_rows import IndexedDocument
+from resources.postgres.postings import by_groups, postings_of, unpacked
 from resources.postgres.statements import query
 
 if TYPE_CHECKING:
@@ -94,9 +95,9 @@ def bucket_findings(
     made = {chunk.chunk_id for document in documents for chunk in document.chunks}
     if chunks.numbers.keys() - apart == made:
         wanted = {
-            (term, groups): posted
-            for groups, own in index_rows.by_groups(documents).items()
-            for term, posted in index_rows.postings_of(own, chunks.numbers, average_terms).items()
+            (term, groups): (posted, weights)
+            for groups, own in by_groups(documents).items()
+            for term, _, _, posted, weights in postings_of(own, chunks.numbers, average_terms).rows(bucket)
         }
         yield from _postings(connection, schema, bucket, wanted, {chunks.numbers[chunk_id] for chunk_id in apart})
 
@@ -197,7 +198,8 @@ def _named(table: _Table, row: Row, places: Mapping[str, str]) -> str:
 # ---------------------------------------------------------------- postings and links
 
 
-_Posted = tuple[Sequence[int], Sequence[float]]
+_Posted = tuple[bytes, bytes]
+"""Numbers and weights as they are packed."""
 
 
 def _postings(
@@ -210,23 +212,24 @@ def _postings(
     """`apart` are numbers of chunks that are not compared."""
     left = dict(wanted)
     with connection.cursor(binary=True) as cursor:
-        cursor.execute(query("verify", "postings", schema=schema), {"bucket": bucket})
+        cursor.execute(query("generation", "postings_in", schema=schema), {"bucket": bucket})
         for term, groups, chunks, weights in cursor:
-            made = left.pop((term, tuple(groups)), ([], []))
-            if _pairs(chunks, weights, apart) != _pairs(*made):
+            made = left.pop((term, tuple(groups)), (b"", b""))
+            if (chunks, weights) != made and not _same((chunks, weights), made, apart):
                 yield "postings", f"term {term!r} of bucket {bucket:02d}"
     for term, _ in left:
         yield "postings", f"term {term!r} of bucket {bucket:02d}, which has none"
 
 
-def _pairs(
-    chunks: Sequence[int], weights: Sequence[float], apart: Collection[int] = ()
-) -> tuple[list[tuple[int, float]], int]:
-    """In one order, the weights in the precision that Postgres keeps them in; and how many weights. Without chunks
-    that are not compared."""
-    pairs = sorted(zip(chunks, array("f", weights), strict=False))
-    left = [pair for pair in pairs if pair[0] not in apart]
-    return left, len(weights) - len(pairs) + len(left)
+def _same(stored: _Posted, made: _Posted, apart: Collection[int]) -> bool:
+    """Whether they are the same pairs in whatever order, but for chunks that are not compared."""
+    try:
+        numbers, weights = unpacked(*stored)
+    except ValueError:
+        return False
+    pairs = sorted(zip(numbers.tolist(), weights.tolist(), strict=True))
+    wanted = sorted(zip(*(values.tolist() for values in unpacked(*made)), strict=True))
+    return [pair for pair in pairs if pair[0] not in apart] == wanted
 
 
 def link_findings(connection: Connection[Any], schema: str, links: pa.Table) -> Iterator[Finding]:

@@ -10,7 +10,6 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import partial
-from itertools import pairwise
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +25,7 @@ _SIZE = Struct(">i").pack
 _SHAPE, _COUNTED = Struct(">iiI").pack, Struct(">ii").pack
 _BOUNDS = partial(Struct(">iBiiii").pack, 17, 2, 4)
 """A range of int4 with its lower bound and without its upper one: upper and lower follow a length each."""
-_OIDS = {"int4": 23, "text": 25, "float4": 700, "int4range": 3904}
+_OIDS = {"text": 25, "int4range": 3904}
 _FIRST_DAY = date(2000, 1, 1).toordinal()
 
 
@@ -72,21 +71,9 @@ ENCODERS: Mapping[str, Callable[[Any], bytes]] = {
     "int4range[]": _ranges,
     "jsonb": lambda value: _sized(b"\x01" + json.dumps(value.obj).encode()),
     "vector": _vector,
-    "int4[]": bytes,
-    "float4[]": bytes,
+    "bytea": _sized,
 }
-"""A value of each type as COPY takes it, its length before it; arrays of numbers come as `number_arrays` gives them."""
-
-
-def number_arrays(kind: str, values: NDArray[Any], bounds: Sequence[int]) -> Iterator[bytes]:
-    """The arrays `values[bounds[0]:bounds[1]]`, `values[bounds[1]:bounds[2]]`, ... of int4 or float4, packed."""
-    import numpy as np
-
-    items = np.empty(len(values), dtype=[("size", ">i4"), ("value", f">{kind[0]}4")])
-    items["size"], items["value"] = 4, values
-    data = items.tobytes()
-    for start, end in pairwise(bounds):
-        yield _array(kind, data[8 * start : 8 * end], end - start)
+"""A value of each type as COPY takes it, its length before it."""
 
 
 def packed_rows(types: Collection[str], rows: Iterable[Sequence[Any]]) -> Iterator[bytes]:

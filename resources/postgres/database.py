@@ -54,6 +54,14 @@ def damage(error: psycopg.Error, where: str) -> IndexStateError:
     )
 
 
+def damaged_postings(schema: str, why: str) -> IndexStateError:
+    return IndexStateError(
+        f"postings of the index are not what they should be: {why}; delete them, `DELETE FROM {schema}.postings`, and "
+        "run `pincite index`, which embeds nothing again",
+        "damaged_schema",
+    )
+
+
 class Database:
     """Connections to one database. `settings_database` is `embedded` or an address.
 

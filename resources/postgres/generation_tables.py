@@ -5,29 +5,25 @@ A reader sees a document's old rows or its new ones, never a mixture: each metho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError
 from pipelines.records import SentenceLink
 from pipelines.settings.base import VectorIndexSettings
 from resources.postgres import index_rows
-from resources.postgres.copy_rows import packed_rows
 from resources.postgres.index_rows import IndexedDocument, ServedDocument
-from resources.postgres.statements import query, statements
+from resources.postgres.posting_table import PostingTable
+from resources.postgres.statements import query
 from resources.postgres.vector_indexes import VectorIndexes
 
 if TYPE_CHECKING:
     from psycopg import Connection
-    from psycopg.sql import Composed
 
     from resources.postgres.catalog import GenerationRow
     from resources.postgres.database import Database
 
 __all__ = ["GenerationTables", "IndexedDocument"]
-
-STAGED_TABLES = ("staged_postings", "staged_links")
-"""Tables of the session, whose rows are merged into the generation's."""
 
 EMPTY = ""
 """The state of a bucket that holds nothing."""
@@ -36,15 +32,13 @@ Commit = Callable[["Connection[Any]", str, int], None]
 """Called at the end of a transaction with its connection, the bucket's state and its number of chunks."""
 
 
-class GenerationTables:
+class GenerationTables(PostingTable):
     """`vector_index` says with what its vector indexes are built."""
 
     def __init__(
         self, database: Database, generation: GenerationRow, vector_index: VectorIndexSettings | None = None
     ) -> None:
-        self.database = database
-        self.generation = generation
-        self.schema = generation.schema
+        super().__init__(database, generation)
         self._vector_index = vector_index or VectorIndexSettings()
 
     # ------------------------------------------------------------ what is there
@@ -120,11 +114,14 @@ class GenerationTables:
             deleted = self._clear(connection, bucket, held) if whole else self._remove(connection, bucket, doc_ids)
             numbers = self._copy_documents(connection, bucket, documents)
             if numbers and average:
-                self._add_postings(connection, bucket, self._posting_rows(bucket, documents, numbers, average))
+                self._add_postings(connection, bucket, documents, numbers, average)
             if held:
                 self._run(connection, "hold_documents", doc_ids=sorted(held))
+            for doc_id, groups in (regrouped or {}).items():
+                self._run(connection, "regroup_document", doc_id=doc_id, groups=list(groups))
             if regrouped:
-                self._regroup(connection, bucket, regrouped)
+                moved = self._run(connection, "chunk_numbers_by_groups", doc_ids=list(regrouped))
+                self._move_postings(connection, bucket, {number: tuple(groups) for number, groups in moved})
             if commit:
                 rows = int(self._run(connection, "chunk_count", bucket=bucket)[0][0])
                 states = self._run(connection, "bucket_states", bucket=bucket)
@@ -137,8 +134,7 @@ class GenerationTables:
         removed = [row[0] for row in self._run(connection, "chunk_numbers_of", doc_ids=doc_ids)]
         self._run(connection, "delete_documents", doc_ids=doc_ids)
         if removed:
-            self._run(connection, "prune_postings", bucket=bucket, removed=removed)
-            self._run(connection, "delete_empty_postings", bucket=bucket)
+            self._set_postings(connection, self._standing(connection, bucket).without(removed))
         return len(removed)
 
     def _clear(self, connection: Connection[Any], bucket: int, held: Collection[str]) -> int:
@@ -146,8 +142,7 @@ class GenerationTables:
         self._run(connection, "clear_bucket", bucket=bucket, held=sorted(held))
         kept = [row[0] for row in self._run(connection, "chunk_numbers_in", bucket=bucket)]
         if kept:
-            self._run(connection, "keep_postings", bucket=bucket, kept=kept)
-            self._run(connection, "delete_empty_postings", bucket=bucket)
+            self._set_postings(connection, self._standing(connection, bucket).only(kept))
         else:
             self._run(connection, "clear_postings", bucket=bucket)
         return before - len(kept)
@@ -166,36 +161,6 @@ class GenerationTables:
         rows = (row for document in documents for row in index_rows.sentence_rows(document))
         self._copy(connection, "sentences", index_rows.SENTENCES, rows)
         return numbers
-
-    @staticmethod
-    def _posting_rows(
-        bucket: int, documents: Sequence[IndexedDocument], numbers: Mapping[str, int], average: float
-    ) -> Iterator[tuple[Any, ...]]:
-        for groups, own in index_rows.by_groups(documents).items():
-            yield from index_rows.posting_rows(index_rows.postings_of(own, numbers, average), bucket, groups)
-
-    def _add_postings(self, connection: Connection[Any], bucket: int, rows: Iterable[tuple[Any, ...]]) -> None:
-        merged = self._run(connection, "has_postings", bucket=bucket)[0][0]
-        if merged:
-            connection.execute(query("generation", "stage_postings"))
-        self._copy(connection, "staged_postings" if merged else "postings", index_rows.POSTINGS, rows)
-        if merged:
-            self._run(connection, "merge_postings")
-
-    def _regroup(self, connection: Connection[Any], bucket: int, regrouped: Mapping[str, Sequence[str]]) -> None:
-        """Gives documents other groups; their postings go with them."""
-        connection.execute(query("generation", "drop_staged_postings"))
-        connection.execute(query("generation", "stage_postings"))
-        moved: list[int] = []
-        for doc_id, groups in regrouped.items():
-            self._run(connection, "regroup_document", doc_id=doc_id, groups=list(groups))
-            numbers = [row[0] for row in self._run(connection, "chunk_numbers_of", doc_ids=[doc_id])]
-            values = {"bucket": bucket, "groups": list(groups), "numbers": numbers}
-            self._run(connection, "stage_regrouped_postings", **values)
-            moved += numbers
-        self._run(connection, "prune_postings", bucket=bucket, removed=moved)
-        self._run(connection, "delete_empty_postings", bucket=bucket)
-        self._run(connection, "merge_regrouped_postings")
 
     # ------------------------------------------------------------ statistics and links
 
@@ -230,36 +195,3 @@ class GenerationTables:
     @property
     def vector_indexes(self) -> VectorIndexes:
         return VectorIndexes(self.database, self.generation, self._vector_index)
-
-    # ------------------------------------------------------------ within
-
-    def _query(self, name: str) -> Composed:
-        has_schema = "{schema}" in statements("generation")[name]
-        return query("generation", name, schema=self.schema) if has_schema else query("generation", name)
-
-    def _run(self, connection: Connection[Any], name: str, **values: Any) -> list[tuple[Any, ...]]:
-        cursor = connection.execute(self._query(name), values)
-        return cursor.fetchall() if cursor.description else []
-
-    def _rows(self, name: str, **values: Any) -> list[tuple[Any, ...]]:
-        with self.database.connect() as connection:
-            return self._run(connection, name, **values)
-
-    def _copy(
-        self, connection: Connection[Any], table: str, columns: index_rows.Columns, rows: Iterable[Sequence[Any]]
-    ) -> None:
-        """Into a table of the generation, or one that is staged already. Postgres takes no COPY from a user whom
-        row-level security holds, an owner that is no superuser for one: its rows go through a table of the session."""
-        staged = table in STAGED_TABLES
-        held = not staged and self._run(connection, "row_security_holds")[0][0]
-        names = {"schema": self.schema, "table": table}
-        if held:
-            connection.execute(query("generation", "stage_rows", **names))
-        schema = "pg_temp" if held or staged else self.schema
-        statement = query("generation", "copy_rows", schema=schema, table=table, columns=tuple(columns))
-        with connection.cursor() as cursor, cursor.copy(statement) as copy:
-            for data in packed_rows(columns.values(), rows):
-                copy.write(data)
-        if held:
-            connection.execute(query("generation", "move_staged_rows", **names))
-            connection.execute(query("generation", "drop_staged_rows", table=table))

@@ -1,16 +1,13 @@
-"""A document as rows of the search tables: checked vectors, column values, BM25 postings."""
+"""A document as rows of the search tables: checked vectors and column values."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, count, repeat
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import ModelError
 from pipelines.records import OFF, Box, Chunk, ParsedDocument, RawDocument, Sentence
-from resources.postgres import copy_rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,7 +15,6 @@ if TYPE_CHECKING:
 
     from pipelines.indexing.indexed_documents import DocumentFacts
 
-K1, B = 1.2, 0.75
 LARGEST_HALF = 65504.0
 
 Columns = Mapping[str, str]
@@ -48,7 +44,7 @@ SENTENCES = _columns(
 )
 SENTENCE_LINKS = _columns("source_id text, target_id text, similarity float4")
 TERMS = _columns("term text, groups text[], documents int4")
-POSTINGS = _columns("term text, bucket int2, groups text[], chunks int4[], weights float4[]")
+POSTINGS = _columns("term text, bucket int2, groups text[], chunks bytea, weights bytea")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,64 +168,3 @@ def sentence_rows(document: IndexedDocument) -> Iterator[tuple[Any, ...]]:
             list(item.section_path), item.previous_id, item.next_id, document.sentence_vectors[item.sentence_id],
             item.paragraph_start, item.paragraph_length, Range(item.paragraph_span.start, item.paragraph_span.end),
         )  # fmt: skip
-
-
-# ---------------------------------------------------------------- postings
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Postings(Mapping[str, tuple[Sequence[int], Sequence[float]]]):
-    """Term to chunk numbers, in the documents' order, and their BM25 weights. Those of all terms stand one after
-    the other: those of `terms[i]` from `bounds[i]` to `bounds[i + 1]`."""
-
-    terms: Mapping[str, int]
-    bounds: Sequence[int]
-    chunks: NDArray[np.int32]
-    weights: NDArray[np.float32]
-
-    def __getitem__(self, term: str) -> tuple[Sequence[int], Sequence[float]]:
-        place = self.terms[term]
-        own = slice(self.bounds[place], self.bounds[place + 1])
-        return self.chunks[own].tolist(), self.weights[own].tolist()
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.terms)
-
-    def __len__(self) -> int:
-        return len(self.terms)
-
-
-def by_groups(documents: Iterable[IndexedDocument]) -> dict[tuple[str, ...], list[IndexedDocument]]:
-    """Documents by who may find them: the statistics of each kind stand apart."""
-    found: dict[tuple[str, ...], list[IndexedDocument]] = {}
-    for document in documents:
-        found.setdefault(document.facts.groups, []).append(document)
-    return found
-
-
-def postings_of(documents: Iterable[IndexedDocument], numbers: Mapping[str, int], average_terms: float) -> Postings:
-    """BM25 without the idf, which the question brings: w = tf (k1 + 1) / (tf + k1 (1 - b + b len / average))."""
-    import numpy as np
-
-    made = [
-        (numbers[chunk.chunk_id], document.terms[chunk.chunk_id]) for document in documents for chunk in document.chunks
-    ]
-    counts, sizes = [terms for _, terms in made], [len(terms) for _, terms in made]
-    places: dict[str, int] = defaultdict(count().__next__)
-    place = np.fromiter(map(places.__getitem__, chain.from_iterable(counts)), np.int64, sum(sizes))
-    frequency = np.fromiter(chain.from_iterable(terms.values() for terms in counts), np.float64, sum(sizes))
-    lengths = np.array([sum(terms.values()) for terms in counts], np.float64)
-    norm = np.repeat(K1 * (1 - B + B * lengths / average_terms), sizes)
-    weights = (frequency * (K1 + 1) / (frequency + norm)).astype(np.float32)
-    chunks = np.repeat(np.array([number for number, _ in made], np.int32), sizes)
-    # NumPy sorts numbers of 16 bits seven times faster than longer ones: in linear time.
-    order = np.argsort(place.astype(np.min_scalar_type(len(places))), kind="stable")
-    bounds = [0, *np.cumsum(np.bincount(place)).tolist()]
-    return Postings(dict(places), bounds, chunks[order], weights[order])
-
-
-def posting_rows(postings: Postings, bucket: int, groups: Sequence[str] = ()) -> Iterator[tuple[Any, ...]]:
-    """Rows of `postings` of documents that all have these groups."""
-    chunks = copy_rows.number_arrays("int4", postings.chunks, postings.bounds)
-    weights = copy_rows.number_arrays("float4", postings.weights, postings.bounds)
-    return zip(postings.terms, repeat(bucket), repeat(groups), chunks, weights, strict=False)

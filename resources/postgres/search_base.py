@@ -89,7 +89,7 @@ def filter_parameters(filters: Filters, metadata_keys: Sequence[str] = ()) -> di
 
 # ---------------------------------------------------------------- statements
 
-FRAGMENTS = ("scored", "ranked", "sentence_columns", "sentence_matching", "matching", "filter")
+FRAGMENTS = ("sentence_columns", "sentence_matching", "matching", "filter")
 """Parts of statements by name, each of which may hold those after it."""
 DISTANCES = ("distance", "sentence_distance")
 """Parts that are other ones for vectors of half precision."""
@@ -154,8 +154,10 @@ class GenerationSearch:
             self._rows(query("session", "tune"), {"ef_search": width})
             self._ef_search = width
 
-    def _rows(self, statement: Composed, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        return self._connection.execute(statement, parameters).fetchall()
+    def _rows(
+        self, statement: Composed, parameters: Mapping[str, Any], *, binary: bool = False
+    ) -> list[tuple[Any, ...]]:
+        return self._connection.execute(statement, parameters, binary=binary).fetchall()
 
     def _named(self, name: str) -> Composed:
         half = self.generation.dimension if self.generation.half else None

@@ -5,21 +5,26 @@ generation even while documents are replaced.
 
 A filter never costs hits. Where few chunks match, each of them is compared; else the search looks at
 the best of all, which for vectors is an iterative walk of the index, and where they do not give k
-that match, the same is asked of all. docs/reference/searching.md says how this scales.
+that match, the same is asked of more. docs/reference/searching.md says how this scales.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import DatabaseError, IndexStateError
-from pipelines.ports import Candidate, Filters
+from pipelines.ports import Candidate, DocumentTerms, Filters
 from resources.postgres.catalog import schema_name
-from resources.postgres.database import damage, damaged
+from resources.postgres.database import damage, damaged, damaged_postings
+from resources.postgres.postings import joined
+from resources.postgres.ranking import Ranking
 from resources.postgres.search_base import (
     EF_SEARCH_WIDTH,
     LEAST_EF_SEARCH,
@@ -49,6 +54,10 @@ __all__ = [
 
 EXACT_CHUNKS = 5_000
 """Up to so many matching chunks are compared one by one."""
+LEAST_IDF = 1e-6
+"""Of a term that stands in more chunks than there were: those that have it are still found."""
+DEEPER = 8
+"""So many times more of the best are looked at where those before did not give k that match."""
 
 
 COMPARED = 0
@@ -62,6 +71,8 @@ def ef_search(statistics: Mapping[str, Any]) -> int:
 
 class PostgresSearchIndex(SentenceSearch):
     """Chunks and sentences of one generation within the transaction that is open on its connection."""
+
+    _ranked: tuple[Any, tuple[list[str], Ranking]] | None = None
 
     @cached_property
     def _size(self) -> int:
@@ -97,6 +108,20 @@ class PostgresSearchIndex(SentenceSearch):
         parameters = self._parameters(filters, vector=self._checked(vector), k=k, wide=wide)
         return _candidates(self._rows(self._named("nearest"), parameters))
 
+    def similarities(self, chunk_ids: Sequence[str], vector: Sequence[float], filters: Filters) -> dict[str, float]:
+        return self._measured("similarities", chunk_ids, vector, filters)
+
+    def sentence_similarities(
+        self, chunk_ids: Sequence[str], vector: Sequence[float], filters: Filters
+    ) -> dict[str, float]:
+        return self._measured("sentence_similarities", chunk_ids, vector, filters)
+
+    def _measured(
+        self, name: str, chunk_ids: Sequence[str], vector: Sequence[float], filters: Filters
+    ) -> dict[str, float]:
+        self.ask_for(filters.groups)
+        return dict(self._rows(self._named(name), {"chunk_ids": storable(chunk_ids), "vector": self._checked(vector)}))
+
     # ------------------------------------------------------------ lexical
 
     def lexical(self, terms: Sequence[str], k: int, filters: Filters) -> list[Candidate]:
@@ -107,36 +132,66 @@ class PostgresSearchIndex(SentenceSearch):
         asked = Counter(storable(terms))
         if not asked:
             return []
-        parameters = self._parameters(
-            filters,
-            terms=list(asked),
-            times=list(asked.values()),
-            chunks=self._size,
-            k=k,
-        )
         everything = self._all_match(filters)
-        few = not everything and self._few_match(filters, k)
-        self._rows(query("session", "sort"), {"sort": "off"})
-        if few:
-            found = self._rows(self._named("best_among_matching"), parameters)
-        else:
-            best = self._named("best_of_all_by_terms" if everything else "best_by_terms")
-            found = self._rows(best, {**parameters, "depth": k + 1 if everything else WALK_WIDTH * k})
-            if not _complete(found, k):
-                found = self._rows(best, {**parameters, "depth": None})
-        self._rows(query("session", "sort"), {"sort": "on"})
-        return _candidates(found)
+        _, ranking = self._ranking(asked, filters)
+        named, depth = ("chunks_numbered", k) if everything else ("matching_numbered", WALK_WIDTH * k)
+        while True:
+            best = ranking.best(depth)
+            found = dict(self._rows(self._named(named), self._parameters(filters, numbers=list(best))))
+            if len(found) >= k or len(best) == len(ranking):
+                return _named_best(best, found, k)
+            if not everything and self._few_match(filters, k):
+                matching = dict(self._rows(self._named("matching_numbers"), self._parameters(filters)))
+                return _named_best(ranking.of(matching), matching, k)
+            depth *= DEEPER
+
+    def lexical_scores(self, chunk_ids: Sequence[str], terms: Sequence[str], filters: Filters) -> dict[str, float]:
+        _, ranking = self._ranking(Counter(storable(terms)), filters)
+        numbers = dict(self._rows(self._named("numbers_of"), {"chunk_ids": storable(chunk_ids)}))
+        return {numbers[number]: score for number, score in ranking.of(numbers).items()}
+
+    def document_terms(self, chunk_ids: Sequence[str], terms: Sequence[str], filters: Filters) -> list[DocumentTerms]:
+        posted, ranking = self._ranking(Counter(storable(terms)), filters)
+        rows = self._rows(self._named("documents_of_chunks"), {"chunk_ids": storable(chunk_ids)})
+        sums = dict(zip(posted, ranking.within([row[3:] for row in rows]), strict=True))
+        return [
+            DocumentTerms(doc_id, uri, tuple(found), last - first + 1,
+                          {term: own[at] for term, own in sums.items() if own[at]})
+            for at, (doc_id, uri, found, first, last) in enumerate(rows)
+        ]  # fmt: skip
+
+    def _ranking(self, asked: Mapping[str, int], filters: Filters) -> tuple[list[str], Ranking]:
+        """Every chunk that has one of the terms, by its BM25 score: idf = ln(1 + (N - df + 0.5) / (df + 0.5)); and the
+        terms that stand anywhere. What was asked last is kept."""
+        self.ask_for(filters.groups)
+        if self._ranked is None or self._ranked[0] != (asked, self._groups):
+            self._ranked = (asked, self._groups), self._ranking_of(asked)
+        return self._ranked[1]
+
+    def _ranking_of(self, asked: Mapping[str, int]) -> tuple[list[str], Ranking]:
+        known, chunks = self.frequencies(list(asked))
+        idf = {
+            term: times * max(LEAST_IDF, math.log1p((chunks - known.get(term, 0) + 0.5) / (known.get(term, 0) + 0.5)))
+            for term, times in asked.items()
+        }
+        rows = self._rows(self._named("postings_of"), {"terms": list(asked)}, binary=True)
+        try:
+            of_terms = {
+                term: joined(row[1:] for row in own)
+                for term, own in groupby(sorted(rows, key=itemgetter(0)), itemgetter(0))
+            }
+            return list(of_terms), Ranking((idf[term], *packed) for term, packed in of_terms.items())
+        except ValueError as error:
+            raise damaged_postings(self._schema, str(error)) from None
 
     def newest_date(self) -> str | None:
         return self._rows(self._named("newest_date"), {})[0][0]  # type: ignore[no-any-return]
 
 
-def _complete(rows: Sequence[tuple[Any, ...]], k: int) -> bool:
-    """Whether no chunk beside these rows of `best_by_terms` can be among the best k."""
-    if not rows:
-        return False
-    _, lowest, unseen = rows[-1]
-    return bool(unseen == 0 or (len(rows) == k and lowest > unseen))
+def _named_best(scores: Mapping[int, float], chunk_ids: Mapping[int, str], k: int) -> list[Candidate]:
+    """The k best of the chunks that have an id here, both by number."""
+    found = sorted((-scores[number], chunk_id) for number, chunk_id in chunk_ids.items() if number in scores)
+    return [Candidate(chunk_id, -score) for score, chunk_id in found[:k]]
 
 
 def _candidates(rows: Sequence[tuple[Any, ...]]) -> list[Candidate]:

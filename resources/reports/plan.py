@@ -35,7 +35,8 @@ from resources.state.state import State
 from resources.workers.pool import DocumentPool
 
 if TYPE_CHECKING:
-    from pipelines.settings.base import EmbedderSettings, Settings
+    from pipelines.settings.base import Settings
+    from pipelines.settings.embedder import EmbedderSettings
     from resources.llm.replies import ReplyStore
     from resources.models.embedders.specs import EmbedderSpec
     from resources.settings_file import Project

@@ -44,7 +44,7 @@ def choices_from(arguments: Sequence[str] | Mapping[str, str]) -> dict[str, str]
     return options
 
 
-class _Weigher:
+class Weigher:
     """Weights of terms by the frozen statistics of one generation, as far as the asker may know them; each is
     read once."""
 
@@ -65,7 +65,7 @@ class _Weigher:
             return dict(connection.execute(named, {"terms": list(terms)}).fetchall())
 
 
-def _sentences(connection: Connection[Any], generation: int, hits: Sequence[Hit]) -> dict[str, list[Sentence]]:
+def passage_sentences(connection: Connection[Any], generation: int, hits: Sequence[Hit]) -> dict[str, list[Sentence]]:
     """Sentences by chunk, of the hits' passages and of those whose end they repeat."""
     wanted = [hit.passage.chunk_id for hit in hits]
     wanted += [hit.passage.previous_id for hit in hits if hit.passage.overlap and hit.passage.previous_id]
@@ -96,10 +96,14 @@ class Answerer:
             most = max(options.k, settings.context_passages)
             found = self._searcher.retrieved(question, index, replace(options, k=most))
             best = found.hits[: settings.context_passages]
-            sentences = _sentences(connection, index.generation.number, best)
+            sentences = passage_sentences(connection, index.generation.number, best)
         context, notes = assemble(best, sentences, most=settings.context_passages, tokens=settings.context_tokens)
-        weigher = _Weigher(self._searcher, index.generation, options.filters.groups)
-        answer = self._answer(text, given, context, weigher) if context else Answer(notes=("no passage was found",))
+        weigher = Weigher(self._searcher, index.generation, options.filters.groups)
+        answer = (
+            self._answer(text, given, context, weigher, found.alike)
+            if context
+            else Answer(notes=("no passage was found",))
+        )
         answer = replace(answer, notes=(*found.notes, *notes, *answer.notes), marked=marked_of(text, context))
         return {
             **answer_json(text, answer, found.hits[: options.k], bool(given)),
@@ -108,7 +112,12 @@ class Answerer:
         }
 
     def _answer(
-        self, text: str, options: Mapping[str, str], context: Sequence[ContextPassage], weigh: _Weigher
+        self,
+        text: str,
+        options: Mapping[str, str],
+        context: Sequence[ContextPassage],
+        weigh: Weigher,
+        alike: Sequence[float],
     ) -> Answer:
         """By the language model where one is set; else, and where it gives no reply, by the sentences."""
         least = self._state.settings.query.answer_support
@@ -123,5 +132,8 @@ class Answerer:
             if isinstance(said, Answer):
                 return said
             notes = (said,)
-        found = chosen(text, options, context, weigh, least) if options else extracted(text, context, weigh, least)
+        if options:
+            found = chosen(text, options, context, weigh, least, alike)
+        else:
+            found = extracted(text, context, weigh, least, alike)
         return replace(found, notes=(*notes, *found.notes))

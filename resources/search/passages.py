@@ -158,7 +158,6 @@ class Searcher:
         return {
             **query_json(text, number, found.hits, time.perf_counter() - started),
             "strategy": found.strategy,
-            "class": found.kind,
             "rerank": [name for name in rerank if name != "none"],
             "searched": dict(found.searched),
             "notes": list(found.notes),

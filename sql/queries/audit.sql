@@ -20,18 +20,20 @@ SELECT count(*), min(id) FROM (
     SELECT sentence_id FROM {schema}.sentences WHERE vector_norm(embedding) = 0
 ) AS zero;
 
--- name: posting_without_chunk
-SELECT count(*), min(posted.number)::text
-FROM (SELECT DISTINCT unnest(chunks) AS number FROM {schema}.postings) AS posted
-LEFT JOIN {schema}.chunks c USING (number) WHERE c.number IS NULL;
-
--- name: chunk_without_postings
-SELECT count(*), min(c.chunk_id)
-FROM {schema}.chunks c LEFT JOIN (SELECT DISTINCT unnest(chunks) AS number FROM {schema}.postings) AS posted USING (number)
-WHERE c.terms > 0 AND posted.number IS NULL;
-
 -- name: uneven_postings
-SELECT count(*), min(term) FROM {schema}.postings WHERE cardinality(chunks) <> cardinality(weights);
+SELECT count(*), min(term) FROM {schema}.postings
+WHERE chunks = ''::bytea OR weights = ''::bytea OR octet_length(chunks) <> octet_length(weights)
+    OR octet_length(chunks) % 4 <> 0;
+
+-- name: posted_numbers
+SELECT chunks FROM {schema}.postings WHERE bucket = %(bucket)s AND (chunks = ''::bytea, weights = ''::bytea) IS NOT NULL;
+
+-- name: numbered_chunks
+SELECT c.number, c.terms > 0 FROM {schema}.chunks AS c JOIN {schema}.documents AS d USING (doc_id)
+WHERE d.bucket = %(bucket)s;
+
+-- name: chunk_named
+SELECT chunk_id FROM {schema}.chunks WHERE number = %(number)s;
 
 -- name: chunk_next_not_mutual
 SELECT count(*), min(id) FROM (

@@ -63,6 +63,9 @@ SELECT number FROM {schema}.chunks WHERE doc_id = ANY (%(doc_ids)s::text[]);
 -- name: chunk_numbers_in
 SELECT number FROM {schema}.chunks JOIN {schema}.documents USING (doc_id) WHERE bucket = %(bucket)s;
 
+-- name: chunk_numbers_by_groups
+SELECT number, groups FROM {schema}.chunks JOIN {schema}.documents USING (doc_id) WHERE doc_id = ANY (%(doc_ids)s::text[]);
+
 -- name: delete_documents
 DELETE FROM {schema}.documents WHERE doc_id = ANY (%(doc_ids)s::text[]);
 
@@ -88,66 +91,37 @@ COPY {schema}.{table} ({columns}) FROM STDIN (FORMAT binary);
 -- name: has_postings
 SELECT EXISTS (SELECT FROM {schema}.postings WHERE bucket = %(bucket)s);
 
--- name: prune_postings
-UPDATE {schema}.postings AS stored SET (chunks, weights) = (
-    SELECT coalesce(array_agg(posting.number ORDER BY posting.place), '{}'),
-        coalesce(array_agg(posting.weight ORDER BY posting.place), '{}')
-    FROM unnest(stored.chunks, stored.weights) WITH ORDINALITY AS posting (number, weight, place)
-    WHERE posting.number <> ALL (%(removed)s::integer[])
-)
-WHERE bucket = %(bucket)s
-    AND EXISTS (SELECT FROM unnest(chunks) AS number WHERE number = ANY (%(removed)s::integer[]));
-
--- name: keep_postings
--- Of a bucket those of these chunks only.
-UPDATE {schema}.postings AS stored SET (chunks, weights) = (
-    SELECT coalesce(array_agg(posting.number ORDER BY posting.place), '{}'),
-        coalesce(array_agg(posting.weight ORDER BY posting.place), '{}')
-    FROM unnest(stored.chunks, stored.weights) WITH ORDINALITY AS posting (number, weight, place)
-    WHERE posting.number = ANY (%(kept)s::integer[])
-)
-WHERE bucket = %(bucket)s;
-
--- name: delete_empty_postings
-DELETE FROM {schema}.postings WHERE bucket = %(bucket)s AND chunks = '{}';
+-- name: postings_in
+-- Columns of another type are an error here.
+SELECT term, groups, chunks, weights FROM {schema}.postings
+WHERE bucket = %(bucket)s AND (chunks = ''::bytea, weights = ''::bytea) IS NOT NULL;
 
 -- name: stage_postings
 CREATE TEMPORARY TABLE staged_postings (
     term text NOT NULL,
     bucket smallint NOT NULL,
     groups text[] NOT NULL,
-    chunks integer[] NOT NULL,
-    weights real[] NOT NULL
+    chunks bytea NOT NULL,
+    weights bytea NOT NULL
 ) ON COMMIT DROP;
 
 -- name: drop_staged_postings
 DROP TABLE IF EXISTS staged_postings;
 
--- name: stage_regrouped_postings
--- What the postings hold of a document, under its new groups.
-INSERT INTO staged_postings (term, bucket, groups, chunks, weights)
-SELECT stored.term, stored.bucket, %(groups)s::text[], array_agg(posting.number ORDER BY posting.place),
-    array_agg(posting.weight ORDER BY posting.place)
-FROM {schema}.postings AS stored
-CROSS JOIN LATERAL unnest(stored.chunks, stored.weights) WITH ORDINALITY AS posting (number, weight, place)
-WHERE stored.bucket = %(bucket)s AND posting.number = ANY (%(numbers)s::integer[])
-GROUP BY stored.term, stored.bucket;
-
--- name: merge_postings
+-- name: append_postings
 INSERT INTO {schema}.postings AS stored (term, bucket, groups, chunks, weights)
 SELECT term, bucket, groups, chunks, weights FROM staged_postings
 ON CONFLICT (term, bucket, groups) DO UPDATE SET
     chunks = stored.chunks || excluded.chunks, weights = stored.weights || excluded.weights;
 
--- name: merge_regrouped_postings
--- Documents that move to the same groups come one after the other.
-INSERT INTO {schema}.postings AS stored (term, bucket, groups, chunks, weights)
-SELECT staged.term, staged.bucket, staged.groups, array_agg(one.number ORDER BY one.number),
-    array_agg(one.weight ORDER BY one.number)
-FROM staged_postings AS staged CROSS JOIN LATERAL unnest(staged.chunks, staged.weights) AS one (number, weight)
-GROUP BY staged.term, staged.bucket, staged.groups
-ON CONFLICT (term, bucket, groups) DO UPDATE SET
-    chunks = stored.chunks || excluded.chunks, weights = stored.weights || excluded.weights;
+-- name: set_postings
+UPDATE {schema}.postings AS stored SET chunks = staged.chunks, weights = staged.weights
+FROM staged_postings AS staged
+WHERE (stored.term, stored.bucket, stored.groups) = (staged.term, staged.bucket, staged.groups) AND staged.chunks <> '';
+
+-- name: delete_empty_postings
+DELETE FROM {schema}.postings AS stored USING staged_postings AS staged
+WHERE (stored.term, stored.bucket, stored.groups) = (staged.term, staged.bucket, staged.groups) AND staged.chunks = '';
 
 -- name: clear_terms
 DELETE FROM {schema}.terms;

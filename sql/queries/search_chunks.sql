@@ -53,86 +53,42 @@ SELECT chunk_id, 1 - distance AS score FROM found ORDER BY distance + 0, chunk_i
 -- name: nearest_exactly
 SELECT c.chunk_id, 1 - ({distance}) AS score FROM {matching} ORDER BY {distance}, c.chunk_id LIMIT %(k)s;
 
--- name: scored
--- BM25: the postings bring tf and length, the question brings idf = ln(1 + (N - df + 0.5) / (df + 0.5)).
--- Sums are made bucket by bucket, which keeps their table in the processor's cache: twice as fast.
-asked AS MATERIALIZED (
-    SELECT question.term,
-           question.times * ln(1 + (%(chunks)s - known.df + 0.5) / (known.df + 0.5))::double precision AS idf
-    FROM unnest(%(terms)s::text[], %(times)s::integer[]) AS question (term, times)
-    CROSS JOIN LATERAL (
-        SELECT coalesce(sum(stored.documents), 0)::double precision AS df
-        FROM {schema}.terms AS stored WHERE stored.term = question.term
-    ) AS known
-), held AS MATERIALIZED (
-    SELECT DISTINCT stored.bucket FROM asked JOIN {schema}.postings AS stored USING (term)
-)
+-- name: postings_of
+-- What every chunk that has one of the terms has of it, and the asker may find. Columns of another type are an error.
+SELECT term, chunks, weights FROM {schema}.postings
+WHERE term = ANY (%(terms)s::text[]) AND (chunks = ''::bytea, weights = ''::bytea) IS NOT NULL;
 
--- name: ranked
--- The best `depth` of every bucket, each with its place there. Rounded to single precision, since the order in
--- which a plan adds up is told by the last digits: chunks that score alike would stand now so, now so.
-ranked AS MATERIALIZED (
-    SELECT best.number, best.score, best.place
-    FROM held
-    CROSS JOIN LATERAL (
-        SELECT number, score, row_number() OVER () AS place FROM (
-            SELECT number, sum(idf * weight)::real AS score
-            FROM (
-                SELECT asked.idf, unnest(stored.chunks) AS number, unnest(stored.weights) AS weight
-                FROM asked JOIN {schema}.postings AS stored ON stored.term = asked.term AND stored.bucket = held.bucket
-            ) AS posted
-            GROUP BY number
-            ORDER BY score DESC
-            LIMIT %(depth)s::bigint
-        ) AS sorted
-    ) AS best
-)
+-- name: chunks_numbered
+SELECT number, chunk_id FROM {schema}.chunks WHERE number = ANY (%(numbers)s::integer[]);
 
--- name: best_by_terms
--- The best `depth` of every bucket, of which the best k that match; `unseen` is the most that another
--- chunk can score.
-WITH {scored}, {ranked}
-SELECT c.chunk_id, ranked.score,
-       coalesce((SELECT max(score) FROM ranked WHERE place = %(depth)s::bigint), 0) AS unseen
-FROM ranked
-JOIN {schema}.chunks AS c USING (number)
+-- name: matching_numbered
+SELECT c.number, c.chunk_id FROM {schema}.chunks AS c JOIN {schema}.documents AS d USING (doc_id)
+WHERE c.number = ANY (%(numbers)s::integer[]) AND {filter};
+
+-- name: matching_numbers
+SELECT c.number, c.chunk_id FROM {matching};
+
+-- name: similarities
+SELECT chunk_id, 1 - (embedding <=> %(vector)s::vector) FROM {schema}.chunks WHERE chunk_id = ANY (%(chunk_ids)s::text[]);
+
+-- name: numbers_of
+SELECT number, chunk_id FROM {schema}.chunks WHERE chunk_id = ANY (%(chunk_ids)s::text[]);
+
+-- name: documents_of_chunks
+-- Chunks of a document are written together, so that their numbers follow each other.
+SELECT d.doc_id, d.uri, found.chunk_ids, least.number, greatest.number
+FROM (
+    SELECT doc_id, array_agg(chunk_id) AS chunk_ids
+    FROM {schema}.chunks WHERE chunk_id = ANY (%(chunk_ids)s::text[]) GROUP BY doc_id
+) AS found
 JOIN {schema}.documents AS d USING (doc_id)
-WHERE {filter}
-ORDER BY ranked.score DESC, c.chunk_id
-LIMIT %(k)s;
-
--- name: best_of_all_by_terms
--- The same where every chunk matches: only the best are looked up.
-WITH {scored}, {ranked}, top AS MATERIALIZED (
-    SELECT number, score FROM ranked ORDER BY score DESC FETCH FIRST %(k)s ROWS WITH TIES
-)
-SELECT c.chunk_id, top.score,
-       coalesce((SELECT max(score) FROM ranked WHERE place = %(depth)s::bigint), 0) AS unseen
-FROM top JOIN {schema}.chunks AS c USING (number)
-ORDER BY top.score DESC, c.chunk_id
-LIMIT %(k)s;
-
--- name: best_among_matching
--- The same where few chunks match: only those are scored.
-WITH {scored}, allowed AS MATERIALIZED (
-    SELECT c.number, c.chunk_id FROM {matching}
-), ranked AS (
-    SELECT best.number, best.score
-    FROM held
-    CROSS JOIN LATERAL (
-        SELECT number, sum(idf * weight)::real AS score
-        FROM (
-            SELECT asked.idf, unnest(stored.chunks) AS number, unnest(stored.weights) AS weight
-            FROM asked JOIN {schema}.postings AS stored ON stored.term = asked.term AND stored.bucket = held.bucket
-        ) AS posted
-        WHERE number IN (SELECT number FROM allowed)
-        GROUP BY number
-    ) AS best
-)
-SELECT allowed.chunk_id, ranked.score
-FROM ranked JOIN allowed USING (number)
-ORDER BY ranked.score DESC, allowed.chunk_id
-LIMIT %(k)s;
+CROSS JOIN LATERAL (
+    SELECT number FROM {schema}.chunks AS own WHERE own.doc_id = d.doc_id ORDER BY number LIMIT 1
+) AS least
+CROSS JOIN LATERAL (
+    SELECT number FROM {schema}.chunks AS own WHERE own.doc_id = d.doc_id ORDER BY number DESC LIMIT 1
+) AS greatest
+ORDER BY d.doc_id;
 
 -- name: passages
 SELECT c.chunk_id, c.doc_id, c.ordinal, d.source, d.uri, d.title, d.effective_date::text, d.family, c.section_id,

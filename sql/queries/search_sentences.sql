@@ -42,6 +42,12 @@ FROM {sentence_matching}
 ORDER BY {sentence_distance}, s.sentence_id
 LIMIT %(k)s;
 
+-- name: sentence_similarities
+SELECT c.chunk_id, 1 - coalesce(
+    (SELECT min(s.embedding <=> %(vector)s::vector) FROM {schema}.sentences AS s WHERE s.chunk_id = c.chunk_id),
+    c.embedding <=> %(vector)s::vector)
+FROM {schema}.chunks AS c WHERE c.chunk_id = ANY (%(chunk_ids)s::text[]);
+
 -- name: sentences_of_chunks
 SELECT {sentence_columns}, 1 - ({sentence_distance})
 FROM {schema}.sentences AS s JOIN {schema}.documents AS d USING (doc_id)

@@ -112,11 +112,6 @@ SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true),
        set_config('idle_in_transaction_session_timeout', '1h', true),
        set_config('jit', 'off', true);
 
--- name: sort
--- Where rows are secured the planner knows nothing of them, takes every array to be short, and would sort what a hash
--- adds up in less time.
-SELECT set_config('enable_sort', %(sort)s, true);
-
 -- name: compare_exactly
 SELECT set_config('enable_indexscan', 'off', true),
        set_config('enable_seqscan', 'on', true),

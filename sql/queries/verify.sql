@@ -37,9 +37,6 @@ SELECT {columns} FROM (
     SELECT s.* FROM {schema}.sentences AS s JOIN {schema}.documents AS d USING (doc_id) WHERE d.bucket = %(bucket)s
 ) AS stored;
 
--- name: postings
-SELECT term, groups, chunks, weights FROM {schema}.postings WHERE bucket = %(bucket)s;
-
 -- name: term_counts
 SELECT count(*), coalesce(min(documents), 0), coalesce(max(documents), 0) FROM {schema}.terms;
 

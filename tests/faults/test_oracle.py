@@ -240,8 +240,7 @@ OTHER = {
     "vector": "{} * {}",
     "int4range": "int4range(coalesce(upper({}), 0), coalesce(upper({}), 0) + 1)",
     "_int4range": "array_append({}, int4range(1, 2))",
-    "_int4": "array_append({}[2:], 999999)",
-    "_float4": "array_append({}[2:], 0.125)",
+    "bytea": "overlay({} PLACING int4send(999999) FROM 1)",
 }
 """Type of a column to another value of it."""
 

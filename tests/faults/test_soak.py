@@ -26,7 +26,7 @@ from tests.faults.lives import File, Folder, packed
 from tests.faults.running import Answer, Clean, answer, assert_verified, row_versions
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.places import LIBRARY
-from tests.support.projects import Project, new_database, project_copy, rows_of
+from tests.support.projects import NUMBER, PLACES, Project, new_database, project_copy, rows_of
 
 LIVES = int(os.environ.get("PINCITE_SOAK_LIVES", "20"))
 FIRST_SEED = int(os.environ.get("PINCITE_SOAK_SEED", "1"))
@@ -145,7 +145,7 @@ def whole(project: Project) -> dict[str, Any]:
     have a word."""
     ((live,),) = project.rows("SELECT generation FROM pincite.live")
     words = f"""SELECT term, groups, array_agg(chunk_id ORDER BY chunk_id) FROM (
-        SELECT term, groups, unnest(chunks) AS number FROM g{live:04d}.postings) AS p
+        SELECT term, groups, {NUMBER} AS number FROM g{live:04d}.postings, {PLACES}) AS p
         JOIN g{live:04d}.chunks USING (number) GROUP BY term, groups ORDER BY term, groups"""
     with psycopg.connect(project.settings["database"]) as connection:
         rows = rows_of(connection, f"g{live:04d}")

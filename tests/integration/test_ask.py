@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pincite.index import open_index
+from pipelines.query.measures import MEASURES
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.llm_server import LlmServer, llm_server, says, status
 from tests.support.projects import Project, kept_workers, make_project, new_database, run_command
@@ -215,7 +216,7 @@ def test_every_stage_of_a_hit_is_explained(served: Project, llm: LlmServer) -> N
     assert "strongroom" in result["searched"]["hyde"]
     best = result["hits"][0]
     stages = [name for name in best["scores"] if "." not in name]
-    assert stages[-2:] == ["fused", "weighted"] and {"dense", "lexical", "hyde"} >= set(stages[:-2])
+    assert stages[-2:] == ["fused", "weighted"] and {"dense", "lexical", "hyde", *MEASURES} == set(stages[:-2])
     assert best["ranks"].keys() == set(stages) and best["ranks"]["weighted"] == 1
     shown = run_command("query", *asked, "--explain", "--config", served.config).out.splitlines()
     assert shown[0] == "strategy hyde+hybrid, rerank weighted"

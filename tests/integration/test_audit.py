@@ -33,7 +33,7 @@ def codes(index: GenerationTables) -> set[str]:
         ("UPDATE chunks SET embedding = '[0,0,0,0]' WHERE text = 'red'", {"zero_vector"}),
         ("UPDATE sentences SET embedding = '[0,0,0,0]' WHERE text = 'red'", {"zero_vector"}),
         ("DELETE FROM postings WHERE term = 'green'", {"chunk_without_postings"}),
-        ("UPDATE postings SET weights = '{}' WHERE term = 'green'", {"uneven_postings"}),
+        ("UPDATE postings SET weights = '' WHERE term = 'green'", {"uneven_postings"}),
         ("UPDATE chunks SET next_id = NULL WHERE text = 'red'", {"chunk_next_not_mutual"}),
         ("UPDATE chunks SET previous_id = NULL WHERE text = 'green'", {"chunk_next_not_mutual"}),
         ("UPDATE sentences SET next_id = 'gone' WHERE text = 'green'", {"sentence_next_not_mutual"}),

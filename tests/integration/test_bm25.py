@@ -30,7 +30,8 @@ from resources.parsers.registry import MEDIA_TYPES
 from resources.postgres.catalog import Catalog, GenerationRow
 from resources.postgres.database import Database
 from resources.postgres.generation_tables import GenerationTables
-from resources.postgres.index_rows import K1, B, IndexedDocument
+from resources.postgres.index_rows import IndexedDocument
+from resources.postgres.postings import K1, B
 from resources.postgres.search_index import search_index
 from resources.workers.tasks import detect_language, parsed_file
 

@@ -195,7 +195,7 @@ def test_what_stands_beside_a_document_that_failed_is_explained_verified_and_men
     assert code == "held" and "sentences (crashed)" in message and "--retry-failed" in message, message
 
     assert project.run("verify").code == 0
-    project.rows("UPDATE g0001.postings SET weights = array_fill(9::real, ARRAY[cardinality(chunks)]) "
+    project.rows("UPDATE g0001.postings SET weights = overlay(weights PLACING float4send(9) FROM 1) "
                  "WHERE term LIKE 'sing%%'")  # fmt: skip
     found = project.run("verify")
     assert found.code == 1 and [item["code"] for item in found.json["problems"]] == ["postings"], found.out

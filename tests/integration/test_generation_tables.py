@@ -22,6 +22,7 @@ from resources.postgres.catalog import Catalog
 from resources.postgres.copy_rows import packed_rows
 from resources.postgres.database import Database
 from resources.postgres.generation_tables import GenerationTables
+from resources.postgres.postings import unpacked
 from tests.support.index_tables import AVERAGE, DIMENSION, document, rows, tables, vector
 
 pytestmark = pytest.mark.integration
@@ -36,7 +37,8 @@ def posted(index: GenerationTables) -> dict[str, dict[str, float]]:
     """Term to weight by text of the chunk, over all buckets."""
     texts = dict(rows(index, "SELECT number, text FROM chunks"))
     found: dict[str, dict[str, float]] = {}
-    for term, chunks, weights in rows(index, "SELECT term, chunks, weights FROM postings"):
+    for term, *packed in rows(index, "SELECT term, chunks, weights FROM postings"):
+        chunks, weights = (values.tolist() for values in unpacked(*packed))
         assert chunks == sorted(set(chunks))
         for number, weight in zip(chunks, weights, strict=True):
             found.setdefault(term, {})[texts[number]] = weight
@@ -162,6 +164,20 @@ def test_postings_after_adding_changing_and_removing(index: GenerationTables) ->
     assert posted(index) == weights_of("green")
     assert rows(index, "SELECT count(*) FROM postings") == [(1,)]
     assert index.counts()["chunks"] == 1
+
+
+def test_numbers_of_a_documents_chunks_follow_each_other(index: GenerationTables) -> None:
+    """What is summed from the first to the last of them is of this document alone."""
+    gaps = """SELECT doc_id FROM chunks GROUP BY doc_id
+              HAVING max(number) - min(number) + 1 <> count(*)
+                  OR array_agg(ordinal ORDER BY number) <> array_agg(ordinal ORDER BY ordinal)"""
+    index.replace(0, [document(uri, *["red"] * count) for uri, count in (("a", 3), ("b", 1), ("c", 4))])
+    index.replace(1, [document("d", "red", "green")])
+    index.replace(0, [document("b", *["blue"] * 5), document("a", "red", "blue")])
+    index.replace(0, [document("e", "red", "red"), document("b", "red", "red")], whole=True,
+                  held=[document("c").raw.doc_id])  # fmt: skip
+    assert rows(index, gaps) == []
+    assert rows(index, "SELECT count(*), count(DISTINCT doc_id) FROM chunks") == [(10, 4)]
 
 
 def test_terms_of_any_script_and_length(index: GenerationTables) -> None:

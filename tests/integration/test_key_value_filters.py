@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.skipif(not FIXTURES.exists(), reason="needs the parser fixtures in ../shared/data"),
 ]
 
-STRATEGIES = ("dense", "lexical", "hybrid", "sentence", "auto")
+STRATEGIES = ("dense", "lexical", "hybrid", "sentence")
 OF_FORM = {
     "Restaurant": "Docling", "Telephone": "(123) 456-7890", "Server": "Quack Quackling", "Order Number": "12345",
     "Seating": "13", "Dining Type": "Celebration", "Number of guests": "5", "Receipt date": "16/03/2026",

@@ -167,7 +167,9 @@ OVERLOOKED = {
         "docs/west.txt). Delete",
     ),
     "weight of a term": Tampering(
-        "UPDATE g0002.postings SET weights[1] = 9 WHERE term = 'porter'", "postings", "'porter' of bucket"
+        "UPDATE g0002.postings SET weights = overlay(weights PLACING float4send(9) FROM 1) WHERE term = 'porter'",
+        "postings",
+        "'porter' of bucket",
     ),
     "similarity of a link": Tampering(
         "UPDATE g0002.sentence_links SET similarity = 0.5", "changed_link", "similarity 0.5000, not 0.9"

@@ -219,8 +219,12 @@ def kept_workers() -> Iterator[None]:
 
 TABLES = ("documents", "chunks", "sentences", "sentence_links", "terms", "postings")
 """Of a generation."""
-_BY_CHUNK = """(SELECT array_agg(c.chunk_id || ' ' || p.weight ORDER BY c.chunk_id)
-    FROM unnest(chunks, weights) AS p (n, weight) LEFT JOIN {schema}.chunks c ON c.number = p.n)"""
+NUMBER = "('x' || encode(substring(chunks FROM 4 * place + 1 FOR 4), 'hex'))::bit(32)::integer"
+WEIGHT = "encode(substring(weights FROM 4 * place + 1 FOR 4), 'hex')"
+PLACES = "generate_series(0, octet_length(chunks) / 4 - 1) AS place"
+"""What stands at each place of a row of postings, which are packed: the number of a chunk, and its weight as digits."""
+_BY_CHUNK = f"""(SELECT array_agg(c.chunk_id || ' ' || {WEIGHT} ORDER BY c.chunk_id)
+    FROM {PLACES} LEFT JOIN {{schema}}.chunks c ON c.number = {NUMBER})"""
 _IN_PLACE = {("chunks", "number"): None, ("postings", "chunks"): _BY_CHUNK, ("postings", "weights"): None}
 """What depends on the order in which rows were written, and what is compared instead."""
 

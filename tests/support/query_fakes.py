@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from pipelines.ports import Candidate, Filters, FoundSentence, Paragraph, ParagraphKey, Passage, ReachedSentence
+from pipelines.ports import (
+    Candidate,
+    DocumentTerms,
+    Filters,
+    FoundSentence,
+    Paragraph,
+    ParagraphKey,
+    Passage,
+    ReachedSentence,
+)
 from pipelines.query.results import Hit, Scored
 
 _PLAIN = Passage(
@@ -54,6 +63,20 @@ class Unasked:
     def lexical(self, terms: Sequence[str], k: int, filters: Filters) -> list[Candidate]:
         raise AssertionError("not to be asked for chunks by their terms")
 
+    def similarities(self, chunk_ids: Sequence[str], vector: Sequence[float], filters: Filters) -> dict[str, float]:
+        raise AssertionError("not to be asked for cosines of chunks")
+
+    def sentence_similarities(
+        self, chunk_ids: Sequence[str], vector: Sequence[float], filters: Filters
+    ) -> dict[str, float]:
+        raise AssertionError("not to be asked for cosines of sentences")
+
+    def lexical_scores(self, chunk_ids: Sequence[str], terms: Sequence[str], filters: Filters) -> dict[str, float]:
+        raise AssertionError("not to be asked for scores by terms")
+
+    def document_terms(self, chunk_ids: Sequence[str], terms: Sequence[str], filters: Filters) -> list[DocumentTerms]:
+        raise AssertionError("not to be asked for terms of documents")
+
     def passages(self, chunk_ids: Sequence[str], filters: Filters) -> dict[str, Passage]:
         raise AssertionError("not to be asked for passages")
 
@@ -78,3 +101,21 @@ class Unasked:
 
     def paragraphs(self, keys: Sequence[ParagraphKey], filters: Filters) -> dict[ParagraphKey, Paragraph]:
         raise AssertionError("not to be asked for paragraphs")
+
+
+class Unmeasured(Unasked):
+    """Tells nothing more of chunks that were found: all measure alike."""
+
+    def similarities(self, chunk_ids: Sequence[str], vector: Sequence[float], filters: Filters) -> dict[str, float]:
+        return dict.fromkeys(chunk_ids, 0.0)
+
+    def sentence_similarities(
+        self, chunk_ids: Sequence[str], vector: Sequence[float], filters: Filters
+    ) -> dict[str, float]:
+        return dict.fromkeys(chunk_ids, 0.0)
+
+    def lexical_scores(self, chunk_ids: Sequence[str], terms: Sequence[str], filters: Filters) -> dict[str, float]:
+        return {}
+
+    def document_terms(self, chunk_ids: Sequence[str], terms: Sequence[str], filters: Filters) -> list[DocumentTerms]:
+        return []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -115,7 +116,8 @@ def load(
                     )  # fmt: skip
         with cursor.copy("COPY postings (term, bucket, chunks, weights) FROM STDIN") as copy:
             for (term, bucket), (numbers, weights) in bm25_weights(term_lists).items():
-                copy.write_row((term, bucket, numbers, weights))
+                packed = struct.pack(f">{len(numbers)}i", *numbers), struct.pack(f">{len(weights)}f", *weights)
+                copy.write_row((term, bucket, *packed))
         with cursor.copy("COPY terms (term, documents) FROM STDIN") as copy:
             for term, count in frequencies.items():
                 copy.write_row((term, count))

@@ -35,7 +35,6 @@ BUILT = {
 BOUNDED = {
     "pipelines/indexing/boundaries.py:_WORD_BEFORE": 24,
     "pipelines/parsing/pdf/hyphens.py:_DIVIDED": 100,
-    "pipelines/query/classes.py:_COMPILED": 1_000,
     "pipelines/query/quantities.py:_GOVERNS": 1_000,
     "pipelines/evaluation/suggested.py:_PARTS": 4_000,
     "resources/sources/walk.py:_pattern": 255,  # of a name; a path is linear in its names
@@ -104,7 +103,6 @@ def test_every_module_is_looked_at(found: list[Found]) -> None:
     where = {each.where for each in found}
     assert {
         "pipelines/llm/reply_text.py:_EMPHASIS",
-        "pipelines/query/classes.py:_COMPILED",
         "pipelines/query/quantities.py:QUANTITY",
         "pincite/parsed.py:found",
         "resources/parsers/office/workbook.py:_MERGED",

@@ -36,7 +36,7 @@ def read(source: str) -> Module:
     given = [(_called(call), [_text(item) for item in call.args]) for call in calls]
     files = {texts[0] for name, texts in given if name in READERS and texts and texts[0]}
     named = {(texts[0], texts[1]) for name, texts in given if name in READERS and len(texts) > 1 and all(texts[:2])}
-    for wrapper, (file, place) in _wrappers(tree).items():
+    for wrapper, (file, place) in {**_inherited(tree), **_wrappers(tree)}.items():
         named |= {(file, texts[place]) for name, texts in given if name == wrapper and texts[place:] and texts[place]}
     texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
     imports = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
@@ -69,6 +69,25 @@ def _wrappers(tree: ast.Module) -> dict[str, tuple[str, int]]:
     return found
 
 
+def _inherited(tree: ast.Module) -> dict[str, tuple[str, int]]:
+    """Those of the classes that classes here are made from, which come out of other modules."""
+    bases = {
+        base.id
+        for made in ast.walk(tree)
+        if isinstance(made, ast.ClassDef)
+        for base in made.bases
+        if isinstance(base, ast.Name)
+    }
+    found: dict[str, tuple[str, int]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and bases & {item.name for item in node.names}:
+            file = Path(ROOT, *(node.module or "").split(".")).with_suffix(".py")
+            if file.is_file():
+                other = ast.parse(file.read_text(encoding="utf-8"))
+                found |= {**_inherited(other), **_wrappers(other)}
+    return found
+
+
 def _passed(call: ast.Call) -> bool:
     return any(isinstance(item, ast.Name) and item.id == "name" for item in call.args)
 
@@ -80,7 +99,7 @@ def modules() -> Mapping[str, Module]:
     return {
         ".".join(file.relative_to(ROOT).with_suffix("").parts): read(source)
         for file, source in sources.items()
-        if re.search(r"resources\.postgres\.statements|resources\.postgres import .*statements", source)
+        if re.search(r"resources\.postgres\.(generation_)?statements|resources\.postgres import .*statements", source)
     }
 
 

@@ -6,6 +6,8 @@ from datetime import date
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pipelines.indexing.indexed_documents import chunk_terms, document_facts, row_hash
 from pipelines.terms import terms_of
@@ -72,3 +74,24 @@ def test_terms_are_of_title_headings_and_own_text_and_say_the_title_once() -> No
     assert Counter(chunk_terms(chunk, "Leave rules")) == Counter(terms_of("Leave rules Sickness " + chunk.text))
     assert set(terms_of("Handbook")) < set(chunk_terms(chunk, "Handbook"))
     assert not set(terms_of("chairman")) & set(chunk_terms(chunk, "Leave rules"))
+
+
+def test_of_a_table_each_head_counts_once() -> None:
+    (made,), _, _ = skeleton(heading("Sales"), paragraph("Sales by year: all regions."))
+    rows = ["Sales by year: all", "Region: North | 2023: 17 | 2022: 12", "Region: South | 2023: 9 | Note: open: 9",
+            "Region: West | 2024: 5", "Total | 2023: 26"]  # fmt: skip
+    chunk = replace(made, text="\n".join(rows), block_types=("table-row",), header_chain=("Sales",))
+    counts = Counter(chunk_terms(chunk, "Sales"))
+    assert {term: counts[term] for term in ("region", "2023", "2022", "2024", "note", "9", "26", "north", "total")} == {
+        "region": 1, "2023": 1, "2022": 1, "2024": 1, "note": 1, "9": 2, "26": 1, "north": 1, "total": 1
+    }  # fmt: skip
+    assert set(counts) == set(terms_of("Sales " + chunk.text))
+    plain = replace(chunk, block_types=("paragraph",))
+    assert Counter(chunk_terms(plain, "Sales"))["region"] == 3
+
+
+@given(st.text(alphabet="ab:| \n", max_size=60))
+def test_no_word_of_a_table_is_lost(text: str) -> None:
+    (made,), _, _ = skeleton(heading("Sales"), paragraph("Sales."))
+    chunk = replace(made, text=text, block_types=("table-row",), header_chain=("Sales",))
+    assert set(chunk_terms(chunk, "Sales")) == set(terms_of("Sales " + text))

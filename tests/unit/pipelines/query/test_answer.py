@@ -86,6 +86,15 @@ def test_what_the_context_does_not_hold_is_declined(question: str, least: float)
     assert "query.answer_support" in answer.notes[0]
 
 
+def test_a_question_is_declined_where_no_sentence_stands_out() -> None:
+    question = "When does unused holiday leave expire for trainees?"
+    assert not extracted(question, CONTEXT, weigh, 0.3, (0.9, 0.4, 0.4)).declined
+    refused = extracted(question, CONTEXT, weigh, 0.3, (0.41, 0.4, 0.4))
+    assert refused.declined and "no sentence stands out much" in refused.notes[0]
+    assert not chosen(WHO, OPTIONS, CONTEXT, weigh, 0.3, (0.9, 0.4)).declined
+    assert chosen(WHO, OPTIONS, CONTEXT, weigh, 0.3, (0.41, 0.4)).declined
+
+
 def test_a_missing_word_that_is_rare_weighs_more_than_one_that_is_common() -> None:
     common, rare = weigh({"leav", "zebra"})["leav"], weigh({"leav", "zebra"})["zebra"]
     assert 0 < common < rare

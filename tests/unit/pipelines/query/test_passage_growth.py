@@ -21,7 +21,7 @@ from pipelines.query.strategies import STRATEGIES
 from pipelines.query.support import weights_of
 from pipelines.settings.query import QuerySettings
 from tests.support.growth import Parts, assert_linear
-from tests.support.query_fakes import passage
+from tests.support.query_fakes import Unmeasured, passage
 from tests.support.sentence_fakes import SentenceIndex, sentence
 from tests.support.tool_fakes import FakeModel, context, lengths, shipped_prompt, tools
 
@@ -72,7 +72,7 @@ def sentences_of(text: str) -> list[str]:
     return [text[at : at + SENTENCE] for at in range(0, len(text), SENTENCE)]
 
 
-class Index:
+class Index(Unmeasured):
     """Three chunks of one text; every ranking finds them."""
 
     def __init__(self, found: Sequence[Passage]) -> None:

@@ -10,15 +10,15 @@ from typing import get_args
 import pytest
 
 from pipelines.ports import Reply
-from pipelines.query.fuse import FUSIONS, reciprocal_rank, weighted_sum
+from pipelines.query.measures import MEASURES
 from pipelines.query.rerank import RERANKERS, reranked
 from pipelines.query.rerankers.context import full_text
 from pipelines.query.rerankers.cross_encoder import LONGEST_PASSAGE
 from pipelines.query.rerankers.evidence import document_score, evidence
 from pipelines.query.rerankers.logprob import answer_score
 from pipelines.query.results import Scored
-from pipelines.query.retrieve import FUSED_DEPTH
-from pipelines.settings.query import StrategyName
+from pipelines.query.retrieve import FUSED_DEPTH, MEASURED_DEPTH
+from pipelines.settings.query import FusionName, FusionWeights, StrategyName
 from tests.support.places import ROOT
 from tests.support.query_fakes import scored
 from tests.support.tool_fakes import FakeModel, context
@@ -171,7 +171,11 @@ def test_the_page_of_retrieval_names_every_strategy_and_fusion() -> None:
     names = get_args(StrategyName)
     assert re.findall(r"^\| `([\w+-]+)` \|", page, re.MULTILINE)[: len(names)] == list(names)
     assert f"asked for {FUSED_DEPTH} times the candidates" in page
-    assert set(FUSIONS.values()) == {reciprocal_rank, weighted_sum} and all(f"`{name}`" in page for name in FUSIONS)
+    assert f"the first {MEASURED_DEPTH} times as many" in page
+    assert all(f"`{name}`" in page for name in MEASURES)
+    assert all(name in page for name in get_args(FusionName))
+    for name, value in FusionWeights().model_dump().items():
+        assert f"| `{name}` | {value} |" in page
 
 
 @pytest.mark.defends("1c")

@@ -8,16 +8,23 @@ from typing import Any, get_args
 import pytest
 
 from pipelines.errors import SettingsError, UsageError
-from pipelines.ports import Candidate, Filters, Passage, Reply
-from pipelines.query.classes import BY_CLASS
-from pipelines.query.fuse import FUSIONS
+from pipelines.ports import Candidate, DocumentTerms, Filters, Passage, Reply
+from pipelines.query.measures import MEASURES
 from pipelines.query.rerank import RERANKERS
 from pipelines.query.results import Hit, hit_json, query_json
-from pipelines.query.retrieve import FUSED_DEPTH, LONGEST_QUESTION, SENTENCE, Question, require_question, retrieve
+from pipelines.query.retrieve import (
+    FUSED_DEPTH,
+    LONGEST_QUESTION,
+    MEASURED_DEPTH,
+    SENTENCE,
+    Question,
+    require_question,
+    retrieve,
+)
 from pipelines.query.routes import ROUTES
 from pipelines.query.strategies import STRATEGIES
 from pipelines.settings.llm import LlmSettings
-from pipelines.settings.query import FusionName, FusionWeights, QuerySettings, RerankerName, StrategyName
+from pipelines.settings.query import FusionWeights, QuerySettings, RerankerName, StrategyName
 from tests.support.query_fakes import Unasked, passage
 from tests.support.tool_fakes import FakeModel, lengths, tools
 
@@ -26,10 +33,14 @@ TOOLS = tools(embed_queries=lengths)
 
 
 class MemoryIndex(Unasked):
-    """Fixed rankings; remembers what it was asked. `hidden` ids are kept back by their groups."""
+    """Fixed rankings; remembers what it was asked. `hidden` ids are kept back by their groups; `measured` is what is
+    told of chunks that were found, by what is asked and id, else 0."""
 
     def __init__(self, passages: Sequence[Passage], dense: str, lexical: str, hidden: str = "") -> None:
         self.known = {item.chunk_id: item for item in passages}
+        self.measured: dict[str, dict[str, float]] = {}
+        self.looked_at: dict[str, list[str]] = {}
+        self.measured_ever: list[str] = []
         self.rankings = {"dense": dense.split(), "lexical": lexical.split()}
         self.hidden = set(hidden.split())
         self.asked: list[tuple[str, object, int]] = []
@@ -43,6 +54,31 @@ class MemoryIndex(Unasked):
 
     def lexical(self, terms: Sequence[str], k: int, filters: Filters) -> list[Candidate]:
         return self._route("lexical", list(terms), k)
+
+    def _scored(self, name: str, chunk_ids: Sequence[str]) -> dict[str, float]:
+        self.looked_at[name] = list(chunk_ids)
+        self.measured_ever += chunk_ids if name == "nearest_sentence" else ()
+        return {item: self.measured.get(name, {}).get(item, 0.0) for item in chunk_ids}
+
+    def _score(self, name: str, chunk_ids: Sequence[str]) -> dict[str, float]:
+        self.looked_at[name] = list(chunk_ids)
+        places = {item: rank for rank, item in enumerate(self.rankings[name], start=1)}
+        return {item: 1.0 / places[item] for item in chunk_ids if item in places}
+
+    def similarities(self, chunk_ids: Sequence[str], vector: Sequence[float], filters: Filters) -> dict[str, float]:
+        return {**dict.fromkeys(chunk_ids, 0.0), **self._score("dense", chunk_ids)}
+
+    def lexical_scores(self, chunk_ids: Sequence[str], terms: Sequence[str], filters: Filters) -> dict[str, float]:
+        return self._score("lexical", chunk_ids)
+
+    def sentence_similarities(
+        self, chunk_ids: Sequence[str], vector: Sequence[float], filters: Filters
+    ) -> dict[str, float]:
+        return self._scored("nearest_sentence", chunk_ids)
+
+    def document_terms(self, chunk_ids: Sequence[str], terms: Sequence[str], filters: Filters) -> list[DocumentTerms]:
+        weights = self._scored("document", chunk_ids)
+        return [DocumentTerms(item, item, (item,), 1, dict.fromkeys(terms, weights[item])) for item in chunk_ids]
 
     def passages(self, chunk_ids: Sequence[str], filters: Filters) -> dict[str, Passage]:
         return {item: self.known[item] for item in chunk_ids if item not in self.hidden}
@@ -98,11 +134,55 @@ def test_options_join_the_lexical_query_only() -> None:
 
 
 def test_hybrid_fuses_and_reports_every_stage() -> None:
-    by_rank = QuerySettings(candidates=2, fusion="reciprocal-rank", fusion_weights={"lexical": 1})
+    by_rank = QuerySettings(candidates=2, fusion="reciprocal-rank")
     hits = retrieve("question", index(), TOOLS, by_rank, k=3).hits
     assert ids(hits) == ["a", "c", "f"]
     assert hits[0].scores == pytest.approx({"dense": 1.0, "lexical": 0.5, "fused": 1 / 61 + 1 / 62})
-    assert set(found(index(lexical="c"), k=6)[-1].scores) == {"dense", "fused"}
+    last = retrieve("question", index(lexical="c"), TOOLS, by_rank, k=6).hits[-1]
+    assert set(last.scores) == {"dense", "fused"}
+
+
+def test_what_routes_found_is_scored_by_all_of_them_and_by_the_measures() -> None:
+    asked = index(dense="a b", lexical="c")
+    asked.measured = {"nearest_sentence": {"b": 0.7}}
+    hits = {hit.passage.chunk_id: hit for hit in found(asked, k=3)}
+    assert asked.looked_at == {name: ["a", "c", "b"] for name in ("dense", "lexical", "nearest_sentence", "document")}
+    assert set(hits["c"].scores) == {"dense", "lexical", "nearest_sentence", "document", "fused"}
+    assert (hits["c"].scores["dense"], hits["b"].scores["lexical"], hits["b"].scores["nearest_sentence"]) == (0, 0, 0.7)
+    assert "dense" not in hits["c"].ranks and hits["b"].ranks["nearest_sentence"] == 1
+
+
+def test_so_many_of_what_was_found_are_measured() -> None:
+    many = [passage(str(number)) for number in range(100)]
+    order = " ".join(item.chunk_id for item in many)
+    asked = MemoryIndex(many, dense=order, lexical=order)
+    found(asked, k=2)
+    assert {len(seen) for seen in asked.looked_at.values()} == {2 * MEASURED_DEPTH}
+
+
+def test_of_duplicates_more_are_measured_and_each_once() -> None:
+    text = "the same text that is long enough to stand for itself whatever heading it has, in each of the documents"
+    copies = [passage(f"{number:03}", text=text) for number in range(40)]
+    order = " ".join(item.chunk_id for item in copies)
+    asked = MemoryIndex([*copies, passage("x"), passage("y")], dense=f"{order} x y", lexical="")
+    assert ids(found(asked, k=3)) == ["000", "x", "y"]
+    assert sorted(asked.measured_ever) == sorted([*order.split(), "x", "y"])
+
+
+def test_to_ask_for_more_puts_nothing_in_another_order() -> None:
+    many = [passage(f"{number:03}") for number in range(60)]
+    order = [item.chunk_id for item in many]
+    asked = MemoryIndex(many, dense=" ".join(order), lexical=" ".join(reversed(order)))
+    asked.measured = {"nearest_sentence": {name: (place * 37 % 60) / 60 for place, name in enumerate(order)}}
+    some, more = (ids(found(asked, k=k)) for k in (3, 20))
+    assert [name for name in more if name in some] == some
+
+
+def test_a_measure_without_a_weight_is_not_asked() -> None:
+    asked = index()
+    light = QuerySettings(candidates=2, fusion_weights={"nearest_sentence": 0, "document": 0})
+    retrieve("question", asked, TOOLS, light)
+    assert set(asked.looked_at) == {"dense", "lexical"}
 
 
 def test_weights_of_fusion_are_those_of_the_settings() -> None:
@@ -110,6 +190,11 @@ def test_weights_of_fusion_are_those_of_the_settings() -> None:
     assert retrieve("question", index(), TOOLS, heavy).hits[0].passage.chunk_id == "c"
     heavy = QuerySettings(fusion_weights={"dense": 100})
     assert ids(retrieve("question", index(), TOOLS, heavy).hits) == ["a", "b", "c", "d", "e", "f"]
+    for name in MEASURES:
+        asked = index()
+        asked.measured = {name: {"e": 1.0, "d": 0.5}}
+        heavy = QuerySettings(fusion_weights={name: 100})
+        assert ids(retrieve("question", asked, TOOLS, heavy).hits)[:2] == ["e", "d"]
 
 
 def test_duplicates_do_not_cost_places() -> None:
@@ -195,10 +280,10 @@ def test_a_strategy_without_a_language_model_is_refused_as_the_settings_say() ->
 
 
 def test_every_name_of_the_settings_is_known_and_no_other() -> None:
-    assert (*STRATEGIES, SENTENCE, BY_CLASS) == get_args(StrategyName)
+    assert (*STRATEGIES, SENTENCE) == get_args(StrategyName)
     assert (*RERANKERS,) == get_args(RerankerName)
-    assert set(FUSIONS) == set(get_args(FusionName))
-    assert (*ROUTES,) == (*FusionWeights.model_fields,)
+    assert (*ROUTES, *MEASURES) == (*FusionWeights.model_fields,)
+    assert {name for strategy in STRATEGIES.values() for name in strategy.measures} == set(MEASURES)
 
 
 def test_json_of_a_query() -> None:

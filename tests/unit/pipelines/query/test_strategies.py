@@ -13,14 +13,14 @@ from pipelines.query.retrieve import Question, Retrieved, retrieve
 from pipelines.query.strategies import wordings_of
 from pipelines.query.tools import language_of
 from pipelines.settings.query import QuerySettings
-from tests.support.query_fakes import Unasked, passage
+from tests.support.query_fakes import Unmeasured, passage
 from tests.support.tool_fakes import FakeModel, lengths, tools
 
 QUESTION = "How long is annual leave?"
 ANSWER = "Annual leave is twenty-eight days."
 
 
-class Index(Unasked):
+class Index(Unmeasured):
     """A dense ranking for each length of text, and a lexical one; remembers what it was asked."""
 
     def __init__(self, lexical: str = "a b", **by_length: str) -> None:
@@ -35,6 +35,13 @@ class Index(Unasked):
     def lexical(self, terms: Sequence[str], k: int, filters: Filters) -> list[Candidate]:
         self.asked.append(" ".join(terms))
         return _ranked(self.words)
+
+    def similarities(self, chunk_ids: Sequence[str], vector: Sequence[float], filters: Filters) -> dict[str, float]:
+        known = {item.chunk_id: item.score for item in _ranked(self.by_length.get(int(vector[0]), []))}
+        return {item: known.get(item, 0.0) for item in chunk_ids}
+
+    def lexical_scores(self, chunk_ids: Sequence[str], terms: Sequence[str], filters: Filters) -> dict[str, float]:
+        return {item.chunk_id: item.score for item in _ranked(self.words) if item.chunk_id in chunk_ids}
 
     def passages(self, chunk_ids: Sequence[str], filters: Filters) -> dict[str, Passage]:
         return {item: passage(item) for item in chunk_ids}
@@ -75,7 +82,9 @@ def test_hyde_searches_with_the_written_passage_embedded_as_a_passage() -> None:
 def test_hyde_with_hybrid_keeps_the_question_itself() -> None:
     index = Index("p a", **{f"n{1000 + len(ANSWER)}": "p q", f"n{len(QUESTION)}": "p x"})
     found = run("hyde+hybrid", index, FakeModel(ANSWER))
-    assert found.hits[0].scores == {"hyde": 1.0, "dense": 1.0, "lexical": 1.0, "fused": 1.0}
+    fused = found.hits[0].scores.pop("fused")
+    assert ids(found)[0] == "p" and fused > found.hits[1].score
+    assert found.hits[0].scores == {"hyde": 1.0, "dense": 1.0, "lexical": 1.0, "nearest_sentence": 0.0}
     assert sorted(ids(found)) == ["a", "p", "q", "x"]
 
 
