@@ -13,21 +13,18 @@ takes them up again.
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.support.datasets import DATASETS  # noqa: E402  (the path above finds it)
 from benchmarks.support.enrichment_data import ReadyMade, chunks_in  # noqa: E402
+from benchmarks.support.indexes import indexed  # noqa: E402
 from benchmarks.support.machine import BUT_ROWS, provenance  # noqa: E402
 from benchmarks.support.parsing_report import share, table  # noqa: E402
 from benchmarks.support.published import PUBLISHED  # noqa: E402
@@ -63,15 +60,12 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def indexed(place: Path, settings: Mapping[str, Any], mode: str, enrichment: Mapping[str, Any]) -> Path:
+def index_of(place: Path, settings: Mapping[str, Any], mode: str, enrichment: Mapping[str, Any]) -> Path:
     """The settings file of a state that is indexed in a mode and live."""
     file = place / f"{'-'.join(mode.split())}.yaml"
-    file.write_text(yaml.safe_dump({**settings, "enrichment": dict(enrichment)}), encoding="utf-8")
-    command = [sys.executable, "-m", "pincite.cli", "index", "--json", "--config", str(file)]
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    told = json.loads(done.stdout)
-    if done.returncode or not told["published"]:
-        raise SystemExit(f"{place.name}, {mode}: indexing ended with {done.returncode}: {done.stdout}")
+    told = indexed(file, {**settings, "enrichment": dict(enrichment)})
+    if not told["published"]:
+        raise SystemExit(f"{place.name}, {mode}: its generation was not published")
     chunks, calls = told["chunks"]["total"], told["llm"]["calls"]
     say(f"{place.name}, {mode}: {chunks} chunks, embedded {told['embedded']}, {calls} calls")
     return file
@@ -93,7 +87,7 @@ def summary_augmentation(place: Path) -> list[str]:
         settings = {**dataset.settings(place / "state"), "llm": llm}
         summary = {"summary": LLM, "context": OFF, "summary_characters": LONGEST_SUMMARY}
         for mode, enrichment in {"off": MODES["off"], READY_MADE: summary, **MODES}.items():
-            with open_index(indexed(place, settings, mode, enrichment)) as index:
+            with open_index(index_of(place, settings, mode, enrichment)) as index:
                 if mode == READY_MADE:
                     require_all_given(index.status()["enrichment"]["document_summaries"], ready, len(chunks))
                 assert dataset.scores is not None
@@ -141,7 +135,7 @@ def evaluated(
     **options: Any,
 ) -> Iterator[Row]:
     for mode, enrichment in MODES.items():
-        with open_index(indexed(place, settings, mode, enrichment)) as index:
+        with open_index(index_of(place, settings, mode, enrichment)) as index:
             for strategy in strategies:
                 (run,) = index.evaluate(golden, strategy=strategy, **options)["runs"]
                 if run["unmapped"]:

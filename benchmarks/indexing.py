@@ -17,18 +17,21 @@ import resource
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.support.memory import peaks, tree_memory  # noqa: E402  (the path above finds it)
+
 POLICIES = ROOT.parent / "shared" / "data" / "policies"
 
 BARE = """
 import json, sys, time
 started = time.perf_counter()
-from pipelines.settings.base import EmbedderSettings
+from pipelines.settings.embedder import EmbedderSettings
 from resources.models.embedders.factory import make_embedder
 from resources.models.embedders.specs import resolve
 texts, preset = json.load(open(sys.argv[1])), sys.argv[2]
@@ -41,51 +44,22 @@ print(json.dumps({"load": loaded - started, "embed": time.perf_counter() - loade
 """
 
 
-def tree_memory(pid: int, under: bool = True) -> int:
-    """Bytes of private and proportional memory of a process and all under it."""
-    total, waiting = 0, [pid]
-    while waiting:
-        process = waiting.pop()
-        try:
-            for line in Path(f"/proc/{process}/smaps_rollup").read_text().splitlines():
-                if line.startswith("Pss:"):
-                    total += int(line.split()[1]) * 1024
-            for task in Path(f"/proc/{process}/task").iterdir() if under else ():
-                waiting += [int(child) for child in (task / "children").read_text().split()]
-        except (OSError, ValueError):
-            continue
-    return total
-
-
 def run(command: list[str], watched: bool = False) -> tuple[float, float, str]:
     """(seconds, peak MB of all its processes if watched, standard output).
 
     Reading the memory map of a process holds it up, so a run is either timed or watched."""
     started = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT)
-    peak, over = 0, threading.Event()
-
-    def watch() -> None:
-        nonlocal peak
-        while not over.wait(0.25):
-            peak = max(peak, tree_memory(process.pid))
-
-    watcher = threading.Thread(target=watch)
-    if watched:
-        watcher.start()
-    out, _ = process.communicate()
-    seconds = time.perf_counter() - started
-    over.set()
-    if watched:
-        watcher.join()
+    with peaks((lambda: {"all": tree_memory(process.pid)}) if watched else None, 0.25) as most:
+        out, _ = process.communicate()
+        seconds = time.perf_counter() - started
     if process.returncode not in (0, 3):
         raise SystemExit(f"{' '.join(command)} exited with {process.returncode}")
-    return seconds, peak / 1e6, out
+    return seconds, most.get("all", 0) / 1e6, out
 
 
 def embedded_texts(state: Path) -> tuple[list[str], list[str]]:
     """Every distinct text of a chunk that the index was made of, and those with the sentences."""
-    sys.path.insert(0, str(ROOT))
     from pipelines.indexing.embeddings import embedded_text
     from pipelines.records import Chunk, ChunkContext, DocumentSummary, Sentence
     from pipelines.schemas import from_table

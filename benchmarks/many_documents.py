@@ -18,7 +18,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.against import checkout_of, clean_environment, processor_seconds, python_of  # noqa: E402  (path above)
-from benchmarks.indexing import tree_memory  # noqa: E402
+from benchmarks.support.memory import peaks, tree_memory  # noqa: E402
 from benchmarks.support.ready_vectors import endpoint_process  # noqa: E402
 
 WORDS = 20_000
@@ -72,33 +71,21 @@ def run(python: Path, config: Path, watched: bool = False) -> dict[str, Any]:
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=config.parent, env=clean_environment()
     )
-    peaks, over = {"run": 0, "largest": 0}, threading.Event()
-
-    def watch() -> None:
-        while not over.wait(1.0):
-            for name, value in memory(process.pid, config.parent).items():
-                peaks[name] = max(peaks.get(name, 0), value)
-
-    watcher = threading.Thread(target=watch)
-    if watched:
-        watcher.start()
-    out, errors = process.communicate()
-    seconds = time.perf_counter() - started
-    over.set()
-    if watched:
-        watcher.join()
+    with peaks((lambda: memory(process.pid, config.parent)) if watched else None, 1.0) as most:
+        out, errors = process.communicate()
+        seconds = time.perf_counter() - started
     if process.returncode:
         raise SystemExit(f"{' '.join(command)} exited with {process.returncode}:\n{out[-2000:]}{errors[-4000:]}")
     found: dict[str, Any] = json.loads(out)
     used = processor_seconds() - before
-    return {**found, "clock": seconds, "processors": used, "peaks": {n: v / 1e6 for n, v in peaks.items()}}
+    return {**found, "clock": seconds, "processors": used, "peaks": {n: v / 1e6 for n, v in most.items()}}
 
 
 def memory(pid: int, place: Path) -> dict[str, int]:
     """Bytes of a run's own processes, of its main one, and of them with the database server, which it does not own."""
     own = tree_memory(pid)
     servers = [int(file.read_text().split()[0]) for file in place.glob("state/*/postmaster.pid")]
-    return {"run": own, "largest": tree_memory(pid, under=False), "with database": own + sum(map(tree_memory, servers))}
+    return {"run": own, "main": tree_memory(pid, under=False), "with database": own + sum(map(tree_memory, servers))}
 
 
 def told(name: str, found: Mapping[str, Any]) -> None:
@@ -106,7 +93,7 @@ def told(name: str, found: Mapping[str, Any]) -> None:
     print(f"{name:26} {found['clock']:8.2f} s, {found['processors']:8.2f} s of processors; {chunks['total']} chunks, "
           f"{chunks['written']} written, {embedded['sentences']} sentences embedded")  # fmt: skip
     print("    " + ", ".join(f"{stage} {value:.2f}" for stage, value in found["seconds"].items() if value >= 0.05))
-    if any(found["peaks"].values()):
+    if found["peaks"]:
         print("    peak MB: " + ", ".join(f"{name} {value:.0f}" for name, value in found["peaks"].items()), flush=True)
 
 

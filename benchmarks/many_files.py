@@ -32,7 +32,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.indexing import tree_memory  # noqa: E402  (the path above finds it)
+from benchmarks.support.memory import tree_memory  # noqa: E402  (the path above finds it)
 from benchmarks.support.quick_endpoint import quick_endpoint  # noqa: E402
 from resources.generations.due import served_now  # noqa: E402
 from resources.parsers.registry import media_type_of  # noqa: E402

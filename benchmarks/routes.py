@@ -1,12 +1,9 @@
-"""Which route for which question: chunks against sentences, by class of question, and what `auto` is made of.
+"""Chunks against sentences: what each route finds, and within how much that is read.
 
     python benchmarks/routes.py [--sets ...] [--embedded FORM] [--keep DIR]
 
-Every set is indexed by the command itself with default settings, its questions are sorted into classes
-by pipelines/query/classes.py, and each is put to every route of ROUTES. A hit counts by one rule for all
-of them (benchmarks/support/datasets.py). The rules of benchmarks/support/route_figures.py are applied, and the exit
-code is 1 where pipelines.query.classes.AUTO is not what they give; with fewer sets, or another form of the embedded
-sentences, nothing is decided. The first table, chunks / sentences, and the last are those of
+Every set is indexed by the command itself with default settings, and its questions are put to every route of ROUTES. A
+hit counts by one rule for all of them (benchmarks/support/datasets.py). The first table, chunks / sentences, is that of
 docs/measured/sentences.md.
 
 `read 200`, `read 500` and `read 1000` are recall within so many tokens of hits in order, which is what a reader or a
@@ -17,7 +14,6 @@ though the file names pages too: any hit of a page would count else.
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 import tempfile
 from bisect import bisect_right
@@ -27,19 +23,17 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.support.datasets import DATASETS, Dataset  # noqa: E402  (the path above finds it)
-from benchmarks.support.route_figures import DEFAULT, NO_LINKS, RIVAL, RULES, Answered, decisions  # noqa: E402
+from benchmarks.support.indexes import indexed  # noqa: E402
+from benchmarks.support.route_figures import DEFAULT, NO_LINKS, RIVAL, Answered  # noqa: E402
 from benchmarks.support.route_questions import LIBRARY_FACTS, tatqa  # noqa: E402
-from benchmarks.support.route_report import accuracy, decision_table, overview, route_tables  # noqa: E402
+from benchmarks.support.route_report import overview, route_tables  # noqa: E402
 from pipelines.evaluation.evaluate import asked  # noqa: E402
 from pipelines.evaluation.judging import judge  # noqa: E402
 from pipelines.ports import Filters  # noqa: E402
-from pipelines.query.classes import AUTO, question_class  # noqa: E402
 from pipelines.query.results import Hit  # noqa: E402
 from pipelines.query.retrieve import retrieve  # noqa: E402
 from pipelines.tokens import count_tokens  # noqa: E402
@@ -82,7 +76,7 @@ class Case:
     dataset: Dataset
     index: str
     preset: str = "auto"
-    decides: bool = True
+    counts: bool = True
 
 
 def cases(place: Path) -> list[Case]:
@@ -91,7 +85,7 @@ def cases(place: Path) -> list[Case]:
         Case("policies", DATASETS["policies"], "policies"),
         Case("unlp-medicine", medicine, "unlp-medicine", "multilingual-small"),
         Case("unlp-medicine, no options", replace(medicine, evaluation={}), "unlp-medicine", "multilingual-small",
-             decides=False),
+             counts=False),
         Case("chunking-evaluation", DATASETS["chunking-evaluation"], "chunking-evaluation"),
         Case("library", DATASETS["library"], "library"),
         Case("library-facts", LIBRARY_FACTS, "library"),
@@ -106,19 +100,11 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def indexed(case: Case, place: Path, form: str | None) -> Path:
+def index_of(case: Case, place: Path, form: str | None) -> Path:
     """The settings file of a case, after its index was brought up to date."""
-    folder = place / (f"{case.index}-{form}" if form else case.index)
-    folder.mkdir(parents=True, exist_ok=True)
-    shaping = case.dataset.settings(folder / "state", case.preset)
-    if form:
-        shaping["sentences"] = {"embedded": form}
-    file = folder / "pincite.yaml"
-    file.write_text(yaml.safe_dump(shaping), encoding="utf-8")
-    command = [sys.executable, "-m", "pincite.cli", "index", "--json", "--config", str(file)]
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    if done.returncode != 0:
-        raise SystemExit(f"indexing {case.name} ended with {done.returncode}: {done.stdout}")
+    file = place / (f"{case.index}-{form}" if form else case.index) / "pincite.yaml"
+    settings = case.dataset.settings(file.parent / "state", case.preset)
+    indexed(file, {**settings, **({"sentences": {"embedded": form}} if form else {})})
     return file
 
 
@@ -164,8 +150,7 @@ def answered(case: Case, file: Path) -> Iterator[Answered]:
                     hits = retrieve(asked(mapped, options), one, tools, state.settings.query, k=RANKED,
                                     strategy=strategy, rerank=(), filters=filters).hits  # fmt: skip
                     found[route] = scored(exam, number, hits)
-            text = mapped.question.question
-            yield Answered(case.name, mapped.question.id, text, question_class(text), found, case.decides)
+            yield Answered(case.name, mapped.question.id, found, case.counts)
     finally:
         state.close()
 
@@ -173,26 +158,17 @@ def answered(case: Case, file: Path) -> Iterator[Answered]:
 # ---------------------------------------------------------------- the run
 
 
-def report(place: Path, sets: Sequence[str], form: str | None) -> int:
+def report(place: Path, sets: Sequence[str], form: str | None) -> None:
     answers: list[Answered] = []
     ready: dict[str, Path] = {}
     for case in cases(place):
         if case.name.split(",")[0] in sets:
             if case.index not in ready:
-                ready[case.index] = indexed(case, place, form)
+                ready[case.index] = index_of(case, place, form)
             answers += answered(case, ready[case.index])
             say(f"{case.name}: {sum(answer.dataset == case.name for answer in answers)} questions")
-    for block in (overview(answers), *route_tables(answers), accuracy(answers)):
+    for block in (overview(answers), *route_tables(answers)):
         print("\n".join(block), end="\n\n")
-    if form or set(sets) != set(NAMES):
-        return 0
-    made = decisions(answers)
-    print("\n".join([RULES, "", *decision_table(made)]))
-    wanted = {kind: one.strategy for kind, one in made.items()}
-    if wanted != dict(AUTO):
-        say(f"pipelines/query/classes.AUTO is {dict(AUTO)}, but the figures give {wanted}")
-        return 1
-    return 0
 
 
 def main() -> None:
@@ -204,7 +180,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="pincite-routes-") as folder:
         place = options.keep.resolve() if options.keep else Path(folder)
-        sys.exit(report(place, options.sets, options.embedded))
+        report(place, options.sets, options.embedded)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
 """What a search costs and finds: vectors, terms, both, with filters, each beside bare SQL.
 
-    python benchmarks/searching.py [--chunks 100000] [--sentences 100000] [--only chunks] [--questions 100]
-                                   [--folder DIR]
+    python benchmarks/searching.py [--chunks 100000] [--sentences 100000] [--only chunks|clusters|sentences]
+                                   [--questions 100] [--folder DIR]
 
 Makes generations of invented chunks (`searching_data.py`): vectors in clusters and without any order, terms by
 Zipf's law. Everything is timed after the question's embedding, in turn with its bare statement on the same tables:
-of vectors ORDER BY distance LIMIT k at the same hnsw.ef_search, of terms the statement of sql/queries/search_chunks.sql
-with its parameters. `a query` counts the connection and the transaction in, as `pincite query` does.
-With --folder the generations are kept there and used again.
+of vectors ORDER BY distance LIMIT k at the same hnsw.ef_search, of terms the reading of their postings alone.
+`a query` counts the connection and the transaction in, as `pincite query` does. With --folder the generations are kept
+there and used again.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from pipelines.settings.query import QuerySettings  # noqa: E402
 from resources.postgres.catalog import GenerationRow  # noqa: E402
 from resources.postgres.database import Database  # noqa: E402
 from resources.postgres.search_index import PostgresSearchIndex, ef_search, search_index  # noqa: E402
+from resources.postgres.statements import query  # noqa: E402
 
 KEYS = tuple(data.SHARES)
 CANDIDATES, NEIGHBOURS, WARM = 20, 10, 10
@@ -103,7 +104,7 @@ class Bench:
         width = ef_search(generation.statistics)
         print(f"\nVectors {name}: {len(made):,} chunks of {data.DIMENSION} dimensions, hnsw.ef_search {width}")
 
-        def query(vector: list[float]) -> None:
+        def whole(vector: list[float]) -> None:
             with self.database.connect() as other, search_index(other, number) as own:
                 own.dense(vector, CANDIDATES, Filters())
 
@@ -115,7 +116,7 @@ class Bench:
                     timed(
                         partial(self.rows, connection, bare, str(vector), CANDIDATES),
                         partial(index.dense, vector, CANDIDATES, Filters()),
-                        partial(query, vector),
+                        partial(whole, vector),
                         first=len(rows),
                     )
                 )
@@ -134,6 +135,10 @@ class Bench:
         return connection.execute(statement, values).fetchall()
 
     @staticmethod
+    def binary(connection: Any, statement: Any, terms: Sequence[str]) -> list[Any]:
+        return connection.execute(statement, {"terms": terms}, binary=True).fetchall()
+
+    @staticmethod
     def ratio(spent: Sequence[float], bare: Sequence[float]) -> str:
         return f"{np.median(spent) / np.median(bare):.2f} x bare"
 
@@ -145,15 +150,25 @@ class Bench:
             search_index(connection, generation.generation, KEYS) as index,
         ):
             for name, (ordinary, stop_words) in TERMS.items():
-                asked = data.term_questions(made, self.questions, ordinary, stop_words)
-                spent = [timed(partial(index.lexical, terms, CANDIDATES, Filters()))[0] for terms in asked]
+                asked = data.term_questions(made, self.questions + WARM, ordinary, stop_words)
+                read = query("search_chunks", "postings_of", schema=generation.schema)
+                rows = [
+                    timed(
+                        partial(self.binary, connection, read, terms),
+                        partial(index.lexical, terms, CANDIDATES, Filters()),
+                        first=place,
+                    )
+                    for place, terms in enumerate(asked)
+                ]
+                bare, spent = zip(*rows[WARM:], strict=True)
                 postings = np.mean([sum(counts[term] for term in terms) for terms in asked])
-                line(name, spent, f"{postings:,.0f} postings")
+                line(f"{name}: read", bare)
+                line(name, spent, self.ratio(spent, bare), f"{postings:,.0f} postings")
             asked = data.term_questions(made, 20, 8)
             for key, every in data.SHARES.items():
                 filters = Filters({key: ("0",)})
-                spent = [timed(partial(index.lexical, terms, CANDIDATES, filters))[0] for terms in asked]
-                line(f"8 terms, filtered to 1 in {every}", spent)
+                narrowed = [timed(partial(index.lexical, terms, CANDIDATES, filters))[0] for terms in asked]
+                line(f"8 terms, filtered to 1 in {every}", narrowed)
 
     def sentences(self, generation: GenerationRow, made: data.Corpus) -> None:
         """The whole route, what its edges lead to included, beside the walk that it begins with."""
@@ -177,10 +192,11 @@ class Bench:
             line(f"{name}: sentence", ours, "(under 15 ms)" if name == "all" else "")
 
     def hybrid(self, generation: GenerationRow, made: data.Corpus) -> None:
-        """The bare statements give as many as the routes are asked for."""
+        """The bare statements give as many as the routes are asked for. `by rank` measures none of what is found."""
         wide, settings = CANDIDATES * FUSED_DEPTH, QuerySettings(candidates=CANDIDATES)
+        by_rank = QuerySettings(candidates=CANDIDATES, fusion="reciprocal-rank")
         vectors = data.vector_questions(made, self.questions + WARM)
-        print(f"\nHybrid: {CANDIDATES} passages of {wide} candidates of each route")
+        print(f"\nHybrid: {CANDIDATES} passages of {wide} candidates of each route, {len(made):,} chunks")
         for name, (ordinary, stop_words) in TERMS.items():
             rows: list[list[float]] = []
             words = data.term_questions(made, len(vectors), ordinary, stop_words)
@@ -188,22 +204,24 @@ class Bench:
                 bare = BARE.format(generation.schema)
                 for vector, terms in zip(vectors, words, strict=True):
                     asked = Question(" ".join(terms))
-                    found = partial(
-                        retrieve, asked, index, tools_for(vector), settings, k=NEIGHBOURS, strategy="hybrid"
-                    )
+                    ask = partial(retrieve, asked, index, tools_for(vector), k=NEIGHBOURS, strategy="hybrid")
                     rows.append(
                         timed(
                             partial(self.rows, connection, bare, str(vector.tolist()), wide),
                             partial(index.lexical, terms, wide, Filters()),
-                            partial(found, rerank=("none",)),
+                            partial(ask, settings=settings, rerank=("none",)),
+                            partial(ask, settings=by_rank, rerank=("none",)),
                             first=len(rows),
                         )
                     )
-            nearest, best, ours = zip(*rows[WARM:], strict=True)
+            nearest, best, ours, plain = zip(*rows[WARM:], strict=True)
             line(f"{name}: bare dense", nearest)
             line(f"{name}: lexical", best)
             both = [a + b for a, b in zip(nearest, best, strict=True)]
-            line(f"{name}: hybrid", ours, f"{np.median(ours) / np.median(both):.2f} x their sum (at most 1.5)")
+            line(
+                f"{name}: hybrid by rank", plain, f"{np.median(plain) / np.median(both):.2f} x their sum (at most 1.5)"
+            )
+            line(f"{name}: hybrid", ours, f"{np.median(ours) / np.median(plain):.2f} x by rank")
 
 
 def main() -> None:
@@ -211,7 +229,7 @@ def main() -> None:
     parser.add_argument("--chunks", type=int, default=100_000)
     parser.add_argument("--questions", type=int, default=100)
     parser.add_argument("--sentences", type=int, default=100_000)
-    parser.add_argument("--only", choices=("chunks", "sentences"), help="Measure no more than these.")
+    parser.add_argument("--only", choices=("chunks", "clusters", "sentences"), help="Measure no more than these.")
     parser.add_argument("--folder", type=Path, help="Where the generations are kept.")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="pincite-bench-") as folder:
@@ -219,9 +237,11 @@ def main() -> None:
         database.migrate()
         try:
             bench = Bench(database, options.questions)
-            if options.only != "chunks":
+            if options.only in (None, "sentences"):
                 made = data.corpus(max(1, options.sentences // data.SENTENCES_A_CHUNK))
-                bench.sentences(data.load(database, f"sentences {len(made)}", made, sentences=True), made)
+                whole = data.load(database, f"sentences {len(made)}", made, sentences=True)
+                bench.sentences(whole, made)
+                bench.hybrid(whole, made)
             if options.only == "sentences":
                 return
             small, large = data.corpus(max(1, options.chunks // 10)), data.corpus(options.chunks)
@@ -231,6 +251,8 @@ def main() -> None:
             bench.lexical(few, small)
             bench.lexical(many, large)
             bench.hybrid(many, large)
+            if options.only == "clusters":
+                return
             scattered = data.corpus(options.chunks, clustered=False, words=5)
             bench.dense(
                 "at random in 32 of the dimensions",

@@ -22,7 +22,8 @@ from html import escape
 from typing import Any
 
 from pipelines.indexing.packed_chunks import packed_chunks
-from pipelines.indexing.structural_chunks import structural_chunks, table_rows
+from pipelines.indexing.structural_chunks import structural_chunks
+from pipelines.indexing.table_rows import table_rows
 from pipelines.parsing.elements import build_elements
 from pipelines.records import PackedChunk, RawDocument
 from resources.parsers.html.reader import parse_source
@@ -82,7 +83,7 @@ def chunks_by_row(grid: Grid, name: str, target: int) -> dict[int, PackedChunk]:
     units = structural_chunks(document, elements)
     chunks = packed_chunks(units, elements, target, target * 8 // 5)
     holding = {unit: chunk for chunk in chunks for unit in chunk.units}
-    rows = [cells[0].row for element in elements for _, _, cells in table_rows(element)]
+    rows = [cells[0].row for element in elements for _, _, cells, _ in table_rows(element)]
     return {row: holding[unit.index] for row, unit in zip(rows, units, strict=True)}
 
 

@@ -3,12 +3,14 @@
 Every set keeps the rule by which its own authors count a hit: a passage of `policies` that begins on
 page N may end on the next, so pages N and N+1 are gold; the excerpts of `chunking-evaluation` and the cells of
 `tatqa` are offsets of the decoded source; `unlp-medicine` names one page; a chunk of `contextual-code` is one
-page of a structural map; one of `summary-augmentation` is a document, of which its authors count the first three.
+page of a structural map; one of `summary-augmentation` is a document, of which its authors count the first three;
+`sec-10-q` names documents.
 """
 
 from __future__ import annotations
 
 import csv
+import fnmatch
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -63,6 +65,15 @@ def chunking_evaluation(folder: Path) -> Iterator[Golden]:
     for number, asked in enumerate(questions_in(folder)):
         places = [{"uri": f"{asked.document}.md", "start": start, "end": end} for start, end in asked.gold]
         yield {"id": f"chunking-{number}", "question": asked.text, "gold": places}
+
+
+def sec_10_q(folder: Path) -> Iterator[Golden]:
+    """Gold are the documents whose file names a question's pattern fits, a company's all four or one of them."""
+    names = sorted(file.name for file in folder.glob("*.pdf"))
+    with (folder / "questions.csv").open(newline="", encoding="utf-8-sig") as file:
+        for number, row in enumerate(csv.DictReader(file)):
+            places = [{"uri": name} for name in fnmatch.filter(names, row["Source Docs"])]
+            yield {"id": f"sec-10-q-{number}", "question": row["Question"].strip(), "gold": places}
 
 
 def library(folder: Path) -> Iterator[Golden]:
@@ -160,5 +171,9 @@ DATASETS: Mapping[str, Dataset] = {
     "tatqa": Dataset(
         SHARED / "tatqa", ".", table_questions, 1668, write=write_tables,
         headline=("table_precision@3", "recall@1", "recall@5", "recall@10", "mrr"),
+    ),
+    "sec-10-q": Dataset(
+        SHARED / "reports" / "sec-10-q", ".", sec_10_q, 195, ("*.pdf",),
+        headline=("accuracy_doc", "gold_recall@5", "gold_recall@10", "gold_recall@20"),
     ),
 }  # fmt: skip

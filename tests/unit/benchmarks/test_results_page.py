@@ -170,7 +170,7 @@ def test_every_run_of_the_sub_matrix_has_settings_and_needs_no_large_model(name:
     for each in runs_of(name).values():
         settings = settings_of(each, base, name)
         assert not {"cross-encoder", "logprob", "listwise"} & set(settings.query.rerank)
-        assert settings.query.strategy in ("hybrid", "dense", "lexical", "sentence", "auto")
+        assert settings.query.strategy in ("hybrid", "dense", "lexical", "sentence")
         if each.choice.get("enrichment") != READY_MADE:
             assert "llm" not in (settings.enrichment.summary, settings.enrichment.context)
 
@@ -188,7 +188,7 @@ def test_figures_are_set_beside_runs_of_the_first_table(name: str) -> None:
 def test_every_shared_set_is_measured_and_quickly_in_one_run() -> None:
     assert set(SETS) == set(DATASETS)
     assert [list(runs_of(name, quick=True)) for name in SETS] == [[BASE]] * len(SETS)
-    assert {"hybrid", "sentence", "auto"} <= set(PLANS["axes"]["strategy"])
+    assert {"hybrid", "sentence"} <= set(PLANS["axes"]["strategy"])
 
 
 def test_a_sample_is_the_same_each_time(tmp_path: Path) -> None:

@@ -1,0 +1,220 @@
+"""How the routes and measures of hybrid search become one ranking: weights chosen on some sets, reported on others.
+
+    python benchmarks/fusion.py [--sets ...] [--keep DIR]
+
+Every set is indexed by the command itself, with the embedder and splitter of benchmarks/results.yaml. Of each question
+the candidates that hybrid search measures are taken, with all that it measures of them, and ordered anew: by each route
+and measure alone, by reciprocal rank, by scores stretched to [0, 1], by standard scores with the shipped weights, with
+one part left out, and with the weights of GRID that do best on all other sets (leave one set out). A hit counts by the
+rule of benchmarks/support/datasets.py; what says the same again is not taken out. R@1 and R@5 in percent; differences
+are paired, with 95 % intervals of a bootstrap over questions. Exit code 1 where the shipped form loses to a route,
+outside that interval, on any set.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.results import SETS  # noqa: E402  (the path above finds it)
+from benchmarks.support.datasets import DATASETS  # noqa: E402
+from benchmarks.support.indexes import indexed  # noqa: E402
+from benchmarks.support.parsing_report import table  # noqa: E402
+from pipelines.evaluation.evaluate import asked, bootstrap_interval  # noqa: E402
+from pipelines.evaluation.matching import matches, shown_by  # noqa: E402
+from pipelines.ports import Filters  # noqa: E402
+from pipelines.query.fuse import reciprocal_rank, standardised, stretched  # noqa: E402
+from pipelines.query.measures import MEASURES  # noqa: E402
+from pipelines.query.retrieve import MEASURED_DEPTH  # noqa: E402
+from pipelines.query.routes import FUSED_DEPTH, Asked, Question  # noqa: E402
+from pipelines.query.strategies import STRATEGIES, searches_of  # noqa: E402
+from pipelines.settings.query import FusionWeights, QuerySettings  # noqa: E402
+from resources.evaluation.golden import examination  # noqa: E402
+from resources.search.passages import Searcher  # noqa: E402
+from resources.settings_file import locate  # noqa: E402
+from resources.state.state import State  # noqa: E402
+
+PARTS = ("dense", "lexical", "nearest_sentence", "document")
+GRID = [
+    dict(zip(PARTS, (dense, 1.0, sentence, document), strict=True))
+    for dense, sentence, document in itertools.product((0.3, 0.5, 0.7, 0.9), (0.3, 0.5, 0.7, 0.9), (0.2, 0.3, 0.4, 0.5))
+]
+SHIPPED: Mapping[str, float] = {name: getattr(FusionWeights(), name) for name in PARTS}
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A question's candidates: {part: their values}, their places by reciprocal rank, and which are gold."""
+
+    values: Mapping[str, Floats]
+    by_rank: Floats
+    gold: NDArray[np.bool_]
+
+
+Order = Callable[[Measured], Floats]
+"""A score for each candidate."""
+
+
+def by_part(name: str) -> Order:
+    return lambda one: one.values[name]
+
+
+def by_rank(one: Measured) -> Floats:
+    return one.by_rank
+
+
+def standard(values: Sequence[float]) -> list[float]:
+    own = {str(place): value for place, value in enumerate(values)}
+    return list(standardised(own, own).values())
+
+
+def summed(weights: Mapping[str, float], normal: Callable[[Sequence[float]], list[float]] = standard) -> Order:
+    return lambda one: np.sum([weights[name] * np.array(normal(one.values[name].tolist())) for name in weights], axis=0)
+
+
+def without(name: str) -> dict[str, float]:
+    return {part: weight for part, weight in SHIPPED.items() if part != name}
+
+
+STRETCHED = summed({"dense": 1.0, "lexical": 1.25}, stretched)
+ORDERS: Mapping[str, Order] = {
+    **{f"{name} alone": by_part(name) for name in ("dense", "lexical", "nearest_sentence")},
+    "reciprocal rank": by_rank,
+    "two routes, stretched, 1 to 1.25": STRETCHED,
+    "two routes, standard, 1 to 1": summed({"dense": 1.0, "lexical": 1.0}),
+    **{f"without {name}": summed(without(name)) for name in ("dense", "nearest_sentence", "document")},
+    "as shipped": summed(SHIPPED),
+}
+
+
+def found_at(questions: Sequence[Measured], order: Order, k: int) -> Floats:
+    """By question, 1 where one of the first k is gold."""
+    best = [np.argsort(-order(one), kind="stable")[:k] for one in questions]
+    return np.array([float(one.gold[own].any()) for one, own in zip(questions, best, strict=True)])
+
+
+# ---------------------------------------------------------------- measuring
+
+
+def index_of(name: str, place: Path) -> Path:
+    """The settings file of a set, after its index was brought up to date."""
+    plan, file = SETS[name], place / name / "pincite.yaml"
+    indexed(file, DATASETS[name].settings(file.parent / "state", plan["preset"], plan.get("splitter", "structure")))
+    return file
+
+
+def measured(name: str, file: Path) -> Iterator[Measured]:
+    dataset, state = DATASETS[name], State(locate(config=str(file)))
+    try:
+        live = state.parts.catalog.live()
+        assert live is not None, "an index that was just made is live"
+        exam, searcher = examination(state, dataset.write_golden(file.parent / "golden.jsonl"), live), Searcher(state)
+        filters = Filters(groups=tuple(dataset.evaluation.get("groups", ())))
+        options = dataset.evaluation.get("with_options", "none")
+        for mapped in exam.questions:
+            question = asked(mapped, options)
+            question = question if isinstance(question, Question) else Question(question)
+            with searcher.reading() as (_, index):
+                one = Asked(question, index, searcher.tools.of(index.generation.embedder), filters)
+                searches = searches_of(STRATEGIES["hybrid"], one, 0)
+                wide = QuerySettings().candidates * FUSED_DEPTH
+                fused = reciprocal_rank({route: search.best(wide) for route, search in searches.items()})
+                best = dict(fused[: QuerySettings().candidates * MEASURED_DEPTH])
+                measures = {**{route: search.scores for route, search in searches.items()},
+                            **{measure: MEASURES[measure](one) for measure in MEASURES}}  # fmt: skip
+                values = {part: measures[part](list(best)) for part in PARTS}
+                passages = index.passages(list(best), filters)
+            shown = [shown_by(passages[key], exam.corpus.documents.get(passages[key].doc_id)) for key in best]
+            yield Measured(
+                {part: np.array([own.get(key, 0.0) for key in best]) for part, own in values.items()},
+                np.array(list(best.values())),
+                np.array([any(matches(each, place) for place in mapped.places) for each in shown], bool),
+            )
+    finally:
+        state.close()
+
+
+# ---------------------------------------------------------------- the tables
+
+
+def percent(value: float) -> str:
+    return f"{100 * value:.1f}"
+
+
+def means(sets: Mapping[str, list[Measured]], order: Order) -> list[tuple[float, float]]:
+    return [(found_at(own, order, 1).mean(), found_at(own, order, 5).mean()) for own in sets.values()]
+
+
+def orders(sets: Mapping[str, list[Measured]]) -> list[str]:
+    rows = []
+    for name, order in ORDERS.items():
+        scores = means(sets, order)
+        pairs = [*scores, tuple(np.mean(scores, axis=0))]
+        rows.append([name, *(" / ".join(map(percent, pair)) for pair in pairs)])
+    return table(("R@1 / R@5", *sets, "mean"), rows)
+
+
+def objective(scores: Sequence[tuple[float, float]]) -> float:
+    return float(np.mean(scores))
+
+
+def left_out(sets: Mapping[str, list[Measured]]) -> list[str]:
+    """For each set, the weights that are best on the others."""
+    grid = [(weights, means(sets, summed(weights))) for weights in GRID]
+    shipped, rows = means(sets, summed(SHIPPED)), []
+    for at, name in enumerate(sets):
+        weights, scores = max(grid, key=lambda one: objective([*one[1][:at], *one[1][at + 1 :]]))
+        _, own = max(grid, key=lambda one: objective([one[1][at]]))
+        chosen = ", ".join(f"{weights[part]:g}" for part in PARTS)
+        rows.append([name, chosen, *(" / ".join(map(percent, pair)) for pair in (scores[at], shipped[at], own[at]))])
+    return table(("set", "chosen on the others", "there", "as shipped", "chosen on itself"), rows)
+
+
+def against_routes(sets: Mapping[str, list[Measured]]) -> tuple[list[str], list[str]]:
+    """The shipped order less the better route, and where it loses outside the interval."""
+    rows, lost = [], []
+    for (name, own), k in itertools.product(sets.items(), (1, 5)):
+        route = max(("dense", "lexical"), key=lambda part: found_at(own, by_part(part), k).mean())
+        differences = found_at(own, summed(SHIPPED), k) - found_at(own, by_part(route), k)
+        low, high = bootstrap_interval(differences.tolist())
+        rows.append([name, f"R@{k}", route, f"{100 * differences.mean():+.1f} ({100 * low:+.1f} to {100 * high:+.1f})"])
+        lost += [f"{name} R@{k}"] if high < 0 else []
+    return table(("set", "", "better route", "as shipped less it"), rows), lost
+
+
+def report(place: Path, names: Sequence[str]) -> int:
+    sets: dict[str, list[Measured]] = {}
+    for name in names:
+        sets[name] = list(measured(name, index_of(name, place)))
+        print(f"{name}: {len(sets[name])} questions", file=sys.stderr, flush=True)
+    beside, lost = against_routes(sets)
+    for block in (orders(sets), left_out(sets) if len(sets) > 1 else [], beside):
+        print("\n".join(block), end="\n\n")
+    if lost:
+        print(f"loses to a route: {', '.join(lost)}", file=sys.stderr)
+    return 1 if lost else 0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sets", nargs="+", choices=tuple(DATASETS), default=list(DATASETS))
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="Keep the indexes here, and use those that are here.")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="pincite-fusion-") as folder:
+        sys.exit(report(options.keep.resolve() if options.keep else Path(folder), options.sets))
+
+
+if __name__ == "__main__":
+    main()
