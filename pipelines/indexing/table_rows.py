@@ -24,12 +24,14 @@ MOST_REACHING = 100
 """Merged cells that are repeated in one row."""
 MOST_COLUMNS = 256
 """That one head counts for."""
-_OF_FIGURES = re.compile(
+_UNIT = re.compile(
     r"[$€£¥₴%]|[,:]$|\b(?:thousands?|millions?|billions?|usd|eur|gbp|uah|chf|тис|млн|млрд|грн)\b"
-    r"|\b(?:years?|months?|quarters?|weeks?|periods?|as)\b.*\b(?:ended|ending|of|at)\b|\b(?:станом на|за рік)\b",
+    r"|\b(?:станом на|за рік)\b",
     re.IGNORECASE,
 )
 """What says a unit or a time, or is not at its end. All else may be what the labels are, which each row must say."""
+_PERIOD = re.compile(r"\b(?:years?|months?|quarters?|weeks?|periods?|as)\b", re.IGNORECASE)
+_ENDED = re.compile(r"\b(?:ended|ending|of|at)\b", re.IGNORECASE)
 
 Head = tuple[str, ...]
 """What stands over a column, from the top down."""
@@ -54,6 +56,7 @@ def table_rows(element: Element) -> Iterable[Row]:
     head_rows = {row for row, cells in rows.items() if all(cell.header for cell in cells)}
     head_rows = head_rows if len(head_rows) < len(rows) else set()
     heads = _Heads(_labelled(cells for row, cells in rows.items() if row not in head_rows))
+    filled = _filled(rows, head_rows)
     above: list[Cell] = []
     start: int | None = None
     for row, cells in rows.items():
@@ -64,7 +67,7 @@ def table_rows(element: Element) -> Iterable[Row]:
             above += own
         elif own and start is not None:
             if above:
-                heads.enter(above)
+                heads.enter(above, filled[row])
                 above = []
             over = heads.over
             text = cells[0].text if len(cells) == 1 and cells[0].column_span > 1 else heads.row(cells, row)
@@ -83,22 +86,30 @@ class _Heads:
         self._names: dict[int, Head] = {}
         self._corner: Head = ()
         self._said = False
+        self._blank: list[str] = []
 
     @property
     def over(self) -> str | None:
         return begun(_joined(self._corner)) if self._corner and self._said else None
 
-    def enter(self, above: Sequence[Cell]) -> None:
-        """Below further header rows; the same corner is not said anew."""
+    def enter(self, above: Sequence[Cell], filled: Collection[int]) -> None:
+        """Below further header rows, above rows that have values in the columns filled; the same corner is not said
+        anew."""
         self._headers, self._names = _under(self._headers, above)
+        said = {part for column in filled for part in self._names.get(column, ())}
         before, self._corner = self._corner, _corner(self._names) if self._labelled else ()
         self._said = self._said and self._corner == before
+        said.update(self._corner)
+        self._blank = [
+            f"{text.rstrip(':')}:" for text in dict.fromkeys(cell.text for cell in above) if text not in said
+        ]
         if self._said:
             self._names = _without(self._names, self._corner)
 
     def row(self, cells: Sequence[Cell], row: int) -> str:
-        """The first row says the corner, and all of a long head."""
-        text = _row_text(cells, self._names, row)
+        """The first row says the corner, all of a long head, and the heads of columns without a value."""
+        text = " | ".join(filter(None, (_row_text(cells, self._names, row), *self._blank)))
+        self._blank = []
         if self._corner and not self._said and not any(cell.column == 0 and cell.text.strip() for cell in cells):
             text = f"{_joined(self._corner)} | {text}"
         self._names, self._said = _without(self._names, self._corner), True
@@ -119,6 +130,19 @@ def begun(text: str, tokens: int = HEADING_TOKENS) -> str:
     return (text[:cut].rsplit(" ", 1)[0] if " " in text[:cut] else text[:cut]) + " …"
 
 
+def _filled(rows: Mapping[int, Sequence[Cell]], head_rows: Collection[int]) -> dict[int, set[int]]:
+    """For every data row the columns that have a value in it or in another between the same header rows."""
+    found: dict[int, set[int]] = {}
+    columns: set[int] = set()
+    for row, cells in rows.items():
+        if row in head_rows:
+            columns = set()
+        else:
+            columns.update(cell.column for cell in cells if cell.text.strip())
+            found[row] = columns
+    return found
+
+
 def _labelled(rows: Iterable[Sequence[Cell]]) -> bool:
     """Whether most cells of the first column have letters."""
     labels = [any(map(str.isalpha, cells[0].text)) for cells in rows if cells[0].column == 0]
@@ -129,7 +153,12 @@ def _corner(names: Mapping[int, Head]) -> Head:
     """The parts of the first column's head that no other column has, where one of them says something of figures."""
     others = {part for column, head in names.items() if column for part in head}
     own = tuple(part for part in names.get(0, ()) if part not in others)
-    return own if others and any(map(_OF_FIGURES.search, own)) else ()
+    return own if others and any(map(_of_figures, own)) else ()
+
+
+def _of_figures(text: str) -> bool:
+    period = _PERIOD.search(text)
+    return bool(_UNIT.search(text) or (period and _ENDED.search(text, period.end())))
 
 
 def _cut(headers: dict[int, Head], columns: Collection[int]) -> dict[int, Head]:

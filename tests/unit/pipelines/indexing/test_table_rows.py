@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipelines.indexing.packed_chunks import packed_chunks
@@ -174,12 +174,24 @@ def test_heads_of_several_levels_are_said_once_where_all_have_as_many() -> None:
     assert made[0].endswith("2019 / Q2 / May: 4 | 2019 / Total: 10")
 
 
+def test_the_heads_of_columns_without_a_value_are_said_by_the_first_row() -> None:
+    made = _rows("Item|Done|Signature", "Wages||", "Rent||", headers=(0,))
+    assert made == ["Item: Wages | Done: | Signature:", "Item: Rent"]
+    made = _rows("Item|Done|Signature:", "Wages|yes|", "Item|Done|Signature", "Rent||x", headers=(0, 2))
+    assert made == ["Item: Wages | Done: yes | Signature:", "Item: Rent | Signature: x | Done:"]
+
+
 WORDS = st.sampled_from(["(in millions)", "2019", "May 31,", "Name of the owner", "Total", "a", ""])
 
 
-@given(st.lists(st.lists(WORDS, min_size=4, max_size=4), min_size=2, max_size=7), st.integers(0, 3), st.integers(1, 40))
-def test_every_cell_and_the_heads_over_it_are_said(grid: list[list[str]], heads: int, target: int) -> None:
+@example([["(in millions)"] * 4, ["2019", *["(in millions)"] * 3], ["", *["(in millions)"] * 3]], {0, 1}, 1)
+@given(
+    st.lists(st.lists(WORDS, min_size=4, max_size=4), min_size=2, max_size=7),
+    st.sets(st.integers(0, 6)),
+    st.integers(1, 40),
+)
+def test_every_cell_and_every_head_is_said(grid: list[list[str]], heads: set[int], target: int) -> None:
     grid[0][0] = grid[0][0] or "(in millions)"
-    made = chunks(*map("|".join, grid), headers=tuple(range(heads)), target=target)
+    made = chunks(*map("|".join, grid), headers=tuple(heads), target=target)
     text = " ".join("\n".join(chunk.text for chunk in made).split())
     assert all(cell in text for row in grid for cell in row)
