@@ -146,6 +146,7 @@ class GenerationSearch:
         self._schema = schema_name(generation.number)
         self._ef_search = 0
         self._counted: dict[tuple[str, int, str], int] = {}
+        self._written: tuple[Sequence[float], str] | None = None
 
     def tune(self, least_ef_search: int) -> None:
         """Settings for the rest of the transaction: the planner's, and the least width of a walk."""
@@ -185,6 +186,9 @@ class GenerationSearch:
         return self._counted[asked] <= most
 
     def _checked(self, vector: Sequence[float]) -> str:
+        """As the database reads it; what was asked last is kept."""
+        if self._written is not None and self._written[0] is vector:
+            return self._written[1]
         if len(vector) != self.generation.dimension:
             raise ModelError(
                 f"the question's vector has {len(vector)} dimensions, generation {self.generation.number} "
@@ -197,7 +201,8 @@ class GenerationSearch:
                 "not finite; mend the model, or ask otherwise",
                 "bad_vector",
             )
-        return str(list(map(float, vector)))
+        self._written = vector, str(list(map(float, vector)))
+        return self._written[1]
 
     # ------------------------------------------------------------ passages
 

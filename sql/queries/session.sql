@@ -105,10 +105,12 @@ SELECT set_config('pincite.groups', %(groups)s::text[]::text, true);
 -- values at hand: a filter that is not given must cost nothing. One process adds in one order, so that
 -- equal passages score equally. A language model may be waited for in the middle of the transaction: by a limit of
 -- ours, since that of a server may be shorter, and without one a process that stands still would hold back vacuum.
+-- Pages are as if in memory: else a few hundred documents are read whole to look up one, for every row that is asked.
 SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true),
        set_config('hnsw.ef_search', %(ef_search)s::text, true),
        set_config('plan_cache_mode', 'force_custom_plan', true),
        set_config('max_parallel_workers_per_gather', '0', true),
+       set_config('random_page_cost', '1.1', true),
        set_config('idle_in_transaction_session_timeout', '1h', true),
        set_config('jit', 'off', true);
 
