@@ -33,7 +33,8 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.support.datasets import DATASETS, Dataset  # noqa: E402  (the path above finds it)
 from benchmarks.support.enrichment_data import ReadyMade, chunks_in  # noqa: E402
 from benchmarks.support.machine import circumstances  # noqa: E402
-from benchmarks.support.results_page import Measured, Values, as_json, page, picture  # noqa: E402
+from benchmarks.support.results_defaults import defaults  # noqa: E402
+from benchmarks.support.results_page import DEFAULT_OF, Measured, Values, as_json, page, picture  # noqa: E402
 from pincite.index import open_index  # noqa: E402
 from pipelines.evaluation.matrix import Run, matrix_from  # noqa: E402
 from resources import yaml_text  # noqa: E402
@@ -63,13 +64,26 @@ def matrix_of(name: str, quick: bool = False) -> Values:
     """The matrix of a set as `pincite eval --matrix` reads it; `quick` is its base run only."""
     plan = copy.deepcopy(SETS[name])
     known = {**copy.deepcopy(PLANS["axes"]), **plan.get("axes", {})}
-    tables = plan["tables"]
+    tables = {**plan["tables"], **defaults_of(name, known)}
     used = {axis for table in tables.values() for row in table["rows"] for axis in row}
     if quick:
         first = next(iter(tables))
         tables = {first: {**tables[first], "rows": [{}]}}
     axes = {axis: values for axis, values in known.items() if axis in used}
     return {"settings": plan.get("settings", {}), "axes": axes, "tables": tables}
+
+
+def defaults_of(name: str, axes: Values) -> Values:
+    """A table for each default. Where a set is scored by its own rule, only strategy and reranker may differ in what is
+    asked."""
+    asked = {axis: {key for values in own.values() for key in values} for axis, own in axes.items()}
+    fixed = {"query.strategy", "query.rerank"}
+    return {
+        DEFAULT_OF + setting: {"rows": [row]}
+        for setting, row in PLANS["defaults"].items()
+        if DATASETS[name].scores is None
+        or not any(key.startswith("query.") for axis in row for key in asked[axis] - fixed)
+    }
 
 
 def write_questions(dataset: Dataset, sample: int | None, file: Path) -> Path:
@@ -192,7 +206,7 @@ def write(sets: Sequence[Measured], about: Mapping[str, str], output: Path) -> P
     machine = json.dumps(as_json(sets, about), indent=1, ensure_ascii=False, sort_keys=True)
     (output / "results.json").write_text(machine + "\n", encoding="utf-8")
     made = output / "results.md"
-    made.write_text(page(sets, about), encoding="utf-8")
+    made.write_text(page(sets, about, defaults(sets, list(PLANS["defaults"]))), encoding="utf-8")
     return made
 
 

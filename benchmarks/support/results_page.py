@@ -17,6 +17,8 @@ Scored = Mapping[str, Any]
 """A run as `pincite eval` gives it, its metrics fractions of 1."""
 
 OURS = "ours"
+DEFAULT_OF = "Default of "
+"""Tables whose names begin so are shown together (results_defaults.py), and not with their set."""
 KINDS = {PAPER: "published", PEER: "another system", BASELINE: "baseline"}
 NONE = "–"
 NOT_BETTER = frozenset({"header_only@1"})
@@ -74,25 +76,29 @@ class Measured:
                     yield run, others[name]
 
 
-def page(sets: Sequence[Measured], about: Mapping[str, str]) -> str:
-    """The whole page in Markdown; `about` is where and with what it was made."""
+def page(sets: Sequence[Measured], about: Mapping[str, str], chosen: str = "") -> str:
+    """The whole page in Markdown; `about` is where and with what it was made, `chosen` the section on defaults."""
     made = [f"- {name}: {value}" for name, value in about.items() if name not in ("date", "commit")]
     resumed = sum(one.resumed for one in sets)
     if resumed:
         total = sum(len(one.matrix.runs) for one in sets)
         made.append(f"- {resumed} of {total} runs were finished by an earlier, interrupted command")
     line = provenance("make results", BUT_ROWS, about)
-    return "\n\n".join([HEAD, line, "\n".join(made), *map(section, sets)]) + "\n"
+    return "\n\n".join([HEAD, line, "\n".join(made), *filter(None, [chosen]), *map(section, sets)]) + "\n"
 
 
 def section(one: Measured) -> str:
-    first, *rest = one.matrix.tables
+    first, *rest = shown(one)
     parts = [f"## {one.name}", str(one.plan["apart"]).strip(), *([] if one.published else [f"### {first.name}"])]
     parts += [f"{caption(one, first)}\n\n{table(one, first, one.published, intervals=True)}"]
     parts += [" ".join(told(one))] if one.published else []
     parts += [f"### {each.name}\n\n{caption(one, each)}\n\n{table(one, each)}" for each in rest]
     parts += [f"![{one.name}: {one.plan['plot']}]({one.picture})"] if panels(one) else []
     return "\n\n".join(part for part in parts if part)
+
+
+def shown(one: Measured) -> list[Table]:
+    return [each for each in one.matrix.tables if not each.name.startswith(DEFAULT_OF)]
 
 
 # ---------------------------------------------------------------- tables
@@ -213,7 +219,7 @@ def panels(one: Measured) -> list[Bars]:
     """A panel for each table that has the metric: the values of its first axis beside each other, a colour for each
     combination of the others."""
     metric = one.plan["plot"]
-    tables = [each for each in one.matrix.tables if metric in one.metrics(each) and each.axes]
+    tables = [each for each in shown(one) if metric in one.metrics(each) and each.axes]
     apart = tables[1:] if one.published else tables
     return [_bars(one, each, metric) for each in apart]
 
