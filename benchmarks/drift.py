@@ -1,0 +1,153 @@
+"""What it costs that the weights of words are frozen: statistics of a part of the documents, searched over all of them.
+
+    python benchmarks/drift.py [--sets ...] [--questions 300] [--keep DIR]
+
+A generation keeps the document frequencies that it was made with until the corpus has grown by `publish.drift`
+(docs/guide/generations.md). Every set is indexed by the command itself, with the embedder and splitter of
+benchmarks/results.yaml. Its questions are asked as if the statistics had been frozen when only a share of the
+documents, by chance, was there: the words that only later ones have are unseen, and weigh as the rarest. Lengths of
+chunks stay those of all. R@1 and R@5 of lexical and hybrid search in percent, the mean of as many draws as DRAWS;
+differences are paired, with 95 % intervals of a bootstrap over questions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.fusion import index_of, percent  # noqa: E402  (the path above finds it)
+from benchmarks.support.datasets import DATASETS  # noqa: E402
+from benchmarks.support.parsing_report import table  # noqa: E402
+from pipelines.evaluation.evaluate import asked, bootstrap_interval  # noqa: E402
+from pipelines.evaluation.judging import judge  # noqa: E402
+from pipelines.ports import Filters  # noqa: E402
+from pipelines.query.retrieve import retrieve  # noqa: E402
+from pipelines.settings.query import QuerySettings  # noqa: E402
+from resources.evaluation.golden import examination  # noqa: E402
+from resources.postgres.postings import joined, unpacked  # noqa: E402
+from resources.postgres.search_index import PostgresSearchIndex  # noqa: E402
+from resources.search.passages import Searcher  # noqa: E402
+from resources.settings_file import locate  # noqa: E402
+from resources.state.state import State  # noqa: E402
+
+SHARES = (1.0, 0.8, 0.67, 0.5, 0.33)
+DRAWS, SEED = 2, 0
+ROUTES = ("lexical", "hybrid")
+CHUNKS = "SELECT number, doc_id FROM {}.chunks"
+Frequencies = Callable[[Sequence[str]], tuple[dict[str, int], int]]
+Floats = NDArray[np.float64]
+
+
+def drawn(documents: Mapping[int, str], share: float, seed: int) -> frozenset[int]:
+    """Numbers of the chunks of a share of the documents, at least one."""
+    ordered = sorted(set(documents.values()))
+    kept = set(random.Random(seed).sample(ordered, max(1, round(share * len(ordered)))))
+    return frozenset(number for number, doc_id in documents.items() if doc_id in kept)
+
+
+def frozen(index: PostgresSearchIndex, numbers: Collection[int]) -> Frequencies:
+    """Document frequencies among these chunks, and how many they are."""
+
+    def frequencies(terms: Sequence[str]) -> tuple[dict[str, int], int]:
+        found: dict[str, list[tuple[bytes, bytes]]] = {}
+        for term, *row in index._rows(index._named("postings_of"), {"terms": list(terms)}, binary=True):
+            found.setdefault(term, []).append((row[0], row[1]))
+        counts = {term: sum(map(numbers.__contains__, unpacked(*joined(rows))[0].tolist()))
+                  for term, rows in found.items()}  # fmt: skip
+        return {term: count for term, count in counts.items() if count}, len(numbers)
+
+    return frequencies
+
+
+def measured(name: str, file: Path, most: int) -> dict[tuple[str, float], Floats]:
+    """{(route, share): R@1 and R@5 of each question, the mean of the draws}."""
+    dataset, state, settings = DATASETS[name], State(locate(config=str(file))), QuerySettings()
+    try:
+        live = state.parts.catalog.live()
+        assert live is not None, "an index that was just made is live"
+        exam, searcher = examination(state, dataset.write_golden(file.parent / "golden.jsonl"), live), Searcher(state)
+        with state.parts.database.connect() as connection:
+            documents = dict(connection.execute(CHUNKS.format(live.schema)).fetchall())
+        subsets = {share: [drawn(documents, share, SEED + draw) for draw in range(DRAWS if share < 1 else 1)]
+                   for share in SHARES}  # fmt: skip
+        filters = Filters(groups=tuple(dataset.evaluation.get("groups", ())))
+        questions = list(exam.questions)
+        found: dict[tuple[str, float], list[Floats]] = {}
+        for mapped in random.Random(SEED).sample(questions, min(most, len(questions))):
+            question = asked(mapped, dataset.evaluation.get("with_options", "none"))
+            for share, own in subsets.items():
+                for route in ROUTES:
+                    scores = []
+                    for numbers in own:
+                        with searcher.reading() as (_, index):
+                            assert isinstance(index, PostgresSearchIndex)
+                            index.ask_for(filters.groups)
+                            index.frequencies = frozen(index, numbers)  # type: ignore[assignment, method-assign]
+                            tools = searcher.tools.of(index.generation.embedder)
+                            hits = retrieve(question, index, tools, settings, k=5, strategy=route, rerank=(),
+                                            filters=filters).hits  # fmt: skip
+                        told = judge(mapped, hits, exam.corpus, 5).scores
+                        scores.append([told["recall@1"] or 0.0, told["recall@5"] or 0.0])
+                    found.setdefault((route, share), []).append(np.mean(scores, axis=0))
+    finally:
+        state.close()
+    return {key: np.array(own) for key, own in found.items()}
+
+
+# ---------------------------------------------------------------- the tables
+
+
+def by_share(sets: Mapping[str, Mapping[tuple[str, float], Floats]], route: str) -> list[str]:
+    rows = []
+    for share in SHARES:
+        means = [own[route, share].mean(axis=0) for own in sets.values()]
+        pairs = [*means, np.mean(means, axis=0)]
+        rows.append([f"{share:.0%}", *(" / ".join(map(percent, pair)) for pair in pairs)])
+    return table((f"{route}, R@1 / R@5", *sets, "mean"), rows)
+
+
+def lost(sets: Mapping[str, Mapping[tuple[str, float], Floats]], route: str) -> list[str]:
+    """What a share of the documents loses of R@1 and of R@5, all questions of all sets together."""
+    rows = []
+    for share in SHARES[1:]:
+        differences = np.concatenate([own[route, share] - own[route, 1.0] for own in sets.values()])
+        cells = []
+        for at in range(2):
+            low, high = bootstrap_interval(differences[:, at].tolist())
+            cells.append(f"{100 * differences[:, at].mean():+.1f} ({100 * low:+.1f} to {100 * high:+.1f})")
+        rows.append([f"{share:.0%}", f"{1 / share - 1:.2f}", *cells])
+    return table((f"{route}, frozen at", "grown since by", "R@1", "R@5"), rows)
+
+
+def report(place: Path, names: Sequence[str], most: int) -> None:
+    sets = {}
+    for name in names:
+        sets[name] = measured(name, index_of(name, place), most)
+        print(f"{name}: {len(next(iter(sets[name].values())))} questions", file=sys.stderr, flush=True)
+    for route in ROUTES:
+        for block in (by_share(sets, route), lost(sets, route)):
+            print("\n".join(block), end="\n\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sets", nargs="+", choices=tuple(DATASETS), default=list(DATASETS))
+    parser.add_argument("--questions", type=int, default=300, help="Most of a set, by a fixed seed.")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="Keep the indexes here, and use those that are here.")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="pincite-drift-") as folder:
+        report(options.keep.resolve() if options.keep else Path(folder), options.sets, options.questions)
+
+
+if __name__ == "__main__":
+    main()
