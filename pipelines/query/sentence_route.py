@@ -21,13 +21,13 @@ from pipelines.query.sentence_selection import (
     Near,
     Overlap,
     Place,
-    Selection,
     capped,
     crowded,
     distinct,
     lessened,
     ordered,
     plain,
+    scored,
 )
 from pipelines.query.support import weights_of
 from pipelines.settings.query import QuerySettings, SentenceRouteSettings
@@ -79,7 +79,7 @@ class SentenceRoute:
         near = measure.of(self._traceable([*(item.sentence for item in near), *(item.sentence for item in reached)]))
         places = _places(near, anchors, reached)
         chosen = _chosen(places, depth, self._settings)
-        return Found(self._selected(chosen, anchors)[:depth], len(nearest) < wide and len(chosen) == len(places))
+        return Found(self._selected(chosen)[:depth], len(nearest) < wide and len(chosen) == len(places))
 
     def _traceable(self, sentences: Sequence[FoundSentence]) -> list[FoundSentence]:
         """Each once, without those of which the kind of source is not known, or the page where there are pages."""
@@ -93,12 +93,12 @@ class SentenceRoute:
             self._asked.notes.append("sentence: what has no known page or kind of source was left out")
         return kept
 
-    def _selected(self, places: Sequence[Place], anchors: Sequence[Near]) -> list[Scored]:
+    def _selected(self, places: Sequence[Place]) -> list[Scored]:
         """The paragraphs by their scores; at most so many of one document while others are to be had."""
         paragraphs = self._index.paragraphs([place.key for place in places], self._filters)
-        selection = Selection(anchors, self._overlap, self._settings)
+        keywords = self._settings.keywords
         found = {
-            place.key: selection.scored(place, _passage(place, paragraph), len(paragraph.boxes))
+            place.key: scored(place, _passage(place, paragraph), len(paragraph.boxes), self._overlap, keywords)
             for place in places
             if (paragraph := paragraphs.get(place.key))
         }

@@ -1,6 +1,6 @@
 """The third stage of the sentence route: what was reached, scored and chosen paragraph by paragraph.
 
-score = density + keywords + coherence - mixing - crowding, in hundredths: density is at most 100.
+score = density + keywords - crowding, in hundredths: density is at most 100.
 
 - density: half of the nearness of the paragraph's best sentence and half of the mean of all of its
   sentences, those that were not found counting nothing. The nearness of a sentence is its cosine and its
@@ -8,10 +8,6 @@ score = density + keywords + coherence - mixing - crowding, in hundredths: densi
   is nearer counts nothing;
 - keywords: `query.sentence.keywords` times the share of the question's content words, by idf, that the
   paragraph, its title and the headings above it hold;
-- coherence: `query.sentence.coherence` where several anchors share the paragraph, and once more where
-  anchors follow each other and one of them is in it;
-- mixing: `query.sentence.mixing` times the share of the paragraph's sentences that are of another kind of
-  source than most anchors: where these are prose, a table row comes a little later;
 - crowding: `query.sentence.crowding` for each paragraph of the same chunk that scores higher without it.
 """
 
@@ -19,15 +15,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TypeVar
 
 from pipelines.ports import FoundSentence, ParagraphKey, Passage
 from pipelines.query.results import Scored
 from pipelines.query.support import Weights, share
-from pipelines.settings.query import SentenceRouteSettings
 from pipelines.terms import terms_of
 
 BEST_SHARE = 0.5
@@ -85,14 +79,6 @@ def distinct(ranked: Iterable[Near]) -> Iterator[Near]:
             yield near
 
 
-def consecutive(place: Place, anchors: Collection[Near]) -> bool:
-    """Whether an anchor of the place stands just before or after another one."""
-    known = {(near.sentence.doc_id, near.sentence.index) for near in anchors}
-    return any(
-        (near.sentence.doc_id, near.sentence.index + step) in known for near in place.anchors for step in (-1, 1)
-    )
-
-
 class Overlap:
     """The share of a question's content words, by weight, that a text holds.
 
@@ -109,36 +95,19 @@ class Overlap:
         return share(self._wanted, set(terms_of(self._other.sub(" ", text.casefold()))))
 
 
-@dataclass(frozen=True)
-class Selection:
-    """What a paragraph is scored by, beside itself."""
-
-    anchors: Sequence[Near]
-    overlap: Overlap
-    settings: SentenceRouteSettings
-
-    @cached_property
-    def kind(self) -> str:
-        """The source of most anchors; of equals the best one's."""
-        return Counter(near.sentence.source for near in self.anchors).most_common(1)[0][0]
-
-    def scored(self, place: Place, passage: Passage, sentences: int) -> Scored:
-        """The paragraph with its score and every factor of it; `sentences` is how many it has. Beside the
-        factors it reports the cosine of its nearest sentence, and its chunk's share of the question's words."""
-        best, settings = place.near[0], self.settings
-        mean = sum(near.score for near in place.near) / max(sentences, len(place.near))
-        text = "\n".join([passage.title, *passage.header_chain, passage.text])
-        strange = sum(near.sentence.source != self.kind for near in place.near) / len(place.near)
-        coherent = (len(place.anchors) > 1) + consecutive(place, self.anchors)
-        factors = {
-            "sentence.density": ALL * (BEST_SHARE * best.score + (1 - BEST_SHARE) * mean),
-            "sentence.keywords": settings.keywords * self.overlap(text),
-            "sentence.coherence": settings.coherence * coherent,
-            "sentence.mixing": 0.0 - settings.mixing * strange,
-        }
-        score = sum(factors.values())
-        told = {"sentence.dense": best.sentence.score, "sentence.lexical": best.lexical}
-        return Scored(passage, score, {"sentence": score, **told, **factors})
+def scored(place: Place, passage: Passage, sentences: int, overlap: Overlap, keywords: float) -> Scored:
+    """The paragraph with its score and every factor of it; `sentences` is how many it has. Beside the factors it
+    reports the cosine of its nearest sentence, and its chunk's share of the question's words."""
+    best = place.near[0]
+    mean = sum(near.score for near in place.near) / max(sentences, len(place.near))
+    text = "\n".join([passage.title, *passage.header_chain, passage.text])
+    factors = {
+        "sentence.density": ALL * (BEST_SHARE * best.score + (1 - BEST_SHARE) * mean),
+        "sentence.keywords": keywords * overlap(text),
+    }
+    score = sum(factors.values())
+    told = {"sentence.dense": best.sentence.score, "sentence.lexical": best.lexical}
+    return Scored(passage, score, {"sentence": score, **told, **factors})
 
 
 def crowded(scores: Mapping[ParagraphKey, float], crowding: float) -> dict[ParagraphKey, float]:

@@ -53,17 +53,11 @@ class SentenceRouteSettings(Section):
 
     anchors: int = Field(5, ge=1, le=100, description="Best sentences that are expanded.")
     steps: int = Field(2, ge=0, le=10, description="Sentences before and after an anchor that are looked at.")
-    coherence: float = Field(
-        1.5,
-        ge=0,
-        description="Added, to a score in hundredths, where several anchors share a paragraph, and where they follow "
-        "each other.",
-    )
     keywords: float = Field(
-        50.0, ge=0, description="Added where a paragraph holds all of the question's content words, else a share of it."
-    )
-    mixing: float = Field(
-        2.0, ge=0, description="Taken off a paragraph whose sentences are of another kind of source than most anchors."
+        50.0,
+        ge=0,
+        description="Added, to a score in hundredths, where a paragraph holds all of the question's content words, else "
+        "a share of it.",
     )
     crowding: float = Field(20.0, ge=0, description="Taken off for each better paragraph of the same chunk.")
     least_confidence: float = Field(0.5, ge=0, le=1, description="Sentences below it are not ranked.")

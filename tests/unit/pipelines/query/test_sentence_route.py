@@ -150,7 +150,7 @@ def test_nothing_hidden_is_reached() -> None:
 
 def test_every_factor_is_reported_and_they_add_up() -> None:
     for hit in hits(SentenceIndex(library(60, 1))):
-        parts = ("density", "keywords", "coherence", "mixing", "crowding")
+        parts = ("density", "keywords", "crowding")
         assert hit.scores["sentence"] == pytest.approx(sum(hit.scores[f"sentence.{part}"] for part in parts))
         assert hit.score == hit.scores["sentence"]
         assert {"sentence.dense", "sentence.lexical"} <= set(hit.scores)
@@ -162,28 +162,6 @@ def test_words_of_the_question_add_their_share() -> None:
     assert first.passage.text == "The zebra grazes."
     assert 0 < first.scores["sentence.keywords"] < 10
     assert second.scores["sentence.keywords"] == 0
-
-
-@pytest.mark.parametrize(
-    ("paragraphs", "indexes", "expected"),
-    [(("p", "p"), (0, 5), 1.5), (("p", "q"), (0, 1), 1.5), (("p", "p"), (0, 1), 3.0), (("p", "q"), (0, 5), 0.0)],
-    ids=["share a paragraph", "follow each other", "both", "neither"],
-)
-def test_coherence(paragraphs: tuple[str, str], indexes: tuple[int, int], expected: float) -> None:
-    pair = [
-        sentence(f"s{at}", 0.9, doc_id="d", chunk_id="c", paragraph_id=paragraph, index=index)
-        for at, (paragraph, index) in enumerate(zip(paragraphs, indexes, strict=True))
-    ]
-    (first, *_) = hits(SentenceIndex([*pair, sentence("low", 0.1)]), anchors=2)
-    assert first.scores["sentence.coherence"] == expected
-
-
-def test_another_kind_of_source_than_most_anchors_comes_later() -> None:
-    kinds = [sentence("a", 0.5), sentence("b", 0.5), sentence("a-row", 0.5, source="table_row")]
-    found = hits(SentenceIndex(kinds))
-    assert places(found) == ["p-a", "p-b", "p-a-row"]
-    assert [hit.scores["sentence.mixing"] for hit in found] == [0, 0, -2]
-    assert places(hits(SentenceIndex(kinds), mixing=0)) == ["p-a", "p-a-row", "p-b"]
 
 
 def test_better_paragraphs_of_the_same_chunk_take_from_the_next() -> None:
