@@ -56,8 +56,8 @@ class SentenceRouteSettings(Section):
     keywords: float = Field(
         50.0,
         ge=0,
-        description="Added, to a score in hundredths, where a paragraph holds all of the question's content words, else "
-        "a share of it.",
+        description="Added, to a score in hundredths, where a paragraph holds all of the question's content words, "
+        "else a share of it.",
     )
     crowding: float = Field(20.0, ge=0, description="Taken off for each better paragraph of the same chunk.")
     least_confidence: float = Field(0.5, ge=0, le=1, description="Sentences below it are not ranked.")
