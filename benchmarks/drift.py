@@ -17,6 +17,9 @@ import random
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +35,7 @@ from pipelines.evaluation.evaluate import asked, bootstrap_interval  # noqa: E40
 from pipelines.evaluation.judging import judge  # noqa: E402
 from pipelines.ports import Filters  # noqa: E402
 from pipelines.query.retrieve import retrieve  # noqa: E402
+from pipelines.query.tools import Tools  # noqa: E402
 from pipelines.settings.query import QuerySettings  # noqa: E402
 from resources.evaluation.golden import examination  # noqa: E402
 from resources.postgres.postings import joined, unpacked  # noqa: E402
@@ -69,6 +73,12 @@ def frozen(index: PostgresSearchIndex, numbers: Collection[int]) -> Frequencies:
     return frequencies
 
 
+def asked_once(tools: Tools) -> Tools:
+    """Which embed each question once."""
+    known = cache(lambda texts: tools.embed_queries(texts))
+    return replace(tools, embed_queries=lambda texts: known(tuple(texts)))
+
+
 def measured(name: str, file: Path, most: int) -> dict[tuple[str, float], Floats]:
     """{(route, share): R@1 and R@5 of each question, the mean of the draws}."""
     dataset, state, settings = DATASETS[name], State(locate(config=str(file))), QuerySettings()
@@ -85,17 +95,17 @@ def measured(name: str, file: Path, most: int) -> dict[tuple[str, float], Floats
         found: dict[tuple[str, float], list[Floats]] = {}
         for mapped in random.Random(SEED).sample(questions, min(most, len(questions))):
             question = asked(mapped, dataset.evaluation.get("with_options", "none"))
-            for share, own in subsets.items():
-                for route in ROUTES:
+            with searcher.reading() as (_, index):
+                assert isinstance(index, PostgresSearchIndex)
+                index.ask_for(filters.groups)
+                tools = asked_once(searcher.tools.of(index.generation.embedder))
+                for (share, own), route in product(subsets.items(), ROUTES):
                     scores = []
                     for numbers in own:
-                        with searcher.reading() as (_, index):
-                            assert isinstance(index, PostgresSearchIndex)
-                            index.ask_for(filters.groups)
-                            index.frequencies = frozen(index, numbers)  # type: ignore[assignment, method-assign]
-                            tools = searcher.tools.of(index.generation.embedder)
-                            hits = retrieve(question, index, tools, settings, k=5, strategy=route, rerank=(),
-                                            filters=filters).hits  # fmt: skip
+                        index.frequencies = frozen(index, numbers)  # type: ignore[assignment, method-assign]
+                        index._ranked = None
+                        hits = retrieve(question, index, tools, settings, k=5, strategy=route, rerank=(),
+                                        filters=filters).hits  # fmt: skip
                         told = judge(mapped, hits, exam.corpus, 5).scores
                         scores.append([told["recall@1"] or 0.0, told["recall@5"] or 0.0])
                     found.setdefault((route, share), []).append(np.mean(scores, axis=0))
