@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     Weights = NDArray[np.float32]
 
 K1, B = 1.2, 0.75
+POSTED_BYTES = 4
+"""Of a number, and of a weight."""
 
 Groups = tuple[str, ...]
 Row = tuple[str, int, Sequence[str], bytes, bytes]
@@ -43,7 +45,7 @@ def unpacked(numbers: bytes, weights: bytes) -> tuple[Numbers, Weights]:
 def joined(rows: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, bytes]:
     """The numbers and weights of several rows as those of one. Raises ValueError where those of one do not agree."""
     numbers, weights = tuple(zip(*rows, strict=True)) or ((), ())
-    if any(len(own) != len(of) or len(own) % 4 for own, of in zip(numbers, weights, strict=True)):
+    if any(len(own) != len(of) or len(own) % POSTED_BYTES for own, of in zip(numbers, weights, strict=True)):
         raise ValueError("a row has not as many numbers as weights")
     return b"".join(numbers), b"".join(weights)
 
@@ -61,7 +63,7 @@ class Postings:
     def rows(self, bucket: int, groups: Sequence[str] = ()) -> Iterator[Row]:
         """Rows of the table, of documents that all have these groups."""
         numbers, weights = self.numbers.astype(">i4").tobytes(), self.weights.astype(">f4").tobytes()
-        own = (slice(4 * start, 4 * end) for start, end in pairwise(self.bounds))
+        own = (slice(POSTED_BYTES * start, POSTED_BYTES * end) for start, end in pairwise(self.bounds))
         return ((term, bucket, groups, numbers[at], weights[at]) for term, at in zip(self.terms, own, strict=True))
 
 

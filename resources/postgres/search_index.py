@@ -23,7 +23,7 @@ from pipelines.errors import DatabaseError, IndexStateError
 from pipelines.ports import Candidate, DocumentTerms, Filters
 from resources.postgres.catalog import schema_name
 from resources.postgres.database import damage, damaged, damaged_postings
-from resources.postgres.postings import joined
+from resources.postgres.postings import POSTED_BYTES, joined
 from resources.postgres.ranking import Ranking
 from resources.postgres.search_base import (
     EF_SEARCH_WIDTH,
@@ -170,22 +170,27 @@ class PostgresSearchIndex(SentenceSearch):
 
     def _ranking_of(self, asked: Mapping[str, int]) -> tuple[list[str], Ranking]:
         known, chunks = self.frequencies(list(asked))
-        idf = {
-            term: times * max(LEAST_IDF, math.log1p((chunks - known.get(term, 0) + 0.5) / (known.get(term, 0) + 0.5)))
-            for term, times in asked.items()
-        }
         rows = self._rows(self._named("postings_of"), {"terms": list(asked)}, binary=True)
         try:
             of_terms = {
                 term: joined(row[1:] for row in own)
                 for term, own in groupby(sorted(rows, key=itemgetter(0)), itemgetter(0))
             }
-            return list(of_terms), Ranking((idf[term], *packed) for term, packed in of_terms.items())
+            weights = {term: asked[term] * _idf(term, known, len(own[0]) // POSTED_BYTES, chunks)
+                       for term, own in of_terms.items()}  # fmt: skip
+            return list(of_terms), Ranking((weights[term], *packed) for term, packed in of_terms.items())
         except ValueError as error:
             raise damaged_postings(self._schema, str(error)) from None
 
     def newest_date(self) -> str | None:
         return self._rows(self._named("newest_date"), {})[0][0]  # type: ignore[no-any-return]
+
+
+def _idf(term: str, known: Mapping[str, int], posted: int, chunks: int) -> float:
+    """By the frozen statistics. A term that no chunk had then is not the rarest for that: it stands in as many as have
+    it now, which have come to those that there were."""
+    found, total = (known[term], chunks) if known.get(term) else (posted, chunks + posted)
+    return max(LEAST_IDF, math.log1p((total - found + 0.5) / (found + 0.5)))
 
 
 def _named_best(scores: Mapping[int, float], chunk_ids: Mapping[int, str], k: int) -> list[Candidate]:

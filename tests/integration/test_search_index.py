@@ -103,6 +103,23 @@ def test_equal_scores_are_ordered_by_id_and_repeated_terms_count_twice(
         assert index.lexical([], 5, Filters()) == index.lexical(["nosuchterm"], 5, Filters()) == []
 
 
+def test_a_word_unseen_when_statistics_were_frozen_counts_as_often_as_it_stands_now(
+    database: Database,
+) -> None:
+    documents = [Document("old", ["red blue"] * 6), Document("new", ["green blue"] * 4)]
+    generation = load(database, documents, clustered(10, 4), publish=False)
+    with opened(database, generation) as index:
+        known = index.lexical(["green"], 1, Filters())[0].score
+    with database.connect() as connection:
+        connection.execute(f"DELETE FROM {generation.schema}.terms WHERE term = 'green'")
+        connection.execute("UPDATE pincite.generations SET statistics = '{\"chunks\": 6}' WHERE generation = %s",
+                           [generation.generation])  # fmt: skip
+    with opened(database, generation) as index:
+        unseen = index.lexical(["green"], 1, Filters())[0].score
+    # Four came to the six that there were, which is what those statistics say that know of all ten.
+    assert unseen == pytest.approx(known, rel=1e-6)
+
+
 @pytest.mark.parametrize("filters", [Filters(), Filters({"source": ("s",)})], ids=["all", "matching"])
 @pytest.mark.parametrize("few", [True, False], ids=["few", "many"])
 def test_what_scores_alike_in_another_order_of_its_words_stands_by_id(
