@@ -8,33 +8,14 @@ Heads of columns that stand under a common one say it once a row, in the first o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
+from pipelines.indexing.table_heads import MOST_REACHING, Heads, reach, row_text
 from pipelines.records import Cell, Element, Span
-from pipelines.tokens import TokenIndex
 
-HEADING_TOKENS = 128
-"""Of a longer head the first row has all, those below it the beginning."""
-REACHING_TOKENS = 512
-"""So much of a merged cell is repeated in each row that it reaches down into."""
-MOST_REACHING = 100
-"""Merged cells that are repeated in one row."""
-MOST_COLUMNS = 256
-"""That one head counts for."""
-_UNIT = re.compile(
-    r"[$€£¥₴%]|[,:]$|\b(?:thousands?|millions?|billions?|usd|eur|gbp|uah|chf|тис|млн|млрд|грн)\b"
-    r"|\b(?:станом на|за рік)\b",
-    re.IGNORECASE,
-)
-"""What says a unit or a time, or is not at its end. All else may be what the labels are, which each row must say."""
-_PERIOD = re.compile(r"\b(?:years?|months?|quarters?|weeks?|periods?|as)\b", re.IGNORECASE)
-_ENDED = re.compile(r"\b(?:ended|ending|of|at)\b", re.IGNORECASE)
-
-Head = tuple[str, ...]
-"""What stands over a column, from the top down."""
+MOST_HEADED = 1000
+"""Header rows of a table; more of them are rows."""
 
 
 class Row(NamedTuple):
@@ -50,12 +31,12 @@ class Row(NamedTuple):
 def table_rows(element: Element) -> Iterable[Row]:
     """A table of headers alone has them as rows. Header rows further down hold for the rows below them: a label across
     the table joins the column headers, others take their place. A data row of one spanning cell is a heading within the
-    table and takes no column header. Of long headers and merged cells the first row has all, those below the beginning:
-    rows times headers have no bound."""
+    table and takes no column header, but where there are no other rows. Of long headers and merged cells the first row
+    has all, those below the beginning: rows times headers have no bound."""
     rows = _grid(element.cells)
-    head_rows = {row for row, cells in rows.items() if all(cell.header for cell in cells)}
-    head_rows = head_rows if len(head_rows) < len(rows) else set()
-    heads = _Heads(_labelled(cells for row, cells in rows.items() if row not in head_rows))
+    head_rows = dict.fromkeys([row for row, cells in rows.items() if all(cell.header for cell in cells)][:MOST_HEADED])
+    head_rows = head_rows if len(head_rows) < len(rows) else {}
+    heads = Heads(cells for row, cells in rows.items() if row not in head_rows)
     filled = _filled(rows, head_rows)
     above: list[Cell] = []
     start: int | None = None
@@ -67,119 +48,17 @@ def table_rows(element: Element) -> Iterable[Row]:
             above += own
         elif own and start is not None:
             if above:
-                heads.enter(above, filled[row])
+                blank = heads.enter(above, filled[row] or {cells[0].column})
+                if blank:
+                    yield Row(blank, Span(start, max(cell.end for cell in above)), above)
+                    start = min(cell.start for cell in own)
                 above = []
             over = heads.over
-            text = cells[0].text if len(cells) == 1 and cells[0].column_span > 1 else heads.row(cells, row)
+            text = cells[0].text if _across(cells) and filled[row] else heads.row(cells, row)
             yield Row(text, Span(start, max(cell.end for cell in own)), cells, over)
             start = None
     if above and start is not None:
-        yield Row(_row_text(above, {}), Span(start, max(cell.end for cell in above)), above)
-
-
-class _Heads:
-    """What the columns are called for the rows from here on, and whether a row has said what stands over the labels."""
-
-    def __init__(self, labelled: bool) -> None:
-        self._labelled = labelled
-        self._headers: dict[int, Head] = {}
-        self._names: dict[int, Head] = {}
-        self._corner: Head = ()
-        self._said = False
-        self._blank: list[str] = []
-
-    @property
-    def over(self) -> str | None:
-        return begun(_joined(self._corner)) if self._corner and self._said else None
-
-    def enter(self, above: Sequence[Cell], filled: Collection[int]) -> None:
-        """Below further header rows, above rows that have values in the columns filled; the same corner is not said
-        anew."""
-        self._headers, self._names = _under(self._headers, above)
-        said = {part for column in filled for part in self._names.get(column, ())}
-        before, self._corner = self._corner, _corner(self._names) if self._labelled else ()
-        self._said = self._said and self._corner == before
-        said.update(self._corner)
-        self._blank = [
-            f"{text.rstrip(':')}:" for text in dict.fromkeys(cell.text for cell in above) if text not in said
-        ]
-        if self._said:
-            self._names = _without(self._names, self._corner)
-
-    def row(self, cells: Sequence[Cell], row: int) -> str:
-        """The first row says the corner, all of a long head, and the heads of columns without a value."""
-        text = " | ".join(filter(None, (_row_text(cells, self._names, row), *self._blank)))
-        self._blank = []
-        if self._corner and not self._said and not any(cell.column == 0 and cell.text.strip() for cell in cells):
-            text = f"{_joined(self._corner)} | {text}"
-        self._names, self._said = _without(self._names, self._corner), True
-        long = {cell.column for cell in cells if sum(map(len, self._names.get(cell.column, ()))) > HEADING_TOKENS}
-        self._headers, self._names = _cut(self._headers, long), _cut(self._names, long)
-        return text
-
-
-@lru_cache(maxsize=2 * MOST_REACHING)
-def begun(text: str, tokens: int = HEADING_TOKENS) -> str:
-    """The first words of a text, at most so many tokens."""
-    if len(text) <= tokens:
-        return text
-    starts = TokenIndex(text[: tokens * 20]).starts
-    if len(starts) <= tokens and len(text) <= tokens * 20:
-        return text
-    cut = starts[min(tokens, len(starts) - 1)] if starts else tokens
-    return (text[:cut].rsplit(" ", 1)[0] if " " in text[:cut] else text[:cut]) + " …"
-
-
-def _filled(rows: Mapping[int, Sequence[Cell]], head_rows: Collection[int]) -> dict[int, set[int]]:
-    """For every data row the columns that have a value in it or in another between the same header rows."""
-    found: dict[int, set[int]] = {}
-    columns: set[int] = set()
-    for row, cells in rows.items():
-        if row in head_rows:
-            columns = set()
-        else:
-            columns.update(cell.column for cell in cells if cell.text.strip())
-            found[row] = columns
-    return found
-
-
-def _labelled(rows: Iterable[Sequence[Cell]]) -> bool:
-    """Whether most cells of the first column have letters."""
-    labels = [any(map(str.isalpha, cells[0].text)) for cells in rows if cells[0].column == 0]
-    return 2 * sum(labels) > len(labels)
-
-
-def _corner(names: Mapping[int, Head]) -> Head:
-    """The parts of the first column's head that no other column has, where one of them says something of figures."""
-    others = {part for column, head in names.items() if column for part in head}
-    own = tuple(part for part in names.get(0, ()) if part not in others)
-    return own if others and any(map(_of_figures, own)) else ()
-
-
-def _of_figures(text: str) -> bool:
-    period = _PERIOD.search(text)
-    return bool(_UNIT.search(text) or (period and _ENDED.search(text, period.end())))
-
-
-def _cut(headers: dict[int, Head], columns: Collection[int]) -> dict[int, Head]:
-    cut = {at: (begun(_joined(headers[at])),) for at in columns if at in headers}
-    return {**headers, **cut} if cut else headers
-
-
-def _without(names: dict[int, Head], corner: Head) -> dict[int, Head]:
-    left = tuple(part for part in names.get(0, ()) if part not in corner)
-    return {**names, 0: left} if left != names.get(0, ()) else names
-
-
-def _under(headers: dict[int, Head], above: Sequence[Cell]) -> tuple[dict[int, Head], dict[int, Head]]:
-    """The column headers below further header rows, and what to call the columns there."""
-    *rest, last = above
-    found = {**headers, **_column_headers(rest)}
-    across = last.column_span >= len(found) and all(cell.row != last.row for cell in rest)
-    if len(found) > 1 and (across or not rest):
-        return found, {column: (last.text, *header) for column, header in found.items()}
-    found = {**headers, **_column_headers(above)}
-    return found, found
+        yield Row(row_text(above, {}), Span(start, max(cell.end for cell in above)), above)
 
 
 def _grid(cells: Sequence[Cell]) -> dict[int, list[Cell]]:
@@ -197,42 +76,21 @@ def _grid(cells: Sequence[Cell]) -> dict[int, list[Cell]]:
     return found
 
 
-def _column_headers(cells: Sequence[Cell]) -> dict[int, Head]:
-    """For every column its header texts from the top down; spanning headers count for all."""
-    columns: dict[int, dict[str, None]] = {}
-    last = max((cell.column for cell in cells), default=0)
-    for cell in sorted(cells, key=lambda cell: (cell.row, cell.column)):
-        for column in range(cell.column, min(last + MOST_COLUMNS, cell.column + max(1, cell.column_span))):
-            texts = columns.setdefault(column, {})
-            if cell.text.strip():
-                texts[cell.text] = None
-    return {column: tuple(texts) for column, texts in columns.items()}
+def _across(cells: Sequence[Cell]) -> bool:
+    return len(cells) == 1 and cells[0].column_span > 1
 
 
-@lru_cache(maxsize=4 * MOST_COLUMNS)
-def _joined(head: Head) -> str:
-    """A head that was only wrapped reads on; what stands under another is parted from it by a slash."""
-    text = ""
-    for part in head:
-        between = " " if text.endswith(",") or part[:1].islower() else " / "
-        text += between + part if text else part
-    return text
-
-
-def _row_text(cells: Sequence[Cell], heads: Mapping[int, Head], row: int | None = None) -> str:
-    said = [cell for cell in cells if cell.text.strip()]
-    of = [heads.get(cell.column, ()) for cell in said]
-    # Else a head of one part could be read as under the one before it.
-    shared = len({len(head) for head in of[1:]}) == 1
-    parts = []
-    for at, (cell, head) in enumerate(zip(said, of, strict=True)):
-        same = _common(of[at - 1], head) if shared and at and len(of[at - 1]) == len(head) else 0
-        header = _joined(head[same:])
-        text = cell.text if row in (None, cell.row) else begun(cell.text, REACHING_TOKENS)
-        parts.append(f"{header}: {text}" if header and head != (cell.text,) else text)
-    return " | ".join(parts)
-
-
-def _common(before: Head, head: Head) -> int:
-    """How many parts of as many are said already; never the last."""
-    return next((at for at in range(len(head) - 1) if before[at] != head[at]), max(0, len(head) - 1))
+def _filled(rows: Mapping[int, Sequence[Cell]], head_rows: Collection[int]) -> dict[int, set[int]]:
+    """For every data row the columns that have a value in it or in another between the same header rows; headings
+    within the table are none."""
+    found: dict[int, set[int]] = {}
+    columns: set[int] = set()
+    for row, cells in rows.items():
+        if row in head_rows:
+            columns = set()
+        else:
+            for cell in cells if not _across(cells) else ():
+                if cell.text.strip():
+                    columns.update(range(cell.column, cell.column + reach(cell)))
+            found[row] = columns
+    return found

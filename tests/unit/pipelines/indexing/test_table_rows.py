@@ -181,6 +181,65 @@ def test_the_heads_of_columns_without_a_value_are_said_by_the_first_row() -> Non
     assert made == ["Item: Wages | Done: yes | Signature:", "Item: Rent | Signature: x | Done:"]
 
 
+def test_many_heads_of_columns_without_a_value_are_a_row_of_their_own() -> None:
+    made = _rows("|".join(["Item", *(f"Check number {at}" for at in range(100))]), "Wages" + "|" * 100, headers=(0,))
+    assert [text.count(" | ") for text in made] == [99, 0]
+    assert made[1] == "Item: Wages"
+
+
+def test_a_value_under_several_heads_says_them_all() -> None:
+    spans = {(1, 1): (1, 2), (2, 0): (1, 2)}
+    made = _rows("Name|Monday|Tuesday", "Ivan|Leave|", "Olga||Late", headers=(0,), spans=spans)
+    assert made == ["Name: Ivan | Monday, Tuesday: Leave", "Name: Olga | Tuesday: Late"]
+
+
+def test_heads_over_nothing_but_a_line_across_are_said() -> None:
+    rows = ("Room|Reason|Contact", "No rooms are closed||")
+    made = _rows(*rows, headers=(0,), spans={(1, 0): (1, 3)})
+    assert made == ["Room: No rooms are closed | Reason: | Contact:"]
+
+
+@pytest.mark.parametrize(
+    "label", ["Period of employment", "% discount code", "Treated as part of", "Thousands served", "Name", "At work"]
+)
+def test_what_the_labels_are_called_is_said_by_every_row(label: str) -> None:
+    made = _rows(f"{label}|Shop", "ABC|Lidl", "DEF|Aldi", headers=(0,))
+    assert made == [f"{label}: ABC | Shop: Lidl", f"{label}: DEF | Shop: Aldi"]
+
+
+@pytest.mark.parametrize(
+    "corner", ["(in millions)", "Dollars in thousands", "$", "Year ended", "As of May 31", "May 31,", "(unaudited, $)",
+               "US dollars", "млн грн", "Станом на 31 грудня"]
+)  # fmt: skip
+def test_a_unit_or_a_time_over_the_labels_is_said_once(corner: str) -> None:
+    made = _rows(f"{corner}|2019", "Cash|4", "Debt|6", headers=(0,))
+    assert made == [f"{corner}: Cash | 2019: 4", "Debt | 2019: 6"]
+
+
+def test_further_heads_take_the_place_of_those_before_but_of_a_unit() -> None:
+    assert _rows("Name|Pay|Bonus", "Bob|1|2", "Firm|Amount|", "ACME|60|late", headers=(0, 2))[1] == (
+        "Firm: ACME | Amount: 60 | late"
+    )
+    assert _rows("Region|2019|2018", "East|1|2", "|2019|2018", "Cash|3|4", headers=(0, 2))[1] == (
+        "Cash | 2019: 3 | 2018: 4"
+    )
+    assert _rows("(in millions)|2019|2018", "East|1|2", "|2017|2016", "Cash|3|4", headers=(0, 2))[1] == (
+        "Cash | 2017: 3 | 2016: 4"
+    )
+
+
+def test_what_is_repeated_in_each_row_is_bounded_by_row() -> None:
+    heads = "|".join(f"Question {at} {'of many words ' * 20}" for at in range(250))
+    first, *others = _rows(heads, *["|".join(["yes"] * 250)] * 4, headers=(0,))
+    assert len(first) > 60_000
+    assert max(map(len, others)) < 15_000
+    merged = "|".join("word " * 600 for _ in range(50))
+    spans = {(0, at): (5, 1) for at in range(50)}
+    first, *others = _rows(f"{merged}|x", *[f"{'|' * 50}y"] * 4, headers=(), spans=spans)
+    assert len(first) > 100_000
+    assert max(map(len, others)) < 5_000
+
+
 WORDS = st.sampled_from(["(in millions)", "2019", "May 31,", "Name of the owner", "Total", "a", ""])
 
 
