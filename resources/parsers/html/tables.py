@@ -8,7 +8,7 @@ from typing import Any
 
 from pipelines.records import Block, BlockCell, Run
 from resources.parsers.numbers import whole
-from resources.parsers.office.header_rows import header_rows
+from resources.parsers.office.header_rows import header_rows, is_figure
 from resources.parsers.text.source_text import Finder
 
 MOST_SPAN = 1000
@@ -85,8 +85,15 @@ def _is_header(row: Any) -> bool:
     return bool(cells) and all(cell.tag == "th" for cell in cells)
 
 
+def _heads_anew(row: Any) -> bool:
+    """Whether a row further down names the columns below it: a total may be marked as a header too."""
+    texts = [" ".join("".join(cell.itertext()).split()) for cell in _cells(row)]
+    return _is_header(row) and sum(map(bool, texts)) > 1 and not any(map(is_figure, texts[1:]))
+
+
 def table_blocks(table: Any, finder: Finder) -> list[Block]:
-    """The caption, if any, then the table. Header rows stand only before the first other row."""
+    """The caption, if any, then the table. Header rows stand before the first other row, and further down where they
+    name columns of rows below them."""
     blocks: list[Block] = []
     taken: set[tuple[int, int]] = set()
     cells: list[BlockCell] = []
@@ -94,8 +101,11 @@ def table_blocks(table: Any, finder: Finder) -> list[Block]:
     captions = [part for part in table if part.tag == "caption"]
     for caption in captions:
         blocks.append(Block("caption", tuple(runs_in(caption, finder))))
-    for at, row in enumerate(_rows(table)):
+    rows = list(_rows(table))
+    plain = [at for at, row in enumerate(rows) if not _is_header(row)]
+    for at, row in enumerate(rows):
         in_header = in_header and _is_header(row)
+        header = in_header or (at < plain[-1] and _heads_anew(row))
         column = 0
         for cell in _cells(row):
             while (at, column) in taken:
@@ -103,11 +113,11 @@ def table_blocks(table: Any, finder: Finder) -> list[Block]:
             wide, tall = _span(cell, "colspan"), _span(cell, "rowspan")
             if wide * tall <= MOST_SPAN:
                 taken.update((at + r, column + c) for r in range(tall) for c in range(wide))
-            cells.append(BlockCell(at, column, tuple(runs_in(cell, finder)), tall, wide, in_header))
+            cells.append(BlockCell(at, column, tuple(runs_in(cell, finder)), tall, wide, header))
             column += wide
     if cells and all(cell.header for cell in cells):
         cells = [replace(cell, header=False) for cell in cells]
-    elif not any(cell.tag == "th" for row in _rows(table) for cell in _cells(row)):
+    elif not any(cell.tag == "th" for row in rows for cell in _cells(row)):
         headers = _unmarked_headers(cells)
         cells = [replace(cell, header=cell.row < headers) for cell in cells]
     return [*blocks, Block("table", cells=tuple(cells))]

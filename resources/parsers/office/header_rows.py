@@ -27,7 +27,7 @@ def reads_as_header(first: Sequence[str], others: Sequence[Sequence[str]]) -> bo
     return any(column and all(map(_NUMBER.fullmatch, column)) for column in columns)
 
 
-def _is_figure(value: str) -> bool:
+def is_figure(value: str) -> bool:
     """A number or the dash that stands for none; a year names a column as often as it fills one."""
     return bool(_FIGURE.fullmatch(value)) and not _YEAR.fullmatch(value)
 
@@ -39,11 +39,11 @@ def header_rows(rows: Sequence[Sequence[str]]) -> int:
     of them leaves the corner empty or has years among several names. Rows below them with nothing but
     a label belong to what follows."""
     filled = [[value.strip() for value in row] for row in rows]
-    count = next((at for at, row in enumerate(filled) if any(map(_is_figure, row[1:]))), 0)
+    count = next((at for at, row in enumerate(filled) if any(map(is_figure, row[1:]))), 0)
     lead, below = filled[:count], [value for row in filled[count:] for value in row[1:] if value]
     while lead and not any(lead[-1][1:]):
         lead.pop()
-    if 0 < len(lead) <= MOST_HEADER_ROWS and 2 * sum(map(_is_figure, below)) > len(below) and any(map(_names, lead)):
+    if 0 < len(lead) <= MOST_HEADER_ROWS and 2 * sum(map(is_figure, below)) > len(below) and any(map(_names, lead)):
         return len(lead)
     return int(bool(rows) and reads_as_header(rows[0], rows[1:]))
 

@@ -329,3 +329,19 @@ def test_grids_of_little_text_are_tables_whatever_is_in_them(
 def test_header_rows_that_nothing_marks(tmp_path: Path, first: str, second: str, headers: list[str]) -> None:
     (table,) = elements_of(written(tmp_path, "a.html", f"<table><tr>{first}</tr><tr>{second}</tr></table>"))[1]
     assert [cell.text for cell in table.cells if cell.header] == headers
+
+
+@pytest.mark.parametrize(
+    ("rows", "headers"),
+    [
+        ("<tr><th>Shop<th>Men<tr><td>Rome<td>3<tr><th>Land<th>All<tr><td>Italy<td>33", ["Shop", "Men", "Land", "All"]),
+        ("<tr><th>In<th>2023<tr><td>Rome<td>3<tr><th>Of<th>2022<tr><td>Oslo<td>4", ["In", "2023", "Of", "2022"]),
+        ("<tr><th>Shop<th>Staff<tr><td>Rome<td>3<tr><th>All<th>1,204<tr><td>Oslo<td>5", ["Shop", "Staff"]),
+        ("<tr><th>Shop<th>Staff<tr><td>Rome<td>3<tr><th colspan=2>North<tr><td>Oslo<td>5", ["Shop", "Staff"]),
+        ("<tr><th>Shop<th>Staff<tr><td>Rome<td>3<tr><th>Seen by<th>Mary", ["Shop", "Staff"]),
+    ],
+    ids=["names", "years", "a total", "a heading within", "a foot"],
+)  # fmt: skip
+def test_rows_that_are_marked_as_headers_further_down(tmp_path: Path, rows: str, headers: list[str]) -> None:
+    (table,) = elements_of(written(tmp_path, "a.html", f"<table>{rows}</table>"))[1]
+    assert [cell.text for cell in table.cells if cell.header] == headers
