@@ -7,7 +7,8 @@ A generation keeps the document frequencies that it was made with until the corp
 benchmarks/results.yaml. Its questions are asked as if the statistics had been frozen when only a share of the
 documents, by chance, was there: the words that only later ones have are unseen, and weigh as the rarest. Lengths of
 chunks stay those of all. R@1 and R@5 of lexical and hybrid search in percent, the mean of as many draws as DRAWS;
-differences are paired, with 95 % intervals of a bootstrap over questions.
+differences are paired, with 95 % intervals of a bootstrap over questions, the draws as they are. Growth is told by the
+chunks that there were. Sets of fewer documents than LEAST are left out.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import random
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -45,11 +46,20 @@ from resources.settings_file import locate  # noqa: E402
 from resources.state.state import State  # noqa: E402
 
 SHARES = (1.0, 0.8, 0.67, 0.5, 0.33)
-DRAWS, SEED = 2, 0
+DRAWS, SEED, LEAST = 2, 0, 20
 ROUTES = ("lexical", "hybrid")
 CHUNKS = "SELECT number, doc_id FROM {}.chunks"
 Frequencies = Callable[[Sequence[str]], tuple[dict[str, int], int]]
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """R@1 and R@5 of each question, the mean of the draws, by (route, share of the documents), and the part of the
+    chunks that such a share has."""
+
+    found: Mapping[tuple[str, float], Floats]
+    chunks: Mapping[float, float]
 
 
 def drawn(documents: Mapping[int, str], share: float, seed: int) -> frozenset[int]:
@@ -79,8 +89,8 @@ def asked_once(tools: Tools) -> Tools:
     return replace(tools, embed_queries=lambda texts: known(tuple(texts)))
 
 
-def measured(name: str, file: Path, most: int) -> dict[tuple[str, float], Floats]:
-    """{(route, share): R@1 and R@5 of each question, the mean of the draws}."""
+def measured(name: str, file: Path, most: int) -> Asked | None:
+    """None of a set of too few documents."""
     dataset, state, settings = DATASETS[name], State(locate(config=str(file))), QuerySettings()
     try:
         live = state.parts.catalog.live()
@@ -88,6 +98,8 @@ def measured(name: str, file: Path, most: int) -> dict[tuple[str, float], Floats
         exam, searcher = examination(state, dataset.write_golden(file.parent / "golden.jsonl"), live), Searcher(state)
         with state.parts.database.connect() as connection:
             documents = dict(connection.execute(CHUNKS.format(live.schema)).fetchall())
+        if len(set(documents.values())) < LEAST:
+            return None
         subsets = {share: [drawn(documents, share, SEED + draw) for draw in range(DRAWS if share < 1 else 1)]
                    for share in SHARES}  # fmt: skip
         filters = Filters(groups=tuple(dataset.evaluation.get("groups", ())))
@@ -111,40 +123,45 @@ def measured(name: str, file: Path, most: int) -> dict[tuple[str, float], Floats
                     found.setdefault((route, share), []).append(np.mean(scores, axis=0))
     finally:
         state.close()
-    return {key: np.array(own) for key, own in found.items()}
+    chunks = {share: float(np.mean([len(own) for own in draws])) / len(documents) for share, draws in subsets.items()}
+    return Asked({key: np.array(own) for key, own in found.items()}, chunks)
 
 
 # ---------------------------------------------------------------- the tables
 
 
-def by_share(sets: Mapping[str, Mapping[tuple[str, float], Floats]], route: str) -> list[str]:
+def by_share(sets: Mapping[str, Asked], route: str) -> list[str]:
     rows = []
     for share in SHARES:
-        means = [own[route, share].mean(axis=0) for own in sets.values()]
+        means = [own.found[route, share].mean(axis=0) for own in sets.values()]
         pairs = [*means, np.mean(means, axis=0)]
         rows.append([f"{share:.0%}", *(" / ".join(map(percent, pair)) for pair in pairs)])
     return table((f"{route}, R@1 / R@5", *sets, "mean"), rows)
 
 
-def lost(sets: Mapping[str, Mapping[tuple[str, float], Floats]], route: str) -> list[str]:
+def lost(sets: Mapping[str, Asked], route: str) -> list[str]:
     """What a share of the documents loses of R@1 and of R@5, all questions of all sets together."""
     rows = []
     for share in SHARES[1:]:
-        differences = np.concatenate([own[route, share] - own[route, 1.0] for own in sets.values()])
+        differences = np.concatenate([own.found[route, share] - own.found[route, 1.0] for own in sets.values()])
         cells = []
         for at in range(2):
             low, high = bootstrap_interval(differences[:, at].tolist())
             cells.append(f"{100 * differences[:, at].mean():+.1f} ({100 * low:+.1f} to {100 * high:+.1f})")
-        rows.append([f"{share:.0%}", f"{1 / share - 1:.2f}", *cells])
-    return table((f"{route}, frozen at", "grown since by", "R@1", "R@5"), rows)
+        grown = [1 / own.chunks[share] - 1 for own in sets.values()]
+        rows.append([f"{share:.0%}", f"{min(grown):.2f} to {max(grown):.2f}", *cells])
+    return table((f"{route}, frozen at", "chunks grown since by", "R@1", "R@5"), rows)
 
 
 def report(place: Path, names: Sequence[str], most: int) -> None:
-    sets = {}
+    sets: dict[str, Asked] = {}
     for name in names:
-        sets[name] = measured(name, index_of(name, place), most)
-        print(f"{name}: {len(next(iter(sets[name].values())))} questions", file=sys.stderr, flush=True)
-    for route in ROUTES:
+        if (own := measured(name, index_of(name, place), most)) is None:
+            print(f"{name}: fewer than {LEAST} documents, left out", file=sys.stderr, flush=True)
+            continue
+        sets[name] = own
+        print(f"{name}: {len(own.found[ROUTES[0], 1.0])} questions", file=sys.stderr, flush=True)
+    for route in ROUTES if sets else ():
         for block in (by_share(sets, route), lost(sets, route)):
             print("\n".join(block), end="\n\n")
 

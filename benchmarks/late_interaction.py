@@ -31,6 +31,7 @@ from benchmarks.support.parsing_report import table  # noqa: E402
 from pipelines.evaluation.evaluate import asked, bootstrap_interval  # noqa: E402
 from pipelines.evaluation.judging import judge  # noqa: E402
 from pipelines.ports import Filters  # noqa: E402
+from pipelines.query.rerankers.context import full_text  # noqa: E402
 from pipelines.query.results import Hit  # noqa: E402
 from pipelines.query.retrieve import Question, retrieve  # noqa: E402
 from pipelines.settings.query import QuerySettings  # noqa: E402
@@ -104,7 +105,7 @@ def measured(name: str, file: Path, most: int) -> tuple[dict[str, Floats], list[
                 hits = retrieve(question, index, searcher.tools.of(index.generation.embedder), settings, k=FIRST,
                                 rerank=(), filters=filters).hits  # fmt: skip
             of_question = tokens.of(text)
-            near = [maxsim(of_question, own) for own in tokens.passages([hit.passage.text for hit in hits])]
+            near = [maxsim(of_question, own) for own in tokens.passages([full_text(hit.passage) for hit in hits])]
             for each, weight in WEIGHTS.items():
                 scores = judge(mapped, order(hits, near, weight), exam.corpus, 5).scores
                 found[each].append([scores["recall@1"] or 0.0, scores["recall@5"] or 0.0])
