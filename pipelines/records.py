@@ -300,7 +300,8 @@ class Sentence:
     """The finer unit. `start` and `length` are characters of the chunk's own text;
     `chunk.text[start:start + length] == text`. `paragraph_start` and `paragraph_length` likewise are those of
     its paragraph, or of the part of it that the chunk holds, and `paragraph_span` that part's place in the body; of a
-    very long one (LONGEST_PARAGRAPH) `paragraph` is this part."""
+    very long one (LONGEST_PARAGRAPH) `paragraph` is this part. `lead` stands above it in the document and must be read
+    with it, as a table's unit line; it is no part of `text`."""
 
     doc_id: str
     index: int
@@ -322,6 +323,7 @@ class Sentence:
     section_path: tuple[str, ...]
     previous_id: str | None
     next_id: str | None
+    lead: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,8 @@ CREATE TABLE {schema}.sentences (
     embedding vector({dimension}) NOT NULL,
     paragraph_start integer NOT NULL DEFAULT 0,
     paragraph_length integer NOT NULL DEFAULT 0,
-    paragraph_span int4range NOT NULL DEFAULT 'empty'
+    paragraph_span int4range NOT NULL DEFAULT 'empty',
+    lead text NOT NULL DEFAULT ''
 ) WITH (toast_tuple_target = 8160);
 CREATE INDEX ON {schema}.sentences (doc_id, ordinal);
 CREATE INDEX ON {schema}.sentences (chunk_id);

@@ -45,6 +45,7 @@ def hits_shown(result: dict[str, Any], explain: bool) -> str:
             lines.append(f"   {BY_MODEL}:")
         paragraph = hit.get("paragraph")
         if paragraph:
+            lines += wrapped(hit["overlap"]) if paragraph["id"] != hit["chunk_id"] else []
             lines += wrapped(marked(hit["text"], paragraph["anchors"], MOST_CHARACTERS))
             lines += [f"   {line}" for line in reached(paragraph)]
         else:
@@ -93,7 +94,8 @@ def passage_shown(result: dict[str, Any]) -> str:
         result = {**result, "text": _marked(result["text"], sentence), "boxes": sentence["boxes"]}
     if result["header_chain"]:
         lines.append(" › ".join(result["header_chain"]))
-    for name, title in (("overlap", "overlap, from the passage before"), ("text", "text"), ("context", "context")):
+    above = "above it" if sentence else "overlap, from the passage before"
+    for name, title in (("overlap", above), ("text", "text"), ("context", "context")):
         if result[name]:
             written = f", {BY_MODEL.lower()}" if name in result.get("generated", ()) else ""
             lines += [f"{title}{written}:", *wrapped(result[name])]

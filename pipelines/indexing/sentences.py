@@ -28,7 +28,7 @@ from pipelines.records import (
     StructuralChunk,
 )
 
-VERSION = 4
+VERSION = 5
 CODE = "code"
 SOURCES = {
     "table-row": "table_row",
@@ -224,6 +224,7 @@ def _sentence(
         section_path=unit.header_chain,
         previous_id=None,
         next_id=None,
+        lead=unit.corner or "",
     )
 
 

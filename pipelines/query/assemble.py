@@ -24,20 +24,26 @@ _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|\n+")
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """What can be quoted: a sentence or table row of a chunk, with its own page; `stripped` of links and what else a
-    viewer would act on."""
+    """What can be quoted: a sentence or table row of a chunk, with its own page; `lead` stands above it and must be
+    read with it. `stripped` of links and what else a viewer would act on."""
 
     chunk_id: str
     text: str
     page: int | None
+    lead: str = ""
     stripped: bool = False
+
+    @property
+    def led(self) -> str:
+        """As the first row of a table is written."""
+        return f"{self.lead}: {self.text}" if self.lead else self.text
 
 
 @dataclass(frozen=True, slots=True)
 class ContextPassage:
     """One numbered passage of the context: chunks of one document that follow each other, or paragraphs of one
-    chunk. `name` is the document's as a citation gives it, `text` the first one's overlap and every one's own
-    text, and `sentences` those that stand whole in it."""
+    chunk. `name` is the document's as a citation gives it, `text` the first one's overlap, every one's own text
+    and what leads it, and `sentences` those that stand whole in it."""
 
     number: int
     chunks: tuple[Passage, ...]
@@ -73,8 +79,14 @@ def _names(passages: Sequence[Passage]) -> dict[str, str]:
 
 
 def _joined(chunks: Sequence[Passage]) -> str:
-    """Texts in order. Only the first brings its overlap: what the others repeat stands there already."""
-    return "\n".join(filter(None, [chunks[0].overlap, *(item.text for item in chunks)]))
+    """Texts in order. Of chunks only the first brings its overlap: what the others repeat stands there already. What
+    leads a paragraph is brought once."""
+    said = [chunks[0].overlap, chunks[0].text]
+    for item in chunks[1:]:
+        if item.reached and not any(item.overlap in text for text in said):
+            said.append(item.overlap)
+        said.append(item.text)
+    return "\n".join(filter(None, said))
 
 
 def _cut(text: str, tokens: int) -> str:

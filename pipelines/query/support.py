@@ -99,28 +99,32 @@ def orders_in(context: Iterable[ContextPassage]) -> list[Evidence]:
     """Every sentence of the context that gives orders to a model, as its words alone."""
     nothing: frozenset[str] = frozenset()
     return [
-        Evidence(passage, inert_sentence(item), frozenset(terms_of(item.text)), nothing, nothing)
+        Evidence(passage, inert_sentence(item), frozenset(terms_of(item.led)), nothing, nothing)
         for passage in context
         for item in passage.sentences
-        if gives_orders(item.text)
+        if gives_orders(item.led)
     ]
 
 
 def inert_sentence(sentence: Sentence) -> Sentence:
-    """Its words, without what a viewer would act on; a line of nothing else has none."""
-    text = inert(sentence.text)
-    return sentence if text == sentence.text else replace(sentence, text=" ".join(text.split()), stripped=True)
+    """Its words after those that lead it, without what a viewer would act on; a line of nothing else has none."""
+    text = inert(sentence.led)
+    if text != sentence.led:
+        return replace(sentence, text=" ".join(text.split()), lead="", stripped=True)
+    return replace(sentence, text=text, lead="") if sentence.lead else sentence
 
 
 def evidence_of(context: Iterable[ContextPassage]) -> list[Evidence]:
     """Every sentence of the context that may be quoted, in reading order."""
     found = []
     for passage in context:
-        orders = dict.fromkeys(item.text for item in passage.sentences if gives_orders(item.text))
-        shown = [inert_sentence(item) for item in passage.sentences if item.text not in orders]
-        sentences = [item for item in shown if item.text]
+        ordering = [item for item in passage.sentences if gives_orders(item.led)]
+        orders = dict.fromkeys(part for item in ordering for part in (item.text, item.lead) if part)
+        own = [item for item in passage.sentences if item.text not in orders]
+        sentences = [item for item in map(inert_sentence, own) if item.text]
         about = frozenset(terms_of(passage.about))
-        around = frozenset(terms_of(_without(passage.text, orders, sentences)))
+        leads = dict.fromkeys(item.lead for item in own)
+        around = frozenset(terms_of("\n".join([_without(passage.text, orders, sentences), *leads])))
         found += [Evidence(passage, item, frozenset(terms_of(item.text)), about, around) for item in sentences]
     return found
 

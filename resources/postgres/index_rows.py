@@ -40,7 +40,7 @@ SENTENCES = _columns(
     "sentence_id text, doc_id text, ordinal int4, chunk_id text, text text, source text, page int4, boxes jsonb,"
     "confidence float4, start int4, length int4, paragraph_id text, section_id text, section_path text[],"
     "previous_id text, next_id text, embedding vector, paragraph_start int4, paragraph_length int4,"
-    "paragraph_span int4range"
+    "paragraph_span int4range, lead text"
 )
 SENTENCE_LINKS = _columns("source_id text, target_id text, similarity float4")
 TERMS = _columns("term text, groups text[], documents int4")
@@ -167,4 +167,5 @@ def sentence_rows(document: IndexedDocument) -> Iterator[tuple[Any, ...]]:
             _boxes(item.boxes), item.confidence, item.start, item.length, item.paragraph_id, item.section_id,
             list(item.section_path), item.previous_id, item.next_id, document.sentence_vectors[item.sentence_id],
             item.paragraph_start, item.paragraph_length, Range(item.paragraph_span.start, item.paragraph_span.end),
+            item.lead,
         )  # fmt: skip

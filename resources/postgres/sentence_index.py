@@ -108,14 +108,14 @@ def _paragraph(chunk: Passage, key: ParagraphKey, members: Sequence[Any]) -> Par
     boxes = {sentence_id: tuple(Box(**box) for box in found) for sentence_id, _, _, found, *_ in members}
     if not key[1]:
         return Paragraph(chunk, boxes)
-    _, _, _, _, start, length, first, last = members[0]
+    _, _, _, _, start, length, first, last, lead = members[0]
     of_types = {name for _, source, *_ in members for name in BLOCK_TYPES.get(source, ())}
     pages = [page for _, _, page, *_ in members if page is not None]
     pages += [box.page for found in boxes.values() for box in found]
     passage = replace(
         chunk,
         text=chunk.text[start : start + length],
-        overlap="",
+        overlap=lead,
         block_types=tuple(name for name in chunk.block_types if name in of_types) or chunk.block_types,
         page_start=min(pages, default=None),
         page_end=max(pages, default=None),

@@ -93,7 +93,7 @@ ORDER BY s.sentence_id, edge.via, edge.name;
 -- name: sentences_of_paragraphs
 -- All sentences of paragraphs, or of whole chunks where the paragraph is ''.
 SELECT wanted.chunk_id, wanted.paragraph_id, s.sentence_id, s.source, s.page, s.boxes, s.paragraph_start,
-       s.paragraph_length, lower(s.paragraph_span), upper(s.paragraph_span)
+       s.paragraph_length, lower(s.paragraph_span), upper(s.paragraph_span), s.lead
 FROM unnest(%(chunk_ids)s::text[], %(paragraph_ids)s::text[]) AS wanted (chunk_id, paragraph_id)
 JOIN {schema}.sentences AS s ON s.chunk_id = wanted.chunk_id AND wanted.paragraph_id IN ('', s.paragraph_id)
 ORDER BY s.doc_id, s.ordinal;
@@ -109,7 +109,7 @@ ORDER BY s.sentence_id
 LIMIT %(most)s;
 
 -- name: sentences_of
-SELECT s.chunk_id, s.text, s.page
+SELECT s.chunk_id, s.text, s.page, s.lead
 FROM {schema}.sentences AS s JOIN {schema}.documents AS d USING (doc_id)
 WHERE s.chunk_id = ANY (%(chunk_ids)s::text[])
 ORDER BY s.doc_id, s.ordinal;

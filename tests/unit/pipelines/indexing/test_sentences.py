@@ -79,6 +79,20 @@ def test_rows_captions_and_formulas_are_sentences_of_their_own_source() -> None:
     ]
 
 
+def test_rows_below_the_first_are_led_by_what_stands_over_their_labels() -> None:
+    rows = table(("(in millions)", "2023"), ("Revenue", "4"), ("Debt", "6"), ("Cash", "8"))
+    chunks, found, _ = skeleton(heading("One"), paragraph("Audited."), rows, paragraph("Signed."))
+    assert [(s.text, s.lead) for s in found] == [
+        ("Audited.", ""),
+        ("(in millions): Revenue | 2023: 4", ""),
+        ("Debt | 2023: 6", "(in millions)"),
+        ("Cash | 2023: 8", "(in millions)"),
+        ("Signed.", ""),
+    ]
+    own = {chunk.chunk_id: chunk.text for chunk in chunks}
+    assert all(own[s.chunk_id][s.start : s.start + s.length] == s.text for s in found)
+
+
 def test_noise_is_left_out_by_declared_rules_and_counted() -> None:
     _, found, dropped = skeleton(
         heading("One"), paragraph("Real words here."), paragraph("Name: ......"), paragraph("ok"), paragraph("Date:")

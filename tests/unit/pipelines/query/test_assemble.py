@@ -116,6 +116,17 @@ def test_a_chunk_without_sentences_is_quoted_whole() -> None:
     assert passage.sentences == (Sentence("a", "x: 3", 4),)
 
 
+def test_what_leads_paragraphs_of_a_chunk_is_said_once_above_the_first() -> None:
+    rows = [
+        hit(
+            rank, "a", text=f"Row {rank}", overlap=lead, spans=((rank, rank + 1),), reached=Reached(str(rank), "anchor")
+        )
+        for rank, lead in enumerate(["", "in millions", "in millions", "in years"], start=1)
+    ]
+    (passage,) = assembled(*rows, most=4)
+    assert passage.text == "Row 1\nin millions\nRow 2\nRow 3\nin years\nRow 4"
+
+
 def test_two_documents_of_one_title_are_told_apart_by_their_paths() -> None:
     context = assembled(hit(1, "a", doc_id="x", uri="x.md", title="T"), hit(2, "b", doc_id="y", uri="y.md", title="T"))
     assert [item.label for item in context] == ["x.md", "y.md"]
