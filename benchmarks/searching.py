@@ -100,7 +100,7 @@ class Bench:
         self.database, self.questions = database, questions
 
     def dense(self, name: str, generation: GenerationRow, made: data.Corpus) -> None:
-        asked, number = data.vector_questions(made, self.questions), generation.generation
+        asked, number = data.vector_questions(made, self.questions + WARM), generation.generation
         width = ef_search(generation.statistics)
         print(f"\nVectors {name}: {len(made):,} chunks of {data.DIMENSION} dimensions, hnsw.ef_search {width}")
 
@@ -232,6 +232,8 @@ def main() -> None:
     parser.add_argument("--only", choices=("chunks", "clusters", "sentences"), help="Measure no more than these.")
     parser.add_argument("--folder", type=Path, help="Where the generations are kept.")
     options = parser.parse_args()
+    if options.questions < 1:
+        parser.error(f"--questions must be at least 1, not {options.questions}")
     with tempfile.TemporaryDirectory(prefix="pincite-bench-") as folder:
         database = Database("embedded", (options.folder or Path(folder)).resolve())
         database.migrate()
