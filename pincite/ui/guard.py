@@ -8,19 +8,17 @@ changed by GET, nor by any request but GraphQL's own.
 from __future__ import annotations
 
 import hmac
-import ipaddress
 import secrets
 from collections.abc import Collection
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlencode
 
-from starlette.datastructures import MutableHeaders
 from starlette.requests import HTTPConnection
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-_SAFE = frozenset({"GET", "HEAD"})
+from pincite.same_site import SAFE, named, names_of, of_our_pages, with_headers
+
 _HEADERS = {"X-Frame-Options": "DENY", "Cross-Origin-Resource-Policy": "same-origin", "Referrer-Policy": "same-origin"}
 _PAGE = """<!doctype html><meta charset="utf-8"><title>pincite</title>
 <body style="font-family: sans-serif; max-width: 40em; margin: 4em auto"><h1>Not let in</h1><p>{told}</p></body>"""
@@ -45,7 +43,7 @@ class Guard:
         self, app: ASGIApp, token: str, port: int, names: Collection[str] = (), any_address: bool = False
     ) -> None:
         self._app, self._token, self._any_address = app, token, any_address
-        self._names = LOOPBACK | {name.lower().rstrip(".") for name in names}
+        self._names = names_of(names)
         # Cookies are told apart by host, not by port. This one ends with the process, and is not the token.
         self._cookie, self._session = f"pincite_ui_{port}", secrets.token_urlsafe(32)
 
@@ -56,35 +54,26 @@ class Guard:
         connection = HTTPConnection(scope)
         answer = self._answer(connection, scope.get("method", "") if scope["type"] == "http" else "WEBSOCKET")
         if answer is None:
-            await self._app(scope, receive, send if scope["type"] == "websocket" else _hardened(send))
+            await self._app(scope, receive, send if scope["type"] == "websocket" else with_headers(send, _HEADERS))
         elif scope["type"] == "websocket":
             await WebSocketClose(1008)(scope, receive, send)
         else:
-            await answer(scope, receive, _hardened(send))
+            await answer(scope, receive, with_headers(send, _HEADERS))
 
     def _answer(self, asked: HTTPConnection, method: str) -> Response | None:
         """What is answered in the app's place; None where it may answer itself."""
-        if not self._named(asked.headers.getlist("host")):
+        if not named(asked.headers.getlist("host"), self._names, self._any_address):
             return _refused(asked, OTHER_HOST)
-        if method in _SAFE and "token" in asked.query_params:
+        if method in SAFE and "token" in asked.query_params:
             return self._welcomed(asked)
         by_token = self._is(self._token, asked.headers.get("authorization", "").removeprefix("Bearer "))
         if not by_token and not self._is(self._session, asked.cookies.get(self._cookie, "")):
             return _refused(asked, NO_TOKEN)
-        if not _of_our_pages(asked, method, by_token):
+        if not of_our_pages(asked, method, by_cookie=not by_token):
             return _refused(asked, OTHER_SITE)
         if method != "WEBSOCKET" and not _harmless(asked, method):
             return _refused(asked, ONLY_GRAPHQL, 405)
         return None
-
-    def _named(self, hosts: list[str]) -> bool:
-        if len(hosts) != 1:
-            return False
-        try:
-            name = (urlsplit(f"//{hosts[0]}").hostname or "").rstrip(".")
-        except ValueError:
-            return False
-        return name in self._names or (self._any_address and _is_address(name))
 
     def _welcomed(self, asked: HTTPConnection) -> Response:
         """The token of the address for a cookie, and the same page without it."""
@@ -102,33 +91,12 @@ class Guard:
         return len(given) == 1 and hmac.compare_digest(secret.encode(), given[0].encode("utf-8", "replace"))
 
 
-def _of_our_pages(asked: HTTPConnection, method: str, by_token: bool) -> bool:
-    """Whether no page of another site, or of another port, is behind a request.
-
-    Browsers tell it by Origin and Sec-Fetch-Site; a request with our cookie that tells neither changes nothing."""
-    origin, site = asked.headers.get("origin"), asked.headers.get("sec-fetch-site")
-    if origin is not None and urlsplit(origin).netloc.lower() != asked.headers["host"].lower():
-        return False
-    visit = method in _SAFE and asked.headers.get("sec-fetch-mode") == "navigate"
-    if site not in (None, "none", "same-origin") and not visit:
-        return False
-    return method in _SAFE or by_token or origin is not None or site == "same-origin"
-
-
 def _harmless(asked: HTTPConnection, method: str) -> bool:
     """GraphQL by POST of JSON, which no form of another site can send; everything else by GET."""
     if asked.scope["path"].rstrip("/").rpartition("/")[2] == "graphql":
         kind = asked.headers.get("content-type", "").partition(";")[0].strip().lower()
         return method == "POST" and kind == "application/json"
-    return method in _SAFE
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
+    return method in SAFE
 
 
 def _refused(asked: HTTPConnection, told: str, status: int = 403) -> Response:
@@ -136,14 +104,3 @@ def _refused(asked: HTTPConnection, told: str, status: int = 403) -> Response:
     if "text/html" in asked.headers.get("accept", ""):
         return HTMLResponse(_PAGE.format(told=told), status, headers)
     return PlainTextResponse(told + "\n", status, headers)
-
-
-def _hardened(send: Send) -> Send:
-    async def sent(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            for name, value in _HEADERS.items():
-                headers[name] = value
-        await send(message)
-
-    return sent

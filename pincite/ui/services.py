@@ -11,7 +11,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -21,6 +20,7 @@ from typing import Any
 from urllib.parse import quote
 
 from pincite.console import say
+from pincite.listening import ANY_ADDRESS, address_of, interruptible, listener, private_folder
 from pipelines.errors import IndexStateError, PinciteError, UsageError
 from resources.child_process import child_command, module_path
 from resources.dagster_instance.home import dagster_home
@@ -33,7 +33,6 @@ GUARD_VARIABLE = "PINCITE_UI_GUARD"
 """JSON that the webserver gets from here: what pincite/ui/guard.py and its listening socket need."""
 _SHORTEST_TOKEN = 16
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-_ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 _WORKSPACE = """\
 # Written by `pincite ui` at every start.
 load_from:
@@ -42,7 +41,6 @@ load_from:
       socket: {socket}
 """
 _LOCK = "ui.lock"
-_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LOOK_SECONDS = 0.2
 
 
@@ -69,13 +67,18 @@ def run_ui(project: Project, host: str, port: int, read_only: bool = False, name
     Port 0 means any free one. Raises UsageError where the address cannot be listened on, IndexStateError `state`,
     or `in_use` where the state has a UI already, PinciteError when Dagster ends by itself."""
     token, given = _token()
-    listener = _listener(host, port)
-    port = listener.getsockname()[1]
-    url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    listening = listener(host, port)
+    port, url = listening.getsockname()[1], address_of(host, listening)
     home = dagster_home(project.state)
-    guard = {"fd": listener.fileno(), "token": token, "port": port, "names": [host, *names],
-             "any_address": host in _ANY_ADDRESS}  # fmt: skip
-    with listener, private(project.state), _only_ui(home, url) as lock, _interruptible(), _private_folder() as folder:
+    guard = {"fd": listening.fileno(), "token": token, "port": port, "names": [host, *names],
+             "any_address": host in ANY_ADDRESS}  # fmt: skip
+    with (
+        listening,
+        private(project.state),
+        _only_ui(home, url) as lock,
+        interruptible(),
+        private_folder("pincite-ui-") as folder,
+    ):
         workspace = home / "workspace.yaml"
         workspace.write_text(_WORKSPACE.format(socket=json.dumps(str(folder / "code"))), encoding="utf-8")
         services = _Services(workspace, environment(project), lock)
@@ -83,7 +86,7 @@ def run_ui(project: Project, host: str, port: int, read_only: bool = False, name
             services.start_code_server(folder / "code")
             services.start_webserver(host, guard, read_only)
             services.start_daemon()
-            _require_guard(services, _ANY_ADDRESS.get(host, host), port)
+            _require_guard(services, ANY_ADDRESS.get(host, host), port)
             shown = f"{url}/?token={quote(token, safe='')}" if not given else url
             more = f", token as {TOKEN_VARIABLE} has it" if given else ""
             say(f"Dagster's UI is at {shown} (state {project.state}{more}); Ctrl-C stops it and its daemon")
@@ -108,27 +111,6 @@ def _token() -> tuple[str, bool]:
         raise UsageError(f"{TOKEN_VARIABLE} is too short to be a secret: give at least {_SHORTEST_TOKEN} characters, "
                          "or leave it out and take the token that is printed")  # fmt: skip
     return given or secrets.token_urlsafe(32), bool(given)
-
-
-def _listener(host: str, port: int) -> socket.socket:
-    """The socket that the webserver serves: it is listened on before the address is said, so that nobody else is."""
-    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-        listener.listen(128)
-    except (OSError, OverflowError) as error:
-        listener.close()
-        reason = error.strerror if isinstance(error, OSError) else "ports go up to 65535"
-        raise UsageError(f"cannot listen on {host} port {port} ({reason}); choose another --port or --host") from None
-    return listener
-
-
-@contextmanager
-def _private_folder() -> Iterator[Path]:
-    """A short one, ours alone: a socket's path has at most 107 bytes, and a state's may have more."""
-    with tempfile.TemporaryDirectory(prefix="pincite-ui-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
 
 
 @dataclass
@@ -256,14 +238,3 @@ def _only_ui(home: Path, url: str) -> Iterator[int]:
         lock.write(f"{url}, process {os.getpid()}")
         lock.flush()
         yield lock.fileno()
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Every signal that asks for an end raises KeyboardInterrupt, also where it was ignored (`... &`)."""
-    before = {number: signal.signal(number, signal.default_int_handler) for number in _STOPPING}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -1,0 +1,65 @@
+"""Whether a request names a host of ours and comes from a page of ours: another site's name may lead to this address,
+and another site's page may ask it with what the browser keeps for us."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Collection, Mapping
+from urllib.parse import urlsplit
+
+from starlette.datastructures import MutableHeaders
+from starlette.requests import HTTPConnection
+from starlette.types import Message, Send
+
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+SAFE = frozenset({"GET", "HEAD"})
+
+
+def names_of(names: Collection[str]) -> frozenset[str]:
+    """Names of hosts as they are compared, and those of loopback."""
+    return LOOPBACK | {name.lower().rstrip(".") for name in names}
+
+
+def named(hosts: list[str], names: Collection[str], any_address: bool = False) -> bool:
+    """Whether a request's one Host is among the names, or any number where `any_address` is listened on."""
+    if len(hosts) != 1:
+        return False
+    try:
+        name = (urlsplit(f"//{hosts[0]}").hostname or "").rstrip(".")
+    except ValueError:
+        return False
+    return name in names or (any_address and _is_address(name))
+
+
+def of_our_pages(asked: HTTPConnection, method: str, by_cookie: bool) -> bool:
+    """Whether no page of another site, or of another port, is behind a request.
+
+    Browsers tell it by Origin and Sec-Fetch-Site; a request with our cookie that tells neither changes nothing."""
+    origin, site = asked.headers.get("origin"), asked.headers.get("sec-fetch-site")
+    if origin is not None and urlsplit(origin).netloc.lower() != asked.headers["host"].lower():
+        return False
+    visit = method in SAFE and asked.headers.get("sec-fetch-mode") == "navigate"
+    if site not in (None, "none", "same-origin") and not visit:
+        return False
+    return method in SAFE or not by_cookie or origin is not None or site == "same-origin"
+
+
+def with_headers(send: Send, headers: Mapping[str, str]) -> Send:
+    """Answers go out with these headers, whatever they had of them."""
+
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            kept = MutableHeaders(scope=message)
+            for name, value in headers.items():
+                kept[name] = value
+        await send(message)
+
+    return sent
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
