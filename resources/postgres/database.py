@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import DatabaseError, IndexStateError
@@ -76,13 +77,17 @@ class Database:
         self._acquired = False
         self._run: dict[str, Any] | None = None
         self._idle: list[tuple[int, psycopg.Connection[Any]]] = []
+        self._starting = Lock()
+        self.most_idle = IDLE_CONNECTIONS
 
     @property
     def url(self) -> str:
         """The address, with its password if it has one; an embedded server is started."""
         if self.server and not self._acquired:
-            self.server.acquire()
-            self._acquired = True
+            with self._starting:
+                if not self._acquired:
+                    self.server.acquire()
+                    self._acquired = True
         return self._url
 
     @contextmanager
@@ -240,7 +245,7 @@ class Database:
         """Keep a connection for the next transaction, without what was SET on it."""
         import psycopg
 
-        if len(self._idle) >= IDLE_CONNECTIONS:
+        if len(self._idle) >= self.most_idle:
             return False
         try:
             connection.execute(query("session", "forget_settings"))
@@ -254,7 +259,10 @@ class Database:
     def _idle_connection(self) -> psycopg.Connection[Any] | None:
         """One kept from before. A connection that the server has ended can be read from, at once."""
         while self._idle:
-            pid, connection = self._idle.pop()
+            try:
+                pid, connection = self._idle.pop()
+            except IndexError:  # another thread took it
+                break
             if pid != os.getpid():
                 continue  # the parent's
             if not connection.closed and not select.select([connection.fileno()], [], [], 0)[0]:
@@ -279,7 +287,8 @@ class Database:
                 if attempt == CONNECT_TRIES or not is_transient(reason):
                     raise DatabaseError(self._refused(reason), "unreachable") from None
             if self.server:
-                self.server.acquire()
+                with self._starting:
+                    self.server.acquire()
             time.sleep(random.uniform(0.25, 0.5) * attempt)
         raise AssertionError("unreachable")
 

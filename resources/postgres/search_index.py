@@ -236,9 +236,11 @@ def search_index(
     generation: int | None = None,
     metadata_keys: Sequence[str] = (),
     exact: bool = False,
+    seconds: float | None = None,
 ) -> Iterator[PostgresSearchIndex]:
     """The live (or named) generation, resolved once and read in one transaction, which is rolled
-    back at the end. The connection must not be inside a transaction of its own."""
+    back at the end. The connection must not be inside a transaction of its own. A statement may take `seconds`; without
+    a number, as long as the server lets it."""
     import psycopg
 
     asking = False
@@ -246,6 +248,8 @@ def search_index(
         with connection.transaction(force_rollback=True):
             connection.execute(query("session", "begin"))
             connection.execute(query("session", "ask_in_time"))
+            if seconds is not None:
+                connection.execute(query("session", "answer_within"), {"milliseconds": round(seconds * 1000)})
             found = resolve(connection, generation)
             statement = query("search_chunks", "has_restricted", schema=schema_name(found.number))
             restricted = connection.execute(statement).fetchone() != (False,)
@@ -260,4 +264,6 @@ def search_index(
         # The asker's role may read all tables of an index: what it may not read is none of them.
         if damaged(error) or (asking and error.sqlstate == "42501"):
             raise damage(error, "") from error
+        if isinstance(error, psycopg.errors.QueryCanceled) and seconds is not None:
+            raise DatabaseError(f"the search took longer than {seconds:g} s, so it was ended", "timeout") from None
         raise DatabaseError(f"the search in the index failed: {error}") from error

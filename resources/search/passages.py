@@ -52,6 +52,18 @@ class FoundChunk:
     stale: bool
     sentence: NamedSentence | None = None
 
+    @property
+    def doc_id(self) -> str:
+        return self.passage.doc_id
+
+    @property
+    def source(self) -> str:
+        return self.passage.source
+
+    @property
+    def uri(self) -> str:
+        return self.passage.uri
+
 
 def _only(rows: Sequence[tuple[Any, ...]], named: str, generation: int) -> tuple[Any, ...]:
     """The row whose id was meant. Raises IndexStateError where there is none, or several."""
@@ -71,10 +83,10 @@ def _only(rows: Sequence[tuple[Any, ...]], named: str, generation: int) -> tuple
 
 class Searcher:
     """Answers questions from the live generation, or a named one. The embedder is always the
-    generation's own, and stays loaded; with `exact` no vector index is walked."""
+    generation's own, and stays loaded; with `exact` no vector index is walked. Each statement may take `seconds`."""
 
-    def __init__(self, state: State, exact: bool = False) -> None:
-        self._state, self._exact, self._known = state, exact, False
+    def __init__(self, state: State, exact: bool = False, seconds: float | None = None) -> None:
+        self._state, self._exact, self._seconds, self._known = state, exact, seconds, False
         self.tools = QueryModels(state)
 
     @contextmanager
@@ -87,7 +99,7 @@ class Searcher:
         self._known = True
         with (
             database.connect() as connection,
-            search_index(connection, generation, keys, self._exact) as index,
+            search_index(connection, generation, keys, self._exact, self._seconds) as index,
         ):
             yield connection, index
 

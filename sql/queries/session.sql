@@ -91,6 +91,10 @@ SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY;
 -- name: ask_in_time
 SET LOCAL statement_timeout TO DEFAULT;
 
+-- name: answer_within
+-- Milliseconds that each statement of the transaction may take.
+SELECT set_config('statement_timeout', %(milliseconds)s::text, true);
+
 -- name: become_asker
 -- What follows in the transaction is read as the query role, which row-level security holds to the public documents
 -- and those of the asker's groups.
