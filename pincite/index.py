@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from pincite.parsed import Parsed
     from pipelines.evaluation.evaluate import OptionsUse
+    from resources.search.documents import Documents, SentenceInPlace
+    from resources.search.page_pictures import IndexedFiles
     from resources.search.passages import Searcher
     from resources.state.state import State
 
@@ -27,10 +29,14 @@ Progress = Callable[[str, int, int], None]
 
 
 def open_index(
-    place: Project | str | Path | None = None, progress: Progress | None = None, *, new: bool = False
+    place: Project | str | Path | None = None,
+    progress: Progress | None = None,
+    *,
+    new: bool = False,
+    seconds: float | None = None,
 ) -> Index:
     """An index to ask: of a settings file, of a state folder, or of what `pincite` would find here; with `new` also one
-    that is yet to be made, by update().
+    that is yet to be made, by update(). Each statement of a question may take `seconds`.
 
     Use it as a context manager, or call close(). Raises IndexStateError where there is none."""
     if isinstance(place, Project):
@@ -43,14 +49,14 @@ def open_index(
         raise IndexStateError(
             f"there is no index yet: {project.state} does not exist; run `pincite index --source FOLDER`", "no_index"
         )
-    return Index(project, progress)
+    return Index(project, progress, seconds)
 
 
 class _Opened:
     """A state and what searches it, each opened at first use."""
 
-    def __init__(self, project: Project, progress: Progress) -> None:
-        self._project, self._progress = project, progress
+    def __init__(self, project: Project, progress: Progress, seconds: float | None = None) -> None:
+        self._project, self._progress, self._seconds = project, progress, seconds
         self._closing = ExitStack()
 
     @cached_property
@@ -65,18 +71,30 @@ class _Opened:
     def searcher(self) -> Searcher:
         from resources.search.passages import Searcher
 
-        return Searcher(self.state)
+        return Searcher(self.state, seconds=self._seconds)
+
+    @cached_property
+    def documents(self) -> Documents:
+        from resources.search.documents import Documents
+
+        return Documents(self.state, self.searcher)
+
+    @cached_property
+    def files(self) -> IndexedFiles:
+        from resources.search.page_pictures import IndexedFiles
+
+        return IndexedFiles(self.state)
 
     def close(self) -> None:
         self._closing.close()
 
 
 class Index:
-    """Wires a state to the query side."""
+    """Wires a state to the query side. Questions may be asked by several threads."""
 
-    def __init__(self, project: Project, progress: Progress | None = None) -> None:
-        self._project, self._progress = project, progress or silent
-        self._opened = _Opened(self._project, self._progress)
+    def __init__(self, project: Project, progress: Progress | None = None, seconds: float | None = None) -> None:
+        self._project, self._progress, self._seconds = project, progress or silent, seconds
+        self._opened = _Opened(self._project, self._progress, seconds)
 
     @property
     def _state(self) -> State:
@@ -107,7 +125,7 @@ class Index:
         from pincite.run import run_index
 
         self.close()
-        self._opened = _Opened(self._project, self._progress)
+        self._opened = _Opened(self._project, self._progress, self._seconds)
         return run_index(self._project, sources, allow_deletions, retry_failed, self._progress)
 
     def query(
@@ -133,13 +151,14 @@ class Index:
         filters: Sequence[str] = (),
         groups: Sequence[str] = (),
         generation: int | None = None,
+        found: Callable[[dict[str, Any]], None] | None = None,
     ) -> dict[str, Any]:
         """The JSON of `pincite ask`: an answer with the places that bear it out, or declined. `options`
-        are answers to choose from, by letter."""
+        are answers to choose from, by letter. `found` is told the passages before an answer is made of them."""
         from resources.search.answers import Answerer
 
         search = SearchOptions.of(k, strategy, rerank, filters, groups, generation)
-        return Answerer(self._state, self._searcher).ask(text, options, search)
+        return Answerer(self._state, self._searcher).ask(text, options, search, found)
 
     def show(
         self,
@@ -154,6 +173,31 @@ class Index:
 
         found = self._searcher.chunk(chunk, groups, generation)
         return show(self._state, found, Path(image) if image is not None else None)
+
+    @property
+    def documents(self) -> Documents:
+        """The documents that are served, and their text."""
+        return self._opened.documents
+
+    @property
+    def files(self) -> IndexedFiles:
+        """The files of documents, as far as they are what was indexed, and pictures of their pages."""
+        return self._opened.files
+
+    def sentences_in_place(
+        self, chunk_ids: Sequence[str], groups: Sequence[str] = (), generation: int | None = None
+    ) -> dict[str, list[SentenceInPlace]]:
+        """The sentences of passages, by chunk, each with where it begins in the passage's text and its boxes."""
+        from resources.search.documents import sentences_in_place
+        from resources.search.search_options import asked_groups
+
+        with self._searcher.reading(generation) as (connection, index):
+            index.ask_for(asked_groups(groups))
+            return sentences_in_place(connection, index.generation.number, chunk_ids)
+
+    def keep_connections(self, most: int) -> None:
+        """How many connections to the database are kept open between questions."""
+        self._state.parts.database.most_idle = most
 
     @unshared()
     def evaluate(
@@ -273,6 +317,12 @@ class Index:
         from resources.reports.status import status
 
         return status(self._state)
+
+    def asked_status(self, groups: Sequence[str] = (), operator: bool = False) -> dict[str, Any]:
+        """What the state holds, as far as an asker of these groups may know it; an operator may know all."""
+        from resources.reports.asked_status import asked_status
+
+        return asked_status(self._state, self._searcher, groups, operator)
 
     def sources(self) -> list[dict[str, Any]]:
         from resources.reports.status import sources

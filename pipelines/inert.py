@@ -48,23 +48,24 @@ def inert(text: str) -> str:
         for _ in range(_ROUNDS):
             decoded = html.unescape(decoded)
         # Entities are words too, unless they hide what acts.
-        if (plain := _words(decoded)) != _seen(decoded):
+        if (plain := _words(decoded)) != seen(decoded):
             return plain
     return _words(text)
 
 
 def folded(text: str) -> str:
     """What is seen of a text, in small letters of the usual width: for looking whether it says something."""
-    return _folded(_seen(text))
+    return _folded(seen(text))
 
 
 def _words(text: str) -> str:
-    text = _TAG.sub("", _without_links(_seen(text)))
+    text = _TAG.sub("", _without_links(seen(text)))
     text = _OPENS.sub("‹", _without_addresses(text))
     return _JOINTS.sub("] ", text)
 
 
-def _seen(text: str) -> str:
+def seen(text: str) -> str:
+    """A text without what nobody sees and what turns the order of what is seen."""
     if text.isascii() and text.isprintable():
         return text
     text = _FORMAT.sub("", _ESCAPES.sub("", text))

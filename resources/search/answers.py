@@ -4,7 +4,7 @@ without one by the sentences themselves."""
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from pipelines.errors import UsageError
 from pipelines.query.answer import Answer, answer_json, chosen, extracted, marked_of
 from pipelines.query.assemble import ContextPassage, Sentence, assemble
 from pipelines.query.claims import picked, written
-from pipelines.query.results import Hit
+from pipelines.query.results import Hit, query_json
 from pipelines.query.retrieve import Question, require_question
 from pipelines.query.support import Weights, weights_of
 from pipelines.query.tools import language_of
@@ -82,8 +82,15 @@ class Answerer:
     def __init__(self, state: State, searcher: Searcher) -> None:
         self._state, self._searcher = state, searcher
 
-    def ask(self, text: str, choices: Sequence[str] | Mapping[str, str], options: SearchOptions) -> dict[str, Any]:
-        """The JSON of `ask`. Choices join the words that are searched for, not the vector.
+    def ask(
+        self,
+        text: str,
+        choices: Sequence[str] | Mapping[str, str],
+        options: SearchOptions,
+        tell: Callable[[dict[str, Any]], None] | None = None,
+    ) -> dict[str, Any]:
+        """The JSON of `ask`. Choices join the words that are searched for, not the vector. `tell` is given the JSON of
+        the hits before an answer is made of them.
 
         Raises UsageError, SettingsError, IndexStateError, DatabaseError, ModelError."""
         given = choices_from(choices)
@@ -97,6 +104,9 @@ class Answerer:
             found = self._searcher.retrieved(question, index, replace(options, k=most))
             best = found.hits[: settings.context_passages]
             sentences = passage_sentences(connection, index.generation.number, best)
+        if tell is not None:
+            hits = found.hits[: options.k]
+            tell(query_json(text, index.generation.number, hits, time.perf_counter() - started))
         context, notes = assemble(best, sentences, most=settings.context_passages, tokens=settings.context_tokens)
         weigher = Weigher(self._searcher, index.generation, options.filters.groups)
         answer = (

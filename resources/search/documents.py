@@ -1,0 +1,169 @@
+"""Documents of the live generation, or a named one, as who asks may read them: what each is, its text as it was
+parsed, and where a passage stands in it.
+
+Rows come from Postgres, as the query role. Their text comes from Parquet, which a run may be ahead of what is served:
+it is given only where it is what the served rows were made of.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import IndexStateError, SettingsError
+from pipelines.fingerprint import bucket_of
+from pipelines.indexing.indexed_documents import document_facts, row_hash
+from pipelines.records import Element, ParsedDocument, RawDocument
+from resources.postgres.catalog import schema_name
+from resources.postgres.search_base import storable
+from resources.postgres.statements import query as statement
+from resources.search.search_options import asked_groups
+from resources.stages.indexed_documents import INPUTS
+from resources.state.stage_work import rows_by_document
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+    from resources.search.passages import Searcher
+    from resources.state.state import State
+
+MOST_LISTED = 1_000
+KEPT_CHARACTERS = 5_000_000
+"""Of documents whose text was read last, that are held for the next question."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundDocument:
+    """A document as a generation serves it. `content_hash` is of its file as indexed, `stale` where that has since
+    failed, `row_hash` of all its rows."""
+
+    generation: int
+    doc_id: str
+    source: str
+    uri: str
+    title: str
+    language: str
+    date: str | None
+    version: str | None
+    pages: int | None
+    summary: str
+    metadata: dict[str, str]
+    content_hash: str
+    stale: bool
+    row_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentText:
+    """What was parsed: the body, and the elements whose spans lie in it, in reading order."""
+
+    body: str
+    elements: tuple[Element, ...]
+
+
+class Documents:
+    """Safe to be asked by several threads."""
+
+    def __init__(self, state: State, searcher: Searcher) -> None:
+        self._state, self._searcher = state, searcher
+        self._texts: OrderedDict[tuple[int, str, str], DocumentText] = OrderedDict()
+        self._lock = Lock()
+
+    def one(self, doc_id: str, groups: Sequence[str] = (), generation: int | None = None) -> FoundDocument:
+        """Raises IndexStateError `unknown_document` for one that the asker's groups hide, and one that does not
+        exist."""
+        found = self._read("document", groups, generation, doc_id=doc_id)
+        if not found:
+            raise IndexStateError(f"there is no document {doc_id!a} that you may see", "unknown_document")
+        return found[0]
+
+    def listed(self, groups: Sequence[str] = (), after: str = "", most: int = 100) -> list[FoundDocument]:
+        """The documents whose ids come after one, in order of their ids, at most `most` of them."""
+        return self._read("documents_after", groups, None, after=after, most=max(1, min(most, MOST_LISTED)))
+
+    def _read(self, name: str, groups: Sequence[str], generation: int | None, **asked: Any) -> list[FoundDocument]:
+        if any(isinstance(value, str) and not storable([value]) for value in asked.values()):
+            return []
+        with self._searcher.reading(generation) as (connection, index):
+            index.ask_for(asked_groups(groups))
+            number = index.generation.number
+            rows = connection.execute(_named(name, number), asked).fetchall()
+        return [FoundDocument(number, *row) for row in rows]
+
+    # ------------------------------------------------------------ text
+
+    def text(self, document: FoundDocument) -> DocumentText | None:
+        """What was parsed of a document; None where Parquet holds another version of it than is served, or none."""
+        key = document.generation, document.doc_id, document.row_hash
+        with self._lock:
+            if key in self._texts:
+                self._texts.move_to_end(key)
+                return self._texts[key]
+        found = self._parsed(document)
+        if found is not None:
+            with self._lock:
+                self._texts[key] = found
+                while sum(len(text.body) for text in self._texts.values()) > KEPT_CHARACTERS:
+                    self._texts.popitem(last=False)
+        return found
+
+    def _parsed(self, document: FoundDocument) -> DocumentText | None:
+        generation = self._state.parts.catalog.generation(document.generation)
+        if generation is None:
+            return None
+        try:
+            state = self._state.of(generation)
+        except SettingsError:
+            return None  # settings that this version does not know
+        bucket = bucket_of(document.doc_id, state.settings.buckets)
+        tables = state.parts.tables
+        files = {
+            table: commits[bucket].file
+            for table in (*INPUTS, "parsed_elements")
+            if bucket in (commits := state.runner.manifest(table))
+        }
+        if len(files) <= len(INPUTS):
+            return None
+        states = {table: tables.documents(files[table]).get(document.doc_id) for table in INPUTS[1:]}
+        raw, parsed = (
+            next(iter(rows_by_document(tables, files[table], table, {document.doc_id}).get(document.doc_id, ())), None)
+            for table in INPUTS[:2]
+        )
+        if not isinstance(raw, RawDocument) or not isinstance(parsed, ParsedDocument):
+            return None
+        outputs = [state.output for state in states.values() if state]
+        made = row_hash(document_facts(raw, parsed), raw.uri, raw.content_hash, document.stale, outputs)
+        if made != document.row_hash:
+            return None
+        elements = rows_by_document(tables, files["parsed_elements"], "parsed_elements", {document.doc_id})
+        return DocumentText(parsed.body, tuple(elements.get(document.doc_id, ())))
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceInPlace:
+    """A sentence of a chunk; it begins at `start` of the chunk's own text."""
+
+    chunk_id: str
+    sentence_id: str
+    text: str
+    start: int
+    page: int | None
+    boxes: list[dict[str, Any]]
+
+
+def sentences_in_place(
+    connection: Connection[Any], generation: int, chunk_ids: Sequence[str]
+) -> dict[str, list[SentenceInPlace]]:
+    """Sentences by chunk, in order. The asker's groups must have been said before."""
+    rows = connection.execute(_named("sentences_in_place", generation), {"chunk_ids": list(chunk_ids)}).fetchall()
+    found: dict[str, list[SentenceInPlace]] = {}
+    for row in rows:
+        found.setdefault(row[0], []).append(SentenceInPlace(*row))
+    return found
+
+
+def _named(name: str, generation: int) -> Any:
+    return statement("search_documents", name, schema=schema_name(generation))

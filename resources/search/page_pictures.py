@@ -1,0 +1,157 @@
+"""Pages of documents as pictures, drawn from the files that were indexed and no others: boxes hold for them alone."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
+from threading import Lock
+from typing import IO, TYPE_CHECKING, Protocol
+
+from pipelines.errors import DocumentError
+from pipelines.fingerprint import document_id
+from pipelines.records import RawDocument
+from resources.hashes import combined_hash, piecewise
+from resources.parsers.registry import ELEMENTS_SUFFIX, map_beside
+from resources.postgres.generation_tables import GenerationTables
+from resources.sources.files import SourceFolder, hash_now, read_as
+from resources.workers.drawn_pages import DrawnPages
+from resources.workers.page_pictures import pages_beside
+from resources.workers.task import PDF
+
+if TYPE_CHECKING:
+    from resources.state.state import State
+
+IN_MEMORY = 8 << 20
+"""Bytes of a file that is given, beyond which it is put on the disk meanwhile."""
+REMEMBERED = 10_000
+"""Files whose content was looked at, and is looked at again when they are others by their times or sizes."""
+
+
+class IndexedFile(Protocol):
+    """A document's file as a generation was made from it: what FoundChunk and FoundDocument say."""
+
+    @property
+    def generation(self) -> int: ...
+    @property
+    def doc_id(self) -> str: ...
+    @property
+    def source(self) -> str: ...
+    @property
+    def uri(self) -> str: ...
+    @property
+    def content_hash(self) -> str: ...
+    @property
+    def stale(self) -> bool: ...
+
+
+class IndexedFiles:
+    """Files of documents as they stand now, beside what was indexed. Safe to be asked by several threads."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._seen: OrderedDict[tuple[str, str], tuple[tuple[int, ...], ...]] = OrderedDict()
+        self._lock = Lock()
+
+    def pages(self, file: IndexedFile) -> DrawnPages:
+        """Its pages, to be drawn. Raises DocumentError `gone`, `changed`, `unreadable`, `no_pages`."""
+        root = self.require_unchanged(file)
+        path = root / file.uri
+        source = pages_beside(path)
+        if source is None:
+            raise DocumentError(f"{file.uri}: only pages of a PDF can be drawn; leave out --image", "no_pages")
+        alone = source == path
+        if not alone:
+            self._check_groups(file, str(PurePosixPath(file.uri).with_name(source.name)))
+        # Where it is the document itself, it is drawn only as it was indexed, whatever is put in its place meanwhile.
+        content = file.content_hash if alone and not map_beside(source).is_file() else ""
+        uri = source.relative_to(root).as_posix()
+        raw = RawDocument(file.doc_id, file.source, uri, content, 0, PDF, None, None, None, None, (), {})
+        return DrawnPages(self._state.parts.pool, raw, root)
+
+    def content(self, file: IndexedFile) -> Iterator[bytes]:
+        """The bytes of the file itself, all of them looked at before the first is given. Raises as `require_unchanged`,
+        and DocumentError `no_file` where the file is a map of another."""
+        root = self.require_unchanged(file)
+        if map_beside(root / file.uri).is_file():
+            raise DocumentError(
+                f"{file.uri}: it is read by the map beside it, and its own bytes are not known", "no_file"
+            )
+        spool = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  closed by the iterator
+        whole = piecewise()
+        with read_as(file.uri), SourceFolder(root) as folder, folder.opened(folder.resolved(file.uri)) as stream:
+            while piece := stream.read(1 << 20):
+                whole.update(piece)
+                spool.write(piece)
+        if combined_hash([whole.hexdigest()]) != file.content_hash:
+            spool.close()
+            raise DocumentError(
+                f"{file.uri}: the file has changed since it was indexed; run `pincite index`", "changed"
+            )
+        return _given(spool)
+
+    def require_unchanged(self, file: IndexedFile) -> Path:
+        """The folder of its source. Raises DocumentError `gone`, `changed` or `unreadable`, where boxes do not hold."""
+        root = self._state.parts.sources.root(file.source)
+        path = root / file.uri
+        beside = [f"{file.uri}{ELEMENTS_SUFFIX}"] if map_beside(path).is_file() else []
+        try:
+            same = not file.stale and self._same(root, [*beside, file.uri], file)
+        except FileNotFoundError:
+            raise DocumentError(
+                f"{file.uri}: the file is gone from {path}; bring it back, or run `pincite index`", "gone"
+            ) from None
+        except OSError as error:
+            raise DocumentError(f"{path}: the file cannot be read ({error.strerror})", "unreadable") from None
+        if not same:
+            raise DocumentError(
+                f"{file.uri}: the file has changed since it was indexed, so the passage may stand elsewhere; "
+                "run `pincite index`, then query again",
+                "changed",
+            )
+        return root
+
+    def _same(self, root: Path, uris: Sequence[str], file: IndexedFile) -> bool:
+        """Whether these files are what was indexed; their bytes are read where that is not known of them yet."""
+        key = file.doc_id, file.content_hash
+        before = _identity(root, uris)
+        with self._lock:
+            if self._seen.get(key) == before:
+                return True
+        if hash_now(root, uris) != file.content_hash:
+            return False
+        if _identity(root, uris) == before:
+            with self._lock:
+                self._seen[key] = before
+                while len(self._seen) > REMEMBERED:
+                    self._seen.popitem(last=False)
+        return True
+
+    def _check_groups(self, file: IndexedFile, beside: str) -> None:
+        """The PDF beside a map may be a document of its own, and for others. Raises DocumentError `no_pages`."""
+        generation = self._state.parts.catalog.generation(file.generation)
+        assert generation is not None
+        own = document_id(file.source, beside)
+        groups = GenerationTables(self._state.parts.database, generation).document_groups()
+        known = {raw.doc_id for raw in self._state.listing.raw_documents()}
+        known |= {failure.doc_id for failure in self._state.runner.failures()}
+        if own in known and (own not in groups or groups[own][1] != groups[file.doc_id][1]):
+            raise DocumentError(
+                f"{file.uri}: the file that has its pages is not served to the same groups; leave out --image",
+                "no_pages",
+            )
+
+
+def _identity(root: Path, uris: Sequence[str]) -> tuple[tuple[int, ...], ...]:
+    """What changes where other bytes are written under these names."""
+    with SourceFolder(root) as folder:
+        found = [folder.state(folder.resolved(uri)) for uri in uris]
+    return tuple((it.st_dev, it.st_ino, it.st_size, it.st_mtime_ns, it.st_ctime_ns) for it in found)
+
+
+def _given(spool: IO[bytes]) -> Iterator[bytes]:
+    with spool:
+        spool.seek(0)
+        while piece := spool.read(1 << 16):
+            yield piece
