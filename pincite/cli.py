@@ -24,9 +24,11 @@ from pincite.commands.links import links
 from pincite.commands.parse import parse
 from pincite.commands.plan import plan
 from pincite.commands.query import query
+from pincite.commands.serve import serve
 from pincite.commands.show import show
 from pincite.commands.sources import sources
 from pincite.commands.status import status
+from pincite.commands.tokens import tokens
 from pincite.commands.ui import ui
 from pincite.commands.verify import verify
 from pincite.console import Block, emit, say
@@ -47,6 +49,7 @@ def cli() -> None:
     pincite eval questions.jsonl             score retrieval on golden questions
     pincite generations list                 the live index, and those beside it
     pincite verify                           whether all that should be there is
+    pincite serve                            a page to ask on, HTTP and MCP
     pincite ui                               lineage and past runs in the browser
     """
 
@@ -66,6 +69,8 @@ COMMANDS = (
     verify,
     explain,
     db,
+    serve,
+    tokens,
     ui,
 )
 for command in COMMANDS:

@@ -20,10 +20,15 @@ def ask(place: Place, text: str, **options: Any) -> int:
     A language model writes the answer where the settings name one (llm.base_url and llm.model); what it says is
     checked against the places it cites. Else the best supported sentences are given word for word. Says so when
     the documents do not answer the question."""
-    from pincite.index import open_index
+    from pincite.serve.client import answered
     from pincite.text.answer import answer_shown
 
-    with open_index(place.project()) as opened:
-        result = opened.ask(text, **options)
+    project = place.project()
+    result = answered(project, "ask", text, options)
+    if result is None:
+        from pincite.index import open_index
+
+        with open_index(project) as opened:
+            result = opened.ask(text, **options)
     place.give(result, answer_shown)
     return 0

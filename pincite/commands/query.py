@@ -16,10 +16,15 @@ from pincite.commands.options import Place, placed, searching
 @placed
 def query(place: Place, text: str, explain: bool, **options: Any) -> int:
     """Find passages; each with document, page, box and the headings above it."""
-    from pincite.index import open_index
+    from pincite.serve.client import answered
     from pincite.text.passages import hits_shown
 
-    with open_index(place.project()) as opened:
-        result = opened.query(text, **options)
+    project = place.project()
+    result = answered(project, "query", text, options)
+    if result is None:
+        from pincite.index import open_index
+
+        with open_index(project) as opened:
+            result = opened.query(text, **options)
     place.give(result, lambda found: hits_shown(found, explain))
     return 0

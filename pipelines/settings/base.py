@@ -20,6 +20,7 @@ from pipelines.section import Section
 from pipelines.settings.embedder import EmbedderSettings
 from pipelines.settings.llm import EnrichmentSettings, LlmSettings
 from pipelines.settings.query import QuerySettings
+from pipelines.settings.serve import ServeSettings
 
 
 class SourceSettings(Section):
@@ -186,6 +187,7 @@ class Settings(Section):
     publish: PublishSettings = PublishSettings()
     vector_index: VectorIndexSettings = VectorIndexSettings()
     schedule: ScheduleSettings = ScheduleSettings()
+    serve: ServeSettings = ServeSettings()
 
     @model_validator(mode="after")
     def _distinct(self) -> Settings:

@@ -1,0 +1,1 @@
+"""`pincite serve`: the page, HTTP and MCP over one index."""

@@ -1,0 +1,87 @@
+"""A question put to the server that runs on a state, where one does: it has its models loaded.
+
+    <state>/serve.json       {"socket", "url", "version", "settings"}: of the server that may be asked
+
+Only what the state's owner may read leads to it, and only a server of the same version and settings is asked. Nothing
+heavy is imported here.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pincite import __version__
+from pipelines.errors import PinciteError
+from pipelines.fingerprint import fingerprint
+
+if TYPE_CHECKING:
+    from resources.settings_file import Project
+
+FILE = "serve.json"
+SECONDS = 600.0
+"""An answer of a language model may take long; a search of ours is ended by the server before."""
+
+
+class _Connection(http.client.HTTPConnection):
+    def __init__(self, path: str) -> None:
+        super().__init__("pincite", timeout=SECONDS)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(SECONDS)
+        self.sock.connect(self._path)
+
+
+class AnsweredError(PinciteError):
+    """What the server said in place of a result."""
+
+    def __init__(self, message: str, code: str, exit_code: int) -> None:
+        super().__init__(message, code)
+        self.exit_code = exit_code
+
+
+def identity(project: Project) -> str:
+    """Equal where a server's answers are those that a command would give."""
+    settings = project.settings.model_dump_json(exclude={"serve"})
+    return fingerprint(__version__, str(project.state), str(project.folder), settings)
+
+
+def offered(project: Project) -> dict[str, str] | None:
+    """The server that runs on a state with these settings, as its file tells."""
+    try:
+        told = json.loads((project.state / FILE).read_text(encoding="utf-8"))
+        same = told["settings"] == identity(project) and Path(told["socket"]).is_socket()
+        return {name: str(told[name]) for name in ("socket", "url")} if same else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def answered(project: Project, command: str, text: str, options: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The JSON of `query` or `ask` by the server that runs; None where none does, or it has just ended.
+
+    Raises PinciteError as the command does."""
+    server = offered(project)
+    if server is None:
+        return None
+    connection = _Connection(server["socket"])
+    try:
+        body = json.dumps({**options, "text": text})
+        connection.request("POST", f"/owner/{command}", body, {"Content-Type": "application/json"})
+        reply = connection.getresponse()
+        status, found = reply.status, json.loads(reply.read())
+    except (OSError, http.client.HTTPException, ValueError):
+        return None
+    finally:
+        connection.close()
+    if not isinstance(found, dict) or (status != 200 and "exit_code" not in found.get("error", {})):
+        return None
+    if "error" in found:
+        error = found["error"]
+        raise AnsweredError(error["message"], error["code"], error["exit_code"])
+    return found

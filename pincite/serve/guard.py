@@ -1,0 +1,142 @@
+"""What every request passes first: a host of ours, no other site's page, a size, and somebody who asks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from dataclasses import replace
+from urllib.parse import quote
+
+from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from pincite.same_site import SAFE, named, names_of, of_our_pages, with_headers
+from pincite.serve.access import Access, Asker
+from pipelines.errors import PinciteError
+
+MOST_BODY = 1 << 20
+MOST_QUERY = 64 << 10
+BODY_SECONDS = 20.0
+OPEN = ("/health", "/login", "/static/")
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; img-src 'self'; style-src 'self'; script-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Referrer-Policy": "same-origin",
+}
+
+OTHER_HOST = (
+    "not served under this name; use the address that `pincite serve` printed, or set serve.url to the one that "
+    "people reach it by"
+)
+OTHER_SITE = "the request comes from another site's page"
+NOBODY = {
+    True: "a token is needed: send it as Authorization: Bearer, or sign in at /login; `pincite tokens add` makes one",
+    False: "the proxy before this server did not say who asks, or does not know the secret; see serve.proxy",
+}
+
+
+class Guard:
+    """Lets requests through to `app` with `scope["state"]["asker"]`. `names` are hosts that it is reached by, besides
+    loopback. What comes by the state's own socket is its owner's, who may read the state anyway."""
+
+    def __init__(self, app: ASGIApp, access: Access, names: Collection[str] = (), any_address: bool = False) -> None:
+        self._app, self._access, self._any_address = app, access, any_address
+        self._names = names_of(names)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return  # no WebSocket is served; the server refuses it
+        asked, sent = HTTPConnection(scope), with_headers(send, _HEADERS)
+        answer = self._refused(asked, scope)
+        if answer is not None:
+            await answer(scope, receive, sent)
+        else:
+            await self._app(scope, _bounded(receive), sent)
+
+    def _refused(self, asked: HTTPConnection, scope: Scope) -> Response | None:
+        """What is answered in the app's place; None where it may answer itself."""
+        state = scope.setdefault("state", {})
+        if by_socket(scope):
+            state["asker"], state["owner"] = Asker("owner", (), True), True
+            return None
+        method = scope["method"]
+        if not named(asked.headers.getlist("host"), self._names, self._any_address):
+            return error(403, "other_host", OTHER_HOST)
+        length = asked.headers.get("content-length", "0")
+        if len(scope["query_string"]) > MOST_QUERY or not length.isdecimal() or int(length[:20]) > MOST_BODY:
+            return error(
+                413, "too_large", f"a request has at most {MOST_BODY >> 20} MB, its address {MOST_QUERY >> 10} KB"
+            )
+        try:
+            asker = self._access.who(asked)
+        except PinciteError as problem:
+            return error(503, problem.code, "nobody is let in: the file of tokens cannot be read; see the server's log")
+        by_cookie = asker is not None and asker.by_cookie
+        if not of_our_pages(asked, method, by_cookie or scope["path"] == "/login"):
+            return error(403, "other_site", OTHER_SITE)
+        state["asker"], state["owner"] = asker, False
+        if asker is None and not scope["path"].startswith(OPEN):
+            return self._stranger(asked, scope)
+        return None
+
+    def _stranger(self, asked: HTTPConnection, scope: Scope) -> Response:
+        page = "text/html" in asked.headers.get("accept", "") and scope["method"] in SAFE
+        if page and self._access.signs_in:
+            there = scope["path"] + (f"?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else "")
+            return RedirectResponse(f"/login?next={quote(there, safe='')}", 303)
+        answer = error(401, "not_signed_in", NOBODY[self._access.signs_in])
+        if self._access.signs_in:
+            answer.headers["WWW-Authenticate"] = "Bearer"
+        return answer
+
+
+def by_socket(scope: Scope) -> bool:
+    """Whether a request came by a Unix socket: its server has a path and no port."""
+    server = scope.get("server")
+    return server is not None and server[1] is None and str(server[0]).startswith("/")
+
+
+def asker_of(asked: HTTPConnection) -> Asker:
+    found = asked.scope.get("state", {}).get("asker")
+    return found if isinstance(found, Asker) else Asker()
+
+
+def for_groups(asker: Asker, groups: tuple[str, ...]) -> Asker:
+    """The state's owner asks for whichever groups the command was given."""
+    return replace(asker, groups=groups)
+
+
+def error(status: int, code: str, message: str) -> Response:
+    """In the form of the command's JSON."""
+    return JSONResponse({"error": {"code": code, "message": message}}, status, {"Cache-Control": "no-store"})
+
+
+def _bounded(receive: Receive) -> Receive:
+    """A body of bounded size, which comes within a bounded time."""
+    total, ended = 0, False
+
+    async def received() -> Message:
+        nonlocal total, ended
+        if ended:
+            return await receive()  # the end of the connection, however late
+        try:
+            message = await asyncio.wait_for(receive(), BODY_SECONDS)
+        except TimeoutError:
+            raise HTTPException(408, "the request did not come within its time") from None
+        if message["type"] == "http.request":
+            total += len(message.get("body", b""))
+            ended = not message.get("more_body", False)
+            if total > MOST_BODY:
+                raise HTTPException(413, f"a request has at most {MOST_BODY >> 20} MB")
+        return message
+
+    return received

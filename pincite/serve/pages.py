@@ -1,0 +1,172 @@
+"""Pages for people: search, reader, answer, state. Plain forms and links, made here, working without JavaScript."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from pincite.serve.access import COOKIE, Access, Asker, ByToken
+from pincite.serve.guard import asker_of
+from pincite.serve.matching import best_sentences, set_off
+from pincite.serve.reader import Reader, Reading
+from pincite.serve.requests import Search, checked, told_of
+from pincite.serve.service import Service
+from pincite.text.passages import pin
+from pipelines.errors import PinciteError
+from pipelines.inert import seen
+
+HERE = Path(__file__).parent
+PRIVATE = {"Cache-Control": "private, no-store"}
+EXCERPT = 700
+"""Characters of a hit that are shown."""
+HITS = 10
+
+
+def environment() -> Environment:
+    """Templates whose every value is escaped; texts of documents lose what turns the order of what is seen."""
+    made = Environment(
+        loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    made.filters.update(seen=seen, pin=pin)
+    made.globals.update(query=_query)
+    return made
+
+
+def _query(**values: Any) -> str:
+    """A query string of the values that there are."""
+    return urlencode([(name, value) for name, value in values.items() if value not in (None, "", False)])
+
+
+class Pages:
+    def __init__(self, service: Service, access: Access, answers_by_model: bool) -> None:
+        self._service, self._access, self._by_model = service, access, answers_by_model
+        self._reader, self._templates = Reader(service), environment()
+
+    def routes(self) -> list[Route | Mount]:
+        return [
+            Route("/", self.search),
+            Route("/passages/{chunk_id}", self.passage),
+            Route("/documents/{doc_id}", self.document),
+            Route("/status", self.status),
+            Route("/login", self.login, methods=["GET", "POST"]),
+            Route("/logout", self.logout, methods=["POST"]),
+            Mount("/static", StaticFiles(directory=HERE / "static")),
+        ]
+
+    def html(self, request: Request, name: str, status: int = 200, /, **values: Any) -> Response:
+        asker = asker_of(request)
+        given = {"asker": asker, "signs_in": self._access.signs_in, "q": "", "title": "", **values}
+        return HTMLResponse(self._templates.get_template(name).render(given), status, PRIVATE)
+
+    # ------------------------------------------------------------ search and answer
+
+    async def search(self, request: Request) -> Response:
+        """The front page; with a question its answer and hits. A language model answers only where it is told to."""
+        asker, given = asker_of(request), {key: value for key, value in request.query_params.items() if value}
+        answering = given.pop("ask", "") == "1" or not self._by_model
+        narrowed = {name: given.pop(name, "") for name in ("source", "from", "to")}
+        status = await run_in_threadpool(self._service.status, asker)
+        if status["live"] is None:
+            return self.html(request, "first.html", 503)
+        values = {"status": status, "narrowed": narrowed, "by_model": self._by_model, "strategy": given.get("strategy")}
+        if not given.get("q", "").strip():
+            listed = await run_in_threadpool(self._service.documents, asker, "", 12)
+            return self.html(request, "search.html", found=None, documents=listed, **values)
+        filters = tuple(f"{name}={value}" for name, value in narrowed.items() if value)
+        told = checked(Search, {"k": HITS, **given, "filter": filters})
+        found = await run_in_threadpool(self._found, told, asker, answering)
+        return self.html(request, "search.html", q=told.q, found=found, documents=[], answered=answering, **values)
+
+    def _found(self, told: Search, asker: Asker, answering: bool) -> dict[str, Any]:
+        ask = self._service.ask if answering else self._service.search
+        found = ask(told.q, asker, told.k, told.strategy, told.rerank, told.filter)
+        sentences = self._service.sentences([hit["chunk_id"] for hit in found["hits"]], asker)
+        best = best_sentences(told.q, sentences)
+        for hit in found["hits"]:
+            hit["shown"] = _shown(hit, best)
+        return found
+
+    # ------------------------------------------------------------ reader
+
+    async def passage(self, request: Request) -> Response:
+        asker, question, as_text, number = _asked_of_reader(request)
+        named = request.path_params["chunk_id"]
+        reading = await run_in_threadpool(self._reader.passage, named, asker, question, as_text, number)
+        return await self._read(request, reading, asker, question, as_text)
+
+    async def document(self, request: Request) -> Response:
+        asker, question, as_text, number = _asked_of_reader(request)
+        page = _number(request.query_params.get("page")) or 1
+        doc_id = request.path_params["doc_id"]
+        reading = await run_in_threadpool(self._reader.document, doc_id, asker, page, as_text, number)
+        return await self._read(request, reading, asker, question, as_text)
+
+    async def _read(self, request: Request, reading: Reading, asker: Asker, question: str, as_text: bool) -> Response:
+        others = await run_in_threadpool(self._reader.others, reading, asker, question)
+        return self.html(request, "reader.html", reading=reading, others=others, q=question, as_text=as_text)
+
+    # ------------------------------------------------------------ state and signing in
+
+    async def status(self, request: Request) -> Response:
+        status = await run_in_threadpool(self._service.status, asker_of(request))
+        return self.html(request, "status.html", status=status, dagster=self._service.settings.dagster)
+
+    async def login(self, request: Request) -> Response:
+        """A token for a cookie that holds it, so that to take the token away ends all of its sessions."""
+        if not isinstance(self._access, ByToken):
+            return RedirectResponse("/", 303)
+        there = _inside(request.query_params.get("next", ""))
+        if request.method == "GET":
+            return self.html(request, "login.html", there=there, wrong=False)
+        body = (await request.body()).decode("utf-8", "replace")
+        token = dict(parse_qsl(body, max_num_fields=5)).get("token", "").strip()
+        if self._access.of(token) is None:
+            return self.html(request, "login.html", 403, there=there, wrong=True)
+        answer = RedirectResponse(there, 303)
+        secure = request.url.scheme == "https" or (self._service.settings.url or "").startswith("https:")
+        answer.set_cookie(COOKIE, token, httponly=True, samesite="strict", secure=secure, path="/")
+        return answer
+
+    async def logout(self, request: Request) -> Response:
+        answer = RedirectResponse("/login", 303)
+        answer.delete_cookie(COOKIE, path="/")
+        return answer
+
+    def failed(self, request: Request, status: int, code: str, message: str) -> Response:
+        """An error as a page."""
+        return self.html(request, "message.html", status, code=code, message=message, status=status)
+
+    def refused(self, request: Request, status: int, error: PinciteError) -> Response:
+        return self.failed(request, status, error.code, told_of(error))
+
+
+def _shown(hit: Mapping[str, Any], best: Mapping[str, Any]) -> tuple[str, str, str]:
+    """A hit's text around the sentence that is set off."""
+    anchors = hit["paragraph"]["anchors"] if hit["paragraph"] else ()
+    said = anchors[0]["text"] if anchors else best[hit["chunk_id"]].text if hit["chunk_id"] in best else ""
+    at = hit["text"].find(said) if said else -1
+    return set_off(hit["text"], max(at, 0), len(said) if at >= 0 else 0, EXCERPT)
+
+
+def _asked_of_reader(request: Request) -> tuple[Asker, str, bool, int | None]:
+    given = request.query_params
+    return asker_of(request), given.get("q", "")[:10_000], given.get("view") == "text", _number(given.get("part"))
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 8 else None
+
+
+def _inside(path: str) -> str:
+    """An address of this site, whatever was given."""
+    return path if path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable() else "/"

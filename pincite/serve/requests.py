@@ -1,0 +1,115 @@
+"""What may be asked over HTTP, the same in a query string and in JSON, and how errors are told."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.requests import Request
+
+from pipelines.errors import DatabaseError, DocumentError, IndexStateError, PinciteError, UsageError
+from pipelines.settings.query import StrategyName
+
+MOST_HITS = 100
+M = TypeVar("M", bound=BaseModel)
+
+
+class Search(BaseModel):
+    """A question, and how it is to be searched for."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    q: str = Field(min_length=1, max_length=10_000, description="The question.")
+    k: int = Field(10, ge=1, le=MOST_HITS, description="Hits to give.")
+    strategy: StrategyName | None = Field(None, description="How candidates are found; the settings' where left out.")
+    rerank: str | None = Field(None, max_length=200, description="Rerankers by commas; the settings' where left out.")
+    filter: tuple[str, ...] = Field((), max_length=50, description="KEY=VALUE, as of `pincite query --filter`.")
+
+
+class Ask(Search):
+    """A question to be answered."""
+
+    option: tuple[str, ...] = Field((), max_length=26, description="LETTER=TEXT of answers to choose from.")
+
+
+class Listing(BaseModel):
+    """Documents in the order of their ids."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    after: str = Field("", max_length=200, description="Those after this doc_id: the last of the list before.")
+    most: int = Field(100, ge=1, le=1000, description="How many at most.")
+
+
+_MANY: Final = ("filter", "option")
+
+
+async def asked(request: Request, model: type[M]) -> M:
+    """What a request asks, from its query string or, by POST, its JSON. Raises UsageError."""
+    values: Any
+    if request.method == "POST":
+        values = _json(await request.body())
+    else:
+        pairs = request.query_params.multi_items()
+        single = [(name, value) for name, value in pairs if name not in _MANY]
+        values = dict(single)
+        if len(values) < len(single):
+            raise UsageError("a parameter is given twice")
+        for name in _MANY:
+            if given := [value for key, value in pairs if key == name]:
+                values[name] = given
+    return checked(model, values)
+
+
+def checked(model: type[M], values: Any) -> M:
+    """Raises UsageError naming what is wrong."""
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        wrong = [(".".join(map(str, item["loc"])) or "the request", item["msg"]) for item in error.errors()[:5]]
+        told = "; ".join(f"{where}: {what}" for where, what in wrong)
+        raise UsageError(f"this cannot be asked: {told}") from None
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        raise UsageError("the request's body is not JSON") from None
+
+
+_NOT_THERE = frozenset({"unknown_chunk", "unknown_document", "no_pages", "no_page", "no_file", "ambiguous_chunk"})
+
+
+def status_of(error: PinciteError) -> int:
+    """The HTTP status of an error."""
+    if error.code in _NOT_THERE:
+        return 404
+    if isinstance(error, UsageError):
+        return 400
+    if isinstance(error, DocumentError):
+        return 409
+    if error.code == "timeout":
+        return 504
+    if error.code in ("busy", "no_index") or isinstance(error, DatabaseError | IndexStateError):
+        return 503
+    return 502
+
+
+def told_of(error: PinciteError) -> str:
+    """What who asks is told: what they can mend, or that the server has to be looked at. What names places of the
+    server stays in its log."""
+    if error.code in _NOT_THERE or error.code in ("busy", "no_index") or type(error) is UsageError:
+        return str(error)
+    return _TOLD.get(error.code, f"the server cannot answer this now ({error.code}); its log says why")
+
+
+_TOLD = {
+    "timeout": "the search took longer than the server lets it; ask with fewer words, or a filter",
+    "changed": "the file has changed since it was indexed, so that its pages are not shown; it is indexed again by the "
+    "next run",
+    "gone": "the file is gone from its source, so that its pages are not shown",
+    "unreadable": "the file cannot be read now, so that its pages are not shown",
+    "corrupt": "the page cannot be drawn",
+}

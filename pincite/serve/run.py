@@ -1,0 +1,205 @@
+"""`pincite serve`: one process that answers, or several that share the sockets, until it is asked to end."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from pincite import __version__
+from pincite.console import say
+from pincite.listening import ANY_ADDRESS, address_of, interruptible, listener, private_folder
+from pincite.serve.access import access_of
+from pincite.serve.client import FILE, identity
+from pipelines.errors import PinciteError
+from resources.child_process import child_command
+from resources.settings_file import Project, locate
+from resources.state.private import private
+
+TOLD_VARIABLE = "PINCITE_SERVE_TOLD"
+"""JSON that a process which answers gets from the one that started it."""
+FAREWELL_SECONDS = 10
+LOOK_SECONDS = 0.2
+MOST_ENDS, WITHIN_SECONDS = 5, 60.0
+"""Times that processes may end by themselves within so long, before it is given up."""
+_LOCK = "serve.lock"
+_ANSWERED = {
+    "none": "anybody on this machine, for public documents",
+    "tokens": "who has a token",
+    "proxy": "whom the proxy names",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What is served: on these descriptors, under this address and these names of hosts."""
+
+    sockets: list[int]
+    url: str
+    names: list[str]
+    any_address: bool
+    config: str | None
+    state: str
+
+
+def run_serve(project: Project) -> int:
+    """Serves until Ctrl-C or SIGTERM, then returns 0. Raises UsageError where the address cannot be listened on,
+    SettingsError where who asks cannot be told, PinciteError where what answers ends again and again."""
+    settings = project.settings.serve
+    access_of(project)
+    listening = listener(settings.host, settings.port)
+    shown = address_of(ANY_ADDRESS.get(settings.host, settings.host), listening)
+    url = settings.url or shown
+    names = [settings.host, *filter(None, [urlsplit(url).hostname])]
+    with listening, private(project.state), private_folder("pincite-serve-") as folder:
+        owner = _own_socket(folder)
+        told = Told(
+            [listening.fileno(), owner.fileno()], url, names, settings.host in ANY_ADDRESS,
+            str(project.file) if project.file else None, str(project.state),
+        )  # fmt: skip
+        with owner, _offered(project, folder, url):
+            if settings.processes == 1:
+                answer(project, told, lambda: _greet(project, url, shown))
+                return 0
+            _supervise(project, told, settings.processes, url, shown)
+    return 0
+
+
+def answer(project: Project, told: Told, ready: Any = lambda: None) -> None:
+    """Answers on the sockets in this process, until a signal asks for its end."""
+    import uvicorn
+
+    from pincite.serve.app import application
+    from pincite.serve.service import Service
+
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+    service = Service(project)
+    # The server takes signals while it runs, and raises them again when it has ended well.
+    with closing(service), suppress(KeyboardInterrupt), interruptible():
+        service.warm()
+        by_model = project.settings.llm.asks("answer")
+        app = application(service, access_of(project), told.url, told.names, told.any_address, by_model)
+        config = uvicorn.Config(
+            app, log_level="warning", access_log=False, proxy_headers=False, server_header=False,
+            timeout_graceful_shutdown=FAREWELL_SECONDS, timeout_keep_alive=30, limit_concurrency=1_000,
+            h11_max_incomplete_event_size=80 << 10, ws="none",
+        )  # fmt: skip
+        sockets = [socket.socket(fileno=os.dup(number)) for number in told.sockets]
+        ready()
+        uvicorn.Server(config).run(sockets=sockets)
+
+
+def main() -> None:
+    """One of several processes, `python -m pincite.serve.run`."""
+    told = Told(**json.loads(os.environ.pop(TOLD_VARIABLE)))
+    try:
+        answer(locate(told.config, told.state), told)
+    except PinciteError as error:
+        say(f"pincite: {error}")
+        sys.exit(error.exit_code)
+
+
+# ---------------------------------------------------------------- several processes
+
+
+def _supervise(project: Project, told: Told, count: int, url: str, shown: str) -> None:
+    """Keeps so many processes; one that ends by itself is replaced."""
+    running: list[subprocess.Popen[Any]] = []
+    ends: list[float] = []
+
+    def start() -> None:
+        environment = {**os.environ, "PYTHONSAFEPATH": "1", TOLD_VARIABLE: json.dumps(asdict(told))}
+        command = child_command("pincite.serve.run")
+        running.append(
+            subprocess.Popen(
+                command, env=environment, start_new_session=True, pass_fds=told.sockets, cwd=project.folder
+            )
+        )
+
+    with interruptible():
+        try:
+            for _ in range(count):
+                start()
+            _greet(project, url, shown)
+            while True:
+                time.sleep(LOOK_SECONDS)
+                for process in [process for process in running if process.poll() is not None]:
+                    running.remove(process)
+                    ends = [at for at in ends if time.monotonic() - at < WITHIN_SECONDS] + [time.monotonic()]
+                    if len(ends) > MOST_ENDS:
+                        raise PinciteError(
+                            "the processes that answer end again and again; the lines above say why", "serve_ended"
+                        )
+                    say(f"a process that answers ended ({process.returncode}); another one is started")
+                    start()
+        except KeyboardInterrupt:
+            say("stopping")
+        finally:
+            _stop(running)
+
+
+def _stop(running: list[subprocess.Popen[Any]]) -> None:
+    for process in running:
+        with suppress(ProcessLookupError):
+            process.send_signal(signal.SIGTERM)
+    until = time.monotonic() + 2 * FAREWELL_SECONDS
+    for process in running:
+        try:
+            process.wait(max(until - time.monotonic(), 0.1))
+        except (subprocess.TimeoutExpired, KeyboardInterrupt):
+            process.kill()
+            process.wait()
+
+
+# ---------------------------------------------------------------- what is said and offered
+
+
+def _greet(project: Project, url: str, shown: str) -> None:
+    settings = project.settings.serve
+    listens = f", listening on {shown}" if url != shown else ""
+    say(f"Ask at {url}{listens} (state {project.state}; answers {_ANSWERED[settings.auth]}); Ctrl-C stops it")
+    if not settings.host.startswith("127.") and settings.host not in ("localhost", "::1"):
+        say("warning: this is plain HTTP: keep it behind a proxy with TLS, which tokens and answers pass through")
+
+
+def _own_socket(folder: Path) -> socket.socket:
+    """Of the state's owner alone: the folder is."""
+    made = socket.socket(socket.AF_UNIX)
+    made.bind(str(folder / "ask"))
+    made.listen(64)
+    return made
+
+
+@contextmanager
+def _offered(project: Project, folder: Path, url: str) -> Iterator[None]:
+    """While it lasts, commands on the state find the socket; the first server of several is theirs."""
+    file, partial = project.state / FILE, project.state / f"{FILE}.{os.getpid()}.partial"
+    with (project.state / _LOCK).open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield
+            return
+        told = {"socket": str(folder / "ask"), "url": url, "version": __version__, "settings": identity(project)}
+        partial.write_text(json.dumps(told), encoding="utf-8")
+        os.replace(partial, file)
+        try:
+            yield
+        finally:
+            file.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    main()
