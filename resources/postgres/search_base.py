@@ -7,7 +7,7 @@ from which row-level security hides what the asker's groups may not find.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import date
 from functools import cache
@@ -137,7 +137,8 @@ class GenerationSearch:
         restricted: bool = True,
         exact: bool = False,
     ) -> None:
-        self._connection = connection
+        self._connection: Connection[Any] | None = connection
+        self._resume: Callable[[], GenerationSearch] | None = None
         self.generation = generation
         self._metadata_keys = tuple(metadata_keys)
         self._restricted = restricted
@@ -158,7 +159,20 @@ class GenerationSearch:
     def _rows(
         self, statement: Composed, parameters: Mapping[str, Any], *, binary: bool = False
     ) -> list[tuple[Any, ...]]:
-        return self._connection.execute(statement, parameters, binary=binary).fetchall()
+        return self.connection.execute(statement, parameters, binary=binary).fetchall()
+
+    @property
+    def connection(self) -> Connection[Any]:
+        """The one whose transaction is open; after a rest a new one."""
+        if self._connection is None:
+            assert self._resume is not None
+            fresh = self._resume()
+            self._connection, self._ef_search = fresh.connection, fresh._ef_search
+        return self._connection
+
+    def rest(self, resume: Callable[[], GenerationSearch]) -> None:
+        """The transaction has ended; what is read next is read in one that `resume` opens, of the same generation."""
+        self._connection, self._groups, self._resume = None, None, resume
 
     def _named(self, name: str) -> Composed:
         half = self.generation.dimension if self.generation.half else None

@@ -99,11 +99,13 @@ class Answerer:
         settings = self._state.settings.query
         started = time.perf_counter()
         question = Question(text, words)
-        with self._searcher.reading(options.generation) as (connection, index):
+        with self._searcher.asking(options.generation) as reading:
+            index = reading.index
             most = max(options.k, settings.context_passages)
-            found = self._searcher.retrieved(question, index, replace(options, k=most))
+            found = self._searcher.retrieved(question, index, replace(options, k=most), reading)
             best = found.hits[: settings.context_passages]
-            sentences = passage_sentences(connection, index.generation.number, best)
+            index.ask_for(options.filters.groups)
+            sentences = passage_sentences(index.connection, index.generation.number, best)
         if tell is not None:
             hits = found.hits[: options.k]
             tell(query_json(text, index.generation.number, hits, time.perf_counter() - started))

@@ -17,6 +17,7 @@ from resources.postgres.catalog import schema_name
 from resources.postgres.search_index import PostgresSearchIndex, search_index
 from resources.postgres.statements import query as statement
 from resources.search.query_models import QueryModels
+from resources.search.reading import Reading
 from resources.search.search_options import SearchOptions, asked_groups
 
 if TYPE_CHECKING:
@@ -103,14 +104,27 @@ class Searcher:
         ):
             yield connection, index
 
-    def retrieved(self, question: Question | str, index: PostgresSearchIndex, options: SearchOptions) -> Retrieved:
-        """Hits, and what fell back on the way; the index is read of whatever generation it is. Raises UsageError,
-        DatabaseError, ModelError."""
+    def asking(self, generation: int | None = None) -> Reading:
+        """`reading`, whose connection is given back while a model is waited for."""
+        return Reading(self.reading, generation)
+
+    def retrieved(
+        self,
+        question: Question | str,
+        index: PostgresSearchIndex,
+        options: SearchOptions,
+        reading: Reading | None = None,
+    ) -> Retrieved:
+        """Hits, and what fell back on the way; the index is read of whatever generation it is, and where it is that of
+        a `reading`, its connection is given back while a model is waited for. Raises UsageError, DatabaseError,
+        ModelError."""
         index.ask_for(options.filters.groups)
+        embedder = index.generation.embedder
+        tools = self.tools.of(embedder)
         return retrieve(
             question,
             index,
-            self.tools.of(index.generation.embedder),
+            reading.resting(tools, embedder["kind"] == "endpoint") if reading else tools,
             self._state.settings.query,
             k=options.k,
             strategy=options.strategy,
@@ -120,9 +134,9 @@ class Searcher:
 
     def hits(self, question: Question | str, options: SearchOptions) -> tuple[int, list[Hit]]:
         """(generation, hits). Raises UsageError, IndexStateError, DatabaseError, ModelError."""
-        with self.reading(options.generation) as (_, index):
-            found = self.retrieved(question, index, options)
-            return index.generation.number, found.hits
+        with self.asking(options.generation) as reading:
+            found = self.retrieved(question, reading.index, options, reading)
+            return reading.index.generation.number, found.hits
 
     def chunk(self, named: str, groups: Sequence[str] = (), generation: int | None = None) -> FoundChunk:
         """A chunk or a sentence by its id, or by the beginning of it that no other has. One that the asker's
@@ -163,9 +177,9 @@ class Searcher:
         """The JSON of `query`."""
         require_question(text, options.k)
         started = time.perf_counter()
-        with self.reading(options.generation) as (_, index):
-            found = self.retrieved(text, index, options)
-            number = index.generation.number
+        with self.asking(options.generation) as reading:
+            found = self.retrieved(text, reading.index, options, reading)
+            number = reading.index.generation.number
         rerank = self._state.settings.query.rerank if options.rerank is None else options.rerank
         return {
             **query_json(text, number, found.hits, time.perf_counter() - started),

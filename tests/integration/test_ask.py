@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from pincite.index import open_index
@@ -295,3 +296,32 @@ def test_other_weights_than_those_of_the_generation_are_refused(plain: Project) 
         assert plain.run("query", "vault key", "--strategy", "lexical").code == 0
     finally:
         plain.rows(change, recorded)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "rerank"),
+    [("hyde+hybrid", "none"), ("multi-query", "none"), ("hybrid", "listwise")],
+)
+def test_no_connection_is_held_while_a_model_is_waited_for(
+    served: Project, llm: LlmServer, strategy: str, rerank: str
+) -> None:
+    """Nor by the answer's model; and what is read after it is read for the same groups."""
+    held: list[int] = []
+
+    def reply(prompt: str) -> str:
+        held.append(transactions(served))
+        return "The council adopted the budget of the observatory. [1]"
+
+    llm.reply = reply
+    found = ask(served, "who repairs the telescope", "--strategy", strategy, "--rerank", rerank, "--group", "board")
+    assert found["hits"][0]["uri"] == "board/minutes.txt"
+    assert held and set(held) == {0}
+
+
+def transactions(project: Project) -> int:
+    """Of readers, that are open while nothing is executed in them."""
+    query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'"
+    with psycopg.connect(project.settings["database"], autocommit=True) as connection:
+        row = connection.execute(query).fetchone()
+    assert row is not None
+    return int(row[0])

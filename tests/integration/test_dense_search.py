@@ -71,7 +71,7 @@ def test_filters_of_any_selectivity_return_k(
     allowed, recalls = allowed_by(key), []
     with opened(database, large, *SHARES) as index:
         if not exact_chunks:
-            index._connection.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off")
+            index.connection.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off")
         before = _index_scans(index, large)
         for question in near(vectors, 10):
             found = index.dense(question.tolist(), 10, Filters({key: ("0",)}))
@@ -94,7 +94,7 @@ def test_hits_of_a_long_walk_are_sorted(
     monkeypatch.setattr(module, "EXACT_CHUNKS", 0)
     allowed, recalls = allowed_by("tenth"), []
     with opened(database, large, *SHARES) as index:
-        index._connection.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off")
+        index.connection.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off")
         for question in near(vectors, 10):
             found = index.dense(question.tolist(), 100, Filters({"tenth": ("0",)}))
             assert [item.score for item in found] == sorted((item.score for item in found), reverse=True)
@@ -107,7 +107,7 @@ def test_a_walk_that_ends_too_early_is_followed_by_an_exact_scan(
 ) -> None:
     monkeypatch.setattr(module, "EXACT_CHUNKS", 0)
     with opened(database, large, *SHARES) as index:
-        index._connection.execute("SET LOCAL enable_seqscan = off; SET LOCAL hnsw.max_scan_tuples = 1")
+        index.connection.execute("SET LOCAL enable_seqscan = off; SET LOCAL hnsw.max_scan_tuples = 1")
         before = _index_scans(index, large)
         found = index.dense(vectors[0].tolist(), 10, Filters({"hundredth": ("7",)}))
         assert _index_scans(index, large) == before + 1
@@ -146,7 +146,7 @@ def test_without_filters_the_vector_index_is_used(
 
 def _index_scans(index: PostgresSearchIndex, generation: GenerationRow) -> int:
     name = f"{generation.schema}.chunks_embedding_idx"
-    row = index._connection.execute("SELECT pg_stat_get_xact_numscans(%s::regclass)", [name]).fetchone()
+    row = index.connection.execute("SELECT pg_stat_get_xact_numscans(%s::regclass)", [name]).fetchone()
     assert row is not None
     return int(row[0])
 
@@ -167,7 +167,7 @@ def test_long_vectors_are_compared_in_half_precision(database: Database, monkeyp
     long = clustered(40, 2_048)
     generation = load(database, [Document("d", ["text"] * 40)], long, half=True, publish=False)
     with opened(database, generation) as index:
-        index._connection.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off")
+        index.connection.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off")
         before = _index_scans(index, generation)
         found = index.dense(long[7].tolist(), 5, Filters())
         assert _index_scans(index, generation) == before + 1

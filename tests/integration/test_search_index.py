@@ -296,7 +296,7 @@ def test_a_reader_sees_one_state_while_another_writes(database: Database, small:
 
 def test_nothing_can_be_written_through_it(database: Database, small: GenerationRow) -> None:
     with opened(database, small) as index, pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
-        index._connection.execute(f"DELETE FROM {small.schema}.documents")
+        index.connection.execute(f"DELETE FROM {small.schema}.documents")
 
 
 def test_the_live_generation_is_read_unless_one_is_named(database: Database, small: GenerationRow) -> None:

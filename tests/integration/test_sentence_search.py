@@ -175,7 +175,7 @@ def test_long_vectors_are_compared_in_half_precision(database: Database, monkeyp
     long = clustered(A_DOCUMENT, 2_048)
     generation = load_sentences(database, [Document("d", texts(CHUNKS))], long, [(7, 1, 0.9)], half=True)
     with opened(database, generation) as index:
-        index._connection.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off")
+        index.connection.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off")
         found = index.sentences(long[7].tolist(), 3, NOBODY, 0.5)
         assert (walks(index, "sentences"), found[0].sentence_id) == (1, sentence_id(7))
         assert found[0].score == pytest.approx(1.0, abs=1e-3)

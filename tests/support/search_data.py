@@ -140,7 +140,7 @@ def opened(
 def walks(index: PostgresSearchIndex, table: str) -> int:
     """How often this connection walked the vector index of a table, since the server last took its counts."""
     schema = f"g{index.generation.number:04d}"
-    asked = index._connection.execute(
+    asked = index.connection.execute(
         "SELECT pg_stat_get_xact_numscans(%s::regclass)", [f"{schema}.{table}_embedding_idx"]
     )
     ((count,),) = asked.fetchall()

@@ -1,0 +1,93 @@
+"""One generation read for one question, whose connection is given back while a model is waited for.
+
+A slow model must not hold a connection, of which a server has few. What is read after it is read of the same
+generation, in a new transaction: a document that was replaced meanwhile is left out, or read as it is then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from pipelines.query.tools import Tools
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+    from pipelines.ports import CrossEncoder, LanguageModel, NoReply, Prompt, Reply, ReplyCheck, Vectors
+    from resources.postgres.search_index import PostgresSearchIndex
+
+Opened = AbstractContextManager["tuple[Connection[Any], PostgresSearchIndex]"]
+
+
+class Reading:
+    """Use as a context manager. `index` reads in the transaction that is open, or opens one."""
+
+    def __init__(self, opening: Callable[[int | None], Opened], generation: int | None) -> None:
+        self._opening, self._generation = opening, generation
+        self._stack = ExitStack()
+        self.index: PostgresSearchIndex
+
+    def __enter__(self) -> Reading:
+        _, self.index = self._stack.enter_context(self._opening(self._generation))
+        self._generation = self.index.generation.number
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return self._stack.__exit__(kind, error, trace)
+
+    def rest(self) -> None:
+        """Ends the transaction and gives the connection back, until something is read again."""
+        self._stack.close()
+        self.index.rest(self._resume)
+
+    def _resume(self) -> PostgresSearchIndex:
+        self._stack = ExitStack()
+        _, index = self._stack.enter_context(self._opening(self._generation))
+        return index
+
+    def resting(self, tools: Tools, far_embedder: bool) -> Tools:
+        """The same tools, before each of which that takes long the connection is given back: models of language and
+        cross-encoders, and an embedder behind an endpoint."""
+
+        def embedding(embed: Callable[[Sequence[str]], Vectors]) -> Callable[[Sequence[str]], Vectors]:
+            def embedded(texts: Sequence[str]) -> Vectors:
+                self.rest()
+                return embed(texts)
+
+            return embedded if far_embedder else embed
+
+        return replace(
+            tools,
+            embed_queries=embedding(tools.embed_queries),
+            embed_passages=embedding(tools.embed_passages),
+            model=lambda role: _RestingModel(tools.model(role), self.rest),
+            cross_encoder=lambda: _RestingCrossEncoder(tools.cross_encoder(), self.rest),
+        )
+
+
+class _RestingModel:
+    def __init__(self, model: LanguageModel, rest: Callable[[], None]) -> None:
+        self._model, self._rest = model, rest
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    def replies(self, prompts: Iterable[Prompt], unusable: ReplyCheck) -> Generator[Reply | NoReply, None, None]:
+        self._rest()
+        return self._model.replies(prompts, unusable)
+
+
+class _RestingCrossEncoder:
+    def __init__(self, encoder: CrossEncoder, rest: Callable[[], None]) -> None:
+        self._encoder, self._rest = encoder, rest
+
+    def scores(self, question: str, passages: Sequence[str]) -> list[float]:
+        self._rest()
+        return self._encoder.scores(question, passages)
