@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 LIBRARY := tests/data/library
 SOURCE ?= $(LIBRARY)
+PAGE := http://127.0.0.1:8750
 STAMP := $(VENV)/.installed
 # One process more than there are cores: each waits for Postgres and for its children now and then.
 PYTEST := $(BIN)/python -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --maxprocesses 5 --dist loadfile --no-loadscope-reorder
@@ -29,10 +30,12 @@ index: $(STAMP)  ## Index SOURCE (the project's own library by default) and ask 
 ifeq ($(patsubst %/,%,$(SOURCE)),$(LIBRARY))
 	$(BIN)/pincite index --config tests/data/pincite.yaml
 	@$(BIN)/python examples/ask_library.py tests/data/pincite.yaml
+	@printf '\nAsk on a page, with every passage marked in its document:\n  %s\nthen open %s\n' \
+		'$(BIN)/pincite serve --config tests/data/pincite.yaml' '$(PAGE)'
 else
 	$(BIN)/pincite index --source "$(SOURCE)"
 	@$(BIN)/pincite status
-	@echo 'Ask it something: $(BIN)/pincite query "..."'
+	@printf 'Ask it something: %s\nOr on a page: %s, then open %s\n' '$(BIN)/pincite query "..."' '$(BIN)/pincite serve' '$(PAGE)'
 endif
 
 lint: $(STAMP)

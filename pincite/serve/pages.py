@@ -23,8 +23,9 @@ from pincite.serve.service import Service
 from pincite.text.passages import pin
 from pipelines.errors import PinciteError
 from pipelines.inert import seen
+from resources.shipped import ROOT
 
-HERE = Path(__file__).parent
+HERE = Path(ROOT, "pincite", "serve")
 PRIVATE = {"Cache-Control": "private, no-store"}
 EXCERPT = 700
 """Characters of a hit that are shown."""

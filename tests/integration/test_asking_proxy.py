@@ -1,0 +1,125 @@
+"""The nginx block of docs/guide/asking.md before a server that takes names and groups from it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+import uvicorn
+
+from pincite.serve.access import access_of
+from pincite.serve.app import application
+from pincite.serve.service import Service
+from resources.settings_file import locate
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.places import ROOT
+from tests.support.projects import Project, make_project
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed: apt-get install nginx-light"),
+]
+
+SECRET = "0123456789abcdef0123456789abcdef"
+USERS = "anna:{PLAIN}one\nboris:{PLAIN}two\n"
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+@pytest.fixture
+def project(server_url: str, endpoint: EmbeddingServer, tmp_path: Path) -> Project:
+    made = make_project(tmp_path / "project", embedder={"endpoint": endpoint.url, "model": "fake"})
+    made.write("secret.txt", "The vault code of the registrar is nine.\n")
+    made.write("secret.txt.meta.yaml", "groups: [hr]\n")
+    made.configure(serve={"auth": "proxy", "url": "http://ask.example"})
+    made.index()
+    return made
+
+
+@pytest.fixture
+def served(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    monkeypatch.setenv("PINCITE_PROXY_SECRET", SECRET)
+    found = locate(str(project.config))
+    service = Service(found)
+    app = application(service, access_of(found), "http://ask.example", ["ask.example"])
+    server = uvicorn.Server(uvicorn.Config(app, port=(port := free_port()), log_level="error", proxy_headers=False))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        while not server.started:
+            assert thread.is_alive()
+        yield port
+    finally:
+        server.should_exit = True
+        thread.join()
+        service.close()
+
+
+@pytest.fixture
+def proxy(served: int, tmp_path: Path) -> Iterator[str]:
+    """nginx with the block of the page, its addresses those of this machine."""
+    page = (ROOT / "docs/guide/asking.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```nginx\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "users").write_text(USERS, encoding="utf-8")
+    block = block.replace("http://127.0.0.1:8750", f"http://127.0.0.1:{served}")
+    block = block.replace("/etc/nginx/ask.htpasswd", str(tmp_path / "users"))
+    port = free_port()
+    user = "" if os.geteuid() else "user root; "
+    (tmp_path / "nginx.conf").write_text(
+        f"""{user}pid {tmp_path}/pid; error_log {tmp_path}/error.log; daemon off; worker_processes 1; events {{}}
+http {{
+    access_log off;
+    client_body_temp_path {tmp_path}/body; proxy_temp_path {tmp_path}/proxied;
+    fastcgi_temp_path {tmp_path}/f; uwsgi_temp_path {tmp_path}/u; scgi_temp_path {tmp_path}/s;
+    map $remote_user $ask_groups {{ anna "hr,legal"; default ""; }}
+    server {{ listen 127.0.0.1:{port}; server_name ask.example;
+{block}
+    }}
+}}""",
+        encoding="utf-8",
+    )
+    process = subprocess.Popen(["nginx", "-p", str(tmp_path), "-c", str(tmp_path / "nginx.conf")])
+    try:
+        while True:
+            assert process.poll() is None, (tmp_path / "error.log").read_text(encoding="utf-8")
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+            except OSError:
+                continue
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def found(url: str, user: tuple[str, str], **headers: str) -> list[str]:
+    asked = {"Host": "ask.example", **headers}
+    reply = httpx.get(f"{url}/api/search", params={"q": "the vault code"}, headers=asked, auth=user)
+    assert reply.status_code == 200, reply.text
+    return [hit["uri"] for hit in reply.json()["hits"]]
+
+
+def test_the_proxy_says_who_asks(proxy: str, served: int) -> None:
+    """And a browser cannot, nor who passes the proxy by."""
+    assert "secret.txt" in found(proxy, ("anna", "one"))
+    assert "secret.txt" not in found(proxy, ("boris", "two"))
+    claimed = {"X-Forwarded-Groups": "hr", "X-Forwarded-User": "anna"}
+    assert "secret.txt" not in found(proxy, ("boris", "two"), **claimed)
+    assert httpx.get(f"{proxy}/api/search?q=vault", headers={"Host": "ask.example"}).status_code == 401
+    past = f"http://127.0.0.1:{served}/api/search?q=vault"
+    assert httpx.get(past, headers={"Host": "ask.example", **claimed}).status_code == 401
+    wrong = {"Host": "ask.example", "X-Pincite-Secret": SECRET[:-1] + "0", **claimed}
+    assert httpx.get(past, headers=wrong).status_code == 401
