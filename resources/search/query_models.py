@@ -15,6 +15,7 @@ from resources.models.embedders.specs import EmbedderSpec, require_weights
 if TYPE_CHECKING:
     from pipelines.ports import CountingEmbedder
     from resources.llm.model import BoughtModel
+    from resources.models.embedders.light import LightEmbedder
     from resources.state.state import State
 
 
@@ -24,13 +25,15 @@ class QueryModels:
     def __init__(self, state: State) -> None:
         self._state = state
         self._models: dict[str, BoughtModel] = {}
+        self._questions: tuple[EmbedderSpec, LightEmbedder | None] | None = None
 
     def of(self, embedder: Mapping[str, Any]) -> Tools:
         """Tools for a generation, by the embedder it records."""
         spec = EmbedderSpec(**embedder)
 
         def queries(texts: Sequence[str]) -> Vectors:
-            return self._embedder(spec).queries(texts)
+            require_weights(spec)
+            return (self._light(spec) or self._state.embedder(spec)).queries(texts)
 
         def passages(texts: Sequence[str]) -> Vectors:
             return self._embedder(spec).passages(texts)
@@ -40,6 +43,14 @@ class QueryModels:
     def _embedder(self, spec: EmbedderSpec) -> CountingEmbedder:
         require_weights(spec)
         return self._state.embedder(spec)
+
+    def _light(self, spec: EmbedderSpec) -> LightEmbedder | None:
+        """What embeds questions without loading what passages need; the last that was asked for is kept."""
+        if self._questions is None or self._questions[0] != spec:
+            from resources.models.embedders.light import light_embedder
+
+            self._questions = spec, light_embedder(spec)
+        return self._questions[1]
 
     def model(self, role: str) -> BoughtModel:
         """The language model of a role. Raises SettingsError where none is set."""
