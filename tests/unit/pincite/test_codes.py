@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pincite import codes, run
+from pincite.serve import client, service
 from pipelines import errors
 from pipelines.stages import STAGES
 from resources.checks.findings import PROBLEMS
@@ -40,7 +41,7 @@ def test_what_processes_may_say_of_a_file_are_failures_of_parsing() -> None:
 
 ERROR_CLASSES = {
     name: kind
-    for module in (errors, run)
+    for module in (errors, run, client, service)
     for name, kind in vars(module).items()
     if isinstance(kind, type) and issubclass(kind, errors.PinciteError)
 }
@@ -57,6 +58,7 @@ PLACES: Mapping[str, tuple[int, str]] = {
     "fail": (1, "failure"),
     "_told": (0, "found"),
     "problem": (0, "explained"),
+    "error": (1, "error"),
 }
 """Functions and classes that take a code, where it stands, and of what kind it is."""
 INTERNAL = frozenset({"planned", "unusable"})
@@ -80,7 +82,7 @@ def codes_of(path: Path) -> Iterator[tuple[str, str]]:
         elif isinstance(node, ast.Dict) and any(getattr(key, "value", "") == "error" for key in node.keys):
             inner = [dict(zip(map(name_of, each.keys), each.values, strict=True)) for each in node.values
                      if isinstance(each, ast.Dict)]  # fmt: skip
-            yield from (("error", code) for each in inner for code in literals(each["code"]))
+            yield from (("error", code) for each in inner for code in literals(each.get("code", ast.Constant(None))))
         elif isinstance(node, ast.Tuple) and len(node.elts) == 2 and (finder or path.stem in MESSAGES):
             yield from codes_of_pair(node.elts, MESSAGES.get(path.stem, "found"), nouns, id(node) in yielded)
     if path.stem == "audit":
