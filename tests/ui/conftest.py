@@ -65,7 +65,7 @@ def page(browser: Browser, ui: Served) -> Iterator[Page]:
 def pytest_runtest_makereport(item: pytest.Function, call: pytest.CallInfo[None]) -> Iterator[None]:
     """A failure in a page leaves a picture of it, its text, and what `pincite ui` said."""
     report: Any = yield
-    if call.when == "call" and report.failed and "page" in item.funcargs:
+    if call.when == "call" and report.failed and {"page", "ui"} <= item.funcargs.keys():
         page: Any = item.funcargs["page"]
         ui: Any = item.funcargs["ui"]
         folder = ui.project.folder / "failed" / item.name

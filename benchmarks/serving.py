@@ -1,0 +1,197 @@
+"""What `pincite serve` takes, beside `Index.query` on the same index and bare PDFium on the same pages, in one run.
+
+    python benchmarks/serving.py [--documents DIR] [--questions FILE] [--state DIR] [--seconds 60] [--askers 50]
+
+The folder is indexed by the command itself, once where --state is given, and served by it on loopback. Then, after a
+warm-up: the front page, a page of results and the reader; search over HTTP and by `Index.query` in turn, question by
+question; pictures of pages that were not drawn before, beside the same pages rendered by PDFium in this process, and
+again from the cache; one asker and many for so long each, with errors, the 95th percentile, and the server's memory;
+and a question by command with the server and without. Milliseconds are medians; what comes second in a row is its peer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.support.indexes import indexed  # noqa: E402  (the path above finds it)
+from benchmarks.support.machine import provenance  # noqa: E402
+from benchmarks.support.memory import tree_memory  # noqa: E402
+from benchmarks.support.parsing_report import table  # noqa: E402
+from pincite import open_index  # noqa: E402
+from resources.workers.page_pictures import opened_pages  # noqa: E402
+
+DATA = ROOT.parent / "shared" / "data" / "policies"
+WARM, PAGES, PATIENCE = 20, 40, 60
+SAID = re.compile(r"Ask at (http://\S+)")
+
+
+def milliseconds(work: Callable[[], object]) -> float:
+    begun = time.perf_counter()
+    work()
+    return (time.perf_counter() - begun) * 1000
+
+
+def shown(times: Sequence[float]) -> str:
+    """Median and 95th percentile."""
+    return f"{statistics.median(times):.1f} (p95 {sorted(times)[max(0, round(len(times) * 0.95) - 1)]:.1f})"
+
+
+@contextmanager
+def served(config: Path) -> Iterator[tuple[int, str]]:
+    """The server's process and address."""
+    command = [sys.executable, "-m", "pincite.cli", "serve", "--port", "0", "--config", str(config)]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        while not (said := SAID.search(process.stderr.readline())):
+            if process.poll() is not None:
+                raise SystemExit("pincite serve ended")
+        yield process.pid, said[1]
+        process.terminate()
+
+
+def asked_by_many(url: str, questions: Sequence[str], askers: int, seconds: float) -> tuple[list[float], int]:
+    """Milliseconds of every answer, and how many were none."""
+    times: list[float] = []
+    errors, over, lock = [0], time.monotonic() + seconds, threading.Lock()
+
+    def asker(number: int) -> None:
+        with httpx.Client(base_url=url, timeout=PATIENCE) as client:
+            at = number
+            while time.monotonic() < over:
+                begun = time.perf_counter()
+                try:
+                    good = client.get("/api/search", params={"q": questions[at % len(questions)]}).status_code == 200
+                except httpx.HTTPError:
+                    good = False
+                with lock:
+                    times.append((time.perf_counter() - begun) * 1000)
+                    errors[0] += not good
+                at += askers
+
+    with ThreadPoolExecutor(askers) as threads:
+        list(threads.map(asker, range(askers)))
+    return times, errors[0]
+
+
+def pages_of(config: Path, url: str, client: httpx.Client) -> list[tuple[str, Path, int]]:
+    """Documents with pages: id, file, page, the pages spread over all of them."""
+    with open_index(config) as index:
+        root = Path(index.sources()[0]["root"])
+        listed = index.documents.listed(most=1000)
+    found = [(it.doc_id, root / it.uri, page) for it in listed for page in range(2, (it.pages or 0) + 1)]
+    return found[:: max(1, len(found) // PAGES)][:PAGES]
+
+
+def page_rows(url: str, client: httpx.Client, config: Path) -> list[list[str]]:
+    cold, bare, cached = [], [], []
+    for doc_id, file, page in pages_of(config, url, client):
+        address = f"/api/pages/{doc_id}/{page}.png"
+        cold.append(milliseconds(lambda address=address: client.get(address).raise_for_status()))
+        cached.append(milliseconds(lambda address=address: client.get(address).raise_for_status()))
+        with opened_pages(file) as pages:
+            bare.append(milliseconds(lambda pages=pages, page=page: pages.picture(page)))
+    return [
+        ["picture of a page, not drawn before; PDFium alone", shown(cold), shown(bare)],
+        ["the same, drawn before", shown(cached), ""],
+    ]
+
+
+def search_rows(url: str, client: httpx.Client, config: Path, questions: Sequence[str]) -> list[list[str]]:
+    over_http, by_python = [], []
+    with open_index(config) as index:
+        for question in questions[:WARM]:
+            client.get("/api/search", params={"q": question}).raise_for_status()
+            index.query(question)
+        for question in questions:
+            get = lambda question=question: client.get("/api/search", params={"q": question})  # noqa: E731
+            over_http.append(milliseconds(get))
+            by_python.append(milliseconds(lambda question=question: index.query(question)))
+    return [["search over HTTP; `Index.query`", shown(over_http), shown(by_python)]]
+
+
+def html_rows(url: str, client: httpx.Client, questions: Sequence[str]) -> list[list[str]]:
+    html = {"Accept": "text/html"}
+    hits = client.get("/api/search", params={"q": questions[0], "k": 50}).json()["hits"]
+    addresses = {
+        "front page": ["/"] * 20,
+        "page of results, with its answer": [str(httpx.URL("/", params={"q": text})) for text in questions[:50]],
+        "reader": [f"/passages/{hit['chunk_id']}" for hit in hits for _ in range(2)],
+    }
+    rows = []
+    for name, some in addresses.items():
+        client.get(some[0], headers=html).raise_for_status()
+        rows.append([name, shown([milliseconds(lambda at=at: client.get(at, headers=html)) for at in some]), ""])
+    return rows
+
+
+def command_row(config: Path, questions: Sequence[str]) -> list[str]:
+    command = [sys.executable, "-m", "pincite.cli", "query", questions[0], "--config", str(config)]
+
+    def run() -> None:
+        subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+
+    told = config.parent / "state" / "serve.json"
+    by_server = [milliseconds(run) for _ in range(5)]
+    away = told.rename(told.with_suffix(".away"))
+    alone = [milliseconds(run) for _ in range(5)]
+    away.rename(told)
+    return ["`pincite query`, answered by the server; without one", shown(by_server), shown(alone)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--documents", type=Path, default=DATA)
+    parser.add_argument("--questions", type=Path, default=DATA / "questions.jsonl")
+    parser.add_argument("--state", type=Path, help="folder of an index that is kept, and taken up where it is there")
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--askers", type=int, default=50)
+    given = parser.parse_args()
+    lines = given.questions.read_text(encoding="utf-8").splitlines()
+    questions = [json.loads(line)["question"] for line in lines if line.strip()]
+    with tempfile.TemporaryDirectory() as folder:
+        place = (given.state or Path(folder)).resolve()
+        config, source = place / "pincite.yaml", {"name": "served", "path": str(given.documents.resolve())}
+        indexed(config, {"state": "state", "sources": [source]})
+        measure(config, questions, given.askers, given.seconds)
+
+
+def measure(config: Path, questions: Sequence[str], askers: int, seconds: float) -> None:
+    rows: list[list[str]] = []
+    with served(config) as (pid, url), httpx.Client(base_url=url, timeout=PATIENCE) as client:
+        rows += search_rows(url, client, config, questions)
+        rows += html_rows(url, client, questions)
+        rows += page_rows(url, client, config)
+        rows.append(command_row(config, questions))
+        print(provenance("python benchmarks/serving.py"), "\n")
+        print("\n".join(table(["milliseconds", "served", "peer"], rows)), "\n")
+        many: list[list[Any]] = []
+        memory = {"before": tree_memory(pid)}
+        for count in (1, askers):
+            times, errors = asked_by_many(url, questions, count, seconds)
+            many.append([count, len(times), errors, f"{len(times) / seconds:.1f}", shown(times)])
+        memory["after"] = tree_memory(pid)
+        head = ["askers", "questions", "errors", "a second", "milliseconds"]
+        print("\n".join(table(head, [list(map(str, row)) for row in many])))
+        print("\nMB of the server and all that it started:", {name: round(size / 1e6) for name, size in memory.items()})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,243 @@
+"""`pincite serve` in the browser: marks lie on words, on turned and cropped pages too; keys, darkness, small screens
+and no JavaScript; nothing serious for axe."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from PIL import Image
+from playwright.sync_api import Browser, Page
+
+from tests.support.embedding_server import embedding_server
+from tests.support.places import ROOT
+from tests.support.projects import make_project
+from tests.support.serving import command
+
+SAID = re.compile(r"Ask at (http://\S+)")
+SOUGHT = "The warden trims every lantern of the pier before the evening ferry comes"
+OTHER = "Nothing of that kind is said in these words, which stand here to be passed over"
+WIDE, TALL = 595, 842
+POLICIES = ROOT.parent / "shared" / "data" / "policies"
+AXE = "axe-core@4.10.3"
+
+
+def drawn(path: Path, rotation: int = 0, crop: Sequence[float] = (), columns: bool = False, pages: int = 1) -> None:
+    """The sentence that is sought in black, all other words in red; a turned page is laid out as it lies."""
+    from reportlab.pdfgen.canvas import Canvas
+
+    canvas = Canvas(str(path), pagesize=(WIDE, TALL))
+    for number in range(pages):
+        canvas.setPageRotation(rotation)
+        if crop:
+            canvas.setCropBox(tuple(crop))
+        canvas.setFillColorRGB(1, 0, 0)
+        for line in range(6):
+            canvas.drawString(150, 300 - 14 * line, OTHER[: 30 if columns else 70])
+            if columns:
+                canvas.drawString(390, 500 - 14 * line, OTHER[:24])
+        canvas.setFillColorRGB(0, 0, 0)
+        if number == 0:
+            words = SOUGHT.split()
+            lines = [" ".join(words[:6]), " ".join(words[6:]) + "."] if columns else [f"{SOUGHT}."]
+            for at, line_text in enumerate(lines):
+                canvas.drawString(150, 500 - 14 * at, line_text)
+        canvas.showPage()
+    canvas.save()
+
+
+FILES: dict[str, dict[str, Any]] = {
+    "plain.pdf": {},
+    "turned-90.pdf": {"rotation": 90},
+    "turned-180.pdf": {"rotation": 180},
+    "turned-270.pdf": {"rotation": 270},
+    "cropped.pdf": {"crop": (100, 150, 580, 780)},
+    "cropped-turned.pdf": {"crop": (100, 150, 580, 780), "rotation": 90},
+    "columns.pdf": {"columns": True},
+}
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server over files of ours, and real ones where they are."""
+    with embedding_server() as endpoint:
+        folder = tmp_path_factory.mktemp("served") / "project"
+        project = make_project(folder, embedder={"endpoint": endpoint.url, "model": "fake"})
+        for name, how in FILES.items():
+            drawn(project.docs / name, **how)
+        for file in sorted(POLICIES.glob("*.pdf"))[:2]:
+            shutil.copyfile(file, project.docs / file.name)
+        ran = subprocess.run(command(project, "index", "--json"), capture_output=True, text=True)
+        assert ran.returncode == 0, ran.stderr
+        serve = subprocess.Popen(command(project, "serve", "--port", "0"), stderr=subprocess.PIPE, text=True)
+        try:
+            assert serve.stderr is not None
+            while not (said := SAID.search(serve.stderr.readline())):
+                assert serve.poll() is None
+            yield said[1]
+        finally:
+            serve.send_signal(signal.SIGTERM)
+            serve.wait()
+
+
+def hits(url: str, question: str, **more: Any) -> list[dict[str, Any]]:
+    reply = httpx.get(f"{url}/api/search", params={"q": question, **more}, timeout=120)
+    found: list[dict[str, Any]] = reply.raise_for_status().json()["hits"]
+    return found
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A page whose console must stay silent: a line there is an error, or what the policy of contents refused."""
+    with browser.new_page(viewport={"width": 1280, "height": 900}) as page:
+        said: list[str] = []
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        yield page
+        assert [line for line in said if "favicon" not in line] == []
+
+
+# ---------------------------------------------------------------- marks
+
+
+BOXES = """kind => {
+  const image = document.querySelector('.paper img'), frame = image.getBoundingClientRect();
+  const across = image.naturalWidth / frame.width, down = image.naturalHeight / frame.height;
+  return [...document.querySelectorAll('.paper:has(img) rect.' + kind)].map(rect => {
+    const box = rect.getBoundingClientRect();
+    return [(box.left - frame.left) * across, (box.top - frame.top) * down,
+            (box.right - frame.left) * across, (box.bottom - frame.top) * down];
+  });
+}"""
+
+
+def ink(picture: Image.Image) -> tuple[int, int, int, int]:
+    """Where the black words are in the picture of a page, by its pixels alone: left, top, right, bottom."""
+    red, green, blue = picture.convert("RGB").split()
+    dark = [channel.point(lambda value: 255 if value < 90 else 0) for channel in (red, green, blue)]
+    from PIL import ImageChops
+
+    found = ImageChops.multiply(ImageChops.multiply(dark[0], dark[1]), dark[2]).getbbox()
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("name", list(FILES))
+def test_the_mark_lies_on_the_words(served: str, page: Page, name: str) -> None:
+    """The box on the screen against the ink of the picture: it holds all of it, to a pixel, and not much more."""
+    (hit,) = [hit for hit in hits(served, SOUGHT, k=50, filter=f"uri={name}") if SOUGHT.split()[2] in hit["text"]]
+    page.goto(f"{served}/passages/{hit['chunk_id']}?q=warden lantern pier ferry")
+    page.wait_for_function("document.querySelector('.paper img').complete")
+    boxes, inner = (page.evaluate(BOXES, kind) for kind in ("passage", "sentence"))
+    assert boxes and inner
+    picture = Image.open(io.BytesIO(httpx.get(f"{served}/api/pages/{hit['doc_id']}/1.png").content))
+    left, top, right, bottom = ink(picture)
+    x0, y0 = min(box[0] for box in boxes), min(box[1] for box in boxes)
+    x1, y1 = max(box[2] for box in boxes), max(box[3] for box in boxes)
+    assert x0 <= left + 1 and y0 <= top + 1 and x1 >= right - 1 and y1 >= bottom - 1, (boxes, ink(picture))
+    line = 20 * max(picture.size) / TALL
+    assert left - x0 < line and top - y0 < line and x1 - right < line and y1 - bottom < line, (boxes, ink(picture))
+    assert all(x0 - 1 <= box[0] and y0 - 1 <= box[1] and box[2] <= x1 + 1 and box[3] <= y1 + 1 for box in inner)
+
+
+@pytest.mark.skipif(not POLICIES.is_dir(), reason="the shared documents are not here")
+def test_marks_on_real_pages_hold_the_words_of_their_passages(served: str) -> None:
+    """The words that PDFium finds inside the boxes, a point wider, are those of the passage, and no others."""
+    import pypdfium2
+
+    texts = {file.name: pypdfium2.PdfDocument(file) for file in sorted(POLICIES.glob("*.pdf"))[:2]}
+    looked = 0
+    for uri, document in texts.items():
+        for hit in hits(served, "what is covered and what does it cost", k=60, filter=f"uri={uri}"):
+            if "paragraph" not in hit["block_types"] or len(hit["block_types"]) > 1:
+                continue
+            inside = []
+            for box in hit["boxes"]:
+                page = document[box["page"] - 1]
+                height, text = page.get_size()[1], page.get_textpage()
+                inside.append(
+                    text.get_text_bounded(box["x0"] - 1, height - box["y1"] - 1, box["x1"] + 1, height - box["y0"] + 1)
+                )
+            found, said = (re.findall(r"\w+", part.casefold()) for part in (" ".join(inside), hit["text"]))
+            shared = len(set(found) & set(said))
+            assert shared >= 0.9 * len(set(said)) and shared >= 0.9 * len(set(found)), (uri, hit["text"][:80], inside)
+            looked += 1
+    assert looked >= 15
+
+
+# ---------------------------------------------------------------- how it is used
+
+
+def test_by_keyboard(served: str, page: Page) -> None:
+    page.goto(served)
+    page.keyboard.type("warden trims lantern")  # the question has the focus
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".hits")
+    page.locator(".hits h2 a").first.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".reader")
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.name") == "q"
+
+
+def test_arrows_turn_pages(served: str, page: Page) -> None:
+    (document,) = {hit["doc_id"] for hit in hits(served, "benefit", k=1)}
+    pages = httpx.get(f"{served}/api/documents/{document}", timeout=60).json()["pages"]
+    page.goto(f"{served}/documents/{document}?page=1")
+    if pages == 1:
+        assert page.locator("a[rel=next]").count() == 0
+        return
+    page.keyboard.press("ArrowRight")
+    page.wait_for_url("**page=2**")
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_url("**page=1**")
+
+
+def test_without_javascript(served: str, browser: Browser) -> None:
+    with browser.new_context(java_script_enabled=False) as context:
+        page = context.new_page()
+        page.goto(served)
+        page.fill("main input[name=q]", "warden trims lantern")
+        page.click("main button")
+        page.locator(".hits h2 a").first.click()
+        assert page.locator(".paper rect, mark").count() > 0
+
+
+@pytest.mark.parametrize("path", ["/", "/?q=warden+lantern", "reader", "/status", "/nothing-here"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_serious_for_axe_and_no_scrolling_sideways(
+    served: str, browser: Browser, axe: str, path: str, scheme: Any
+) -> None:
+    if path == "reader":
+        path = f"/passages/{hits(served, SOUGHT, k=1)[0]['chunk_id']}?q=warden+lantern"
+    with browser.new_context(color_scheme=scheme, viewport={"width": 390, "height": 800}, bypass_csp=True) as context:
+        page = context.new_page()
+        page.goto(served + path)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        page.add_script_tag(path=axe)
+        found = page.evaluate("axe.run()")["violations"]
+        serious = [item for item in found if item["impact"] in ("serious", "critical")]
+        assert serious == [], json.dumps(serious, indent=1)[:3000]
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The script of axe-core, from npm."""
+    folder = tmp_path_factory.mktemp("axe")
+    if shutil.which("npm") is None:
+        pytest.skip("npm is not installed: apt-get install npm")
+    got = subprocess.run(["npm", "pack", AXE], cwd=folder, capture_output=True, text=True)
+    if got.returncode != 0:
+        pytest.skip(f"npm does not give {AXE}: {got.stderr[-200:]}")
+    subprocess.run(["tar", "xzf", got.stdout.split()[-1]], cwd=folder, check=True)
+    return str(folder / "package" / "axe.min.js")
