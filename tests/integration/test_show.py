@@ -74,6 +74,7 @@ def test_a_hit_can_be_shown_by_its_id_and_by_the_beginning_of_it(indexed: Projec
         shown = indexed.run("show", chunk).json
         assert {key: value for key, value in shown.items() if key not in BY_SEARCH} == {
             **{key: value for key, value in hit.items() if key not in BY_SEARCH},
+            "spans": [[7, 72]],
             "sentence": None,
             "generation": 1,
             "images": [],
