@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,10 @@ def milliseconds(work: Callable[[], object]) -> float:
     begun = time.perf_counter()
     work()
     return (time.perf_counter() - begun) * 1000
+
+
+def fetched(client: httpx.Client, address: str) -> None:
+    client.get(address).raise_for_status()
 
 
 def shown(times: Sequence[float]) -> str:
@@ -104,10 +109,10 @@ def page_rows(url: str, client: httpx.Client, config: Path) -> list[list[str]]:
     cold, bare, cached = [], [], []
     for doc_id, file, page in pages_of(config, url, client):
         address = f"/api/pages/{doc_id}/{page}.png"
-        cold.append(milliseconds(lambda address=address: client.get(address).raise_for_status()))
-        cached.append(milliseconds(lambda address=address: client.get(address).raise_for_status()))
+        cold.append(milliseconds(partial(fetched, client, address)))
+        cached.append(milliseconds(partial(fetched, client, address)))
         with opened_pages(file) as pages:
-            bare.append(milliseconds(lambda pages=pages, page=page: pages.picture(page)))
+            bare.append(milliseconds(partial(pages.picture, page)))
     return [
         ["picture of a page, not drawn before; PDFium alone", shown(cold), shown(bare)],
         ["the same, drawn before", shown(cached), ""],
@@ -121,9 +126,8 @@ def search_rows(url: str, client: httpx.Client, config: Path, questions: Sequenc
             client.get("/api/search", params={"q": question}).raise_for_status()
             index.query(question)
         for question in questions:
-            get = lambda question=question: client.get("/api/search", params={"q": question})  # noqa: E731
-            over_http.append(milliseconds(get))
-            by_python.append(milliseconds(lambda question=question: index.query(question)))
+            over_http.append(milliseconds(partial(client.get, "/api/search", params={"q": question})))
+            by_python.append(milliseconds(partial(index.query, question)))
     return [["search over HTTP; `Index.query`", shown(over_http), shown(by_python)]]
 
 
@@ -138,7 +142,7 @@ def html_rows(url: str, client: httpx.Client, questions: Sequence[str]) -> list[
     rows = []
     for name, some in addresses.items():
         client.get(some[0], headers=html).raise_for_status()
-        rows.append([name, shown([milliseconds(lambda at=at: client.get(at, headers=html)) for at in some]), ""])
+        rows.append([name, shown([milliseconds(partial(client.get, at, headers=html)) for at in some]), ""])
     return rows
 
 

@@ -87,6 +87,7 @@ ERRORS: Mapping[str, Told] = {
     "encrypted": ("A page of a PDF with a password cannot be drawn.", "save a copy without one"),
     "error": ("A parser process cannot be started, or not in time.", "the message says what to run to see why"),
     "gone": ("The file of a passage is not there any more, so its page is not drawn.", "bring it back, or run `index`"),
+    "disconnected": ("A connection to a server ended before its request did.", "send it again"),
     "golden": (
         "A golden question lacks a key or has a wrong one, or there are none. What cannot be read is `usage`.",
         "the message names file, line and key",

@@ -36,12 +36,19 @@ def of_our_pages(asked: HTTPConnection, method: str, by_cookie: bool) -> bool:
 
     Browsers tell it by Origin and Sec-Fetch-Site; a request with our cookie that tells neither changes nothing."""
     origin, site = asked.headers.get("origin"), asked.headers.get("sec-fetch-site")
-    if origin is not None and urlsplit(origin).netloc.lower() != asked.headers["host"].lower():
+    if origin is not None and _site(origin) != asked.headers["host"].lower():
         return False
     visit = method in SAFE and asked.headers.get("sec-fetch-mode") == "navigate"
     if site not in (None, "none", "same-origin") and not visit:
         return False
     return method in SAFE or not by_cookie or origin is not None or site == "same-origin"
+
+
+def _site(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None
 
 
 def with_headers(send: Send, headers: Mapping[str, str]) -> Send:

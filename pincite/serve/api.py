@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from pincite import __version__
 from pincite.serve.guard import asker_of, for_groups
-from pincite.serve.requests import Ask, Listing, Search, asked, status_of, told_of
+from pincite.serve.requests import Ask, Listing, Search, asked, number_in, status_of, told_of
 from pincite.serve.service import Service
 from pipelines.errors import PinciteError, UsageError
 
@@ -40,7 +40,7 @@ class Api:
             Route("/api/documents/{doc_id}", self.document),
             Route("/api/documents/{doc_id}/file", self.file),
             Route("/api/passages/{chunk_id}", self.passage),
-            Route("/api/pages/{doc_id}/{number:int}.png", self.page),
+            Route("/api/pages/{doc_id}/{number}.png", self.page),
             Route("/api/status", self.status),
             Route("/api/openapi.json", self.openapi),
             Route("/owner/{command}", self.owner, methods=["POST"]),
@@ -123,7 +123,9 @@ class Api:
         return JSONResponse({**found, "url": f"{self._url}/passages/{found['chunk_id']}"}, headers=PRIVATE)
 
     async def page(self, request: Request) -> Response:
-        doc_id, number = request.path_params["doc_id"], request.path_params["number"]
+        doc_id, number = request.path_params["doc_id"], number_in(request.path_params["number"])
+        if number is None:
+            raise HTTPException(404)
         passage = request.query_params.get("passage")
         png = await run_in_threadpool(self._service.page_image, doc_id, number, passage, asker_of(request))
         return Response(png, media_type="image/png", headers={"Cache-Control": "private, max-age=60"})

@@ -9,7 +9,7 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
@@ -58,9 +58,14 @@ def application(
         told = problem.detail if problem.status_code not in (404, 405) else f"{HTTPStatus(problem.status_code).phrase}"
         return failed(request, problem.status_code, code, told)
 
+    async def gone(request: Request, problem: Exception) -> Response:
+        return error(400, "disconnected", "the connection ended before the request did")
+
     async def unforeseen(request: Request, problem: Exception) -> Response:
         return failed(request, 500, "internal", "an error that was not foreseen; the server's log has it")
 
-    handlers: dict[Any, Any] = {PinciteError: by_pincite, HTTPException: by_http, Exception: unforeseen}
+    handlers: dict[Any, Any] = {
+        PinciteError: by_pincite, HTTPException: by_http, ClientDisconnect: gone, Exception: unforeseen,
+    }  # fmt: skip
     app = Starlette(routes=[*api.routes(), *pages.routes(), *more], exception_handlers=handlers)
     return Guard(app, access, names, any_address)

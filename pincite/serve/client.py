@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import socket
+import struct
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 FILE = "serve.json"
 SECONDS = 600.0
 """An answer of a language model may take long; a search of ours is ended by the server before."""
+_CREDENTIALS = struct.Struct("3i")
+"""Process, user and group at the other end of a Unix socket."""
 
 
 class _Connection(http.client.HTTPConnection):
@@ -36,6 +40,10 @@ class _Connection(http.client.HTTPConnection):
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.settimeout(SECONDS)
         self.sock.connect(self._path)
+        # A folder for temporary files may be emptied, and another user may then make the same one.
+        told = self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        if _CREDENTIALS.unpack(told)[1] not in (os.geteuid(), 0):
+            raise ConnectionRefusedError("another user's process answers")
 
 
 class AnsweredError(PinciteError):

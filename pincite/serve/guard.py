@@ -19,7 +19,7 @@ from pipelines.errors import PinciteError
 MOST_BODY = 1 << 20
 MOST_QUERY = 64 << 10
 BODY_SECONDS = 20.0
-OPEN = ("/health", "/login", "/static/")
+OPEN, OPEN_BELOW = frozenset({"/health", "/login"}), "/static/"
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; img-src 'self'; style-src 'self'; script-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -84,7 +84,7 @@ class Guard:
         if not of_our_pages(asked, method, by_cookie or scope["path"] == "/login"):
             return error(403, "other_site", OTHER_SITE)
         state["asker"], state["owner"] = asker, False
-        if asker is None and not scope["path"].startswith(OPEN):
+        if asker is None and scope["path"] not in OPEN and not scope["path"].startswith(OPEN_BELOW):
             return self._stranger(asked, scope)
         return None
 
@@ -106,8 +106,11 @@ def by_socket(scope: Scope) -> bool:
 
 
 def asker_of(asked: HTTPConnection) -> Asker:
+    """Raises HTTPException 401 where nobody was let in, whichever way the request came here."""
     found = asked.scope.get("state", {}).get("asker")
-    return found if isinstance(found, Asker) else Asker()
+    if not isinstance(found, Asker):
+        raise HTTPException(401, "nobody is signed in")
+    return found
 
 
 def for_groups(asker: Asker, groups: tuple[str, ...]) -> Asker:
@@ -122,14 +125,15 @@ def error(status: int, code: str, message: str) -> Response:
 
 def _bounded(receive: Receive) -> Receive:
     """A body of bounded size, which comes within a bounded time."""
-    total, ended = 0, False
+    total, ended, until = 0, False, asyncio.get_running_loop().time() + BODY_SECONDS
 
     async def received() -> Message:
         nonlocal total, ended
         if ended:
             return await receive()  # the end of the connection, however late
         try:
-            message = await asyncio.wait_for(receive(), BODY_SECONDS)
+            async with asyncio.timeout_at(until):
+                message = await receive()
         except TimeoutError:
             raise HTTPException(408, "the request did not come within its time") from None
         if message["type"] == "http.request":

@@ -18,7 +18,7 @@ from pincite.serve.access import COOKIE, Access, Asker, ByToken
 from pincite.serve.guard import asker_of
 from pincite.serve.matching import best_sentences, set_off
 from pincite.serve.reader import Reader, Reading
-from pincite.serve.requests import Search, checked, told_of
+from pincite.serve.requests import Search, checked, number_in, told_of
 from pincite.serve.service import Service
 from pincite.text.passages import pin
 from pipelines.errors import PinciteError
@@ -65,7 +65,7 @@ class Pages:
         ]
 
     def html(self, request: Request, name: str, status: int = 200, /, **values: Any) -> Response:
-        asker = asker_of(request)
+        asker = request.scope["state"].get("asker") or Asker()
         given = {"asker": asker, "signs_in": self._access.signs_in, "q": "", "title": "", **values}
         return HTMLResponse(self._templates.get_template(name).render(given), status, PRIVATE)
 
@@ -107,7 +107,7 @@ class Pages:
 
     async def document(self, request: Request) -> Response:
         asker, question, as_text, number = _asked_of_reader(request)
-        page = _number(request.query_params.get("page")) or 1
+        page = number_in(request.query_params.get("page")) or 1
         doc_id = request.path_params["doc_id"]
         reading = await run_in_threadpool(self._reader.document, doc_id, asker, page, as_text, number)
         return await self._read(request, reading, asker, question, as_text)
@@ -130,7 +130,7 @@ class Pages:
         if request.method == "GET":
             return self.html(request, "login.html", there=there, wrong=False)
         body = (await request.body()).decode("utf-8", "replace")
-        token = dict(parse_qsl(body, max_num_fields=5)).get("token", "").strip()
+        token = dict(parse_qsl(body)).get("token", "").strip()
         if self._access.of(token) is None:
             return self.html(request, "login.html", 403, there=there, wrong=True)
         answer = RedirectResponse(there, 303)
@@ -161,11 +161,7 @@ def _shown(hit: Mapping[str, Any], best: Mapping[str, Any]) -> tuple[str, str, s
 
 def _asked_of_reader(request: Request) -> tuple[Asker, str, bool, int | None]:
     given = request.query_params
-    return asker_of(request), given.get("q", "")[:10_000], given.get("view") == "text", _number(given.get("part"))
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 8 else None
+    return asker_of(request), given.get("q", "")[:10_000], given.get("view") == "text", number_in(given.get("part"))
 
 
 def _inside(path: str) -> str:

@@ -11,7 +11,7 @@ from pincite.serve.matching import best_sentences
 from pincite.serve.requests import told_of
 from pincite.serve.service import PageImage, Service
 from pincite.serve.structure import Marks, Part, Span, marks_hold, part, parts
-from pipelines.errors import DocumentError, PinciteError
+from pipelines.errors import DocumentError, IndexStateError, PinciteError
 
 if TYPE_CHECKING:
     from resources.search.documents import FoundDocument
@@ -133,9 +133,12 @@ class Reader:
 
     def _in_text(self, reading: Reading, number: int | None, notice: str) -> Reading:
         document, shown = reading.document, reading.passage
-        text = self._service.text(document)
+        told = "The document's text is being indexed anew, so that only the passage is shown."
+        try:
+            text = self._service.text(document)
+        except IndexStateError as error:  # a file of Parquet that is damaged or gone
+            text, told = None, f"The document's text cannot be read ({error.code}), so that only the passage is shown."
         if text is None:
-            told = "The document's text is being indexed anew, so that only the passage is shown."
             return _with(reading, None, notice or told)
         marks = Marks()
         if shown:

@@ -43,6 +43,8 @@ class Listing(BaseModel):
 
 
 _MANY: Final = ("filter", "option")
+_LONGEST_NAME: Final = 100
+"""Of a parameter, in what is told of it."""
 
 
 async def asked(request: Request, model: type[M]) -> M:
@@ -67,9 +69,14 @@ def checked(model: type[M], values: Any) -> M:
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        wrong = [(".".join(map(str, item["loc"])) or "the request", item["msg"]) for item in error.errors()[:5]]
-        told = "; ".join(f"{where}: {what}" for where, what in wrong)
+        wrong = [(".".join(map(str, item["loc"])), item["msg"]) for item in error.errors()[:5]]
+        told = "; ".join(f"{where[:_LONGEST_NAME] or 'the request'}: {what}" for where, what in wrong)
         raise UsageError(f"this cannot be asked: {told}") from None
+
+
+def number_in(text: str | None) -> int | None:
+    """The number of a page or part that a person may have typed; None for what is none."""
+    return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 8 else None
 
 
 def _json(body: bytes) -> Any:

@@ -94,7 +94,8 @@ def answer(project: Project, told: Told, ready: Any = lambda: None) -> None:
         config = uvicorn.Config(
             app, log_level="warning", access_log=False, proxy_headers=False, server_header=False,
             timeout_graceful_shutdown=FAREWELL_SECONDS, timeout_keep_alive=30, limit_concurrency=1_000,
-            h11_max_incomplete_event_size=80 << 10, ws="none",
+            # The other implementation that uvicorn may find installed takes headers without end.
+            http="h11", h11_max_incomplete_event_size=80 << 10, ws="none",
         )  # fmt: skip
         sockets = [socket.socket(fileno=os.dup(number)) for number in told.sockets]
         ready()

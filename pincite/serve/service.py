@@ -203,13 +203,13 @@ class Service:
         from resources.workers.page_pictures import highlighted
 
         key = document.doc_id, document.content_hash, number, passage, boxes
-        self._index.files.require_unchanged(document)
+        pages = self._index.files.pages(document)  # looked at before each picture that is kept, too
         if (kept := self._pictures.get(key)) is not None:
             return kept
         with self._drawing:
             if (kept := self._pictures.get(key)) is not None:
                 return kept
-            drawn = self._index.files.pages(document).picture(number)
+            drawn = pages.picture(number)
             image = highlighted(drawn, boxes) if boxes else drawn.image
             width, height = (side / drawn.scale for side in image.size)
             made = PageImage(_png(image), width, height)

@@ -123,19 +123,35 @@ def _table(element: Element, body: str, marks: Marks) -> Iterator[Block]:
     rows: dict[int, list[Cell]] = {}
     for cell in element.cells:
         rows.setdefault(cell.row, []).append(cell)
-    ordered = [rows[number] for number in sorted(rows)]
-    for start in range(0, len(ordered), MOST_ROWS):
-        some = ordered[start : start + MOST_ROWS]
+    for some in _together([rows[number] for number in sorted(rows)]):
         made = tuple(tuple(_cell(cell, body, marks) for cell in row) for row in some)
         marked = any(_marked(cell.segments) for row in made for cell in row)
-        size = sum(len(cell.text) + 1 for row in some for cell in row)
-        yield Block(element.kind, element.level or 0, rows=made, marked=marked, size=size)
+        yield Block(element.kind, element.level or 0, rows=made, marked=marked, size=sum(map(_size, some)))
+
+
+def _together(rows: Sequence[list[Cell]]) -> Iterator[list[list[Cell]]]:
+    """Rows by the block that they stand in: so many, of so many characters, or a longer one alone."""
+    now: list[list[Cell]] = []
+    size = 0
+    for row in rows:
+        if now and (len(now) >= MOST_ROWS or size + _size(row) > MOST_CHARACTERS):
+            yield now
+            now, size = [], 0
+        now.append(row)
+        size += _size(row)
+    yield now
+
+
+def _size(row: Sequence[Cell]) -> int:
+    return sum(len(cell.text) + 1 for cell in row)
 
 
 def _cell(cell: Cell, body: str, marks: Marks) -> TableCell:
     text = cell.text[:MOST_CHARACTERS]
     whole = body[cell.start : cell.start + len(text)] == text
     segments = _segments(text, cell.start, marks if whole else Marks())
+    if len(text) < len(cell.text):
+        segments += (Segment(" …"),)
     return TableCell(segments, cell.header, max(cell.row_span, 1), max(cell.column_span, 1))
 
 

@@ -12,6 +12,7 @@ import hashlib
 import hmac
 import json
 import os
+import re
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ FILE = "tokens.json"
 PREFIX = "pincite_"
 MOST_BYTES = 10 << 20
 LONGEST_NAME = 100
+_HASH = re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ class TokenFile:
             found = self._file.stat()
         except FileNotFoundError:
             return {}
+        except OSError as error:
+            raise self._no_tokens(error) from None
         identity = found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
         if self._read is None or self._read[0] != identity:
             self._read = identity, self._parsed()
@@ -111,12 +115,18 @@ class TokenFile:
             if len(data) > MOST_BYTES:
                 raise ValueError(f"it has more than {MOST_BYTES >> 20} MB")
             values = json.loads(data, object_pairs_hook=_once)
-            return {str(name): _token(value) for name, value in values.items()}
+            tokens = {name: _token(value) for name, value in values.items()}
+            if len({token.sha256 for token in tokens.values()}) < len(tokens):
+                raise ValueError("two names have the same token")
+            return tokens
         except (OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
-            raise SettingsError(
-                f"{self._file}: it is not what `pincite tokens` writes ({error}), so nobody is let in; mend it, or "
-                "delete it and add the tokens anew"
-            ) from None
+            raise self._no_tokens(error) from None
+
+    def _no_tokens(self, error: Exception) -> SettingsError:
+        return SettingsError(
+            f"{self._file}: it is not what `pincite tokens` writes ({error}), so nobody is let in; mend it, or "
+            "delete it and add the tokens anew"
+        )
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -129,7 +139,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _token(value: Any) -> Token:
     made = Token(value["sha256"], tuple(value["groups"]), value["operator"], value["created"])
     known = set(value) == {"sha256", "groups", "operator", "created"} and isinstance(value["groups"], list)
-    if not known or not isinstance(made.sha256, str) or len(made.sha256) != 64 or not isinstance(made.operator, bool):
+    texts = isinstance(made.created, str) and isinstance(made.sha256, str) and _HASH.fullmatch(made.sha256)
+    if not known or not texts or not isinstance(made.operator, bool):
         raise ValueError("an entry has other keys or values than it should")
     if made.groups and group_names(list(made.groups)) != made.groups:
         raise ValueError("an entry names groups that are none")

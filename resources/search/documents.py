@@ -125,8 +125,10 @@ class Documents:
             for table in (*INPUTS, "parsed_elements")
             if bucket in (commits := state.runner.manifest(table))
         }
-        if len(files) <= len(INPUTS):
-            return None
+        parsed_before = files.get("parsed_documents")
+        parsed_now = state.runner.manifest("parsed_documents").get(bucket)
+        if len(files) <= len(INPUTS) or parsed_now is None or parsed_now.file != parsed_before:
+            return None  # a run commits between the looks
         states = {table: tables.documents(files[table]).get(document.doc_id) for table in INPUTS[1:]}
         raw, parsed = (
             next(iter(rows_by_document(tables, files[table], table, {document.doc_id}).get(document.doc_id, ())), None)
