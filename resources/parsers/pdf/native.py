@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pipelines.parsing.pdf.page import PdfItem, PdfRule
 
+P = TypeVar("P", PdfItem, PdfRule)
 LIGHT = 0xF0
+SLACK = 0.01
+"""Share by which two libraries may tell the size of a page differently."""
 BATCH = 16
 """Pages held at a time: reading by batches costs nothing, and bounds memory."""
 _BOLD = re.compile(r"bold|black|heavy|demi|[-_,]bd\b|medi\b", re.IGNORECASE)
@@ -136,6 +139,14 @@ def _item(native: Any, tags: dict[int, tuple[str, int]]) -> PdfItem:
         symbol=symbol or (text.strip() == "o" and "courier" in font.lower()),
         font=font,
     )
+
+
+def in_points(items: Iterable[P], unit: float) -> list[P]:
+    """Pieces or rulings of a page with a UserUnit, by which liteparse multiplies all places and nobody else does. Sizes
+    of fonts are as they are."""
+    if abs(unit - 1) < SLACK:
+        return list(items)
+    return [replace(it, x0=it.x0 / unit, y0=it.y0 / unit, x1=it.x1 / unit, y1=it.y1 / unit) for it in items]
 
 
 def rules_of(native: Any) -> tuple[PdfRule, ...]:

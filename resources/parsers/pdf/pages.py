@@ -16,7 +16,7 @@ from pipelines.parsing.pdf.page import PdfItem, PdfPage, restored
 from pipelines.records import Box
 from resources.parsers.ocr import OcrSettings, has_pictures, page_items, remedy
 from resources.parsers.pdf.forms import fields, outside
-from resources.parsers.pdf.native import items_of, native_page, native_pages, rules_of
+from resources.parsers.pdf.native import in_points, items_of, native_page, native_pages, rules_of
 from resources.parsers.pdf.pictures import pictures_of
 from resources.parsers.pdf.raw import (
     Area,
@@ -142,7 +142,10 @@ def _plain(page: Any, number: int, found: list[Character], why: str) -> Read:
 def _laid_out(page: Any, textpage: Any, number: int, native: Any, fields_at: Sequence[Box]) -> Read:
     """The page in the characters of its raw text. Words liteparse lost are taken from PDFium; where
     it lost many, the whole page is, as plain lines."""
-    items, rules = items_of(native), rules_of(native)
+    width = page.get_width()
+    unit = native.width / width if width else 1.0
+    size = native.width / unit, native.height / unit
+    items, rules = in_points(items_of(native), unit), tuple(in_points(rules_of(native), unit))
     fonts = zip(items, native.text_items, strict=True)
     buggy = [item for item, own in fonts if own.font_is_buggy and not item.symbol]
     guessed: tuple[PdfItem, ...] = ()
@@ -153,7 +156,7 @@ def _laid_out(page: Any, textpage: Any, number: int, native: Any, fields_at: Seq
     raw = page_text(textpage) if every is None else "".join(c.text for c in every)
     if is_right_to_left(raw):
         lines = _dressed(plain_lines(every if every is not None else characters(page, textpage)), items)
-        return Read(PdfPage(number, native.width, native.height, (*lines, *guessed), rules), (), unreadable)
+        return Read(PdfPage(number, *size, (*lines, *guessed), rules), (), unreadable)
     found = restored(items, raw)
     if found.missing and every is None:
         every = characters(page, textpage)
@@ -164,7 +167,7 @@ def _laid_out(page: Any, textpage: Any, number: int, native: Any, fields_at: Seq
     others = [item for item in outside(found.unmatched, list(fields_at)) if not _covered(item, added)]
     kept = (*found.items, *guessed, *added, *others)
     gaps = gaps_of(page, textpage, raw) if every is None else gaps_among(every)
-    page_laid_out = PdfPage(number, native.width, native.height, kept, rules, gaps=gaps)
+    page_laid_out = PdfPage(number, *size, kept, rules, gaps=gaps)
     return Read(page_laid_out, (), unreadable, 1 - found.coverage)
 
 

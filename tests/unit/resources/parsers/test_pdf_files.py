@@ -244,3 +244,16 @@ def test_a_real_handbook() -> None:
     assert set(headings.values()) == {1} and "Privacy" in headings and "Privacy Policy" not in headings
     values = [element for element in elements if element.kind == "list_item" and "take responsibility" in element.text]
     assert values[0].marker == "7."
+
+
+def test_a_page_with_a_user_unit_has_its_boxes_in_the_points_that_it_is_drawn_in(tmp_path: Path) -> None:
+    from reportlab.pdfgen.canvas import Canvas
+
+    canvas = Canvas(str(tmp_path / "plain.pdf"), invariant=True)
+    canvas.drawString(100, 700, "The lamp is trimmed at dusk.")
+    canvas.save()
+    plain = (tmp_path / "plain.pdf").read_bytes()
+    (tmp_path / "scaled.pdf").write_bytes(plain.replace(b"/Rotate 0 /Trans", b"/UserUnit 2 /Aaa"))
+    boxes = [elements_of(tmp_path / name)[1][0].places[0].box for name in ("plain.pdf", "scaled.pdf")]
+    assert boxes[0] is not None
+    assert boxes[0] == boxes[1]
