@@ -50,6 +50,19 @@ def children(of: int | None = None) -> set[int]:
     return found.union(*map(children, found))
 
 
+def left_since(before: set[int]) -> set[int]:
+    """Processes that were started after `before` was taken and still run. What ran before may have ended meanwhile,
+    and Postgres starts processes of its own whenever it sees fit."""
+
+    def of_postgres(pid: int) -> bool:
+        try:
+            return Path(f"/proc/{pid}/comm").read_text().strip() == "postgres"
+        except OSError:
+            return False
+
+    return {pid for pid in children() - before if not of_postgres(pid)}
+
+
 def processor_seconds(pid: int) -> float:
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.indexing.embeddings import averaged, windows
-from resources.models.embedders.specs import EmbedderSpec
+from resources.models.embedders.specs import ENGLISH, MULTILINGUAL, EmbedderSpec
 
 if TYPE_CHECKING:
     from pipelines.ports import Vectors
@@ -46,7 +46,7 @@ class _Layer:
 
 def light_embedder(spec: EmbedderSpec) -> LightEmbedder | None:
     """The embedder of a preset's questions; None where the model is another one, or not of this form."""
-    if spec.kind != "preset":
+    if spec.kind != "preset" or spec.name not in (ENGLISH, MULTILINGUAL):
         return None
     from resources.models.embedders.transformer import model_location
 
