@@ -21,6 +21,7 @@ from pincite.commands.explain import explain
 from pincite.commands.generations import generations
 from pincite.commands.index import index
 from pincite.commands.links import links
+from pincite.commands.mcp import mcp
 from pincite.commands.parse import parse
 from pincite.commands.plan import plan
 from pincite.commands.query import query
@@ -49,7 +50,8 @@ def cli() -> None:
     pincite eval questions.jsonl             score retrieval on golden questions
     pincite generations list                 the live index, and those beside it
     pincite verify                           whether all that should be there is
-    pincite serve                            a page to ask on, HTTP and MCP
+    pincite serve                            a page to ask on, HTTP, chat and MCP
+    pincite mcp                              for an agent that starts it: search, fetch, ask
     pincite ui                               lineage and past runs in the browser
     """
 
@@ -70,6 +72,7 @@ COMMANDS = (
     explain,
     db,
     serve,
+    mcp,
     tokens,
     ui,
 )

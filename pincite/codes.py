@@ -191,6 +191,10 @@ ERRORS: Mapping[str, Told] = {
     "timeout": ("A search took longer than a server lets it.", "ask with fewer words or a filter; `serve.seconds`"),
     "too_large": ("A request to a server is larger than it takes.", "send less"),
     "ui_ended": ("Dagster's webserver or daemon ended by itself.", "the lines above say why"),
+    "text_moved": (
+        "The text of a document is being indexed anew, so that it is not the text that is served.",
+        "wait for the run to end; search gives passages meanwhile",
+    ),
     "unknown_chunk": ("No chunk has that id in this generation, or not for this asker.", _ID),
     "unknown_document": ("No document has that id in the live generation, or not for this asker.", _ID),
     "unknown_name": ("Nobody of that name has a token.", "see `pincite tokens list`"),

@@ -13,7 +13,7 @@ from pipelines.errors import UsageError
 
 ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """Addresses that stand for all of the machine's, with one of them."""
-_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def listener(host: str, port: int) -> socket.socket:
@@ -47,7 +47,7 @@ def private_folder(prefix: str) -> Iterator[Path]:
 @contextmanager
 def interruptible() -> Iterator[None]:
     """Every signal that asks for an end raises KeyboardInterrupt, also where it was ignored (`... &`)."""
-    before = {number: signal.signal(number, signal.default_int_handler) for number in _STOPPING}
+    before = {number: signal.signal(number, signal.default_int_handler) for number in STOPPING}
     try:
         yield
     finally:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 from urllib.parse import quote
@@ -16,13 +16,14 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from pincite import __version__
+from pincite.serve.access import Asker
 from pincite.serve.guard import asker_of, for_groups
-from pincite.serve.requests import Ask, Listing, Search, asked, number_in, status_of, told_of
+from pincite.serve.requests import UNFORESEEN, Ask, Listing, Search, asked, number_in, status_of, told_of
 from pincite.serve.service import Service
+from pincite.serve.streaming import PRIVATE, STILL_AT_WORK, as_events, event, told_by
 from pipelines.errors import PinciteError, UsageError
 
-PRIVATE = {"Cache-Control": "private, no-cache"}
-HEARTBEAT_SECONDS = 10.0
+LOG = logging.getLogger("pincite.serve")
 
 
 class Api:
@@ -59,45 +60,32 @@ class Api:
     async def ask(self, request: Request) -> Response:
         told = await asked(request, Ask)
         if "text/event-stream" in request.headers.get("accept", ""):
-            return StreamingResponse(self._events(told, request), media_type="text/event-stream", headers=PRIVATE)
+            return as_events(self._events(told, asker_of(request)))
         answer = await run_in_threadpool(
             self._service.ask, told.q, asker_of(request), told.k, told.strategy, told.rerank, told.filter, told.option
         )
         return JSONResponse(self.linked(answer), headers=PRIVATE)
 
-    async def _events(self, told: Ask, request: Request) -> AsyncIterator[str]:
-        """`passages` as soon as they are found, then `answer`, which was checked as a whole; or `error`. A comment now
-        and then keeps the connection."""
-        loop, events = asyncio.get_running_loop(), asyncio.Queue[tuple[str, Any]]()
+    async def _events(self, told: Ask, asker: Asker) -> AsyncIterator[str]:
+        """`passages` as soon as they are found, then `answer`, which was checked as a whole; or `error`."""
 
-        def found(passages: Mapping[str, Any]) -> None:
-            loop.call_soon_threadsafe(events.put_nowait, ("passages", self.linked(passages)))
+        def work(tell: Callable[[tuple[str, Any]], None]) -> tuple[str, Any]:
+            def found(passages: Mapping[str, Any]) -> None:
+                tell(("passages", self.linked(passages)))
 
-        async def answered() -> None:
-            try:
-                answer = await run_in_threadpool(
-                    self._service.ask, told.q, asker_of(request), told.k, told.strategy, told.rerank, told.filter,
-                    told.option, None, found,
-                )  # fmt: skip
-                events.put_nowait(("answer", self.linked(answer)))
-            except PinciteError as error:
-                events.put_nowait(("error", {"code": error.code, "message": told_of(error)}))
-            except Exception:
-                events.put_nowait(("error", {"code": "internal", "message": "an error that was not foreseen"}))
-                raise
+            answer = self._service.ask(
+                told.q, asker, told.k, told.strategy, told.rerank, told.filter, told.option, None, found
+            )
+            return "answer", self.linked(answer)
 
-        task = asyncio.create_task(answered())
         try:
-            name = ""
-            while name not in ("answer", "error"):
-                try:
-                    name, value = await asyncio.wait_for(events.get(), HEARTBEAT_SECONDS)
-                except TimeoutError:
-                    yield ": still at work\n\n"
-                    continue
-                yield f"event: {name}\ndata: {json.dumps(value, ensure_ascii=False)}\n\n"
-        finally:
-            task.cancel()
+            async for item in told_by(work):
+                yield STILL_AT_WORK if item is None else event(item[1], item[0])
+        except PinciteError as error:
+            yield event({"code": error.code, "message": told_of(error)}, "error")
+        except Exception:
+            LOG.exception("an answer failed")
+            yield event({"code": "internal", "message": UNFORESEEN}, "error")
 
     async def documents(self, request: Request) -> Response:
         told = await asked(request, Listing)

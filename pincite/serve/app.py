@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -16,13 +16,19 @@ from starlette.types import ASGIApp
 
 from pincite.serve.access import Access
 from pincite.serve.api import Api
+from pincite.serve.chat import Chat
 from pincite.serve.guard import Guard, error
 from pincite.serve.pages import Pages
-from pincite.serve.requests import status_of, told_of
+from pincite.serve.requests import UNFORESEEN, status_of, told_of
 from pincite.serve.service import Busy, Service
 from pipelines.errors import PinciteError
 
+if TYPE_CHECKING:
+    from pincite.serve.mcp_server import OverHttp
+
 LOG = logging.getLogger("pincite.serve")
+
+_FOR_PROGRAMS = ("/api/", "/v1/", "/mcp")
 
 
 def application(
@@ -32,14 +38,15 @@ def application(
     names: Collection[str] = (),
     any_address: bool = False,
     answers_by_model: bool = False,
-    more: Sequence[BaseRoute] = (),
+    agents: OverHttp | None = None,
 ) -> ASGIApp:
-    """Page and HTTP over a service, and `more` routes. `url` is what links begin with; `names` are hosts that it is
-    reached by, besides loopback."""
-    pages, api = Pages(service, access, answers_by_model), Api(service, url)
+    """Page, HTTP and chat over a service, and the tools for `agents` where there are any. `url` is what links begin
+    with; `names` are hosts that it is reached by, besides loopback."""
+    pages, api, chat = Pages(service, access, answers_by_model), Api(service, url), Chat(service, url)
+    routes: list[BaseRoute] = [*api.routes(), *chat.routes(), *pages.routes(), *(agents.routes() if agents else ())]
 
     def failed(request: Request, status: int, code: str, message: str) -> Response:
-        page = "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/")
+        page = "text/html" in request.headers.get("accept", "") and not request.url.path.startswith(_FOR_PROGRAMS)
         return pages.failed(request, status, code, message) if page else error(status, code, message)
 
     async def by_pincite(request: Request, problem: Exception) -> Response:
@@ -62,10 +69,10 @@ def application(
         return error(400, "disconnected", "the connection ended before the request did")
 
     async def unforeseen(request: Request, problem: Exception) -> Response:
-        return failed(request, 500, "internal", "an error that was not foreseen; the server's log has it")
+        return failed(request, 500, "internal", UNFORESEEN)
 
     handlers: dict[Any, Any] = {
         PinciteError: by_pincite, HTTPException: by_http, ClientDisconnect: gone, Exception: unforeseen,
     }  # fmt: skip
-    app = Starlette(routes=[*api.routes(), *pages.routes(), *more], exception_handlers=handlers)
+    app = Starlette(routes=routes, exception_handlers=handlers, lifespan=agents.lifespan if agents else None)
     return Guard(app, access, names, any_address)

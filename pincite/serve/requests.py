@@ -12,6 +12,7 @@ from pipelines.errors import DatabaseError, DocumentError, IndexStateError, Pinc
 from pipelines.settings.query import StrategyName
 
 MOST_HITS = 100
+UNFORESEEN = "an error that was not foreseen; the server's log has it"
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -51,7 +52,7 @@ async def asked(request: Request, model: type[M]) -> M:
     """What a request asks, from its query string or, by POST, its JSON. Raises UsageError."""
     values: Any
     if request.method == "POST":
-        values = _json(await request.body())
+        values = await body_of(request)
     else:
         pairs = request.query_params.multi_items()
         single = [(name, value) for name, value in pairs if name not in _MANY]
@@ -79,14 +80,16 @@ def number_in(text: str | None) -> int | None:
     return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 8 else None
 
 
-def _json(body: bytes) -> Any:
+async def body_of(request: Request) -> Any:
+    """The JSON of a request. Raises UsageError."""
     try:
-        return json.loads(body)
+        return json.loads(await request.body())
     except (ValueError, RecursionError):
         raise UsageError("the request's body is not JSON") from None
 
 
 _NOT_THERE = frozenset({"unknown_chunk", "unknown_document", "no_pages", "no_page", "no_file", "ambiguous_chunk"})
+_SAYABLE = frozenset({"busy", "no_index", "text_moved"})
 
 
 def status_of(error: PinciteError) -> int:
@@ -107,7 +110,7 @@ def status_of(error: PinciteError) -> int:
 def told_of(error: PinciteError) -> str:
     """What who asks is told: what they can mend, or that the server has to be looked at. What names places of the
     server stays in its log."""
-    if error.code in _NOT_THERE or error.code in ("busy", "no_index") or type(error) is UsageError:
+    if error.code in _NOT_THERE | _SAYABLE or type(error) is UsageError:
         return str(error)
     return _TOLD.get(error.code, f"the server cannot answer this now ({error.code}); its log says why")
 

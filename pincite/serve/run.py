@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pincite import __version__
@@ -23,10 +23,15 @@ from pincite.console import say
 from pincite.listening import ANY_ADDRESS, address_of, interruptible, listener, private_folder
 from pincite.serve.access import access_of
 from pincite.serve.client import FILE, identity
+from pincite.serve.mcp_tools import INSTALL, sdk_is_installed
 from pipelines.errors import PinciteError
 from resources.child_process import child_command
 from resources.settings_file import Project, locate
 from resources.state.private import private
+
+if TYPE_CHECKING:
+    from pincite.serve.mcp_server import OverHttp
+    from pincite.serve.service import Service
 
 TOLD_VARIABLE = "PINCITE_SERVE_TOLD"
 """JSON that a process which answers gets from the one that started it."""
@@ -90,7 +95,8 @@ def answer(project: Project, told: Told, ready: Any = lambda: None) -> None:
     with closing(service), suppress(KeyboardInterrupt), interruptible():
         service.warm()
         by_model = project.settings.llm.asks("answer")
-        app = application(service, access_of(project), told.url, told.names, told.any_address, by_model)
+        access = access_of(project)
+        app = application(service, access, told.url, told.names, told.any_address, by_model, _agents(service, told.url))
         config = uvicorn.Config(
             app, log_level="warning", access_log=False, proxy_headers=False, server_header=False,
             timeout_graceful_shutdown=FAREWELL_SECONDS, timeout_keep_alive=30, limit_concurrency=1_000,
@@ -100,6 +106,16 @@ def answer(project: Project, told: Told, ready: Any = lambda: None) -> None:
         sockets = [socket.socket(fileno=os.dup(number)) for number in told.sockets]
         ready()
         uvicorn.Server(config).run(sockets=sockets)
+
+
+def _agents(service: Service, url: str) -> OverHttp | None:
+    """What agents call; None without the SDK."""
+    if not sdk_is_installed():
+        return None
+    from pincite.serve.mcp_server import OverHttp, by_request, server_of
+    from pincite.serve.mcp_tools import Tools
+
+    return OverHttp(server_of(Tools(service, url), by_request))
 
 
 def main() -> None:
@@ -171,6 +187,10 @@ def _greet(project: Project, url: str, shown: str) -> None:
     settings = project.settings.serve
     listens = f", listening on {shown}" if url != shown else ""
     say(f"Ask at {url}{listens} (state {project.state}; answers {_ANSWERED[settings.auth]}); Ctrl-C stops it")
+    if sdk_is_installed():
+        say(f"Agents connect to {url}/mcp, chat programs to {url}/v1")
+    else:
+        say(f"Chat programs connect to {url}/v1; agents need the extra mcp: {INSTALL}")
     if not settings.host.startswith("127.") and settings.host not in ("localhost", "::1"):
         say("warning: this is plain HTTP: keep it behind a proxy with TLS, which tokens and answers pass through")
 

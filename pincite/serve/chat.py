@@ -1,0 +1,155 @@
+"""Answers in the form of OpenAI's chat completions, so that a chat program can ask: POST /v1/chat/completions.
+
+The last message of the user is the question; what was said before it is not. The answer is Markdown whose only links
+lead into the reader.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from pincite.serve.access import Asker
+from pincite.serve.guard import asker_of
+from pincite.serve.requests import UNFORESEEN, Ask, body_of, checked, told_of
+from pincite.serve.service import Service
+from pincite.serve.streaming import PRIVATE, STILL_AT_WORK, as_events, event, told_by
+from pipelines.errors import PinciteError, UsageError
+from pipelines.inert import inert
+from pipelines.parsing.markdown_view import escaped
+
+LOG = logging.getLogger("pincite.serve")
+MODEL = "pincite"
+NEAREST = 3
+"""Passages that are named where the documents do not answer."""
+_ACTS = re.compile(r":(?=//)|(?<=www)\.|[@$]", re.IGNORECASE)
+"""What viewers of Markdown make links and formulas of unless it is escaped."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    type: str = "text"
+    text: str = ""
+
+
+class _Message(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    role: str
+    content: str | tuple[_Part, ...] | None = None
+
+
+class Completion(BaseModel):
+    """What of a request is looked at; settings of a sampler mean nothing here."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    model: str = MODEL
+    messages: tuple[_Message, ...] = Field(min_length=1)
+    stream: bool = False
+    n: Literal[1] = 1
+
+    def question(self) -> Ask:
+        """Raises UsageError where the user asks nothing."""
+        for message in reversed(self.messages):
+            if message.role == "user":
+                parts = [message.content] if isinstance(message.content, str) else [
+                    part.text for part in message.content or () if part.type == "text"
+                ]  # fmt: skip
+                return checked(Ask, {"q": "\n".join(parts).strip()})
+        raise UsageError("messages: none of them is the user's")
+
+
+class Chat:
+    """Routes over a service. `url` is the address that links begin with."""
+
+    def __init__(self, service: Service, url: str) -> None:
+        self._service, self._url, self._since = service, url, int(time.time())
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("/v1/models", self.models),
+            Route("/v1/chat/completions", self.complete, methods=["POST"]),
+        ]
+
+    async def models(self, request: Request) -> Response:
+        asker_of(request)
+        model = {"id": MODEL, "object": "model", "created": self._since, "owned_by": "pincite"}
+        return JSONResponse({"object": "list", "data": [model]})
+
+    async def complete(self, request: Request) -> Response:
+        asker, told = asker_of(request), checked(Completion, await body_of(request))
+        question = told.question()
+        made = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": told.model[:100]}
+        if told.stream:
+            return as_events(self._events(question, asker, {**made, "object": "chat.completion.chunk"}))
+        text = await run_in_threadpool(self._answer, question, asker)
+        choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+        return JSONResponse({**made, "object": "chat.completion", "choices": [choice]}, headers=PRIVATE)
+
+    async def _events(self, question: Ask, asker: Asker, made: Mapping[str, Any]) -> AsyncIterator[str]:
+        """The answer is checked as a whole before any of it is said, so it comes in one piece."""
+
+        def piece(delta: Mapping[str, str], finish: str | None = None) -> str:
+            return event({**made, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
+
+        def work(tell: Callable[[str], None]) -> str:
+            return self._answer(question, asker)
+
+        yield piece({"role": "assistant", "content": ""})
+        try:
+            async for text in told_by(work):
+                yield STILL_AT_WORK if text is None else piece({"content": text})
+            yield piece({}, "stop")
+        except PinciteError as error:
+            yield event({"error": {"code": error.code, "message": told_of(error)}})
+        except Exception:
+            LOG.exception("an answer failed")
+            yield event({"error": {"code": "internal", "message": UNFORESEEN}})
+        yield event("[DONE]")
+
+    def _answer(self, question: Ask, asker: Asker) -> str:
+        return markdown_answer(self._service.ask(question.q, asker), self._url)
+
+
+def markdown_answer(answer: Mapping[str, Any], url: str) -> str:
+    """The JSON of `pincite ask` as Markdown, each claim with a mark that leads to its place in the reader at `url`."""
+
+    def link(words: str, item: Mapping[str, Any]) -> str:
+        return f"[{words}]({url}/passages/{item['chunk_id']})"
+
+    def place(item: Mapping[str, Any], page: int | None) -> str:
+        return link(plain(item["uri"] + (f", p. {page}" if page is not None else "")), item)
+
+    cited: Sequence[Mapping[str, Any]] = answer["citations"]
+    marks = [link(f"\\[{number}\\]", item) for number, item in enumerate(cited, start=1)]
+    if answer["declined"]:
+        said = ["The documents do not answer this."]
+        nearest = [f"- {place(hit, hit['page_start'])}" for hit in answer["hits"][:NEAREST]]
+        said += ["Nearest passages:", "\n".join(nearest)] if nearest else []
+        return "\n\n".join(said)
+    if answer["generated"]:
+        said = [plain(answer["answer"]) + " " + " ".join(marks)]
+        said.append(f"Written by a language model ({plain(str(answer['model']))}), checked against the passages:")
+        places = [f"{place(item, item['page'])}: “{plain(item['quote'])}”" for item in cited]
+    else:
+        said = [f"{plain(item['quote'])} {mark}" for item, mark in zip(cited, marks, strict=True)]
+        places = [place(item, item["page"]) for item in cited]
+    said.append("\n".join(f"{number}. {words}" for number, words in enumerate(places, start=1)))
+    return "\n\n".join(said)
+
+
+def plain(text: str) -> str:
+    """Words in one line of Markdown that show as they are: no link, picture, formula or tag can come of them."""
+    return _ACTS.sub(lambda found: "\\" + found[0], escaped(" ".join(inert(text).split())))
