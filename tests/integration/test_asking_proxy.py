@@ -7,18 +7,17 @@ import re
 import shutil
 import socket
 import subprocess
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
-import uvicorn
 
 from pincite.serve.access import access_of
 from pincite.serve.app import application
 from pincite.serve.service import Service
 from resources.settings_file import locate
+from tests.support.asgi import in_thread
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.places import ROOT
 from tests.support.projects import Project, make_project
@@ -54,17 +53,9 @@ def served(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     found = locate(str(project.config))
     service = Service(found)
     app = application(service, access_of(found), "http://ask.example", ["ask.example"])
-    server = uvicorn.Server(uvicorn.Config(app, port=(port := free_port()), log_level="error", proxy_headers=False))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    try:
-        while not server.started:
-            assert thread.is_alive()
+    with in_thread(app) as port:
         yield port
-    finally:
-        server.should_exit = True
-        thread.join()
-        service.close()
+    service.close()
 
 
 @pytest.fixture
