@@ -43,6 +43,7 @@ _ROUNDS = 5
 
 def inert(text: str) -> str:
     """The words of a text. What is inert stays as it is."""
+    text = seen(text)  # first: what a terminal acts on may end in the middle of an entity
     if "&" in text:
         decoded = text
         for _ in range(_ROUNDS):
