@@ -10,7 +10,7 @@ STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --maxprocesses 5 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help install index test tests rest faults test-ui test-llm lint bench bench-parsing results library clean
+.PHONY: help install index test tests rest faults test-ui test-llm lint bench bench-parsing results pictures library clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -61,6 +61,11 @@ test-ui: $(STAMP)  ## Use the UI in Debian's chromium: lineage, metadata, checks
 	@$(BIN)/python -c 'import playwright' 2>/dev/null || \
 		$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[ui]'
 	$(BIN)/python -m pytest tests/ui
+
+pictures: $(STAMP)  ## Take the pictures of README.md anew, in Debian's chromium, after `make index`
+	@$(BIN)/python -c 'import playwright' 2>/dev/null || \
+		$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[ui]'
+	$(BIN)/python docs/screenshots.py
 
 test-llm: $(STAMP)  ## Buy summaries, contexts and answers from a small real model on loopback
 	@$(BIN)/python -c 'import llama_cpp.server.app' 2>/dev/null || { \

@@ -18,7 +18,7 @@ from starlette.routing import Route
 from pincite import __version__
 from pincite.serve.access import Asker
 from pincite.serve.guard import asker_of, for_groups
-from pincite.serve.requests import UNFORESEEN, Ask, Listing, Search, asked, number_in, status_of, told_of
+from pincite.serve.requests import UNFORESEEN, Ask, Listing, Search, asked, number_in, place_of, status_of, told_of
 from pincite.serve.service import Service
 from pincite.serve.streaming import PRIVATE, STILL_AT_WORK, as_events, event, told_by
 from pipelines.errors import PinciteError, UsageError
@@ -142,11 +142,11 @@ class Api:
             return JSONResponse({"error": told}, status_of(error))
 
     def linked(self, found: Mapping[str, Any]) -> dict[str, Any]:
-        """Hits and citations with the address where each can be read."""
+        """Hits and citations with the address where each can be read, a citation with its sentence set off."""
         made = dict(found)
         for name in ("hits", "citations", "marked"):
             if name in made:
-                made[name] = [{**item, "url": f"{self._url}/passages/{item['chunk_id']}"} for item in made[name]]
+                made[name] = [{**item, "url": f"{self._url}/passages/{place_of(item)}"} for item in made[name]]
         return made
 
 

@@ -21,7 +21,7 @@ from starlette.routing import Route
 
 from pincite.serve.access import Asker
 from pincite.serve.guard import asker_of
-from pincite.serve.requests import UNFORESEEN, Ask, body_of, checked, told_of
+from pincite.serve.requests import UNFORESEEN, Ask, body_of, checked, place_of, told_of
 from pincite.serve.service import Service
 from pincite.serve.streaming import PRIVATE, STILL_AT_WORK, as_events, event, told_by
 from pipelines.errors import PinciteError, UsageError
@@ -127,7 +127,7 @@ def markdown_answer(answer: Mapping[str, Any], url: str) -> str:
     """The JSON of `pincite ask` as Markdown, each claim with a mark that leads to its place in the reader at `url`."""
 
     def link(words: str, item: Mapping[str, Any]) -> str:
-        return f"[{words}]({url}/passages/{item['chunk_id']})"
+        return f"[{words}]({url}/passages/{place_of(item)})"
 
     def place(item: Mapping[str, Any], page: int | None) -> str:
         return link(plain(item["uri"] + (f", p. {page}" if page is not None else "")), item)

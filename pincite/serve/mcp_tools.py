@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, urlsplit
 from pydantic import BaseModel, ConfigDict, Field
 
 from pincite.serve.access import Asker
-from pincite.serve.requests import MOST_HITS, number_in
+from pincite.serve.requests import MOST_HITS, number_in, place_of
 from pincite.serve.service import Service
 from pipelines.errors import IndexStateError, UsageError
 from pipelines.inert import seen
@@ -162,7 +162,7 @@ class Tools:
         answer = self._service.ask(given.question, asker, filters=given.filter)
         cited = [
             Cited(id=item["chunk_id"], title=_titled([item["uri"]], item["page"], item["page"]),
-                  quote=seen(item["quote"]), url=self._address("passages", item["chunk_id"]))
+                  quote=seen(item["quote"]), url=self._address("passages", place_of(item)))
             for item in answer["citations"]
         ]  # fmt: skip
         nearest = [self._found(hit) for hit in answer["hits"][:3]] if answer["declined"] else []

@@ -94,15 +94,15 @@ class Pages:
         sentences = self._service.sentences([hit["chunk_id"] for hit in found["hits"]], asker)
         best = best_sentences(told.q, sentences)
         for hit in found["hits"]:
-            hit["shown"] = _shown(hit, best)
+            hit["shown"], hit["sentence_id"] = _shown(hit, best)
         return found
 
     # ------------------------------------------------------------ reader
 
     async def passage(self, request: Request) -> Response:
         asker, question, as_text, number = _asked_of_reader(request)
-        named = request.path_params["chunk_id"]
-        reading = await run_in_threadpool(self._reader.passage, named, asker, question, as_text, number)
+        named, sentence = request.path_params["chunk_id"], request.query_params.get("sentence", "")
+        reading = await run_in_threadpool(self._reader.passage, named, asker, question, sentence, as_text, number)
         return await self._read(request, reading, asker, question, as_text)
 
     async def document(self, request: Request) -> Response:
@@ -114,7 +114,8 @@ class Pages:
 
     async def _read(self, request: Request, reading: Reading, asker: Asker, question: str, as_text: bool) -> Response:
         others = await run_in_threadpool(self._reader.others, reading, asker, question)
-        return self.html(request, "reader.html", reading=reading, others=others, q=question, as_text=as_text)
+        return self.html(request, "reader.html", reading=reading, others=others, q=question, as_text=as_text,
+                         sentence=reading.sentence_id)  # fmt: skip
 
     # ------------------------------------------------------------ state and signing in
 
@@ -151,12 +152,15 @@ class Pages:
         return self.failed(request, status, error.code, told_of(error))
 
 
-def _shown(hit: Mapping[str, Any], best: Mapping[str, Any]) -> tuple[str, str, str]:
-    """A hit's text around the sentence that is set off."""
+def _shown(hit: Mapping[str, Any], best: Mapping[str, Any]) -> tuple[tuple[str, str, str], str]:
+    """A hit's text around the sentence that is set off, and the sentence's id; "" where there is none."""
     anchors = hit["paragraph"]["anchors"] if hit["paragraph"] else ()
-    said = anchors[0]["text"] if anchors else best[hit["chunk_id"]].text if hit["chunk_id"] in best else ""
+    one = best.get(hit["chunk_id"])
+    said, name = (anchors[0]["text"], anchors[0]["sentence_id"]) if anchors else (
+        (one.text, one.sentence_id) if one else ("", "")
+    )  # fmt: skip
     at = hit["text"].find(said) if said else -1
-    return set_off(hit["text"], max(at, 0), len(said) if at >= 0 else 0, EXCERPT)
+    return set_off(hit["text"], max(at, 0), len(said) if at >= 0 else 0, EXCERPT), name
 
 
 def _asked_of_reader(request: Request) -> tuple[Asker, str, bool, int | None]:

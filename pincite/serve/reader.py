@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pincite.serve.access import Asker
@@ -56,18 +56,22 @@ class Reading:
     passage: Mapping[str, Any] | None = None
     sentence: str = ""
     """Of the passage, the one that is set off."""
+    sentence_id: str = ""
 
 
 class Reader:
     def __init__(self, service: Service) -> None:
         self._service = service
 
-    def passage(self, named: str, asker: Asker, question: str, as_text: bool, number: int | None) -> Reading:
-        """A passage with its place marked; `number` is the part of the text to show. Raises PinciteError."""
+    def passage(
+        self, named: str, asker: Asker, question: str, sentence: str, as_text: bool, number: int | None
+    ) -> Reading:
+        """A passage with its place marked, and in it the sentence of this id, else the one that says most of what was
+        asked; `number` is the part of the text to show. Raises PinciteError."""
         shown = self._service.passage(named, asker)
         document = self._service.found(shown["doc_id"], asker)
-        said, boxes = self._sentence(shown, asker, question)
-        reading = Reading(document, passage=shown, sentence=said)
+        said, boxes, name = self._sentence(shown, asker, question, sentence)
+        reading = Reading(document, passage=shown, sentence=said, sentence_id=name)
         notice = ""
         if shown["boxes"] and not as_text:
             try:
@@ -104,15 +108,17 @@ class Reader:
     # ------------------------------------------------------------ within
 
     def _sentence(
-        self, shown: Mapping[str, Any], asker: Asker, question: str
-    ) -> tuple[str, Sequence[Mapping[str, Any]]]:
-        """The sentence that is set off, and its boxes: the one that was asked for, else the one that matches best."""
+        self, shown: Mapping[str, Any], asker: Asker, question: str, named: str
+    ) -> tuple[str, Sequence[Mapping[str, Any]], str]:
+        """The sentence that is set off, its boxes and its id: the one that was asked for, else what matches best."""
         if shown["sentence"]:
-            return shown["sentence"]["text"], shown["sentence"]["boxes"]
-        if not question:
-            return "", ()
-        found = best_sentences(question, self._service.sentences([shown["chunk_id"]], asker)).get(shown["chunk_id"])
-        return (found.text, found.boxes) if found else ("", ())
+            return shown["sentence"]["text"], shown["sentence"]["boxes"], ""
+        if not question and not named:
+            return "", (), ""
+        own = self._service.sentences([shown["chunk_id"]], asker).get(shown["chunk_id"], [])
+        found = next((item for item in own if item.sentence_id == named), None)
+        best = found or best_sentences(question, {"": own}).get("")
+        return (best.text, best.boxes, best.sentence_id) if best else ("", (), "")
 
     def _on_pages(
         self, reading: Reading, passage: Sequence[Mapping[str, Any]], sentence: Sequence[Mapping[str, Any]]
@@ -151,16 +157,14 @@ class Reader:
 
 
 def _with(reading: Reading, text: Part | None, notice: str) -> Reading:
-    return Reading(reading.document, (), text, notice, None, None, reading.passage, reading.sentence)
+    return replace(reading, text=text, notice=notice)
 
 
 def _around(reading: Reading, pages: tuple[ShownPage, ...]) -> Reading:
     first, last = pages[0].number, pages[-1].number
     count = reading.document.pages or last
-    return Reading(
-        reading.document, pages, None, "", first - 1 if first > 1 else None, last + 1 if last < count else None,
-        reading.passage, reading.sentence,
-    )  # fmt: skip
+    before, after = first - 1 if first > 1 else None, last + 1 if last < count else None
+    return replace(reading, pages=pages, before=before, after=after)
 
 
 def _rects(boxes: Sequence[Mapping[str, Any]], number: int) -> tuple[Rect, ...]:

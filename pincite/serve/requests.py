@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -73,6 +74,12 @@ def checked(model: type[M], values: Any) -> M:
         wrong = [(".".join(map(str, item["loc"])), item["msg"]) for item in error.errors()[:5]]
         told = "; ".join(f"{where[:_LONGEST_NAME] or 'the request'}: {what}" for where, what in wrong)
         raise UsageError(f"this cannot be asked: {told}") from None
+
+
+def place_of(item: Mapping[str, Any]) -> str:
+    """Where the reader shows a hit or citation, below `/passages/`; a citation's sentence is set off there."""
+    sentence = item.get("sentence_id")
+    return f"{item['chunk_id']}?sentence={sentence}" if sentence else str(item["chunk_id"])
 
 
 def number_in(text: str | None) -> int | None:

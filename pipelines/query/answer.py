@@ -46,6 +46,7 @@ class Citation:
     page: int | None
     quote: str
     chunk_id: str
+    sentence_id: str = ""
     generated: bool = False
     stripped: bool = False
 
@@ -97,8 +98,8 @@ def citation_of(evidence: Evidence) -> Citation:
     passage: ContextPassage = evidence.passage
     first, sentence = passage.chunks[0], evidence.sentence
     written = any(DESCRIPTION in item.block_types for item in passage.chunks if item.chunk_id == sentence.chunk_id)
-    return Citation(passage.name, first.source, first.uri, sentence.page, sentence.text, sentence.chunk_id, written,
-                    sentence.stripped)  # fmt: skip
+    return Citation(passage.name, first.source, first.uri, sentence.page, sentence.text, sentence.chunk_id,
+                    sentence.sentence_id, written, sentence.stripped)  # fmt: skip
 
 
 def best_of(evidence: Sequence[Evidence], wanted: Weights) -> Evidence:
@@ -185,7 +186,8 @@ def answer_json(question: str, answer: Answer, hits: Sequence[Hit], with_options
 
 def _citation_json(item: Citation) -> dict[str, Any]:
     names = ("source", "uri", "page", "quote", "chunk_id", "generated")
-    return {name: getattr(item, name) for name in names} | ({"active_text_removed": True} if item.stripped else {})
+    told = {name: getattr(item, name) for name in names} | {"sentence_id": item.sentence_id or None}
+    return told | ({"active_text_removed": True} if item.stripped else {})
 
 
 def marked_of(question: str, context: Sequence[ContextPassage]) -> tuple[Citation, ...]:

@@ -109,7 +109,7 @@ ORDER BY s.sentence_id
 LIMIT %(most)s;
 
 -- name: sentences_of
-SELECT s.chunk_id, s.text, s.page, s.lead
+SELECT s.chunk_id, s.text, s.page, s.lead, s.sentence_id
 FROM {schema}.sentences AS s JOIN {schema}.documents AS d USING (doc_id)
 WHERE s.chunk_id = ANY (%(chunk_ids)s::text[])
 ORDER BY s.doc_id, s.ordinal;

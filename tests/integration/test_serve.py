@@ -3,6 +3,7 @@ of requests that nobody means."""
 
 from __future__ import annotations
 
+import html
 import json
 import random
 import re
@@ -182,6 +183,20 @@ def test_every_hit_opens_with_its_words_marked(served: Served) -> None:
         assert said and said <= set(re.findall(r"\w+", f"{hit['overlap']} {hit['text']}".casefold())), hit["uri"]
         marked += 1
     assert marked >= 7
+
+
+def test_the_quote_of_a_citation_is_set_off_where_it_leads(served: Served) -> None:
+    """Not the sentence that says most of the question, which another may be."""
+    question = "When does unused annual leave expire, and how many days are there?"
+    answer = served.get("/api/ask", "guest", params={"q": question}).json()
+    assert answer["citations"]
+    for item in answer["citations"]:
+        page = served.get(item["url"].removeprefix(URL), "guest").text
+        assert html.unescape(re.findall(r"<mark>(.*?)</mark>", page, re.DOTALL)[-1]) == item["quote"]
+    shown = served.get(f"/?q={question}", "guest").text
+    for address, quote in re.findall(r'<a href="([^"]+)"><q>(.*?)</q>', shown, re.DOTALL):
+        page = served.get(html.unescape(address), "guest").text
+        assert re.findall(r"<mark>(.*?)</mark>", page, re.DOTALL)[-1] == quote
 
 
 def test_hostile_text_is_shown_harmless(served: Served) -> None:

@@ -492,7 +492,7 @@ def test_the_json_of_ask() -> None:
     answer = extracted("When does unused leave expire?", CONTEXT, weigh, 0.4)
     made = answer_json("When?", answer, [hit(1, "a")], with_options=False)
     assert made.keys() == {"query", "answer", "declined", "citations", "hits", "generated", "model", "notes"}
-    assert made["citations"][0].keys() == {"source", "uri", "page", "quote", "chunk_id", "generated"}
+    assert made["citations"][0].keys() == {"source", "uri", "page", "quote", "chunk_id", "sentence_id", "generated"}
     assert (made["generated"], made["declined"], len(made["hits"])) == (False, False, 1)
     declined = answer_json("When?", Answer(model="m"), [], with_options=True)
     assert (declined["answer"], declined["declined"], declined["option"], declined["generated"]) == (
