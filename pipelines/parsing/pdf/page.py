@@ -22,6 +22,8 @@ LEAST_WORK, MOST_WORK = 20_000, 4
 CHARACTERS_A_STEP = 256
 TIERS = (40, 20, 12, 6, 1)
 """Longer pieces are matched first: a short one occurs in several places, also inside longer ones."""
+LEAST_LINE = 20
+"""Characters of a piece that is looked for in order; shorter ones stand closest to what precedes them."""
 _HYPHENS = dict.fromkeys(map(ord, "\x02\xad\ufffe"), "-")
 _STRAIGHT = str.maketrans(
     {
@@ -31,6 +33,8 @@ _STRAIGHT = str.maketrans(
         **dict.fromkeys("•●▪◦‣∙■□►➢▶", "-"),
     }
 )
+_RAISED = re.compile(r"([®™©℠†‡*]|\(\d{1,2}\))")
+"""Small signs above a line, which the raw text may have after all lines of the page."""
 _SPACES = re.compile(r"(\s+)")
 _LEAD = re.compile(r"[•●▪◦‣∙·■□►➢▶\-–—*\uf000-\uf0ff]\s+")
 """A bullet before its text; the raw text may have it elsewhere."""
@@ -155,21 +159,43 @@ class _Matcher:
         """Take the first free occurrence from `near` on, else the first free one; with `whole`, only
         between spaces. None too once the page has been gone through so often that it holds its words
         in no order: what is not found is taken from the raw text."""
-        for begin in (near, 0):
-            last, at = begin, self.plain.find(wanted, begin)
-            self._count(last, at)
-            while at >= 0 and self.left > 0:
-                if (not whole or self._bounded(at, at + len(wanted))) and self._free(at, at + len(wanted)):
-                    self.taken.insert(bisect_left(self.taken, (at, at)), (at, at + len(wanted)))
-                    return at
-                last, at = at, self.plain.find(wanted, at + 1)
-                self._count(last, at)
-            if self.left <= 0:
-                break
+        at = self._after(wanted, near, whole)
+        return self._take(self._after(wanted, 0, whole) if at is None else at, wanted)
+
+    def nearest(self, wanted: str, near: int) -> int | None:
+        """Take the free occurrence between spaces that is closest to `near`; None as of `find`."""
+        at, before = self._after(wanted, near, True), self._before(wanted, near)
+        closer = before is not None and (at is None or near - before - len(wanted) < at - near)
+        return self._take(before if closer else at, wanted)
+
+    def _take(self, at: int | None, wanted: str) -> int | None:
+        if at is not None:
+            self.taken.insert(bisect_left(self.taken, (at, at)), (at, at + len(wanted)))
+        return at
+
+    def _after(self, wanted: str, near: int, whole: bool) -> int | None:
+        last, at = near, self.plain.find(wanted, near)
+        while self._counted(last, at if at >= 0 else len(self.plain)) and at >= 0:
+            if self._fits(at, at + len(wanted), whole):
+                return at
+            last, at = at, self.plain.find(wanted, at + 1)
         return None
 
-    def _count(self, begin: int, end: int) -> None:
-        self.left -= 1 + max((end if end >= 0 else len(self.plain)) - begin, 0) // CHARACTERS_A_STEP
+    def _before(self, wanted: str, near: int) -> int | None:
+        last, at = near, self.plain.rfind(wanted, 0, near)
+        while self._counted(max(at, 0), last) and at >= 0:
+            if self._fits(at, at + len(wanted), True):
+                return at
+            last, at = at, self.plain.rfind(wanted, 0, at + len(wanted) - 1)
+        return None
+
+    def _fits(self, start: int, end: int, whole: bool) -> bool:
+        return (not whole or self._bounded(start, end)) and self._free(start, end)
+
+    def _counted(self, begin: int, end: int) -> bool:
+        """Whether there is work left after a look at so many characters."""
+        self.left -= 1 + max(end - begin, 0) // CHARACTERS_A_STEP
+        return self.left > 0
 
     def find_words(self, words: Sequence[str], near: int) -> str | None:
         """The words' own characters where every one of them is free somewhere, in any order: the
@@ -204,25 +230,44 @@ def _lead(text: str) -> str:
 
 def _matched(matcher: _Matcher, texts: Sequence[str]) -> list[str | None]:
     """Each text's own characters, without spaces: long texts are matched first, in order, then
-    short ones close to the text before them, then what is left word by word."""
+    short ones closest to the text before them, then what is left word by word."""
     wanted = [squeezed(text.translate(_STRAIGHT)) for text in texts]
-    places: list[int | None] = [None] * len(texts)
+    found: list[str | None] = [None] * len(texts)
+    ends = [0] * len(texts)
     for least in TIERS:
         near = 0
         for index, text in enumerate(wanted):
-            if len(text) >= least and places[index] is None:
-                places[index] = matcher.find(text, near)
-            place = places[index]
-            near = near if place is None else place + len(text)
-    found: list[str | None] = []
+            if len(text) >= least and found[index] is None:
+                place = matcher.nearest(text, near) if least < LEAST_LINE else None
+                place = matcher.find(text, near) if place is None else place
+                if place is not None:
+                    ends[index] = place + len(text)
+                    found[index] = matcher.own[place : ends[index]]
+                elif least >= LEAST_LINE and (lowered := _without_raised(matcher, text, near)) is not None:
+                    found[index], ends[index] = lowered
+            near = ends[index] if found[index] is not None else near
     near = 0
-    for text, whole, place in zip(wanted, texts, places, strict=True):
-        if place is not None:
-            near = place + len(text)
-            found.append(matcher.own[place:near])
-        else:
-            found.append(matcher.find_words(whole.translate(_STRAIGHT).split(), max(0, near - 200)))
+    for index, whole in enumerate(texts):
+        if found[index] is None:
+            found[index] = matcher.find_words(whole.translate(_STRAIGHT).split(), max(0, near - 200))
+        near = ends[index] or near
     return found
+
+
+def _without_raised(matcher: _Matcher, text: str, near: int) -> tuple[str, int] | None:
+    """A line's own characters, and where it ends, where the raw text has its raised signs elsewhere; these stay."""
+    bare = _RAISED.sub("", text)
+    place = matcher.find(bare, near) if LEAST_LINE <= len(bare) < len(text) else None
+    if place is None:
+        return None
+    end = place + len(bare)
+    own, at = [], place
+    for part in _RAISED.split(text):
+        own.append(part if _RAISED.fullmatch(part) else matcher.own[at : at + len(part)])
+        at += 0 if _RAISED.fullmatch(part) else len(part)
+    for sign in _RAISED.findall(text):
+        matcher.find(sign, end)
+    return "".join(own), end
 
 
 def restored(items: Sequence[PdfItem], raw: str) -> Restored:
