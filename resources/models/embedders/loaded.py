@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from resources.models.embedders.specs import EmbedderSpec, require_weights
@@ -10,21 +12,29 @@ if TYPE_CHECKING:
     from pipelines.ports import CountingEmbedder
     from pipelines.settings.embedder import EmbedderSettings
 
+MOST_KEPT = 2
+"""The one of the live generation, and that of another which is asked beside it."""
+
 
 class Embedders:
-    """By the identity of their weights."""
+    """By the identity of their weights. Those that were used last are kept: a server outlives generations."""
 
     def __init__(self) -> None:
-        self._made: dict[str, CountingEmbedder] = {}
+        self._made: OrderedDict[str, CountingEmbedder] = OrderedDict()
         self._checked: set[str] = set()
+        self._lock = Lock()
 
     def of(self, spec: EmbedderSpec, settings: EmbedderSettings) -> CountingEmbedder:
         """The embedder of a spec; not loaded before it is used."""
-        if spec.identity not in self._made:
-            from resources.models.embedders.factory import make_embedder
+        with self._lock:
+            if spec.identity not in self._made:
+                from resources.models.embedders.factory import make_embedder
 
-            self._made[spec.identity] = make_embedder(spec, settings)
-        return self._made[spec.identity]
+                self._made[spec.identity] = make_embedder(spec, settings)
+            self._made.move_to_end(spec.identity)
+            while len(self._made) > MOST_KEPT:
+                self._checked.discard(self._made.popitem(last=False)[0])
+            return self._made[spec.identity]
 
     def ready(self, spec: EmbedderSpec, settings: EmbedderSettings) -> CountingEmbedder:
         """The embedder of a spec, loaded. Its weights are looked at after that: those that were exchanged while a run

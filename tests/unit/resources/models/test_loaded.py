@@ -1,0 +1,34 @@
+"""Embedders of a process that outlives generations."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+
+from pipelines.settings.embedder import EmbedderSettings
+from resources.models.embedders import factory
+from resources.models.embedders.loaded import MOST_KEPT, Embedders
+from resources.models.embedders.specs import EmbedderSpec
+
+
+class Made:
+    tokens = 7
+
+
+def test_those_that_were_used_last_are_kept_and_others_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(factory, "make_embedder", lambda spec, settings: Made())
+    found, settings = Embedders(), EmbedderSettings()
+    specs = [EmbedderSpec("model", "name", f"weights-{at}", None, None, 512, "all") for at in range(MOST_KEPT + 1)]
+    first = found.of(specs[0], settings)
+    for spec in specs[1:MOST_KEPT]:
+        found.of(spec, settings)
+    assert found.of(specs[0], settings) is first
+    gone, kept = weakref.ref(found.of(specs[1], settings)), weakref.ref(first)
+    found.of(specs[0], settings)
+    found.of(specs[MOST_KEPT], settings)
+    del first
+    gc.collect()
+    assert gone() is None and kept() is not None
+    assert found.tokens(specs[0].identity) == 7 and found.tokens(specs[1].identity) == 0
