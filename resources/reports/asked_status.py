@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import WITHHELD
+from resources.dagster_instance.last_runs import last_runs
 from resources.parsers.registry import ELEMENTS, MARKDOWN
 from resources.postgres.catalog import schema_name
 from resources.postgres.statements import query as statement
@@ -18,15 +20,15 @@ if TYPE_CHECKING:
     from resources.search.passages import Searcher
     from resources.state.state import State
 
-GENERATIONS = 5
-"""The newest, whose scores are shown."""
+GENERATIONS, RUNS = 5, 5
+"""The newest that are told."""
 _GROUPS_INSIDE = frozenset({MARKDOWN, ELEMENTS})
 """Formats that say in the file who may find it: where that is not read, nobody knows."""
 
 
 def asked_status(state: State, searcher: Searcher, groups: Sequence[str], operator: bool) -> dict[str, Any]:
     """Sources with the documents that the asker may find, the failed ones with their remedies, generations with their
-    golden scores. An `operator` is told all names."""
+    golden scores, the last runs. An `operator` is told all names."""
     catalog = state.parts.catalog
     live = catalog.live()
     failed = failures(state, live)
@@ -68,6 +70,7 @@ def asked_status(state: State, searcher: Searcher, groups: Sequence[str], operat
             }
             for row in reversed(catalog.generations()[-GENERATIONS:])
         ],
+        "runs": [asdict(run) for run in last_runs(state.project.state / "dagster", RUNS)],
     }
 
 

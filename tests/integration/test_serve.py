@@ -135,6 +135,12 @@ def test_names_of_failed_documents_are_told_to_those_who_may_find_them(served: S
     assert {item["uri"] for item in operator["failures"]} == {"public-broken.pdf", "treasury/broken.pdf"}
 
 
+def test_the_state_tells_the_last_runs(served: Served) -> None:
+    (run, *_) = served.get("/api/status", "guest").json()["runs"]
+    assert (run["job"], run["status"]) == ("index", "SUCCESS") and run["seconds"] > 0
+    assert "success" in served.get("/status", "guest").text
+
+
 def test_signing_in_by_the_page(served: Served) -> None:
     form = {"token": served.tokens["treasurer"]}
     here = {"Origin": URL, "Content-Type": "application/x-www-form-urlencoded"}
@@ -274,17 +280,21 @@ def test_malformed_requests_are_answered_clearly(served: Served) -> None:
         "/api/documents/",
         "/",
         "/static/",
+        "/v1/chat/completions",
+        "/v1/models",
     ]
     bodies = [b"", b"{", b"[]", b"null", b'{"q":1}', b'{"q":"x","k":0}', b'{"q":"x","filter":"a"}', b"\xff\xfe"]
     bodies += [b"[" * 9000, b'{"q":"' + b"x" * 20_000 + b'"}', b'{"q":"x","k":1e99}', b'{"q":"\\ud800"}']
+    bodies += [b'{"messages":[{"role":"user","content":[{"type":"text"}]}]}', b'{"messages":{"role":"user"}}']
+    posted = ["/api/search", "/api/ask", "/v1/chat/completions"]
     token = {"Authorization": f"Bearer {served.tokens['guest']}"}
     for number in range(1_000):
         noise = "".join(chance.choices(signs, k=chance.randrange(30)))
         path = chance.choice(paths) + noise.replace("\u0000", "%00")
         if number % 3:
-            reply = served.client.get(path, headers={**token, "Accept": chance.choice(["text/html", "*/*"])})
+            reply = served.client.get(f"{URL}{path}", headers={**token, "Accept": chance.choice(["text/html", "*/*"])})
         else:
-            reply = served.client.post(chance.choice(paths[:2]), content=chance.choice(bodies), headers=token)
+            reply = served.client.post(chance.choice(posted), content=chance.choice(bodies), headers=token)
         assert reply.status_code < 500, (path, reply.text)
         assert "Traceback" not in reply.text and 'File "' not in reply.text
     assert served.hits("boiler")
