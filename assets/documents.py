@@ -25,4 +25,7 @@ def raw_documents(context: dg.AssetExecutionContext, config: ListingConfig, stat
         report = list_documents(state, buckets_of(context), config.sources, config.allow_deletions)
     restrict(state)
     skipped = [{"source": item.source, "file": item.uri, "why": item.code} for item in state.listing.skipped]
-    attach(context, report, skipped=table(skipped[:_SHOWN]))
+    for told in state.listing.failing.values():
+        context.log.warning(told)
+    failing = [{"source": name, "why": told} for name, told in state.listing.failing.items()]
+    attach(context, report, skipped=table(skipped[:_SHOWN]), sources_not_listed=table(failing))

@@ -21,8 +21,9 @@ from pydantic import BaseModel  # noqa: E402
 from pincite.codes import ERRORS, EXITS, EXPLAINED, FAILURES, FOUND, SKIPPED, Told  # noqa: E402
 from pipelines.errors import LIMITED, PASSING  # noqa: E402
 from pipelines.parsing.elements import KINDS  # noqa: E402
-from pipelines.settings.base import Settings, SourceSettings  # noqa: E402
+from pipelines.settings.base import Settings  # noqa: E402
 from pipelines.settings.llm import RoleSettings, RolesSettings  # noqa: E402
+from pipelines.settings.sources import SourceSettings  # noqa: E402
 from resources.checks.findings import PROBLEMS  # noqa: E402
 from resources.parsers.elements_map import element_schema as schema  # noqa: E402
 

@@ -68,6 +68,10 @@ ERRORS: Mapping[str, Told] = {
         "A check of a stage failed, so nothing was published; the codes in the message are those of `verify`.",
         _REPORT,
     ),
+    "credentials": (
+        "A source refuses the credentials that it is given, or is given none.",
+        "give them by the environment variables that the message names, then `pincite sources check NAME`",
+    ),
     "corrupt": ("A file cannot be read as what it says it is, or a page of it cannot be drawn.", "mend the file"),
     "damaged_file": (
         "A Parquet file that is committed has other bytes than it was written with. `pincite index` makes one that it "
@@ -176,7 +180,10 @@ ERRORS: Mapping[str, Told] = {
     "other_site": ("A request to a server comes from another site's page.", "open the server's own page"),
     "serve_ended": ("The processes that answer end again and again.", "the lines above say why"),
     "settings": ("The settings file, or a key of it, is wrong.", "the message names it and the nearest valid name"),
-    "source": ("A source's folder cannot be listed, or is not known.", "see that it is mounted and may be read"),
+    "source": (
+        "A source cannot be listed, or is not known.",
+        "see that a folder is mounted and may be read, or that an address answers: `pincite sources check NAME`",
+    ),
     "source_moved": (
         "A source of that name has another folder.",
         "give the new one another name, or `pincite sources remove NAME` first",
@@ -233,6 +240,11 @@ _VECTORS = "chunk_embeddings, sentence_embeddings"
 
 FAILURES: Mapping[str, tuple[str, str, str]] = {
     "budget": (_BOUGHT, "`llm.max_cost` is spent.", "raise it; the next run goes on where this one ended"),
+    "name": (
+        _LISTING,
+        "The name of a file of a bucket or the like is a folder of another's.",
+        "rename one of them",
+    ),
     "changed": (f"{_LISTING}, {_PARSING}", "The file changed while it was read.", "the next run reads it again"),
     "corrupt": (
         f"{_PARSING}, {_TEXTS}",

@@ -329,6 +329,14 @@ class Index:
 
         return sources(self._state)
 
+    def check_source(self, source: str) -> dict[str, Any]:
+        """The JSON of `pincite sources check`: the first entries of a source, named or as `--source` takes it; nothing
+        is indexed, and no index needed. Raises SourceError, UsageError."""
+        from resources.reports.plan import known_source
+        from resources.sources.check import check_source
+
+        return check_source(known_source(self._project, source))
+
     @unshared()
     def remove_source(self, name: str) -> int:
         """Forgets a source; returns how many documents the next index run takes out."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from pincite.commands.options import Place, placed
+from pincite.commands.options import Place, of_sources, placed
 from pincite.console import Progress
 
 
 @click.command()
-@click.option("--source", "sources", multiple=True, metavar="[NAME=]PATH", help="Folder to index; may be repeated.")
+@of_sources
 @click.option("--allow-deletions", is_flag=True, help="Take it as meant when most documents of a source are gone.")
 @click.option("--retry-failed", is_flag=True, help="Try documents again that failed before and have not changed.")
 @placed
@@ -23,4 +23,4 @@ def index(place: Place, sources: tuple[str, ...], allow_deletions: bool, retry_f
     place.give(result, index_summary)
     if not (result["published"] or result["held"] or result["llm"]["pending"]):
         return 1
-    return 3 if result["documents"]["failed"] else 0
+    return 3 if result["documents"]["failed"] or result["failing_sources"] else 0

@@ -66,6 +66,12 @@ class Place:
             tell(shown(result))
 
 
+def of_sources(command: Command) -> Command:
+    """Adds --source, handed over as `sources`."""
+    told = "Folder to index, or NAME=ADDRESS such as papers=s3://bucket/prefix; may be repeated."
+    return click.option("--source", "sources", multiple=True, metavar="[NAME=]PATH", help=told)(command)
+
+
 def placed(command: Command) -> Command:
     """Adds --config, --state and --json, and hands them over as one `place`."""
 

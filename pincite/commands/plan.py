@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from pincite.commands.options import Place, placed
+from pincite.commands.options import Place, of_sources, placed
 from pincite.console import Progress
 
 
 @click.command()
-@click.option("--source", "sources", multiple=True, metavar="[NAME=]PATH", help="Folder to index; may be repeated.")
+@of_sources
 @placed
 def plan(place: Place, sources: tuple[str, ...]) -> int:
     """Say what `pincite index` would add, change and remove, and what its language model would cost.

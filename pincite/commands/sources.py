@@ -1,4 +1,4 @@
-"""`pincite sources`: the folders that a run indexes again."""
+"""`pincite sources`: the folders and addresses that a run indexes again."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pincite.console import emit, rows, tell
 
 @click.group()
 def sources() -> None:
-    """The folders that `pincite index` re-indexes."""
+    """The folders and addresses that `pincite index` re-indexes."""
 
 
 @sources.command("list")
 @placed
 def sources_list(place: Place) -> int:
-    """Every known source with its folder."""
+    """Every known source with its folder or address, its documents and failures."""
     from pincite.index import open_index
 
     with open_index(place.project()) as opened:
@@ -24,10 +24,32 @@ def sources_list(place: Place) -> int:
     if place.as_json:
         emit({"sources": known})
     else:
-        tell(
-            rows([(item["name"], item["root"], item["documents"]) for item in known], ("source", "folder", "documents"))
-        )
+        names = ("name", "root", "documents", "failures", "listed")
+        table = [[item[name] if item[name] is not None else "never" for name in names] for item in known]
+        tell(rows(table, ("source", "folder or address", "documents", "failures", "last listed whole")))
     return 0
+
+
+@sources.command("check")
+@click.argument("source", metavar="NAME | NAME=ADDRESS")
+@placed
+def sources_check(place: Place, source: str) -> int:
+    """Reach a source and list its first documents, without indexing any."""
+    from pincite.index import Index
+
+    with Index(place.project()) as opened:
+        found = opened.check_source(source)
+    if place.as_json:
+        emit(found)
+        return 0
+    tell(rows([(item["uri"], _bytes(item["size"])) for item in found["entries"]], ("entry", "bytes")))
+    told = "and more" if found["more"] else "and no more"
+    tell(f"source {found['source']!r} can be listed: {len(found['entries'])} entries {told} that its filters take")
+    return 0
+
+
+def _bytes(size: int | None) -> str:
+    return "?" if size is None else f"{size:,}"
 
 
 @sources.command("remove")

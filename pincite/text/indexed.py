@@ -24,6 +24,7 @@ def index_summary(result: dict[str, Any]) -> str:
             f"{llm['prompt_tokens']} prompt and {llm['completion_tokens']} completion tokens, {llm['cost']:.4f}"
             f" {llm['currency']}"
         )
+    lines += [f"not listed, so it is as it was: {told}" for told in result["failing_sources"].values()]
     for item in documents["failed"]:
         lines.append(f"failed: {item['source']}/{item['uri']}: {item['stage']}: {item['code']}: {item['message']}")
     skipped = [{**item, "message": f"{item['code']}: {item['message']}"} for item in documents["skipped"]]

@@ -6,46 +6,19 @@ The models are frozen; reading the file and the environment is done in resources
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from pipelines.endpoint_keys import recorded_variable
 from pipelines.errors import SettingsError
-from pipelines.groups import group_names
 from pipelines.section import Section
 from pipelines.settings.embedder import EmbedderSettings
 from pipelines.settings.llm import EnrichmentSettings, LlmSettings
 from pipelines.settings.query import QuerySettings
 from pipelines.settings.serve import ServeSettings
-
-
-class SourceSettings(Section):
-    name: str = Field(min_length=1, description="Name of the source; part of every document's identity.")
-    path: str = Field(min_length=1, description="Folder, relative to the settings file.")
-    include: tuple[str, ...] = Field(("**/*",), description="Glob patterns of files to take.")
-    exclude: tuple[str, ...] = Field((), description="Glob patterns of files to leave out; they win over include.")
-    groups: tuple[str, ...] = Field(
-        (), description="Who may find these documents; left out, or `[]`, means everyone, unless they were restricted."
-    )
-
-    @field_validator("groups")
-    @classmethod
-    def _names(cls, groups: tuple[str, ...]) -> tuple[str, ...]:
-        return group_names(groups) if groups else ()
-
-    @field_validator("include", "exclude")
-    @classmethod
-    def _folders(cls, globs: tuple[str, ...]) -> tuple[str, ...]:
-        """`**/` is whole folders, so it begins where a name does; a path is matched in time linear in it by that."""
-        for glob in globs:
-            tokens = re.findall(r"\*\*/|\*\*|.", glob, re.DOTALL)
-            if any(token == "**/" and before[-1] != "/" for before, token in pairwise(tokens)):
-                raise ValueError(f"{glob!r}: **/ stands for whole folders; begin the pattern with it, or write /**/")
-        return globs
+from pipelines.settings.sources import SourceSettings
 
 
 class ParsingSettings(Section):
@@ -176,7 +149,7 @@ class Settings(Section):
     state: str = Field(".pincite", description="Folder of everything pincite keeps.")
     database: str = Field("embedded", description="`embedded`, or a postgresql:// URL.")
     buckets: int = Field(16, ge=1, le=64, description="Static partitions of the documents.")
-    sources: tuple[SourceSettings, ...] = Field((), description="Folders to index.")
+    sources: tuple[SourceSettings, ...] = Field((), description="Folders and addresses to index.")
     parsing: ParsingSettings = ParsingSettings()
     chunking: ChunkingSettings = ChunkingSettings()
     sentences: SentenceSettings = SentenceSettings()

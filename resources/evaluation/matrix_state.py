@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 
 from pipelines.errors import IndexStateError, UsageError
 from pipelines.fingerprint import combined, fingerprint
-from pipelines.settings.base import Settings, SourceSettings
+from pipelines.settings.base import Settings
+from pipelines.settings.sources import SourceSettings
 from pipelines.stages import STAGES
 from resources.checks.audit import tuned_audit
 from resources.checks.stages import before_publishing

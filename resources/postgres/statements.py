@@ -1,7 +1,7 @@
-"""SQL by name. Statements live in the `sql` folder; nothing here is composed from strings.
+"""SQL by name. Statements live in the `sql` folder; nothing here is composed from strings but `as_given`.
 
 `sql/queries/FILE.sql` holds statements headed `-- name: some_name`; a placeholder such as
-`{schema}` becomes a quoted identifier, a list of them, or a literal where a number is given.
+`{schema}` becomes a quoted identifier, a list of them, a literal where a number is given, or another statement.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Union
 
 from pipelines.errors import DatabaseError
 from resources.shipped import ROOT
 
 if TYPE_CHECKING:
-    from psycopg.sql import Composed
+    from psycopg.sql import Composable, Composed
 
 _HEADER = re.compile(r"^--\s*name:\s*(\S*)\s*$", re.MULTILINE)
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
-Value = str | int | tuple[str, ...]
+Value = Union[str, int, tuple[str, ...], "Composable"]
 _MIGRATION = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
 _FOLDER = Path(ROOT, "sql")
 
@@ -64,10 +64,10 @@ def statements(file: str) -> dict[str, str]:
 
 def fill(text: str, values: Mapping[str, Value], origin: str = "sql") -> Composed:
     """The statement with its `{placeholders}` filled: text as a quoted identifier, several as a list of them, a number
-    as a literal.
+    as a literal, what is composed already as it is.
 
     Raises DatabaseError for a placeholder without a value and for a value without a placeholder."""
-    from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
+    from psycopg.sql import SQL, Composed, Identifier
 
     parts: list[Composable] = []
     position = 0
@@ -81,7 +81,7 @@ def fill(text: str, values: Mapping[str, Value], origin: str = "sql") -> Compose
         if isinstance(value, tuple):
             parts.append(SQL(", ").join(map(Identifier, value)))
         else:
-            parts.append(Literal(value) if isinstance(value, int) else Identifier(value))
+            parts.append(_composable(value))
         used.add(name)
         position = match.end()
     parts.append(SQL(text[position:]))
@@ -89,6 +89,23 @@ def fill(text: str, values: Mapping[str, Value], origin: str = "sql") -> Compose
     if unused:
         raise DatabaseError(f"{origin}: nothing to fill with {', '.join(sorted(unused))}", "sql_placeholder")
     return Composed(parts)
+
+
+def as_given(text: str, with_parameters: bool) -> Composable:
+    """A query of the settings, whose owner may ask their own database for anything; a percent sign of its own is one
+    beside parameters too."""
+    from psycopg.sql import SQL
+
+    whole: Any = text.strip().rstrip(";")
+    return SQL(whole.replace("%", "%%") if with_parameters else whole)
+
+
+def _composable(value: str | int | Composable) -> Composable:
+    from psycopg.sql import Identifier, Literal
+
+    if isinstance(value, str):
+        return Identifier(value)
+    return Literal(value) if isinstance(value, int) else value
 
 
 def query(file: str, name: str, **values: Value) -> Composed:

@@ -13,18 +13,19 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pipelines.errors import IndexStateError, SettingsError, SourceError
 from pipelines.llm.pricing import cost, prompt_tokens
 from pipelines.llm.prompts import prompt_key
 from pipelines.ports import NoReply, Prompt, Reply, ReplyCheck
 from pipelines.settings.llm import Role
+from pipelines.settings.sources import SourceSettings
 from pipelines.stages import STAGES
 from resources.generations.due import find_due, served_now
 from resources.postgres.statements import query
 from resources.reports import run_result as outcome
-from resources.reports.plan_state import PlannedCatalog, PlannedTables
+from resources.reports.plan_state import PlannedCatalog, PlannedSources, PlannedTables
 from resources.sources.folder import source_from
 from resources.stages.make import guard, list_documents, make
 from resources.state import generation as generations
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from pipelines.settings.embedder import EmbedderSettings
     from resources.llm.replies import ReplyStore
     from resources.models.embedders.specs import EmbedderSpec
+    from resources.postgres.catalog import Catalog
     from resources.settings_file import Project
 
 _NOT_PLANNED = frozenset({"raw_documents", "chunk_embeddings", "sentence_embeddings", "sentence_links"})
@@ -142,6 +144,21 @@ def plan(project: Project, sources: Sequence[str] = (), progress: StageProgress 
             return _planned(state, sources)
 
 
+def known_source(project: Project, named: str) -> SourceSettings:
+    """A source by its name, or as `--source` takes it, of a project whose state need not be there.
+
+    Raises SourceError where there is none."""
+    with tempfile.TemporaryDirectory(prefix="pincite-plan-") as own, closing(Parts(project)) as kept:
+        known = Parts(project, **_standing_in(kept, own)).sources.known()
+    if "=" in named:
+        return source_from(named, known)
+    found = next((source for source in known if source.name == named), None)
+    if found is None:
+        told = ", ".join(source.name for source in known) or "none"
+        raise SourceError(f"no source is named {named!r}; known: {told}", "unknown_source")
+    return found
+
+
 def _standing_in(kept: Parts, own: str) -> dict[str, Any]:
     """The parts that a plan may write to, over those of the state as far as there is one."""
     project = kept.project
@@ -149,7 +166,9 @@ def _standing_in(kept: Parts, own: str) -> dict[str, Any]:
     known = there and ((project.state / "parquet").is_dir() or kept.database.holds_catalog())
     catalog = PlannedCatalog(kept.catalog if known else None, project.settings.buckets)
     tables = PlannedTables(str(project.state / "parquet"), own)
-    return {"catalog": catalog, "tables": tables, **({"database": kept.database} if known else {"replies": None})}
+    place = project.state if known else Path(own)
+    stands = {"catalog": catalog, "tables": tables, "sources": PlannedSources(project, cast("Catalog", catalog), place)}
+    return {**stands, **({"database": kept.database} if known else {"replies": None})}
 
 
 def _planned(state: State, sources: Sequence[str]) -> dict[str, Any]:

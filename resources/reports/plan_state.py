@@ -11,6 +11,7 @@ from pipelines.fingerprint import bucket_of
 from pipelines.records import Failure
 from resources.parquet.tables import ParquetTables
 from resources.postgres.catalog import GenerationRow, ManifestRow, SourceRow, source_moved
+from resources.sources.book import SourceBook
 
 if TYPE_CHECKING:
     from resources.postgres.catalog import Catalog
@@ -34,6 +35,13 @@ class PlannedTables(ParquetTables):
 
     def exists(self, file: str) -> bool:
         return file in self._written or super().exists(file)
+
+
+class PlannedSources(SourceBook):
+    """Brings what changed, so that its content can be looked at, and removes nothing."""
+
+    def settle(self, names: Sequence[str]) -> None:
+        """What is gone is still served."""
 
 
 class PlannedCatalog:

@@ -21,8 +21,7 @@ _NO_FAULT = {"pending", "planned"}
 
 def result(state: State, before: Served, seconds: float) -> dict[str, Any]:
     """The JSON of `index`; `before` is what was served when the run began."""
-    if state.run.reports:
-        state.parts.catalog.touch_sources(state.listing.now().sources)
+    state.parts.catalog.touch_sources(state.listing.now().sources)
     reports = state.run.reports
     live = state.parts.catalog.live()
     built = state.run.built
@@ -45,6 +44,7 @@ def result(state: State, before: Served, seconds: float) -> dict[str, Any]:
             "sentences": _embedded(state, "sentence_embeddings"),
         },
         "llm": _bought(state),
+        "failing_sources": dict(state.listing.failing),
         "seconds": _seconds(state, seconds),
         "notes": _notes(state, row),
     }

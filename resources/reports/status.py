@@ -22,10 +22,20 @@ if TYPE_CHECKING:
 
 
 def sources(state: State) -> list[dict[str, Any]]:
-    """Every known source with its folder and the documents last listed in it."""
+    """Every known source with its folder or address, the documents last listed in it, those of them that fail, and
+    when it was last listed whole."""
     counts = Counter(raw.source for raw in state.listing.raw_documents())
+    failed = Counter(source for source, _ in {(item.source, item.uri) for item in state.runner.failures()})
+    listed = {row.name: row.indexed_at for row in state.parts.catalog.sources()}
     return [
-        {"name": item.name, "root": item.path, "documents": counts[item.name], "groups": list(item.groups)}
+        {
+            "name": item.name,
+            "root": item.path,
+            "documents": counts[item.name],
+            "failures": failed[item.name],
+            "listed": at.isoformat(timespec="seconds") if (at := listed.get(item.name)) else None,
+            "groups": list(item.groups),
+        }
         for item in state.parts.sources.known()
     ]
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.errors import SettingsError, SourceError, UsageError
 from pipelines.records import Failure, RawDocument
-from pipelines.settings.base import SourceSettings
+from pipelines.settings.sources import SourceSettings
+from resources.connectors.registry import connect
 from resources.settings_file import Project
 from resources.sources.folder import NOTHING, Listing, list_source
+from resources.sources.landing import Landing, Tell
 from resources.sources.orphans import Before
 from resources.sources.walk import Skipped
 
@@ -57,9 +60,16 @@ class Listed:
     skipped: list[Skipped]
     failures: list[Failure]
     known: Restrictions = NOTHING_KNOWN
+    failing: Mapping[str, str] = field(default_factory=dict)
+    """What could not be listed, and why: of these sources nothing is known now, so nothing of them is gone."""
 
 
-def _listed(names: tuple[str, ...], listings: Sequence[Listing], known: Sequence[SourceSettings]) -> Listed:
+def _listed(
+    names: tuple[str, ...],
+    listings: Sequence[Listing],
+    known: Sequence[SourceSettings],
+    failing: Mapping[str, str] | None = None,
+) -> Listed:
     return Listed(
         names,
         [document for listing in listings for document in listing.documents],
@@ -69,14 +79,16 @@ def _listed(names: tuple[str, ...], listings: Sequence[Listing], known: Sequence
             {source.name: source.groups for source in known},
             {doc_id: groups for listing in listings for doc_id, groups in listing.groups.items()},
         ),
+        failing or {},
     )
 
 
 class SourceBook:
     """Sources of the settings file and those remembered from earlier commands."""
 
-    def __init__(self, project: Project, catalog: Catalog) -> None:
-        self._project, self._catalog = project, catalog
+    def __init__(self, project: Project, catalog: Catalog, place: Path | None = None) -> None:
+        """`place` is where files of sources that are no folders are brought, the state where it is left out."""
+        self._project, self._catalog, self._place = project, catalog, place
         self._selected: dict[str, SourceSettings] = {}
         self._roots: dict[str, Path] = {}
         self._listings: dict[tuple[str, str], Listing | SourceError] = {}
@@ -86,7 +98,7 @@ class SourceBook:
         before = self._selected.setdefault(source.name, source)
         if before.path != source.path:
             raise SourceError(
-                f"two folders are named {source.name!r}: {before.path} and {source.path}; give one a name of its own "
+                f"two sources are named {source.name!r}: {before.path} and {source.path}; give one a name of its own "
                 "with --source NAME=PATH",
                 "source_moved",
             )
@@ -102,7 +114,8 @@ class SourceBook:
             found[row.name] = remembered
         for name, item in declared.items():
             kept = {"groups": found[name].groups} if name in found and "groups" not in item.model_fields_set else {}
-            found[name] = item.model_copy(update={"path": str(self._project.resolve(item.path)), **kept})
+            path = item.path if item.scheme else str(self._project.resolve(item.path))
+            found[name] = item.model_copy(update={"path": path, **kept})
         found.update(self._selected)
         return [found[name] for name in sorted(found)]
 
@@ -112,11 +125,22 @@ class SourceBook:
         self._catalog.remember_source(source.name, source.path, settings)
 
     def root(self, name: str) -> Path:
+        """The folder that a source's files are in: its own, or where they were brought."""
         if name not in self._roots:
-            self._roots = {source.name: Path(source.path) for source in self.known()}
+            self._roots = {source.name: self._root(source) for source in self.known()}
         if name not in self._roots:
             raise SourceError(f"no source named {name!r}; known: {', '.join(self._roots) or 'none'}")
         return self._roots[name]
+
+    def _said(self, name: str) -> str:
+        """Where a source is, as people know it."""
+        return next((source.path for source in self.known() if source.name == name), name)
+
+    def _landing(self, source: SourceSettings) -> Landing:
+        return Landing(self._place or self._project.state, source)
+
+    def _root(self, source: SourceSettings) -> Path:
+        return self._landing(source).root if source.scheme else Path(source.path)
 
     def _require_groups(self, known: Sequence[SourceSettings]) -> None:
         """A source that was restricted is not opened by leaving a line out. Raises SettingsError."""
@@ -134,12 +158,14 @@ class SourceBook:
         names: Sequence[str] = (),
         everything: bool = False,
         before: Callable[[str], Before] = lambda name: NOTHING,
+        tell: Tell = lambda done, total: None,
     ) -> Listed:
         """Every file of the named sources, else of the selected ones, else of all; of all known ones
         where `everything` is asked for. `before` is what is known of a source.
 
         Where the last source was removed from an index the listing is empty; where there never was
-        one, UsageError. Raises SourceError where one cannot be listed."""
+        one, UsageError. A source that cannot be listed fails alone. Raises SourceError where none can be, or one that
+        must be."""
         known = self.known()
         self._require_groups(known)
         if set(names) - {source.name for source in known}:
@@ -153,14 +179,17 @@ class SourceBook:
                 "no source to index; give a folder with --source [NAME=]PATH, or list sources in the settings"
             )
         self._listings = {}
-        found = [self._listing(source, before) for source in sources]
-        if error := next((item for item in found if isinstance(item, SourceError)), None):
-            raise error
-        listings = [item for item in found if isinstance(item, Listing)]
-        for source, listing in zip(sources, listings, strict=True):
-            self.remember(source)
-            self._catalog.remember_lost(source.name, listing.lost)
-        return _listed(tuple(source.name for source in sources), listings, known)
+        found = {source.name: self._listing(source, before, tell) for source in sources}
+        failing = {name: item for name, item in found.items() if isinstance(item, SourceError)}
+        if failing and (everything or len(failing) == len(found)):
+            raise next(iter(failing.values()))
+        listings = {name: item for name, item in found.items() if isinstance(item, Listing)}
+        for source in sources:
+            if source.name in listings:
+                self.remember(source)
+                self._catalog.remember_lost(source.name, listings[source.name].lost)
+        faults = {name: str(error) for name, error in failing.items()}
+        return _listed(tuple(listings), list(listings.values()), known, faults)
 
     def list_remembered(self, before: Callable[[str], Before] = lambda name: NOTHING) -> Listed:
         """What can be listed of the remembered sources, where each was last; what was just listed is not read again. It
@@ -171,15 +200,38 @@ class SourceBook:
         listings = {name: item for name, item in found.items() if isinstance(item, Listing)}
         return _listed(tuple(listings), list(listings.values()), known)
 
-    def _listing(self, source: SourceSettings, before: Callable[[str], Before]) -> Listing | SourceError:
+    def _listing(
+        self, source: SourceSettings, before: Callable[[str], Before], tell: Tell = lambda done, total: None
+    ) -> Listing | SourceError:
         key = source.name, source.path
         if key not in self._listings:
-            largest = self._project.settings.parsing.max_megabytes
             try:
-                self._listings[key] = list_source(source, Path(source.path), largest, before(source.name))
+                self._listings[key] = self._read(source, before(source.name), tell)
             except SourceError as error:
                 self._listings[key] = error
         return self._listings[key]
+
+    def _read(self, source: SourceSettings, before: Before, tell: Tell) -> Listing:
+        largest = self._project.settings.parsing.max_megabytes
+        if not source.scheme:
+            return list_source(source, Path(source.path), largest, before)
+        landing = self._landing(source)
+        with landing.alone(), closing(connect(source, landing.folder)) as connected:
+            landing.bring(connected, largest, tell)
+        with landing.brought() as brought:
+            return list_source(source, landing.root, largest, before, brought)
+
+    def settle(self, names: Sequence[str]) -> None:
+        """Removes what was brought of documents that are listed no more; their listing is committed."""
+        for source in self.known():
+            if source.scheme and source.name in names:
+                self._landing(source).settle()
+
+    def forget_files(self, name: str) -> None:
+        """Removes all that was brought of a source."""
+        for source in self.known():
+            if source.scheme and source.name == name:
+                self._landing(source).remove()
 
     def guard(self, listed: Listed, before: Sequence[RawDocument | ServedDocument], allow_deletions: bool) -> None:
         """Refuses a listing that would delete most of a source: it may be unmounted, not emptied. A document whose
@@ -205,7 +257,7 @@ class SourceBook:
         for source, count in gone.items():
             if source not in sources or many_gone(count, known[source]):
                 raise SourceError(
-                    f"source {source!r}: {count} of {known[source]} documents are gone from {self.root(source)}; "
+                    f"source {source!r}: {count} of {known[source]} documents are gone from {self._said(source)}; "
                     "nothing was changed. If they were meant to go, run again with --allow-deletions",
                     "deletion_guard",
                 )

@@ -15,14 +15,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pipelines.errors import DocumentError, UsageError, code_of_map
+from pipelines.errors import DocumentError, SettingsError, UsageError, code_of_map
 from pipelines.fingerprint import document_id
 from pipelines.records import Failure, RawDocument
-from pipelines.settings.base import SourceSettings
+from pipelines.settings.sources import SourceSettings, scheme_of
 from resources.hashes import combined_hash, piecewise
-from resources.parsers.registry import MARKDOWN
-from resources.parsers.text.front_matter import groups_at_head
+from resources.parsers.registry import ELEMENTS, ELEMENTS_SUFFIX, MARKDOWN, files_of, media_type_of, require_size
+from resources.parsers.text.front_matter import HEAD_BYTES, groups_at_head
 from resources.sources.files import SourceFolder, pieces, read_as
+from resources.sources.landing import Brought
 from resources.sources.orphans import Before, orphan_maps, orphan_side_cars
 from resources.sources.side_cars import LARGEST_SIDE_CAR, SIDE_CAR, read_side_car
 from resources.sources.walk import Skipped, opened_source, taken, walk
@@ -44,10 +45,15 @@ class Listing:
 
 
 def source_from(argument: str, known: Sequence[SourceSettings] = ()) -> SourceSettings:
-    """`NAME=PATH` or PATH of the command; settings of a source of that name are kept.
+    """`NAME=PATH` or PATH of the command, or NAME=ADDRESS; settings of a source of that name are kept.
 
-    Raises UsageError where the folder does not exist."""
-    name, _, path = argument.partition("=") if "=" in argument else ("", "", argument)
+    Raises UsageError where the folder does not exist, SettingsError where the address cannot be meant."""
+    named = "=" in argument and not scheme_of(argument)
+    name, _, path = argument.partition("=") if named else ("", "", argument)
+    if scheme_of(path):
+        if not name:
+            raise UsageError("--source with an address needs a name: NAME=SCHEME://...")
+        return _addressed(name, path, known)
     folder = Path(path).expanduser().resolve()
     if not folder.is_dir():
         what = "is not a folder" if folder.exists() else "no such folder"
@@ -55,26 +61,49 @@ def source_from(argument: str, known: Sequence[SourceSettings] = ()) -> SourceSe
     name = name or folder.name
     if not name:
         raise UsageError(f"--source {argument}: give the source a name: NAME={path}")
+    return _of_name(name, str(folder), known)
+
+
+def _addressed(name: str, address: str, known: Sequence[SourceSettings]) -> SourceSettings:
+    """The address is not repeated in what is raised: a password may stand in it."""
+    from pydantic import ValidationError
+
+    from resources.connectors.registry import require_known
+
+    try:
+        SourceSettings(name=name, path=address)
+    except ValidationError as error:
+        told = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
+        raise SettingsError(f"--source {name}=...: {told}") from None
+    source = _of_name(name, address, known)
+    require_known(source)
+    return source
+
+
+def _of_name(name: str, path: str, known: Sequence[SourceSettings]) -> SourceSettings:
     for source in known:
         if source.name == name:
-            return source.model_copy(update={"path": str(folder)})
-    return SourceSettings(name=name, path=str(folder))
+            return source.model_copy(update={"path": path})
+    return SourceSettings(name=name, path=path)
 
 
 def list_source(
-    source: SourceSettings, root: Path, max_megabytes: int | None = None, before: Before = NOTHING
+    source: SourceSettings,
+    root: Path,
+    max_megabytes: int | None = None,
+    before: Before = NOTHING,
+    brought: Brought | None = None,
 ) -> Listing:
     """Every file of a source, hashed, in order of its uri; one over `max_megabytes` is a failure, and is not read.
+    `brought` knows names and hashes of one that is no folder, and whose files were brought into `root`.
 
     Raises SourceError where a folder cannot be listed: an incomplete listing deletes nothing."""
-    from resources.parsers.registry import ELEMENTS_SUFFIX
-
     listing, uris = Listing(), set[str]()
     with opened_source(source, root) as folder:
-        for found in walk(folder, source):
+        for found in brought.names() if brought else walk(folder, source):
             listing.skipped.append(found) if isinstance(found, Skipped) else uris.add(found)
         present = uris | {item.uri for item in listing.skipped}
-        lister = _Lister(source, folder, present, max_megabytes, listing, before)
+        lister = _Lister(source, folder, present, max_megabytes, listing, before, brought)
         lister.find_orphans(before.contents)
         maps = {uri for uri in uris if uri.endswith(ELEMENTS_SUFFIX) and uri.removesuffix(ELEMENTS_SUFFIX) in uris}
         lost = orphan_maps(present, uris)
@@ -106,8 +135,9 @@ class _Lister:
         max_megabytes: int | None,
         listing: Listing,
         before: Before,
+        brought: Brought | None,
     ) -> None:
-        self._source, self._folder, self._present = source, folder, present
+        self._source, self._folder, self._present, self._brought = source, folder, present, brought
         self._max_megabytes, self._listing = max_megabytes, listing
         self.orphans = orphan_side_cars(present, lambda uri: taken(uri, source), before)
 
@@ -134,8 +164,6 @@ class _Lister:
         return f"{side_car}: {name}, which it describes, is not there: rename it with its file, or remove it"
 
     def add(self, uri: str, mapped: bool) -> None:
-        from resources.parsers.registry import ELEMENTS, media_type_of
-
         media_type = ELEMENTS if mapped else media_type_of(Path(uri))
         if media_type is None:
             told = "no parser for this kind of file"
@@ -190,11 +218,15 @@ class _Lister:
     def _read_side_car(self, name: str) -> dict[str, Any]:
         """Empty where there is none, and was none when names were read."""
         try:
+            if self._brought and name in self._present:
+                self._brought.content(name)
             self._folder.state(name)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             if name in self._present:
                 raise ValueError(f"{name}: the side-car went away while it was read; the next run reads it") from None
             return {}
+        except DocumentError as error:
+            raise ValueError(str(error)) from None
         except OSError as error:
             raise ValueError(f"{name} cannot be read ({error.strerror})") from None
         try:
@@ -208,19 +240,40 @@ class _Lister:
 
     def _content(self, uri: str, media_type: str, doc_id: str) -> tuple[int, str]:
         """Size and hash of a document's files; the groups at its head are kept, be it too large to be read or not."""
-        from resources.parsers.registry import files_of, media_type_of
-        from resources.parsers.text.front_matter import HEAD_BYTES
-
         hashes, total = [], 0
         for file in files_of(Path(uri), media_type):
-            whole = piecewise()
-            with self._folder.opened(self._folder.resolved(str(file))) as stream:
-                if media_type_of(file) == MARKDOWN:
-                    at_head = groups_at_head(stream.read(HEAD_BYTES), uri)
-                    self._listing.groups[doc_id] = self._listing.groups[doc_id] or at_head
-                    stream.seek(0)
-                for piece in pieces(stream, uri, total, self._max_megabytes):
-                    total += len(piece)
-                    whole.update(piece)
-            hashes.append(whole.hexdigest())
+            size, content = self._one_file(uri, file, total, doc_id)
+            total += size
+            hashes.append(content)
         return total, combined_hash(hashes)
+
+    def _one_file(self, uri: str, file: Path, before: int, doc_id: str) -> tuple[int, str]:
+        """Size and hash of one, of whose document `before` bytes are known; read where nobody knows its hash."""
+        with_head = media_type_of(file) == MARKDOWN
+        known = self._known(file, with_head)
+        if known:
+            require_size(uri, before + known[0], self._max_megabytes)
+            if not with_head:
+                return known
+        with self._folder.opened(self._folder.resolved(str(file))) as stream:
+            if with_head:
+                at_head = groups_at_head(stream.read(HEAD_BYTES), uri)
+                self._listing.groups[doc_id] = self._listing.groups[doc_id] or at_head
+                stream.seek(0)
+            if known:
+                return known
+            whole, size = piecewise(), 0
+            for piece in pieces(stream, uri, before, self._max_megabytes):
+                size += len(piece)
+                whole.update(piece)
+        return size, whole.hexdigest()
+
+    def _known(self, file: Path, with_head: bool) -> tuple[int, str] | None:
+        """Of a file that was brought. Raises DocumentError; where what it says at its head might restrict it and it is
+        too large to be brought, with a code that withholds it."""
+        try:
+            return self._brought.content(str(file)) if self._brought else None
+        except DocumentError as error:
+            if with_head and error.code == "limit_exceeded":
+                raise DocumentError(f"{error}; and whom its head names is not known", "front_matter") from None
+            raise

@@ -12,10 +12,10 @@ from functools import cache
 from pathlib import Path
 
 from pipelines.errors import SourceError
-from pipelines.settings.base import SourceSettings
+from pipelines.settings.sources import SourceSettings
 from resources.sources.files import SourceFolder
 
-_UNCLEAN = re.compile(r"[\x00-\x1f\ud800-\udfff]")
+UNCLEAN = re.compile(r"[\x00-\x1f\ud800-\udfff]")
 LONGEST_NAME = 4000
 """Bytes of a name with its folders, which Linux opens at most 4096 of."""
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
@@ -76,7 +76,7 @@ def _entries(folder: SourceFolder, below: str) -> Iterator[tuple[str, int]]:
 
 
 def _problem(folder: SourceFolder, uri: str, mode: int) -> tuple[str, str] | None:
-    if _UNCLEAN.search(uri):
+    if UNCLEAN.search(uri):
         return "name", "the name has control characters or is not UTF-8; rename it"
     if len(os.fsencode(uri)) > LONGEST_NAME:
         return "name", "the name with its folders is too long; shorten it"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,11 +43,17 @@ class SourceListing:
     def skipped(self) -> list[Skipped]:
         return self._listed.skipped if self._listed else []
 
+    @property
+    def failing(self) -> Mapping[str, str]:
+        """Sources that could not be listed, and why."""
+        return self._listed.failing if self._listed else {}
+
     def _read(self, names: Sequence[str] = ()) -> Listed:
         """Where no listing stands under the present settings (another number of buckets, say), all
         sources are listed whatever was asked: the others' documents would else be missing."""
         everything = not self._runner.manifest("raw_documents")
-        return self._parts.sources.list_all(names, everything, self._known_before())
+        tell = partial(self._runner.progress, "fetched")
+        return self._parts.sources.list_all(names, everything, self._known_before(), tell)
 
     def _known_before(self) -> Callable[[str], Before]:
         """What is known of a source when it is listed again."""
@@ -90,7 +97,9 @@ class SourceListing:
         listed = self._listed
         self.guard(allow_deletions)
         wanted = sorted({*buckets, *lost})
-        return commit_listing(self._runner, listed.documents, listed.sources, listed.failures, wanted, listed.known)
+        report = commit_listing(self._runner, listed.documents, listed.sources, listed.failures, wanted, listed.known)
+        self._parts.sources.settle(listed.sources)
+        return report
 
     def restrict(self) -> None:
         """Commits what restricts the documents that were listed before, as far as their sources can be listed now."""
@@ -106,6 +115,7 @@ class SourceListing:
             count = sum(raw.source == name for raw in self.raw_documents())
             self._parts.sources.root(name)
             commit_listing(self._runner, [], [name])
+            self._parts.sources.forget_files(name)
             self._parts.catalog.remove_source(name)
         return count
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipelines.errors import SourceError
+from pipelines.errors import SettingsError, SourceError
 from pipelines.fingerprint import fingerprint
-from pipelines.settings.base import SourceSettings
+from pipelines.settings.sources import SourceSettings
+from resources.connectors.registry import connect
+from resources.hashes import bytes_hash
+from resources.parsers.registry import ELEMENTS_SUFFIX
 from resources.settings_file import Project
+from resources.sources.landing import Landing
 from resources.sources.side_cars import SIDE_CAR
 from resources.sources.walk import opened_source, taken, walk
 from resources.state.state import State
@@ -55,12 +60,12 @@ def watch(project: Project) -> Seen:
     digests, problems, files = {}, {}, 0
     for source in sources:
         try:
-            states = _states(source)
-        except SourceError as error:
+            count, states = _listed(project, source) if source.scheme else _states(source)
+        except (SourceError, SettingsError) as error:
             problems[source.name] = str(error)
         else:
             digests[source.name] = fingerprint(source.model_dump(mode="json"), states)
-            files += len(states)
+            files += count
     return Seen(digests, files, problems)
 
 
@@ -81,10 +86,19 @@ def change_since(seen: Seen, cursor: str | None) -> Change | None:
     return Change(EVERYTHING if removed else changed, key, json.dumps(after, sort_keys=True))
 
 
-def _states(source: SourceSettings) -> list[tuple[str, int, int]]:
-    """(uri, bytes, nanoseconds of the last change) of every file that a listing would look at."""
-    from resources.parsers.registry import ELEMENTS_SUFFIX
+def _listed(project: Project, source: SourceSettings) -> tuple[int, str]:
+    """How many entries a source has that is no folder, and a digest of their names and revisions in any order."""
+    count, digest, landing = 0, 0, Landing(project.state, source)
+    with landing.alone(wait=False), closing(connect(source, landing.folder)) as connected:
+        for page in connected.entries():
+            count += len(page)
+            for entry in page:
+                digest ^= int(bytes_hash(f"{entry.uri}\0{entry.revision}".encode()), 16)
+    return count, f"{digest:032x}"
 
+
+def _states(source: SourceSettings) -> tuple[int, list[tuple[str, int, int]]]:
+    """How many files a listing would look at; (uri, bytes, nanoseconds of the last change) of each."""
     states = []
     with opened_source(source, Path(source.path)) as folder:
         for uri in sorted(uri for uri in walk(folder, source) if isinstance(uri, str)):
@@ -94,4 +108,4 @@ def _states(source: SourceSettings) -> list[tuple[str, int, int]]:
                     states.append((uri, state.st_size, state.st_mtime_ns))
                 except OSError:
                     states.append((uri, -1, 0))
-    return states
+    return len(states), states

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from resources.parquet.tables import ParquetTables
     from resources.postgres.catalog import Catalog, ManifestRow
-    from resources.state.run import Run
+    from resources.state.run import Run, StageProgress
 
 
 class StageRunner:
@@ -56,6 +56,10 @@ class StageRunner:
     @property
     def run_id(self) -> str:
         return self._run.id
+
+    @property
+    def progress(self) -> StageProgress:
+        return self._run.progress
 
     def key(self, stage: str) -> str:
         """The key of a stage under the settings, or as it was recorded for a generation."""

@@ -15,7 +15,8 @@ import pytest
 
 from pipelines.errors import DocumentError, SourceError
 from pipelines.records import Failure
-from pipelines.settings.base import ParsingSettings, SourceSettings
+from pipelines.settings.base import ParsingSettings
+from pipelines.settings.sources import SourceSettings
 from resources.sources.files import private_copy
 from resources.sources.folder import list_source
 from resources.workers.pool import DocumentPool

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from pipelines.errors import SourceError
 from pipelines.records import Failure, RawDocument
+from pipelines.settings.base import Settings
 from resources.sources.book import Listed, SourceBook
 
 NOTES = [f"notes/{number}.txt" for number in range(40)]
@@ -32,8 +34,8 @@ def refused(
     sources: tuple[str, ...] = ("docs",),
     failures: Sequence[Failure] = (),
 ) -> bool:
-    book = SourceBook(cast(Any, None), cast(Any, None))
-    book._roots = {"docs": Path("docs"), "other": Path("other")}
+    project, catalog = SimpleNamespace(settings=Settings()), SimpleNamespace(sources=list)
+    book = SourceBook(cast(Any, project), cast(Any, catalog), Path("state"))
     try:
         book.guard(Listed(sources, list(now), [], list(failures)), before, allow_deletions=False)
     except SourceError as error:

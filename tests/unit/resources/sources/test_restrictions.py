@@ -10,7 +10,8 @@ import pytest
 
 from pipelines.errors import LIMITED, DocumentError, PinciteError, SourceError, UsageError
 from pipelines.fingerprint import document_id
-from pipelines.settings.base import Settings, SourceSettings
+from pipelines.settings.base import Settings
+from pipelines.settings.sources import SourceSettings
 from resources.generations import upkeep as kept_generations
 from resources.parsers.registry import ELEMENTS
 from resources.parsers.text.front_matter import front_matter
@@ -184,8 +185,10 @@ def test_what_one_source_restricts_is_known_while_another_cannot_be_listed(tmp_p
         (tmp_path / "b" / name).write_text("text")
         (tmp_path / "b" / f"{name}.meta.yaml").write_text(said)
     book = book_of(tmp_path, {"a": "a", "b": "b"}, a="a", b="b")
+    alone = book.list_all()
+    assert (alone.sources, list(alone.failing)) == (("b",), ["a"]), "a source that fails fails alone"
     with pytest.raises(SourceError):
-        book.list_all()
+        book.list_all(everything=True)
     (tmp_path / "b" / "shut.txt.meta.yaml").unlink()  # what was listed is not read again
     found = book.list_remembered()
     assert found.sources == ("b",) and found.known.sources == {"a": (), "b": ()}

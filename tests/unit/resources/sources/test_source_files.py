@@ -14,7 +14,7 @@ import pytest
 
 from pipelines.errors import DocumentError
 from pipelines.records import RawDocument
-from pipelines.settings.base import SourceSettings
+from pipelines.settings.sources import SourceSettings
 from resources.hashes import content_hash
 from resources.parsers.registry import ELEMENTS
 from resources.sources import folder as sources

@@ -10,7 +10,7 @@ import pytest
 
 from pipelines.errors import SourceError, UsageError
 from pipelines.fingerprint import document_id
-from pipelines.settings.base import SourceSettings
+from pipelines.settings.sources import SourceSettings
 from resources.hashes import content_hash
 from resources.sources.folder import Listing, list_source, source_from
 from resources.sources.walk import _pattern

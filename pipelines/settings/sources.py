@@ -1,0 +1,73 @@
+"""What a source of documents is: a folder, or an address that a connector reads."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from urllib.parse import urlsplit
+
+from pydantic import Field, field_validator
+
+from pipelines.groups import group_names
+from pipelines.section import Section
+
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://")
+
+
+def scheme_of(path: str) -> str:
+    """The scheme of an address, such as s3; "" of a folder."""
+    found = _SCHEME.match(path)
+    return found[1] if found else ""
+
+
+class SourceSettings(Section):
+    name: str = Field(min_length=1, description="Name of the source; part of every document's identity.")
+    path: str = Field(
+        min_length=1,
+        description="Folder, relative to the settings file; or an address such as `s3://bucket/prefix`.",
+    )
+    options: dict[str, str] = Field(
+        {},
+        description="What an address leaves open, such as a bucket's endpoint: docs/guide/sources.md.",
+    )
+    include: tuple[str, ...] = Field(("**/*",), description="Glob patterns of files to take.")
+    exclude: tuple[str, ...] = Field((), description="Glob patterns of files to leave out; they win over include.")
+    groups: tuple[str, ...] = Field(
+        (), description="Who may find these documents; left out, or `[]`, means everyone, unless they were restricted."
+    )
+
+    @property
+    def scheme(self) -> str:
+        """Of its address; "" where it is a folder."""
+        return scheme_of(self.path)
+
+    @field_validator("path")
+    @classmethod
+    def _without_password(cls, path: str) -> str:
+        """Addresses are shown, logged and kept: no secret may stand in one."""
+        if scheme_of(path):
+            try:
+                secret = urlsplit(path).password is not None
+            except ValueError:
+                raise ValueError("not an address: write SCHEME://PLACE") from None
+            if secret:
+                raise ValueError(
+                    "an address with a password is refused, since addresses are shown and kept; leave it out and give "
+                    "it by the environment, as docs/guide/sources.md says"
+                )
+        return path
+
+    @field_validator("groups")
+    @classmethod
+    def _names(cls, groups: tuple[str, ...]) -> tuple[str, ...]:
+        return group_names(groups) if groups else ()
+
+    @field_validator("include", "exclude")
+    @classmethod
+    def _folders(cls, globs: tuple[str, ...]) -> tuple[str, ...]:
+        """`**/` is whole folders, so it begins where a name does; a path is matched in time linear in it by that."""
+        for glob in globs:
+            tokens = re.findall(r"\*\*/|\*\*|.", glob, re.DOTALL)
+            if any(token == "**/" and before[-1] != "/" for before, token in pairwise(tokens)):
+                raise ValueError(f"{glob!r}: **/ stands for whole folders; begin the pattern with it, or write /**/")
+        return globs

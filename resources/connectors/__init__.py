@@ -1,0 +1,1 @@
+"""Sources that are no folder: what each lists, and how its documents are read."""

@@ -1,0 +1,216 @@
+"""Files of a Git repository at a branch, tag or commit, by git itself: its credentials are those that git finds.
+
+Trees come without blobs where the server can do that (`--filter=blob:none`), and blobs when they are read.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Generator, Iterator, Sequence
+from pathlib import Path
+from typing import IO
+
+from pipelines.errors import DocumentError, SettingsError, SourceError
+from resources.connectors.registry import options_of
+from resources.connectors.source import Address, Entry
+
+_PAGE = 1000
+_PIECE = 1 << 20
+_SHALLOW = ("-q", "--depth=1", "--no-tags", "--filter=blob:none")
+_TOGETHER = ("-q", "--no-tags", "--no-write-fetch-head", "--filter=blob:none", "--stdin")
+_MOST_SECONDS = 3600
+_MOST_PACKS = 50
+_LISTED = "refs/pincite/listed"
+_REF = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./@-]*")
+_OBJECT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_LINK, _MODULE = "120000", "160000"
+_POINTER = b"version https://git-lfs.github.com/spec/"
+_ENVIRONMENT = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ALLOW_PROTOCOL": "file:https:ssh",
+    "GIT_SSH_COMMAND": "ssh -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=15",
+    "LC_ALL": "C",
+}
+_ALWAYS = (
+    *("-c", "http.followRedirects=false", "-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=60"),
+    *("-c", "gc.auto=0", "-c", "core.hooksPath=/dev/null", "-c", "fetch.recurseSubmodules=no"),
+)
+
+
+def connect(address: Address) -> GitSource:
+    """Options: `ref` (a branch, tag or full commit id; HEAD), `path` (a folder in it; all)."""
+    options = options_of(address, ref="HEAD", path=None)
+    if not _REF.fullmatch(options["ref"]) or ".." in options["ref"]:
+        raise SettingsError(f"source {address.name!r}: ref is not the name of a branch or tag, or a commit")
+    if shutil.which("git") is None:
+        raise SourceError(f"source {address.name!r}: git is not installed: apt-get install git, or its like")
+    return GitSource(address, options["ref"], options["path"].strip("/"))
+
+
+class GitSource:
+    """A folder of a repository. The revision is the blob's hash."""
+
+    at_once = 1
+
+    def __init__(self, address: Address, ref: str, path: str) -> None:
+        self._address, self._ref, self._path = address, ref, path
+        self._place = address.folder / "repository.git"
+        self._url = address.url.removeprefix("git+")
+        self._blobs: subprocess.Popen[bytes] | None = None
+        self._links: set[str] = set()
+
+    # ------------------------------------------------------------ listing
+
+    def entries(self) -> Iterator[Sequence[Entry]]:
+        self._fetch()
+        tree = f"{_LISTED}:{self._path}"
+        with self._started("ls-tree", "-r", "-z", tree) as listing:
+            assert listing.stdout is not None
+            page: list[Entry] = []
+            for mode, name, found in _lines(listing.stdout):
+                if mode == _LINK:
+                    self._links.add(found)
+                page.append(Entry(found, name))
+                if len(page) == _PAGE:
+                    yield page
+                    page = []
+            yield page
+            told = listing.stderr.read().decode(errors="replace") if listing.stderr else ""
+        if listing.returncode:
+            raise self._fault(told, f"see that the folder {self._path!r} is in {self._ref}")
+
+    def _fetch(self) -> None:
+        self._make()
+        told = self._run("fetch", *_SHALLOW, "origin", f"+{self._ref}:{_LISTED}")
+        if told is not None:
+            raise self._fault(told, f"see that it is reachable, has {self._ref}, and that git may read it")
+
+    def _make(self) -> None:
+        """The repository that objects are fetched to; anew where many fetches have left much that is asked no more."""
+        packs = self._place / "objects" / "pack"
+        if packs.is_dir() and sum(file.suffix == ".pack" for file in packs.iterdir()) > _MOST_PACKS:
+            shutil.rmtree(self._place)
+        self._place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        settings = {
+            "core.repositoryformatversion": "1",
+            "extensions.partialClone": "origin",
+            "remote.origin.promisor": "true",
+            "remote.origin.partialclonefilter": "blob:none",
+            "remote.origin.url": self._url,
+        }
+        for arguments in (("init", "-q", "--bare", "."), *(("config", *pair) for pair in settings.items())):
+            if (told := self._run(*arguments)) is not None:
+                raise self._fault(told, "see that the state folder can be written")
+
+    # ------------------------------------------------------------ reading
+
+    def prepare(self, entries: Sequence[Entry]) -> None:
+        """Fetches the blobs together; one that cannot be had is told when it is read."""
+        names = "".join(f"{entry.revision}\n" for entry in entries if _OBJECT.fullmatch(entry.revision))
+        if names:
+            self._run("fetch", *_TOGETHER, "origin", given=names)
+
+    def read(self, entry: Entry) -> Generator[bytes]:
+        if entry.uri in self._links:
+            raise DocumentError(f"{entry.uri}: a symbolic link, which is not followed; name its file", "unsupported")
+        stream = self._blob(entry)
+        left = self._size(stream, entry)
+        first, whole = True, False
+        try:
+            while left:
+                piece = stream.read(min(left, _PIECE))
+                if not piece:
+                    raise DocumentError(f"{entry.uri}: git ended before its end", "unreadable")
+                if first and piece.startswith(_POINTER):
+                    raise DocumentError(
+                        f"{entry.uri}: a pointer of Git LFS, and its file is kept elsewhere: index a checkout that "
+                        "`git lfs pull` was run in",
+                        "unsupported",
+                    )
+                first, left = False, left - len(piece)
+                yield piece
+            whole = stream.read(1) == b"\n"
+        finally:
+            if not whole:  # what is left of this one would be taken for the next
+                self.close()
+
+    def _blob(self, entry: Entry) -> IO[bytes]:
+        if self._blobs is None or self._blobs.poll() is not None:
+            self._blobs = self._started("cat-file", "--batch", errors=subprocess.DEVNULL, given=subprocess.PIPE)
+        assert self._blobs.stdin is not None and self._blobs.stdout is not None
+        try:
+            self._blobs.stdin.write(entry.revision.encode() + b"\n")
+            self._blobs.stdin.flush()
+        except BrokenPipeError:
+            self.close()
+            raise DocumentError(f"{entry.uri}: git ended before it gave it", "unreadable") from None
+        return self._blobs.stdout
+
+    def _size(self, stream: IO[bytes], entry: Entry) -> int:
+        said = stream.readline(200).split()
+        if len(said) != 3 or said[1] != b"blob":
+            self.close()
+            raise DocumentError(f"{entry.uri}: the repository does not give it; the next run asks again", "unreadable")
+        return int(said[2])
+
+    def close(self) -> None:
+        if self._blobs is not None:
+            self._blobs.kill()
+            self._blobs.communicate()
+            self._blobs = None
+
+    # ------------------------------------------------------------ git
+
+    def _run(self, *arguments: str, given: str = "") -> str | None:
+        """What git complains of; None where it does not."""
+        try:
+            done = subprocess.run(
+                ["git", *_ALWAYS, *arguments],
+                cwd=self._place,
+                env=self._environment(),
+                input=given.encode(),
+                capture_output=True,
+                timeout=_MOST_SECONDS,
+            )
+        except subprocess.TimeoutExpired:
+            return "it took over an hour"
+        except OSError as error:
+            return str(error.strerror)
+        return done.stderr.decode(errors="replace") if done.returncode else None
+
+    def _started(
+        self, *arguments: str, errors: int = subprocess.PIPE, given: int = subprocess.DEVNULL
+    ) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            ["git", *_ALWAYS, *arguments],
+            cwd=self._place,
+            env=self._environment(),
+            stdin=given,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+        )
+
+    def _environment(self) -> dict[str, str]:
+        """Without what would lead git to another repository."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        return {**kept, **_ENVIRONMENT, "GIT_DIR": str(Path(self._place))}
+
+    def _fault(self, told: str, remedy: str) -> SourceError:
+        said = " ".join(told.split())[-300:]
+        return SourceError(
+            f"source {self._address.name!r}: cannot list {self._address.url}: {said}; {remedy}. Nothing was changed"
+        )
+
+
+def _lines(stream: IO[bytes]) -> Iterator[tuple[str, str, str]]:
+    """Mode, object and name of each entry of `ls-tree -z`."""
+    rest = b""
+    while piece := stream.read(_PIECE):
+        *whole, rest = (rest + piece).split(b"\0")
+        for line in whole:
+            about, _, name = line.partition(b"\t")
+            mode, _, of = about.decode("ascii").split(" ")
+            yield mode, of, name.decode("utf-8", "backslashreplace")

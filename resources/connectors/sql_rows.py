@@ -1,0 +1,199 @@
+"""Rows of a Postgres database, each a document: of a query that gives `id`, and `text` or `bytes`.
+
+`title`, `effective_date`, `version` and `groups` say what a side-car does, and any other column is metadata. A row
+whose `groups` are blank is withheld: leave the column out where everyone may find all. The password comes from
+PGPASSWORD or the password file.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import date
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import DocumentError, SettingsError, SourceError
+from resources.connectors.registry import options_of
+from resources.connectors.source import Address, Entry
+from resources.parsers.registry import media_type_of
+from resources.postgres.statements import as_given
+from resources.postgres.statements import query as statement
+from resources.sources.side_cars import SIDE_CAR
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+    from psycopg.sql import Composed
+
+_PAGE = 1000
+_PIECE = 1 << 20
+_MILLISECONDS = 600_000
+_CONTENT = ("text", "bytes")
+_OF_DOCUMENT = ("title", "effective_date", "version", "groups")
+_SERVER = ("host", "port", "sslmode", "sslrootcert", "requirepeer", "connect_timeout")
+
+
+def connect(address: Address) -> RowsSource:
+    """Options: `query`; `id`, the column that names a row; `revision`, one that changes whenever the row does (left
+    out, a hash of the row); `format` of the documents, as the ending of a file (txt); those of libpq that say how the
+    server is reached."""
+    import psycopg
+
+    options = options_of(address, query=None, id="id", revision=None, format="txt", **dict.fromkeys(_SERVER))
+    if not options["query"].strip():
+        raise SettingsError(f"source {address.name!r}: its options need a query; docs/guide/sources.md shows one")
+    if media_type_of(Path(f"row.{options['format']}")) is None:
+        raise SettingsError(
+            f"source {address.name!r}: no parser reads format {options['format']!r}; say txt, md or html"
+        )
+    reached = {"connect_timeout": "10", **{name: options[name] for name in _SERVER if options[name]}}
+    try:
+        connection = psycopg.connect(address.url, **reached)  # type: ignore[arg-type]
+        connection.execute(statement("source_rows", "read_only"))
+        connection.execute(statement("source_rows", "statement_timeout"), {"milliseconds": _MILLISECONDS})
+        connection.commit()
+    except psycopg.Error as error:
+        raise _fault(
+            address.name, error, "see that the server is reachable, and PGPASSWORD or the password file"
+        ) from None
+    return RowsSource(address.name, connection, options)
+
+
+class RowsSource:
+    """One entry a row, and one for its side-car where the query says more than the text."""
+
+    at_once = 8
+
+    def __init__(self, name: str, connection: Connection[Any], options: dict[str, str]) -> None:
+        self._name, self._connection, self._options = name, connection, options
+        self._ready: dict[str, tuple[str, Path]] = {}
+        self._place = tempfile.TemporaryDirectory(prefix="pincite-rows-")
+
+    # ------------------------------------------------------------ listing
+
+    def entries(self) -> Iterator[Sequence[Entry]]:
+        with self._asked("listed", content=self._content, **self._named) as rows:
+            while page := rows.fetchmany(_PAGE):
+                if any(identity is None for identity, _, _ in page):
+                    raise SourceError(f"source {self._name!r}: a row has no {self._options['id']}; nothing was changed")
+                yield [entry for row in page for entry in self._entries(*row)]
+
+    def _entries(self, identity: str, revision: str | None, size: int | None) -> list[Entry]:
+        if revision is None:
+            column = self._options["revision"]
+            raise SourceError(f"source {self._name!r}: row {identity} has no {column}; nothing was changed")
+        uri = f"{identity}.{self._options['format']}"
+        own = Entry(uri, revision, size)
+        return [own, Entry(uri + SIDE_CAR, revision)] if self._described else [own]
+
+    @cached_property
+    def _columns(self) -> list[str]:
+        import psycopg
+
+        try:
+            with self._connection.transaction():
+                found = self._connection.execute(self._statement("columns")).description or ()
+        except psycopg.Error as error:
+            raise _fault(self._name, error, "see its query") from None
+        return [column.name for column in found]
+
+    @cached_property
+    def _content(self) -> str:
+        found = [name for name in _CONTENT if name in self._columns]
+        wanted = [self._options["id"], *filter(None, [self._options["revision"]])]
+        missing = [name for name in wanted if name not in self._columns]
+        if len(found) != 1 or missing:
+            told = f"its query gives {', '.join(self._columns)}"
+            wants = missing[0] if missing else "either text or bytes"
+            raise SourceError(f"source {self._name!r}: {told}; it must give {wants}. Nothing was changed")
+        return found[0]
+
+    @property
+    def _described(self) -> list[str]:
+        """Columns that say more of a document than what is in it."""
+        own = {self._options["id"], self._options["revision"], self._content}
+        return [name for name in self._columns if name not in own]
+
+    # ------------------------------------------------------------ reading
+
+    def prepare(self, entries: Sequence[Entry]) -> None:
+        """Rows are asked for together, and put on the disk one by one."""
+        self._ready.clear()
+        ids = {self._identity(entry.uri) for entry in entries}
+        with self._asked("rows", {"ids": sorted(ids)}, **self._named) as rows:
+            rows.itersize = 1
+            for identity, revision, *values in rows:
+                found = dict(zip(self._columns, values, strict=True))
+                for name, content in self._files(identity, found):
+                    file = Path(self._place.name, str(len(self._ready)))
+                    file.write_bytes(content)
+                    self._ready[name] = revision, file
+
+    def _identity(self, uri: str) -> str:
+        return uri.removesuffix(SIDE_CAR).removesuffix(f".{self._options['format']}")
+
+    def _files(self, identity: str, row: dict[str, Any]) -> Iterator[tuple[str, bytes]]:
+        uri, content = f"{identity}.{self._options['format']}", row[self._content]
+        yield uri, content.encode() if isinstance(content, str) else bytes(content or b"")
+        if self._described:
+            yield uri + SIDE_CAR, _side_car({name: row[name] for name in self._described})
+
+    def read(self, entry: Entry) -> Generator[bytes]:
+        revision, file = self._ready.get(entry.uri, (None, Path()))
+        if revision != entry.revision:
+            raise DocumentError(f"{entry.uri}: the row changed or went after it was listed", "changed")
+        with open(file, "rb") as stream:
+            while piece := stream.read(_PIECE):
+                yield piece
+        file.unlink()
+
+    def close(self) -> None:
+        self._connection.close()
+        self._place.cleanup()
+
+    # ------------------------------------------------------------ statements
+
+    @cached_property
+    def _named(self) -> dict[str, Any]:
+        column = self._options["revision"]
+        by_column = {"column": column} if column else {}
+        revision = statement("source_rows", "revision_of_column" if column else "revision_of_row", **by_column)
+        return {"id": self._options["id"], "revision": revision}
+
+    def _statement(self, name: str, **values: Any) -> Composed:
+        return statement("source_rows", name, query=as_given(self._options["query"], name == "rows"), **values)
+
+    @contextmanager
+    def _asked(self, name: str, values: dict[str, Any] | None = None, **named: Any) -> Iterator[Any]:
+        """A cursor at the server, in a transaction of its own."""
+        import psycopg
+
+        try:
+            with self._connection.transaction(), self._connection.cursor(name=name) as cursor:
+                cursor.execute(self._statement(name, **named), values)
+                yield cursor
+        except psycopg.Error as error:
+            raise _fault(self._name, error, "see its query") from None
+
+
+def _side_car(values: dict[str, Any]) -> bytes:
+    """`groups` that are blank stay blank: that withholds the row."""
+    import yaml
+
+    given = {name: _plain(value) for name, value in values.items() if name == "groups" or value is not None}
+    said = {name: given.pop(name) for name in _OF_DOCUMENT if name in given}
+    free = {name: str(value) for name, value in given.items()}
+    return yaml.safe_dump({**said, "metadata": free}, allow_unicode=True).encode()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, date):
+        return value.isoformat()
+    return value if value is None or isinstance(value, list) else str(value)
+
+
+def _fault(name: str, error: Exception, remedy: str) -> SourceError:
+    said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    return SourceError(f"source {name!r}: {said}; {remedy}. Nothing was changed")

@@ -1,0 +1,39 @@
+"""Whether a source can be reached and listed, without indexing anything."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from pipelines.settings.sources import SourceSettings
+from resources.connectors.registry import connect
+from resources.sources.landing import hidden
+from resources.sources.walk import opened_source, taken, walk
+
+MOST = 10
+
+
+def check_source(source: SourceSettings) -> dict[str, Any]:
+    """The JSON of `sources check`: the first entries that the source's filters take. Raises SourceError."""
+    found = _connected(source) if source.scheme else _walked(source)
+    entries = list(islice((entry for entry in found if taken(entry["uri"], source)), MOST + 1))
+    return {"source": source.name, "root": source.path, "entries": entries[:MOST], "more": len(entries) > MOST}
+
+
+def _connected(source: SourceSettings) -> Iterator[dict[str, Any]]:
+    with tempfile.TemporaryDirectory(prefix="pincite-check-") as own, closing(connect(source, Path(own))) as connected:
+        for page in connected.entries():
+            for entry in page:
+                if not hidden(entry.uri):
+                    yield {"uri": entry.uri, "size": entry.size, "revision": entry.revision}
+
+
+def _walked(source: SourceSettings) -> Iterator[dict[str, Any]]:
+    with opened_source(source, Path(source.path)) as folder:
+        for uri in walk(folder, source):
+            if isinstance(uri, str):
+                yield {"uri": uri, "size": folder.state(folder.resolved(uri)).st_size, "revision": None}

@@ -1,0 +1,238 @@
+"""Sources that are no folders, brought into the state as one: what is listed is fetched where its revision is another
+than that of the last time, and from there on it is files in a folder, like any others.
+
+Only a complete listing counts. A fetch that fails leaves what was fetched before and is that entry's failure; one that
+is killed goes on where it was.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import re
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from itertools import islice
+from pathlib import Path
+from urllib.parse import quote
+
+from pipelines.errors import DocumentError, SourceError
+from pipelines.settings.sources import SourceSettings
+from resources.connectors.source import Entry, Source
+from resources.parsers.registry import ELEMENTS_SUFFIX, media_type_of, require_size
+from resources.postgres.statements import statements
+from resources.sources.raw_files import RawFiles
+from resources.sources.walk import LONGEST_NAME, UNCLEAN, Skipped, taken
+
+AT_ONCE = 256
+"""Entries whose fetching is one step: what is fetched of it stays fetched when the next is killed."""
+FAILING = 20
+"""Entries in a row that cannot be read, after which the source itself counts as failing."""
+_LONGEST_PART = 255
+_MEANT = re.compile(r"\.meta\.ya?ml\Z", re.IGNORECASE)
+Tell = Callable[[int, int], None]
+
+
+def unfit(uri: str) -> str:
+    """Why a name cannot be that of a file; "" where it can."""
+    if UNCLEAN.search(uri):
+        return "the name has control characters or is not UTF-8; rename it"
+    if len(uri.encode()) > LONGEST_NAME or any(len(part.encode()) > _LONGEST_PART for part in uri.split("/")):
+        return "the name, or a part of it, is too long for a file; shorten it"
+    if any(part in ("", ".", "..") for part in uri.split("/")):
+        return "a part of the name is empty, `.` or `..`; rename it"
+    return ""
+
+
+def hidden(uri: str) -> bool:
+    """As in a folder, names that begin with a dot are not looked at, nor is what is below them."""
+    return any(part.startswith(".") and part not in (".", "..") for part in uri.split("/"))
+
+
+class Landing:
+    """The place of one source in a state. Safe in several processes, of which one fetches at a time."""
+
+    def __init__(self, place: Path, source: SourceSettings) -> None:
+        self._source = source
+        self.folder = place / "sources" / quote(source.name, safe="").replace(".", "%2E")
+        self.files = RawFiles(place / "raw", self.folder)
+
+    @property
+    def root(self) -> Path:
+        """The folder that the source's files are in."""
+        return self.files.files
+
+    # ------------------------------------------------------------ bringing it
+
+    def bring(self, connected: Source, max_megabytes: int | None, tell: Tell = lambda done, total: None) -> None:
+        """Lists the source and fetches what is new; within `alone`. Raises SourceError; what was fetched until then
+        stays."""
+        with closing(self._opened()) as database:
+            self.files.make()
+            self._list(database, connected)
+            self._forget_lost(database)
+            self._fetch(database, connected, max_megabytes, tell)
+
+    @contextmanager
+    def alone(self, wait: bool = True) -> Iterator[None]:
+        """While it lasts, no other process reads the source. Raises SourceError where one is not waited for."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with open(self.folder / "lock", "wb") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            except BlockingIOError:
+                raise SourceError(f"source {self._source.name!r}: another process reads it now", "busy") from None
+            yield
+
+    def _opened(self) -> sqlite3.Connection:
+        database = sqlite3.connect(self.folder / "entries.db", timeout=60.0)
+        for name in ("landed_table", "listed_table", "problems_table"):
+            database.execute(_sql(name))
+        return database
+
+    def _list(self, database: sqlite3.Connection, connected: Source) -> None:
+        database.execute(_sql("drop_listing"))
+        database.execute(_sql("listing_table"))
+        for page in connected.entries():
+            rows = [(item.uri, item.revision, item.size) for item in page if not hidden(item.uri)]
+            try:
+                database.executemany(_sql("add_listing"), rows)
+            except sqlite3.IntegrityError:
+                told = "two of its entries have one name, and documents could not be told apart"
+                raise SourceError(f"source {self._source.name!r}: {told}; nothing was changed") from None
+        with database:
+            for name in ("forget_unlisted", "take_listing", "forget_problems"):
+                database.execute(_sql(name))
+
+    def _forget_lost(self, database: sqlite3.Connection) -> None:
+        """What somebody, or a lost disk, has taken from the state is fetched again."""
+        lost = [(uri,) for uri, size in database.execute(_sql("landed")) if not self.files.holds(uri, size)]
+        with database:
+            database.executemany(_sql("forget_landed"), lost)
+
+    def _fetch(self, database: sqlite3.Connection, connected: Source, largest: int | None, tell: Tell) -> None:
+        total, done, failing = sum(1 for _ in self._due(database)), 0, 0
+        with ThreadPoolExecutor(connected.at_once, thread_name_prefix="fetch") as threads:
+            due = self._due(database)
+            while batch := list(islice(due, AT_ONCE)):
+                # A row says what the file is: it goes before the file changes, and comes back after it.
+                with database:
+                    database.executemany(_sql("forget_landed"), [(entry.uri,) for entry in batch])
+                connected.prepare([entry for entry in batch if not _over(entry, largest)])
+                got = list(threads.map(lambda entry: self._one(connected, entry, largest), batch))
+                with database:
+                    for entry, found in zip(batch, got, strict=True):
+                        failing = self._kept(database, entry, found, failing)
+                done += len(batch)
+                tell(done, total)
+
+    def _due(self, database: sqlite3.Connection) -> Iterator[Entry]:
+        """What is to be fetched, in order of its name, of which no more than a step is held."""
+        after = ""
+        while rows := database.execute(_sql("due"), {"after": after, "most": AT_ONCE}).fetchall():
+            yield from (Entry(*row) for row in rows if self._wanted(row[0]))
+            after = rows[-1][0]
+
+    def _kept(
+        self, database: sqlite3.Connection, entry: Entry, found: tuple[int, str] | DocumentError, failing: int
+    ) -> int:
+        """Remembers what became of an entry; how many in a row could not be read. Raises SourceError."""
+        if not isinstance(found, DocumentError):
+            database.execute(_sql("add_landed"), (entry.uri, entry.revision, *found))
+            return 0
+        database.execute(_sql("add_problem"), (entry.uri, found.code, str(found)))
+        failing += found.code == "unreadable"
+        if failing >= FAILING:
+            raise SourceError(f"source {self._source.name!r}: {failing} in a row cannot be read, the last: {found}")
+        return failing
+
+    def _wanted(self, uri: str) -> bool:
+        """Whether a listing would look into the file, or into what restricts it."""
+        if unfit(uri):
+            return False
+        if _MEANT.search(uri):
+            return True
+        return media_type_of(Path(uri)) is not None and taken(uri.removesuffix(ELEMENTS_SUFFIX), self._source)
+
+    def _one(self, connected: Source, entry: Entry, largest: int | None) -> tuple[int, str] | DocumentError:
+        """Size and hash of an entry that is there now."""
+        try:
+            return self.files.put(entry.uri, _bounded(connected, entry, largest))
+        except DocumentError as error:
+            return error
+        except (NotADirectoryError, IsADirectoryError, FileExistsError):
+            told = "a part of its name is that of another file, or was: rename one; else the next run takes it"
+            return DocumentError(f"{entry.uri}: {told}", "name")
+        except OSError as error:
+            told = f"cannot be kept in {self.root} ({error.strerror}); free space there"
+            raise SourceError(f"source {self._source.name!r}: {entry.uri} {told}", "disk") from None
+
+    # ------------------------------------------------------------ what was brought
+
+    @contextmanager
+    def brought(self) -> Iterator[Brought]:
+        """What the last complete listing said."""
+        with closing(self._opened()) as database:
+            yield Brought(database, self._source.name, self.root)
+
+    def settle(self) -> None:
+        """Removes the files of what is listed no more, or no longer taken."""
+        if not self.root.is_dir():
+            return
+        with self.alone(), closing(self._opened()) as database:
+            gone = database.execute(_sql("gone")).fetchall()
+            gone += [(uri,) for uri, _ in database.execute(_sql("landed")) if not self._wanted(uri)]
+            for (uri,) in gone:
+                self.files.remove(uri)
+            with database:
+                database.executemany(_sql("forget_landed"), gone)
+        self.files.sweep()
+
+    def remove(self) -> None:
+        """All that the state has of the source."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.files.sweep()
+
+
+class Brought:
+    """What a source holds by its last complete listing, and what is there of it."""
+
+    def __init__(self, database: sqlite3.Connection, name: str, root: Path) -> None:
+        self._database, self._name, self.root = database, name, root
+
+    def names(self) -> Iterator[str | Skipped]:
+        """Every entry, as `walk` of a folder gives files."""
+        for (uri,) in self._database.execute(_sql("listed")):
+            problem = unfit(uri)
+            yield Skipped(self._name, uri, "name", problem) if problem else uri
+
+    def content(self, uri: str) -> tuple[int, str]:
+        """Size and hash. Raises DocumentError where it is not there as it is listed."""
+        problem = self._database.execute(_sql("problem"), (uri,)).fetchone()
+        if problem:
+            code, message = problem
+            raise DocumentError(message, code)
+        found: tuple[int, str] | None = self._database.execute(_sql("content"), (uri,)).fetchone()
+        if found is None:
+            raise DocumentError(f"{uri}: it was not fetched; the next run fetches it", "changed")
+        return found
+
+
+def _sql(name: str) -> str:
+    return statements("landing")[name]
+
+
+def _over(entry: Entry, largest: int | None) -> bool:
+    return entry.size is not None and largest is not None and entry.size > largest << 20
+
+
+def _bounded(connected: Source, entry: Entry, largest: int | None) -> Iterator[bytes]:
+    """The bytes of an entry. Raises DocumentError `limit_exceeded` before more is read than the limit."""
+    require_size(entry.uri, entry.size or 0, largest)
+    size = 0
+    for piece in connected.read(entry):
+        size += len(piece)
+        require_size(entry.uri, size, largest)
+        yield piece

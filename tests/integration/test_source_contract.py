@@ -1,0 +1,271 @@
+"""Every source that is no folder keeps the contract of sources, on a real server of its kind."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from pipelines.errors import SettingsError, SourceError
+from pipelines.settings.sources import SourceSettings
+from resources.connectors.registry import connect
+from resources.sources.side_cars import read_side_car
+from tests.support.projects import new_database
+from tests.support.s3_server import ENVIRONMENT, S3Server, s3_server
+from tests.support.source_contract import Place, keeps_the_contract, listed, refuses_what_it_does_not_know
+
+pytestmark = pytest.mark.integration
+
+
+@dataclass
+class Bucket:
+    server: S3Server
+    ending: str = ".md"
+
+    @property
+    def settings(self) -> SourceSettings:
+        return SourceSettings(name="papers", path=self.server.address("under"))
+
+    def put(self, uri: str, text: str) -> None:
+        self.server.put(f"under/{uri}", text)
+
+    def delete(self, uri: str) -> None:
+        self.server.delete(f"under/{uri}")
+
+
+@dataclass
+class Repository:
+    """A bare repository, and a working copy that pushes to it."""
+
+    folder: Path
+    ending: str = ".md"
+    options: dict[str, str] = field(default_factory=lambda: {"ref": "main", "path": "docs"})
+
+    def __post_init__(self) -> None:
+        self.work, self.bare = self.folder / "work", self.folder / "bare.git"
+        subprocess.run(["git", "init", "-q", "--bare", "-b", "main", self.bare], check=True)
+        subprocess.run(["git", "init", "-q", "-b", "main", self.work], check=True)
+        self.git("config", "user.email", "writer@example.org")
+        self.git("config", "user.name", "writer")
+
+    @property
+    def settings(self) -> SourceSettings:
+        return SourceSettings(name="papers", path=f"git+file://{self.bare}", options=self.options)
+
+    def git(self, *arguments: str) -> None:
+        subprocess.run(["git", *arguments], cwd=self.work, check=True, capture_output=True)
+
+    def put(self, uri: str, text: str) -> None:
+        file = self.work / "docs" / uri
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        self.push()
+
+    def delete(self, uri: str) -> None:
+        (self.work / "docs" / uri).unlink()
+        self.push()
+
+    def push(self) -> None:
+        self.git("add", "-A")
+        self.git("commit", "-q", "--allow-empty", "-m", "change")
+        self.git("push", "-q", "--force", str(self.bare), "main")
+
+
+@dataclass
+class Rows:
+    url: str
+    ending: str = ".txt"
+    query: str = "SELECT id, text FROM papers"
+    options: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.run("CREATE TABLE papers (id text PRIMARY KEY, text text, title text, groups text[], owner text)")
+
+    @property
+    def settings(self) -> SourceSettings:
+        return SourceSettings(name="papers", path=self.url, options={"query": self.query, **self.options})
+
+    def run(self, statement: str, *values: object) -> None:
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(statement, values or None)  # type: ignore[arg-type]
+
+    def put(self, uri: str, text: str) -> None:
+        self.delete(uri)
+        self.run("INSERT INTO papers (id, text) VALUES (%s, %s)", uri.removesuffix(".txt"), text)
+
+    def delete(self, uri: str) -> None:
+        self.run("DELETE FROM papers WHERE id = %s", uri.removesuffix(".txt"))
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    with s3_server() as server:
+        yield Bucket(server)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    (tmp_path / "git").mkdir()
+    return Repository(tmp_path / "git")
+
+
+@pytest.fixture
+def rows(server_url: str) -> Iterator[Rows]:
+    with new_database(server_url) as url:
+        yield Rows(url)
+
+
+@pytest.fixture(params=["bucket", "repository", "rows"])
+def place(request: pytest.FixtureRequest) -> Place:
+    made: Place = request.getfixturevalue(request.param)
+    return made
+
+
+def test_a_source_lists_and_reads_what_is_there(place: Place, tmp_path: Path) -> None:
+    keeps_the_contract(place, tmp_path / "own")
+
+
+@pytest.mark.parametrize(("of", "near"), [("bucket", "endpoint"), ("repository", "ref"), ("rows", "revision")])
+def test_a_slip_in_an_option_is_refused(of: str, near: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    settings = request.getfixturevalue(of).settings
+    refuses_what_it_does_not_know(
+        lambda options: settings.model_copy(update={"options": {**settings.options, **options}}), tmp_path, near
+    )
+
+
+# ---------------------------------------------------------------- buckets
+
+
+def test_a_bucket_that_is_not_there_is_named(bucket: Bucket, tmp_path: Path) -> None:
+    missing = SourceSettings(name="papers", path=bucket.server.address(bucket="nowhere"))
+    with pytest.raises(SourceError, match=r"'papers'.*s3://nowhere.*NoSuchBucket.*nothing was changed"):
+        listed_of(missing, tmp_path)
+
+
+def test_an_endpoint_over_plain_http_is_for_loopback(tmp_path: Path) -> None:
+    path = "s3://papers/?endpoint=http://store.example.org"
+    with pytest.raises(SettingsError, match=r"plain HTTP"):
+        connect(SourceSettings(name="papers", path=path), tmp_path)
+
+
+def test_a_folder_that_a_console_made_is_no_document(bucket: Bucket, tmp_path: Path) -> None:
+    bucket.put("folder/", "")
+    bucket.put("folder/a b#%20ü.md", "text")
+    assert listed(bucket, tmp_path).texts == {"folder/a b#%20ü.md": "text"}
+
+
+def listed_of(settings: SourceSettings, folder: Path) -> list[str]:
+    return [entry.uri for page in connect(settings, folder).entries() for entry in page]
+
+
+# ---------------------------------------------------------------- repositories
+
+
+def test_history_that_is_rewritten_is_followed(repository: Repository, tmp_path: Path) -> None:
+    repository.put("a.md", "one")
+    repository.put("b.md", "two")
+    assert listed(repository, tmp_path).texts == {"a.md": "one", "b.md": "two"}
+    repository.git("reset", "-q", "--hard", "HEAD~1")
+    repository.git("mv", "docs/a.md", "docs/c.md")
+    repository.push()
+    assert listed(repository, tmp_path).texts == {"c.md": "one"}
+
+
+def test_what_git_keeps_elsewhere_is_named(repository: Repository, tmp_path: Path) -> None:
+    repository.put("large.pdf", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 12345\n")
+    (repository.work / "docs" / "link.md").symlink_to("/etc/passwd")
+    repository.push()
+    with closing(connect(repository.settings, tmp_path)) as source:
+        entries = {entry.uri: entry for page in source.entries() for entry in page}
+        source.prepare(list(entries.values()))
+        for uri, told in (("large.pdf", "Git LFS"), ("link.md", "symbolic link")):
+            with pytest.raises(Exception, match=told):
+                list(source.read(entries[uri]))
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [({"ref": "none"}, "none"), ({"ref": "main", "path": "nowhere"}, "nowhere")],
+    ids=["branch", "folder"],
+)
+def test_a_branch_or_folder_that_is_not_there_is_named(
+    options: dict[str, str], told: str, repository: Repository, tmp_path: Path
+) -> None:
+    repository.put("a.md", "one")
+    with pytest.raises(SourceError, match=told):
+        listed_of(SourceSettings(name="papers", path=repository.settings.path, options=options), tmp_path)
+
+
+@pytest.mark.parametrize("ref", ["--upload-pack=touch /tmp/x", "-x", "a..b", "a b", "+main", "main:refs/heads/x"])
+def test_a_ref_is_never_taken_for_an_option(ref: str, repository: Repository, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="ref is not"):
+        connect(SourceSettings(name="papers", path=repository.settings.path, options={"ref": ref}), tmp_path)
+
+
+# ---------------------------------------------------------------- rows
+
+
+def test_what_a_row_says_of_itself_is_its_side_car(rows: Rows, tmp_path: Path) -> None:
+    rows.query = "SELECT id, text, title, groups, owner FROM papers;"
+    rows.run("INSERT INTO papers VALUES ('1', 'One 100%', 'A title: \"quoted\"', ARRAY['hr'], 'Ann')")
+    rows.run("INSERT INTO papers VALUES ('2', 'Two', NULL, NULL, NULL)")
+    found = listed(rows, tmp_path).texts
+    assert found["1.txt"] == "One 100%"
+    said = read_side_car("1.txt.meta.yaml", found["1.txt.meta.yaml"].encode())
+    assert said["groups"] == ("hr",) and said["title"] == 'A title: "quoted"' and said["metadata"] == {"owner": "Ann"}
+    with pytest.raises(ValueError, match="groups"):
+        read_side_car("2.txt.meta.yaml", found["2.txt.meta.yaml"].encode())
+
+
+def test_a_column_that_may_be_meant_as_groups_withholds(rows: Rows, tmp_path: Path) -> None:
+    rows.query = 'SELECT id, text, groups AS "group" FROM papers'
+    rows.run("INSERT INTO papers VALUES ('1', 'One', NULL, ARRAY['hr'], NULL)")
+    with pytest.raises(ValueError, match="groups"):
+        read_side_car("1.txt.meta.yaml", listed(rows, tmp_path).texts["1.txt.meta.yaml"].encode())
+
+
+def test_a_revision_column_decides_what_is_fetched(rows: Rows, tmp_path: Path) -> None:
+    rows.query, rows.options = "SELECT id, text, owner FROM papers", {"revision": "owner"}
+    rows.run("INSERT INTO papers VALUES ('1', 'One', NULL, NULL, 'r1')")
+    before = listed(rows, tmp_path).entries
+    rows.run("UPDATE papers SET text = 'Other'")
+    assert listed(rows, tmp_path).entries["1.txt"].revision == before["1.txt"].revision
+    rows.run("UPDATE papers SET owner = NULL")
+    with pytest.raises(SourceError, match="row 1 has no owner"):
+        listed(rows, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("SELECT id FROM papers", "either text or bytes"),
+        ("SELECT text FROM papers", "must give id"),
+        ("SELECT id, text FROM nowhere", "nowhere"),
+        ("DELETE FROM papers RETURNING id, text", "syntax error"),
+        (
+            "SELECT id, text FROM papers) AS x; DROP TABLE papers; SELECT * FROM (SELECT 1",
+            "read-only",
+        ),
+        ("SELECT id, lo_import('/etc/passwd')::text AS text FROM papers", "read-only|permission|lo_import"),
+    ],
+    ids=["no-text", "no-id", "no-table", "writes", "two-statements", "large-object"],
+)
+def test_a_query_that_cannot_be_meant_is_refused(query: str, told: str, rows: Rows, tmp_path: Path) -> None:
+    rows.run("INSERT INTO papers VALUES ('1', 'One', NULL, NULL, NULL)")
+    rows.query = query
+    with pytest.raises(SourceError, match=told):
+        listed(rows, tmp_path)
+    rows.run("SELECT id FROM papers")
+
+
+def test_an_address_with_a_password_is_refused_without_repeating_it() -> None:
+    with pytest.raises(ValueError, match="password") as refused:
+        SourceSettings(name="papers", path="postgresql://ann:s3cret@db/papers")
+    assert "s3cret" not in str(refused.value.errors()[0]["msg"])  # type: ignore[attr-defined]

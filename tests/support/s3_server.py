@@ -1,0 +1,60 @@
+"""A server that speaks S3, on loopback and with what it holds in memory."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+import requests
+from moto.server import ThreadedMotoServer
+
+BUCKET = "papers"
+ENVIRONMENT = {"AWS_ACCESS_KEY_ID": "reader", "AWS_SECRET_ACCESS_KEY": "any", "AWS_DEFAULT_REGION": "us-east-1"}
+
+
+@dataclass(frozen=True)
+class S3Server:
+    url: str
+    client: Any
+
+    def address(self, prefix: str = "", bucket: str = BUCKET) -> str:
+        """What `path` of a source says."""
+        return f"s3://{bucket}/{prefix}?endpoint={self.url}"
+
+    def put(self, key: str, body: str | bytes) -> None:
+        self.client.put_object(Bucket=BUCKET, Key=key, Body=body.encode() if isinstance(body, str) else body)
+
+    def delete(self, *keys: str) -> None:
+        for key in keys:
+            self.client.delete_object(Bucket=BUCKET, Key=key)
+
+    def keys(self) -> list[str]:
+        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET)
+        return [item["Key"] for page in pages for item in page.get("Contents", ())]
+
+
+@contextmanager
+def s3_server() -> Iterator[S3Server]:
+    """With an empty bucket `papers`."""
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    url = f"http://{host}:{port}"
+    client = boto3.client(
+        "s3",
+        endpoint_url=url,
+        aws_access_key_id="writer",
+        aws_secret_access_key="any",
+        region_name="us-east-1",
+    )
+    requests.post(f"{url}/moto-api/reset", timeout=10)  # what it holds is the process's, not the server's
+    client.create_bucket(Bucket=BUCKET)
+    try:
+        yield S3Server(url, client)
+    finally:
+        server.stop()
