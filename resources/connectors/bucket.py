@@ -14,6 +14,8 @@ from pipelines.errors import DocumentError, SettingsError, SourceError
 from resources.connectors.registry import options_of
 from resources.connectors.source import Address, Entry
 
+ATTEMPTS = 4
+"""Of each request, where the server is busy or ails."""
 _AT_ONCE = 16
 _PIECE = 1 << 20
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -40,7 +42,7 @@ def connect(address: Address) -> BucketSource:
     config = Config(
         connect_timeout=5,
         read_timeout=30,
-        retries={"mode": "standard", "max_attempts": 4},
+        retries={"mode": "standard", "max_attempts": ATTEMPTS},
         max_pool_connections=_AT_ONCE,
         **({"signature_version": UNSIGNED} if anonymous else {}),
     )

@@ -164,8 +164,8 @@ class SourceBook:
         where `everything` is asked for. `before` is what is known of a source.
 
         Where the last source was removed from an index the listing is empty; where there never was
-        one, UsageError. A source that cannot be listed fails alone. Raises SourceError where none can be, or one that
-        must be."""
+        one, UsageError. A source that cannot be listed fails alone. Raises SourceError where none can be listed, or
+        where everything is asked for, one that was listed before."""
         known = self.known()
         self._require_groups(known)
         if set(names) - {source.name for source in known}:
@@ -181,7 +181,8 @@ class SourceBook:
         self._listings = {}
         found = {source.name: self._listing(source, before, tell) for source in sources}
         failing = {name: item for name, item in found.items() if isinstance(item, SourceError)}
-        if failing and (everything or len(failing) == len(found)):
+        needed = {row.name for row in self._catalog.sources()} if everything else set()
+        if failing and (needed & failing.keys() or len(failing) == len(found)):
             raise next(iter(failing.values()))
         listings = {name: item for name, item in found.items() if isinstance(item, Listing)}
         for source in sources:

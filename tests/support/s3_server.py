@@ -11,8 +11,15 @@ from typing import Any
 import boto3
 import requests
 from moto.server import ThreadedMotoServer
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from tests.support.asgi import in_thread
 
 BUCKET = "papers"
+_PASSED_ON = ("etag", "content-type", "last-modified")
 ENVIRONMENT = {"AWS_ACCESS_KEY_ID": "reader", "AWS_SECRET_ACCESS_KEY": "any", "AWS_DEFAULT_REGION": "us-east-1"}
 
 
@@ -58,3 +65,42 @@ def s3_server() -> Iterator[S3Server]:
         yield S3Server(url, client)
     finally:
         server.stop()
+
+
+@dataclass
+class Front:
+    """Stands before a server; `faults` by a part of the path and query: a status and a body in the server's place."""
+
+    url: str
+    server: S3Server
+    faults: dict[str, tuple[int, str]]
+    asked: list[str]
+
+    def address(self, prefix: str = "") -> str:
+        return f"s3://{BUCKET}/{prefix}?endpoint={self.url}"
+
+
+def error_body(code: str) -> str:
+    return f'<?xml version="1.0"?><Error><Code>{code}</Code><Message>as the test says</Message></Error>'
+
+
+@contextmanager
+def front_of(server: S3Server) -> Iterator[Front]:
+    faults: dict[str, tuple[int, str]] = {}
+    asked: list[str] = []
+
+    def passed_on(request: Request) -> Response:
+        path = f"{request.scope['raw_path'].decode()}?{request.url.query}"
+        asked.append(path)
+        for part, (status, body) in faults.items():
+            if part in path:
+                return Response(body, status, media_type="application/xml")
+        headers = {name: value for name, value in request.headers.items() if name != "host"}
+        answer = requests.get(f"{server.url}{path}", headers=headers, timeout=30)
+        kept = {
+            name: answer.headers[name] for name in ("etag", "content-type", "last-modified") if name in answer.headers
+        }
+        return Response(answer.content, answer.status_code, kept)
+
+    with in_thread(Starlette(routes=[Route("/{path:path}", passed_on)])) as port:
+        yield Front(f"http://127.0.0.1:{port}", server, faults, asked)
