@@ -21,6 +21,7 @@ from pydantic import BaseModel  # noqa: E402
 from pincite.codes import ERRORS, EXITS, EXPLAINED, FAILURES, FOUND, SKIPPED, Told  # noqa: E402
 from pipelines.errors import LIMITED, PASSING  # noqa: E402
 from pipelines.parsing.elements import KINDS  # noqa: E402
+from pipelines.parsing.formats import FORMATS  # noqa: E402
 from pipelines.settings.base import Settings  # noqa: E402
 from pipelines.settings.llm import RoleSettings, RolesSettings  # noqa: E402
 from pipelines.settings.sources import SourceSettings  # noqa: E402
@@ -93,6 +94,23 @@ def _value(value: Any) -> str:
     if value == {}:
         return "`{}`"
     return f"`[{', '.join(value)}]`" if isinstance(value, tuple) else f"`{value}`"
+
+
+# ---------------------------------------------------------------- formats
+
+
+def formats() -> str:
+    """Every ending of a file, who reads it, what is kept, and what it needs."""
+    rows = (
+        (
+            " ".join(f"`{ending}`" for ending in found.endings),
+            ("pincite, or unstructured" if found.either else "pincite") if found.own else "unstructured",
+            found.keeps,
+            found.needs or "–",
+        )
+        for found in FORMATS
+    )
+    return table(("endings", "reader", "keeps", "needs"), rows)
 
 
 # ---------------------------------------------------------------- structural maps
@@ -238,7 +256,12 @@ def _failures() -> str:
 
 # ---------------------------------------------------------------- pages
 
-PARTS: Mapping[str, Callable[[], str]] = {"settings": settings, "elements": elements, "codes": codes}
+PARTS: Mapping[str, Callable[[], str]] = {
+    "settings": settings,
+    "elements": elements,
+    "codes": codes,
+    "formats": formats,
+}
 
 
 def pages() -> dict[Path, str]:

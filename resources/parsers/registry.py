@@ -8,62 +8,62 @@ from __future__ import annotations
 import importlib
 import inspect
 import struct
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pipelines.errors import DocumentError
+from pipelines.parsing.formats import (
+    AUTO,
+    DOCX,
+    EML,
+    HTML,
+    MARKDOWN,
+    OF_ENDING,
+    OF_TYPE,
+    OLE,
+    PDF,
+    PLAIN,
+    PPTX,
+    RTF,
+    UNSTRUCTURED,
+    XLS,
+    XLSX,
+    ZIP,
+    read_by,
+    type_and_reader,
+)
 from pipelines.records import ParsedFile
 
 Parse = Callable[..., ParsedFile]
 """`parse(path)`, with the options that the parser names."""
 
-_OFFICE = "application/vnd.openxmlformats-officedocument"
-DOCX = f"{_OFFICE}.wordprocessingml.document"
-XLSX = f"{_OFFICE}.spreadsheetml.sheet"
-PPTX = f"{_OFFICE}.presentationml.presentation"
-MARKDOWN = "text/markdown"
 ELEMENTS = "application/vnd.pincite.elements+json"
 ELEMENTS_SUFFIX = ".elements.json"
-MEDIA_TYPES = {
-    ".pdf": "application/pdf",
-    ".docx": DOCX,
-    ".xlsx": XLSX,
-    ".pptx": PPTX,
-    ".html": "text/html",
-    ".htm": "text/html",
-    ".xhtml": "text/html",
-    ".md": MARKDOWN,
-    ".markdown": MARKDOWN,
-    ".txt": "text/plain",
-    ".text": "text/plain",
-    ".log": "text/plain",
-    ".csv": "text/csv",
-    ".tsv": "text/tab-separated-values",
-    ".eml": "message/rfc822",
-    ELEMENTS_SUFFIX: ELEMENTS,
-}
-OF_TEXT = frozenset({"text/html", MARKDOWN, "text/plain", "text/csv", "text/tab-separated-values"})
+MEDIA_TYPES = {**{ending: found.media_type for ending, found in OF_ENDING.items()}, ELEMENTS_SUFFIX: ELEMENTS}
+OF_TEXT = frozenset({HTML, MARKDOWN, PLAIN, "text/csv", "text/tab-separated-values"})
 """Read by Python alone, in a time that their length tells, and as a whole."""
-_PARSERS = {
-    "application/pdf": "pdf.reader",
+_OWN = {
+    PDF: "pdf.reader",
     DOCX: "office.docx",
     XLSX: "office.spreadsheet",
     PPTX: "office.presentation",
-    "text/html": "html.reader",
+    XLS: "office.old_spreadsheet",
+    HTML: "html.reader",
     MARKDOWN: "text.markdown",
-    "text/plain": "text.plain",
+    PLAIN: "text.plain",
     "text/csv": "text.delimited",
     "text/tab-separated-values": "text.delimited",
-    "message/rfc822": "text.email",
+    EML: "text.email",
     ELEMENTS: "elements_map.element_map",
 }
+_OTHERS_READER = "unstructured.reader"
 _ZIPPED = (DOCX, XLSX, PPTX)
 _OLD = {"Workbook", "Book", "WordDocument", "PowerPoint Document"}
 _DIRECTORY = 1 << 14
 """Bytes of a container's directory that are looked at: 128 parts."""
-_ZIP, _OLE, _PDF = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"%PDF-"
+_PDF = b"%PDF-"
 _OTHERS = {
     b"\x89PNG": "a PNG picture",
     b"\xff\xd8\xff": "a JPEG picture",
@@ -74,7 +74,7 @@ _OTHERS = {
     b"\x7fELF": "a program",
     b"MZ\x90\x00": "a program",
     b"SQLite format 3": "a database",
-    b"{\\rtf": "an RTF document",
+    RTF: "an RTF document",
 }
 PDF_HEADER_WITHIN = 1024
 
@@ -90,10 +90,15 @@ class Care:
     without: Collection[int] | None = None
 
 
-def media_type_of(path: Path) -> str | None:
-    """Media type by the file's name, without touching the file; None where no parser reads it."""
+def media_type_of(path: Path, readers: Mapping[str, str] | None = None) -> str | None:
+    """Media type by the file's name, without touching the file; None where no parser reads it. `readers` are those
+    that the settings choose, by the ending of a name."""
     name = path.name.lower()
-    return ELEMENTS if name.endswith(ELEMENTS_SUFFIX) else MEDIA_TYPES.get(path.suffix.lower())
+    if name.endswith(ELEMENTS_SUFFIX):
+        return ELEMENTS
+    ending = path.suffix.lower()
+    found = MEDIA_TYPES.get(ending)
+    return found and read_by(found, (readers or {}).get(ending, AUTO))
 
 
 def map_beside(path: Path) -> Path:
@@ -118,8 +123,9 @@ def parser_of(media_type: str) -> Parse:
     """The `parse(path)` of a media type.
 
     Raises DocumentError `unsupported`, also where the parser's library is not installed."""
-    name = _PARSERS.get(media_type)
-    if name is None:
+    plain, reader = type_and_reader(media_type)
+    name = _OTHERS_READER if reader == UNSTRUCTURED or plain not in _OWN else _OWN[plain]
+    if plain not in OF_TYPE and plain not in _OWN:
         raise DocumentError(f"no parser reads {media_type}; convert it to PDF, DOCX, HTML or text", "unsupported")
     try:
         module = importlib.import_module(f"resources.parsers.{name}")
@@ -133,9 +139,9 @@ def parser_of(media_type: str) -> Parse:
 def _found_type(head: bytes) -> str | None:
     if _PDF in head:
         return "a PDF"
-    if head.startswith(_ZIP):
+    if head.startswith(ZIP):
         return "a ZIP archive"
-    if head.startswith(_OLE):
+    if head.startswith(OLE):
         return "an old Office file"
     return next((name for magic, name in _OTHERS.items() if head.startswith(magic)), None)
 
@@ -149,15 +155,13 @@ def check_content(path: Path, media_type: str) -> None:
         head = stream.read(PDF_HEADER_WITHIN)
     if not head:
         raise DocumentError(f"{path.name}: the file is empty (0 bytes)", "empty")
-    if media_type in _ZIPPED:
-        if head.startswith(_OLE):
-            raise _not_zipped(path)
-        if not head.startswith(_ZIP):
-            raise DocumentError(_not_what_it_says(path, head), "corrupt")
-    elif media_type == "application/pdf":
-        if _PDF not in head:
-            raise DocumentError(_not_what_it_says(path, head), "corrupt")
-    elif _found_type(head[:16]) is not None:
+    plain, _ = type_and_reader(media_type)
+    begins = OF_TYPE[plain].begins if plain in OF_TYPE else b""
+    if plain in _ZIPPED and head.startswith(OLE):
+        raise _not_zipped(path)
+    right = _PDF in head if plain == PDF else head.startswith(begins)
+    other = not begins and plain != PDF and _found_type(head[:16]) is not None
+    if other or not right:
         raise DocumentError(_not_what_it_says(path, head), "corrupt")
 
 

@@ -8,8 +8,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import WITHHELD
+from pipelines.parsing.formats import MARKDOWN
 from resources.dagster_instance.last_runs import last_runs
-from resources.parsers.registry import ELEMENTS, MARKDOWN
+from resources.parsers.registry import ELEMENTS
 from resources.postgres.catalog import schema_name
 from resources.postgres.statements import query as statement
 from resources.reports.status import failures

@@ -213,14 +213,14 @@ class SourceBook:
         return self._listings[key]
 
     def _read(self, source: SourceSettings, before: Before, tell: Tell) -> Listing:
-        largest = self._project.settings.parsing.max_megabytes
+        parsing = self._project.settings.parsing
         if not source.scheme:
-            return list_source(source, Path(source.path), largest, before)
+            return list_source(source, Path(source.path), parsing.max_megabytes, before, readers=parsing.readers)
         landing = self._landing(source)
         with landing.alone(), closing(connect(source, landing.folder)) as connected:
-            landing.bring(connected, largest, tell)
+            landing.bring(connected, parsing.max_megabytes, tell)
         with landing.brought() as brought:
-            return list_source(source, landing.root, largest, before, brought)
+            return list_source(source, landing.root, parsing.max_megabytes, before, brought, parsing.readers)
 
     def settle(self, names: Sequence[str]) -> None:
         """Removes what was brought of documents that are listed no more; their listing is committed."""

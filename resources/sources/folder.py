@@ -17,10 +17,11 @@ from typing import Any
 
 from pipelines.errors import DocumentError, SettingsError, UsageError, code_of_map
 from pipelines.fingerprint import document_id
+from pipelines.parsing.formats import MARKDOWN
 from pipelines.records import Failure, RawDocument
 from pipelines.settings.sources import SourceSettings, scheme_of
 from resources.hashes import combined_hash, piecewise
-from resources.parsers.registry import ELEMENTS, ELEMENTS_SUFFIX, MARKDOWN, files_of, media_type_of, require_size
+from resources.parsers.registry import ELEMENTS, ELEMENTS_SUFFIX, files_of, media_type_of, require_size
 from resources.parsers.text.front_matter import HEAD_BYTES, groups_at_head
 from resources.sources.files import SourceFolder, pieces, read_as
 from resources.sources.landing import Brought
@@ -93,9 +94,11 @@ def list_source(
     max_megabytes: int | None = None,
     before: Before = NOTHING,
     brought: Brought | None = None,
+    readers: Mapping[str, str] | None = None,
 ) -> Listing:
     """Every file of a source, hashed, in order of its uri; one over `max_megabytes` is a failure, and is not read.
-    `brought` knows names and hashes of one that is no folder, and whose files were brought into `root`.
+    `brought` knows names and hashes of one that is no folder, and whose files were brought into `root`; `readers` are
+    those that the settings choose.
 
     Raises SourceError where a folder cannot be listed: an incomplete listing deletes nothing."""
     listing, uris = Listing(), set[str]()
@@ -103,7 +106,7 @@ def list_source(
         for found in brought.names() if brought else walk(folder, source):
             listing.skipped.append(found) if isinstance(found, Skipped) else uris.add(found)
         present = uris | {item.uri for item in listing.skipped}
-        lister = _Lister(source, folder, present, max_megabytes, listing, before, brought)
+        lister = _Lister(source, folder, present, max_megabytes, listing, before, brought, readers)
         lister.find_orphans(before.contents)
         maps = {uri for uri in uris if uri.endswith(ELEMENTS_SUFFIX) and uri.removesuffix(ELEMENTS_SUFFIX) in uris}
         lost = orphan_maps(present, uris)
@@ -136,9 +139,10 @@ class _Lister:
         listing: Listing,
         before: Before,
         brought: Brought | None,
+        readers: Mapping[str, str] | None,
     ) -> None:
         self._source, self._folder, self._present, self._brought = source, folder, present, brought
-        self._max_megabytes, self._listing = max_megabytes, listing
+        self._max_megabytes, self._listing, self._readers = max_megabytes, listing, readers
         self.orphans = orphan_side_cars(present, lambda uri: taken(uri, source), before)
 
     def fail(self, uri: str, code: str, message: str) -> None:
@@ -164,7 +168,7 @@ class _Lister:
         return f"{side_car}: {name}, which it describes, is not there: rename it with its file, or remove it"
 
     def add(self, uri: str, mapped: bool) -> None:
-        media_type = ELEMENTS if mapped else media_type_of(Path(uri))
+        media_type = ELEMENTS if mapped else media_type_of(Path(uri), self._readers)
         if media_type is None:
             told = "no parser for this kind of file"
             self._listing.skipped.append(Skipped(self._source.name, uri, "unsupported", told))

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.errors import DocumentError
+from pipelines.parsing.formats import DOCX, PPTX, XLSX
 from pipelines.parsing.pictures import IMAGE, IMAGE_HASH
 from pipelines.records import Element
 from resources.hashes import bytes_hash
-from resources.parsers.registry import DOCX, ELEMENTS, PPTX, XLSX, media_type_of
+from resources.parsers.registry import ELEMENTS, media_type_of
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -22,6 +22,7 @@ from pipelines.parsing.cleaning import clean_text
 from pipelines.schemas import schema_of
 from pipelines.tables import TABLES
 from resources.child_process import program_path
+from resources.parsers.unstructured.pandoc import pandoc_path
 from resources.workers.checks import LARGEST, sound
 from resources.workers.frames import MOST_JSON, Message, Received, decoded
 from resources.workers.task import Made
@@ -63,7 +64,8 @@ class DocumentProcess:
     def __init__(self, template: Template, settings: ParsingSettings, folder: Path, load: bool) -> None:
         folder.mkdir(mode=0o700, parents=True)
         self.folder = folder
-        programs = [found] if settings.ocr != "off" and (found := program_path("tesseract")) else []
+        wanted = (program_path("tesseract") if settings.ocr != "off" else None, pandoc_path())
+        programs = [program for program in wanted if program]
         limits = {"memory_mb": settings.memory_mb, "load": load, "folder": str(folder), "programs": programs}
         self.template, self.process = template, template.fork(limits)
         os.set_blocking(self.input, False)

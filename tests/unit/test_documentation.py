@@ -133,7 +133,13 @@ def build() -> Any:
 
 def test_built_pages_are_what_the_code_says(build: Any) -> None:
     pages = build.pages()
-    assert {file.name for file in pages} == {"settings.md", "codes.md", "elements.md", "elements.schema.json"}
+    assert {file.name for file in pages} == {
+        "settings.md",
+        "codes.md",
+        "elements.md",
+        "elements.schema.json",
+        "formats.md",
+    }
     assert [file.name for file, text in pages.items() if file.read_text(encoding="utf-8") != text] == []
 
 

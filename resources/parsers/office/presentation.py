@@ -16,6 +16,11 @@ from resources.parsers.office.pictures import A
 
 ORIGIN = "python-pptx"
 _R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
+_WITH_MACROS = (
+    "application/vnd.ms-powerpoint.template.macroEnabled.main+xml",
+    "application/vnd.ms-powerpoint.slideshow.macroEnabled.main+xml",
+)
+"""Main parts that python-pptx does not know."""
 _FURNITURE = ("DATE", "FOOTER", "SLIDE_NUMBER")
 ROW_HEIGHT = 180_000
 """EMU; shapes whose tops are this close are read from left to right."""
@@ -28,7 +33,7 @@ def parse(path: Path) -> ParsedFile:
     with opened_package(path) as package:
         properties = core_properties(package, path)
     try:
-        deck = pptx.Presentation(str(path))
+        deck = _deck(path)
     except (KeyError, ValueError, AttributeError, pptx.exc.PackageNotFoundError) as error:
         message = f"{path.name}: not a readable presentation ({error}): open it and save it again"
         raise DocumentError(message, "corrupt") from None
@@ -37,6 +42,21 @@ def parse(path: Path) -> ParsedFile:
         blocks += _slide(slide, f"slide {number}")
     count = len(deck.slides)
     return ParsedFile(without_repeated(blocks, count), properties, count, (), ORIGIN)
+
+
+def _deck(path: Path) -> Any:
+    """A presentation, or what is one but for its name: a template or a show, with macros or without.
+
+    Raises ValueError where the package is none."""
+    from pptx.opc.package import PartFactory
+    from pptx.package import Package
+    from pptx.parts.presentation import PresentationPart
+
+    PartFactory.part_type_for.update(dict.fromkeys(_WITH_MACROS, PresentationPart))
+    part = Package.open(str(path)).main_document_part
+    if not isinstance(part, PresentationPart):
+        raise ValueError(f"its main part is {part.content_type}")
+    return part.presentation
 
 
 def _slide(slide: Any, place: str) -> Iterator[Block]:

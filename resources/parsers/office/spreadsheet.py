@@ -6,16 +6,25 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Protocol
 
 from pipelines.parsing.pictures import FIGURE
 from pipelines.records import Block, ParsedFile, Run
 from resources.parsers.office.drawings import drawing_blocks
 from resources.parsers.office.package import core_properties, opened_package, relations, xml_part
 from resources.parsers.office.sheet_tables import quoted, region_blocks
-from resources.parsers.office.workbook import MAIN, Row, Sheet, Workbook
+from resources.parsers.office.workbook import MAIN, Merges, Row, Sheet, Workbook
 
 ORIGIN = "xlsx"
 MOST_CELLS = 3_000_000
+
+
+class Cells(Protocol):
+    """A workbook of either format, sheet by sheet."""
+
+    def merges(self, sheet: Sheet) -> Merges: ...
+
+    def rows(self, sheet: Sheet) -> Iterator[Row]: ...
 
 
 def parse(path: Path) -> ParsedFile:
@@ -25,21 +34,21 @@ def parse(path: Path) -> ParsedFile:
         blocks: list[Block] = []
         left = MOST_CELLS
         for sheet in book.sheets:
-            found, left = _cells(book, sheet, left) if not sheet.is_chart else ([], left)
+            found, left = cell_blocks(book, sheet, left) if not sheet.is_chart else ([], left)
             found += _beside(package, sheet, path)
             if any(block.kind != FIGURE for block in found):
-                blocks.append(_heading(sheet))
+                blocks.append(sheet_heading(sheet))
             blocks += found
         notes = (f"only the first {MOST_CELLS} cells were read",) if left <= 0 else ()
         return ParsedFile(tuple(blocks), core_properties(package, path), None, notes, ORIGIN)
 
 
-def _heading(sheet: Sheet) -> Block:
+def sheet_heading(sheet: Sheet) -> Block:
     state = {} if sheet.state == "visible" else {"sheet_state": sheet.state}
     return Block("heading", (Run(sheet.name, locator=quoted(sheet.name)),), 1, metadata=state)
 
 
-def _cells(book: Workbook, sheet: Sheet, left: int) -> tuple[list[Block], int]:
+def cell_blocks(book: Cells, sheet: Sheet, left: int) -> tuple[list[Block], int]:
     """Blocks of the cells of a sheet, and how many more cells may be read."""
     blocks: list[Block] = []
     region: list[Row] = []

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import replace
 from email import policy
 from email.message import EmailMessage
 from email.parser import BytesParser
@@ -20,6 +19,7 @@ from pipelines.records import Block, ParsedFile, Run
 from resources.parsers.html.reader import parse_source
 from resources.parsers.text.key_values import key_value
 from resources.parsers.text.plain import blocks_of_text
+from resources.parsers.text.source_text import without_offsets
 
 ORIGIN = "email"
 _HEADERS = ("From", "To", "Cc", "Date")
@@ -64,8 +64,8 @@ def _properties(message: EmailMessage) -> dict[str, str]:
 def _body(message: EmailMessage, name: str) -> list[Block]:
     is_html, content = _written(message)
     if is_html:
-        return [_without_offsets(block) for block in parse_source(content, name).blocks]
-    return [_without_offsets(block) for block in blocks_of_text(_QUOTED.sub("", content))]
+        return [without_offsets(block) for block in parse_source(content, name).blocks]
+    return [without_offsets(block) for block in blocks_of_text(_QUOTED.sub("", content))]
 
 
 def html_of(path: Path) -> str:
@@ -88,13 +88,3 @@ def _written(message: EmailMessage) -> tuple[bool, str]:
         payload = part.get_payload(decode=True)
         content = payload.decode("utf-8", "replace") if isinstance(payload, bytes) else ""
     return part.get_content_subtype() == "html", content if isinstance(content, str) else ""
-
-
-def _without_offsets(block: Block) -> Block:
-    """Offsets are of the decoded part, not of the file, so they are dropped."""
-
-    def plain(run: Run) -> Run:
-        return replace(run, source_start=None, source_end=None)
-
-    cells = tuple(replace(cell, runs=tuple(map(plain, cell.runs))) for cell in block.cells)
-    return replace(block, runs=tuple(map(plain, block.runs)), cells=cells)

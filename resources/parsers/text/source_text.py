@@ -9,11 +9,12 @@ from __future__ import annotations
 import codecs
 import re
 from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 from pipelines.errors import DocumentError
-from pipelines.records import Run
+from pipelines.records import Block, Run
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -155,3 +156,13 @@ class Finder:
             return True
         before = self.source[max(0, start - 200) : start]
         return bool(_BEFORE.search(before)) and bool(_AFTER.match(self.source, end))
+
+
+def without_offsets(block: Block, locator: str | None = None) -> Block:
+    """A block of a decoded part, whose offsets are not of the file; at a place of the file where one is known."""
+
+    def plain(run: Run) -> Run:
+        return replace(run, source_start=None, source_end=None, locator=locator)
+
+    cells = tuple(replace(cell, runs=tuple(map(plain, cell.runs))) for cell in block.cells)
+    return replace(block, runs=tuple(map(plain, block.runs)), cells=cells)

@@ -182,7 +182,7 @@ def test_elements_that_have_no_place_are_counted(elsewhere: Path) -> None:
     [
         (["none.pdf"], 2, "usage", "no such file"),
         (["."], 2, "usage", "not a file"),
-        (["a.bin"], 1, "unsupported", ".docx, .elements.json"),
+        (["a.bin"], 1, "unsupported", ".docx, .dotm"),
         (["torn.pdf"], 1, "corrupt", "export it again"),
         (["empty.txt"], 1, "empty", "0 bytes"),
         (["scan.pdf"], 1, "no_text", "scan.pdf"),

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.errors import DocumentError
+from pipelines.parsing.formats import XLSX
 from pipelines.records import Element
 from resources.parsers.office.workbook import index, letters
-from resources.parsers.registry import XLSX, parse_file
+from resources.parsers.registry import parse_file
 from tests.support.documents import elements_of, outline
 
 Rows = list[list[object]]

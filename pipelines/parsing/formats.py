@@ -1,0 +1,87 @@
+"""The formats that are read, as data: endings of files, media types, who reads them, what is kept and what it needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_OFFICE = "application/vnd.openxmlformats-officedocument"
+PDF = "application/pdf"
+DOCX = f"{_OFFICE}.wordprocessingml.document"
+XLSX = f"{_OFFICE}.spreadsheetml.sheet"
+PPTX = f"{_OFFICE}.presentationml.presentation"
+XLS = "application/vnd.ms-excel"
+HTML, MARKDOWN, PLAIN = "text/html", "text/markdown", "text/plain"
+EML = "message/rfc822"
+AUTO, OWN, UNSTRUCTURED = "auto", "own", "unstructured"
+_NAMED = "; reader="
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """`own` formats have a reader here, others are read by unstructured. `either` says that both can. `begins` is what
+    such a file begins with, where all do."""
+
+    endings: tuple[str, ...]
+    media_type: str
+    keeps: str
+    needs: str = ""
+    own: bool = True
+    either: bool = False
+    begins: bytes = b""
+
+
+ZIP, OLE, RTF = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"{\\rtf"
+_PANDOC = "`pincite[formats]`, with its pandoc"
+_EXTRA = "`pincite[formats]`"
+_TEXTUAL = "headings with levels, lists, tables"
+_MAIL = "subject, sender, date, text; names of attachments"
+_REFUSED = "nothing: a failure that says what to save it as"
+
+FORMATS = (
+    Format((".pdf",), PDF, f"{_TEXTUAL}, pages, boxes, figures, running heads", "tesseract for scans"),
+    Format(
+        (".docx", ".docm", ".dotx", ".dotm"),
+        DOCX,
+        f"{_TEXTUAL}, notes, comments, charts, diagrams, figures",
+        either=True,
+        begins=ZIP,
+    ),
+    Format((".xlsx", ".xlsm", ".xltx", ".xltm"), XLSX, "sheets, tables, comments, charts, figures", begins=ZIP),
+    Format(
+        (".pptx", ".pptm", ".potx", ".potm", ".ppsx", ".ppsm"),
+        PPTX,
+        f"slides, {_TEXTUAL}, notes, charts, diagrams, figures",
+        either=True,
+        begins=ZIP,
+    ),
+    Format((".html", ".htm", ".xhtml"), HTML, f"{_TEXTUAL}, code, figures, offsets", either=True),
+    Format((".md", ".markdown"), MARKDOWN, f"{_TEXTUAL}, code, front matter, offsets"),
+    Format((".txt", ".text", ".log"), PLAIN, "headings, lists, offsets", either=True),
+    Format((".csv",), "text/csv", "the table, offsets"),
+    Format((".tsv",), "text/tab-separated-values", "the table, offsets"),
+    Format((".eml",), EML, _MAIL, either=True),
+    Format((".epub",), "application/epub+zip", _TEXTUAL, _PANDOC, False, False, ZIP),
+    Format((".odt",), "application/vnd.oasis.opendocument.text", _TEXTUAL, _PANDOC, False, False, ZIP),
+    Format((".rtf",), "application/rtf", _TEXTUAL, _PANDOC, False, False, RTF),
+    Format((".rst",), "text/x-rst", _TEXTUAL, _PANDOC, own=False),
+    Format((".org",), "text/x-org", _TEXTUAL, _PANDOC, own=False),
+    Format((".xls",), XLS, "sheets, tables", begins=OLE),
+    Format((".msg",), "application/vnd.ms-outlook", _MAIL, _EXTRA, False, False, OLE),
+    Format((".xml",), "application/xml", "text of its elements", _EXTRA, own=False),
+    Format((".doc",), "application/msword", _REFUSED, own=False, begins=OLE),
+    Format((".ppt",), "application/vnd.ms-powerpoint", _REFUSED, own=False, begins=OLE),
+)
+OF_ENDING = {ending: found for found in FORMATS for ending in found.endings}
+OF_TYPE = {found.media_type: found for found in FORMATS}
+
+
+def read_by(media_type: str, reader: str) -> str:
+    """The media type of a document, which says so where another reader than its format's is to read it: that makes it
+    another document to all that is made of it."""
+    return f"{media_type}{_NAMED}{reader}" if reader == UNSTRUCTURED and OF_TYPE[media_type].own else media_type
+
+
+def type_and_reader(media_type: str) -> tuple[str, str]:
+    """The way back."""
+    plain, _, reader = media_type.partition(_NAMED)
+    return plain, reader or AUTO

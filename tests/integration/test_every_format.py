@@ -1,0 +1,62 @@
+"""A folder with one file of each format that a library reads: indexed, found, told by name what cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from resources.settings_file import locate
+from resources.state.state import State
+from tests.support import other_formats
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.projects import Project, make_project, new_database
+
+pytest.importorskip("unstructured", reason="the extra `formats` is not installed")
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
+_TEXTS = "SELECT uri, string_agg(text, ' ') FROM g0001.chunks JOIN g0001.documents USING (doc_id) GROUP BY uri"
+
+
+@pytest.fixture
+def project(server_url: str, endpoint: EmbeddingServer, tmp_path: Path) -> Iterator[Project]:
+    with new_database(server_url) as url:
+        made = make_project(
+            tmp_path / "project", {}, database=url, embedder={"endpoint": endpoint.url, "model": "fake"}
+        )
+        made.docs.mkdir()
+        other_formats.write_all(made.docs)
+        yield made
+
+
+def parsed_by(project: Project) -> dict[str, str]:
+    """The run that parsed each document, by its uri."""
+    with closing(State(locate(str(project.config)))) as state:
+        uris = {raw.doc_id: raw.uri for raw in state.listing.raw_documents()}
+        files = [row.file for row in state.runner.manifest("parsed_documents").values()]
+        tables = [state.parts.tables.documents(file) for file in files]
+        return {uris[doc_id]: str(known.run) for table in tables for doc_id, known in table.items()}
+
+
+def test_one_of_each_is_indexed_and_found(project: Project) -> None:
+    (project.docs / "old.doc").write_bytes(other_formats.compound_file({"WordDocument": b"x" * 100}))
+    said = project.index(code=3)["documents"]
+    assert said["added"] == 8 and said["skipped"] == []
+    (failed,) = said["failed"]
+    assert (failed["uri"], failed["code"]) == ("old.doc", "unsupported") and "save it as .docx" in failed["message"]
+    served = dict(project.rows(_TEXTS))
+    assert len(served) == 8 and all(other_formats.CLAIMS in text for text in served.values())
+    assert project.hits(other_formats.LEAVE)[0]["uri"] in served
+
+
+def test_another_reader_parses_its_own_format_anew_and_no_other(project: Project) -> None:
+    for name in ("a.html", "b.html"):
+        (project.docs / name).write_text(f"<html><body>{other_formats.HTML}</body></html>")
+    project.index()
+    before = parsed_by(project)
+    project.configure(parsing={"workers": 1, "readers": {".html": "unstructured"}})
+    project.index()
+    now = parsed_by(project)
+    assert {uri for uri in before if now[uri] != before[uri]} == {"a.html", "b.html"}
+    assert {uri for uri in before if uri.endswith(".html")} < before.keys()

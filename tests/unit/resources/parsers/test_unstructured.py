@@ -1,0 +1,225 @@
+"""Formats without a reader of our own: what comes out of each, and what hostile or damaged ones do."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.errors import DocumentError, SettingsError
+from pipelines.parsing.formats import FORMATS, OF_ENDING, UNSTRUCTURED
+from pipelines.records import Block, ParsedFile
+from pipelines.settings.base import ParsingSettings, settings_from
+from resources.parsers.registry import media_type_of, parse_file
+from resources.workers.reading import Reader
+from resources.workers.reading import reader as open_reader
+from tests.support import other_formats as made
+
+pytest.importorskip("unstructured", reason="the extra `formats` is not installed")
+SETTINGS = ParsingSettings(workers=1, memory_mb=1024, timeout_seconds=60)
+
+
+@pytest.fixture(scope="module")
+def handbooks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return made.write_all(tmp_path_factory.mktemp("formats"))
+
+
+@pytest.fixture(scope="module")
+def reader() -> Iterator[Reader]:
+    """Reads in the confined process that an index run reads in."""
+    with open_reader(SETTINGS) as made:
+        yield made
+
+
+def text_of(block: Block) -> str:
+    return "".join(run.text for run in block.runs)
+
+
+def outline(parsed: ParsedFile) -> list[tuple[str, int | None, str]]:
+    return [(block.kind, block.level, text_of(block)) for block in parsed.blocks]
+
+
+def cells(parsed: ParsedFile) -> list[tuple[str, bool]]:
+    return [
+        ("".join(run.text for run in cell.runs).strip(), cell.header)
+        for block in parsed.blocks
+        if block.kind == "table"
+        for cell in block.cells
+    ]
+
+
+ROWS = [("Grade", True), ("Days", True), ("Porter", False), ("28", False), ("Registrar", False), ("30", False)]
+ITEMS = [("list_item", 1, "Five days may be carried over."), ("list_item", 1, "The registrar signs.")]
+
+
+@pytest.mark.parametrize("ending", ["rst", "org", "epub", "odt", "rtf"])
+def test_headings_lists_and_tables_come_out_in_order(ending: str, handbooks: dict[str, Path], reader: Reader) -> None:
+    parsed = reader.read(handbooks[ending]).parsed
+    items = [] if ending == "rtf" else ITEMS  # the handbook in RTF has none
+    assert outline(parsed) == [
+        ("heading", 1, "Leave"),
+        ("paragraph", None, made.LEAVE),
+        ("heading", 2, "Carrying over"),
+        *items,
+        ("table", None, ""),
+        ("heading", 1, "Expenses"),
+        ("paragraph", None, made.CLAIMS),
+    ]
+    assert cells(parsed) == ROWS and parsed.warnings == ()
+
+
+def test_text_of_xml_comes_out(handbooks: dict[str, Path], reader: Reader) -> None:
+    assert [text for _, _, text in outline(reader.read(handbooks["xml"]).parsed)] == [made.LEAVE, made.CLAIMS]
+
+
+def test_a_message_says_its_subject_and_what_is_attached(
+    handbooks: dict[str, Path], reader: Reader, tmp_path: Path
+) -> None:
+    parsed = reader.read(handbooks["msg"]).parsed
+    assert [text for _, _, text in outline(parsed)] == ["Leave in May", made.LEAVE, made.CLAIMS]
+    assert parsed.properties["title"] == "Leave in May" and parsed.warnings == ()
+    made.write_msg(tmp_path / "attached.msg", "plan.pdf")
+    assert reader.read(tmp_path / "attached.msg").parsed.warnings == ("attachments were not read: plan.pdf",)
+
+
+@pytest.mark.parametrize("ending", ["doc", "ppt"])
+def test_formats_that_nobody_here_reads_say_what_to_do(ending: str, tmp_path: Path, reader: Reader) -> None:
+    file = tmp_path / f"old.{ending}"
+    file.write_bytes(made.compound_file({"WordDocument": b"x" * 100}))
+    with pytest.raises(DocumentError, match=rf"save it as \.{ending}x.*soffice --headless") as refused:
+        reader.read(file)
+    assert refused.value.code == "unsupported"
+
+
+# ---------------------------------------------------------------- hostile and damaged
+
+
+def bomb(file: Path, member: str, megabytes: int = 1500) -> None:
+    """An EPUB, or ODT, of which one part unpacks to far more than it may take."""
+    told = zipfile.ZipInfo(member)
+    told.compress_type = zipfile.ZIP_DEFLATED
+    with zipfile.ZipFile(file, "a") as package, package.open(told, "w", force_zip64=True) as part:
+        for _ in range(megabytes):
+            part.write(b" " * (1 << 20))
+
+
+def write_hostile(kind: str, folder: Path) -> Path:
+    file = (
+        folder
+        / {
+            "a zip bomb": "bomb.epub",
+            "entities": "entities.xml",
+            "an outside entity": "outside.xml",
+            "nested groups": "nested.rtf",
+            "includes a file": "includes.rst",
+            "another format": "really.epub",
+            "cut short": "cut.msg",
+            "no text": "blank.org",
+        }[kind]
+    )
+    secret = folder / "secret.txt"
+    secret.write_text("the vault opens at nine")
+    if kind == "a zip bomb":
+        made.write_epub(file, page="extra.xhtml")
+        bomb(file, "extra.xhtml")
+    elif kind == "entities":
+        levels = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 10))
+        file.write_text(f'<?xml version="1.0"?><!DOCTYPE d [<!ENTITY l0 "ha">{levels}]><d><p>&l9;</p></d>')
+    elif kind == "an outside entity":
+        file.write_text(f'<!DOCTYPE d [<!ENTITY x SYSTEM "file://{secret}">]><d><p>Before &x; after.</p></d>')
+    elif kind == "nested groups":
+        file.write_text(r"{\rtf1 " + "{" * 200_000 + "deep" + "}" * 200_000 + "}")
+    elif kind == "includes a file":
+        file.write_text(f"Title\n=====\n\n.. include:: {secret}\n\n.. raw:: html\n   :file: {secret}\n\nText.\n")
+    elif kind == "another format":
+        file.write_bytes(b"%PDF-1.4\n")
+    elif kind == "cut short":
+        made.write_msg(file)
+        file.write_bytes(file.read_bytes()[:1500])
+    else:
+        file.write_text("#+TITLE:\n\n\n")
+    return file
+
+
+@pytest.mark.parametrize(
+    ("kind", "codes"),
+    [
+        ("a zip bomb", {"corrupt", "crashed", "limit_exceeded", "timeout"}),
+        ("entities", {"corrupt", "limit_exceeded", "empty_parse"}),
+        ("nested groups", {"", "corrupt", "crashed", "timeout", "limit_exceeded"}),
+        ("another format", {"corrupt"}),
+        ("cut short", {"corrupt"}),
+        ("no text", {"empty_parse"}),
+    ],
+)
+def test_hostile_files_fail_alone(kind: str, codes: set[str], tmp_path: Path, reader: Reader) -> None:
+    """By name, within the limits, and the next file is read as ever."""
+    file, code = write_hostile(kind, tmp_path), ""
+    try:
+        reader.read(file)
+    except DocumentError as error:
+        code = error.code
+        assert file.name in str(error)
+    assert code in codes
+    (tmp_path / "next.org").write_text(made.ORG)
+    assert made.CLAIMS in [text for _, _, text in outline(reader.read(tmp_path / "next.org").parsed)]
+
+
+@pytest.mark.parametrize("kind", ["an outside entity", "includes a file"])
+def test_no_other_file_is_read(kind: str, tmp_path: Path, reader: Reader) -> None:
+    try:
+        found = outline(reader.read(write_hostile(kind, tmp_path)).parsed)
+    except DocumentError:
+        found = []
+    assert "vault" not in repr(found)
+
+
+# ---------------------------------------------------------------- who reads what
+
+
+def test_every_format_has_one_row_and_a_reader() -> None:
+    assert len(OF_ENDING) == sum(len(found.endings) for found in FORMATS)
+    assert all(ending == ending.lower() and ending.startswith(".") for ending in OF_ENDING)
+
+
+def test_another_reader_is_another_document(tmp_path: Path) -> None:
+    """By its media type, which is part of what decides a parse, and of that format's documents alone."""
+    readers = {".html": UNSTRUCTURED, ".epub": UNSTRUCTURED, ".txt": "own"}
+    plain = {name: media_type_of(Path(name)) for name in ("a.html", "a.htm", "a.epub", "a.txt")}
+    chosen = {name: media_type_of(Path(name), readers) for name in plain}
+    assert {name for name in plain if chosen[name] != plain[name]} == {"a.html"}
+    file = tmp_path / "a.html"
+    file.write_text(f"<html><body>{made.HTML}</body></html>")
+    own, other = parse_file(file, plain["a.html"] or ""), parse_file(file, chosen["a.html"] or "")
+    assert (own.origin, other.origin) != (other.origin, own.origin) and other.origin == UNSTRUCTURED
+    assert [block.kind for block in own.blocks] == [block.kind for block in other.blocks]
+
+
+@pytest.mark.parametrize(
+    ("readers", "told"),
+    [
+        ({".pptxx": UNSTRUCTURED}, "did you mean '.pptx'"),
+        ({"docx": UNSTRUCTURED}, "did you mean '.docx'"),
+        ({".epub": "own"}, "no reader of pincite's own"),
+        ({".md": UNSTRUCTURED}, "own reader alone"),
+        ({".docx": "unstructed"}, "unstructured"),
+    ],
+)
+def test_a_reader_that_cannot_be_meant_is_refused(readers: dict[str, str], told: str) -> None:
+    with pytest.raises(SettingsError, match=told):
+        settings_from({"parsing": {"readers": readers}})
+
+
+def test_nothing_is_fetched(handbooks: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not the model that it would have liked, and nobody is told."""
+    import socket
+
+    def refused(*_: Any) -> None:
+        raise AssertionError("it asked the network")
+
+    monkeypatch.setattr(socket.socket, "connect", refused)
+    monkeypatch.setattr(socket, "getaddrinfo", refused)
+    assert parse_file(handbooks["xml"], media_type_of(handbooks["xml"]) or "").blocks
