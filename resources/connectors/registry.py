@@ -19,6 +19,8 @@ _BUILT_IN = {
     "git+ssh": "git",
     "git+file": "git",
     "postgresql": "sql_rows",
+    "web+http": "site",
+    "web+https": "site",
 }
 
 

@@ -1,0 +1,100 @@
+"""Addresses of a site: which belong to a source, what their documents are named, what a page or sitemap links to."""
+
+from __future__ import annotations
+
+import html
+import re
+import zlib
+from dataclasses import dataclass
+from urllib.parse import unquote, urldefrag, urljoin, urlsplit, urlunsplit
+
+_LINK = re.compile(
+    r"""<a\s[^<>]{0,2000}?\bhref\s{0,9}=\s{0,9}(?:"([^"<>]{0,2000})"|'([^'<>]{0,2000})'|([^\s"'<>]{1,2000}))""",
+    re.IGNORECASE,
+)
+_PLACE = re.compile(r"<(?:\w{1,20}:)?loc>\s{0,99}([^<\s]{1,2000})\s{0,99}<", re.IGNORECASE)
+_OF_INDEX = re.compile(r"<(?:\w{1,20}:)?sitemapindex\b", re.IGNORECASE)
+_MOST_OF_A_SITEMAP = 64 << 20
+_GZIP = b"\x1f\x8b"
+_ENDINGS = {
+    "text/html": (".html", ".htm", ".xhtml"),
+    "application/xhtml+xml": (".xhtml", ".html", ".htm"),
+    "application/pdf": (".pdf",),
+    "text/markdown": (".md", ".markdown"),
+    "text/plain": (".txt", ".text", ".md", ".rst", ".org", ".log", ".csv"),
+}
+"""What a name may end in that is of a media type; the first is added to one that does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The pages of a source: those of one site whose path begins with `prefix`."""
+
+    start: str
+    site: tuple[str, str]
+    prefix: str
+
+    @classmethod
+    def of(cls, start: str) -> Scope:
+        parts = urlsplit(start)
+        folder, _, last = parts.path.rpartition("/")
+        prefix = f"{folder}/" if "." in last else f"{parts.path.rstrip('/')}/"
+        return cls(start, _site(start), prefix)
+
+    def same_site(self, url: str) -> bool:
+        return _site(url) == self.site
+
+    def has(self, url: str) -> bool:
+        if not self.same_site(url):
+            return False
+        path = urlsplit(url).path or "/"
+        return path.startswith(self.prefix) or f"{path}/" == self.prefix
+
+    def at(self, path: str) -> str:
+        parts = urlsplit(self.start)
+        return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
+
+
+def _site(url: str) -> tuple[str, str]:
+    """Scheme, and host with port; ("", "") of what is no address."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or {"http": 80, "https": 443}.get(parts.scheme, 0)
+    except ValueError:
+        return "", ""
+    return parts.scheme, f"{parts.hostname or ''}:{port}"
+
+
+def named(scope: Scope, url: str, media_type: str) -> str:
+    """The name of a page's document: its path below the source's, with the ending of what it is."""
+    parts = urlsplit(url)
+    path = unquote(parts.path)[len(scope.prefix) :] if parts.path.startswith(scope.prefix) else ""
+    if not path or path.endswith("/"):
+        path += "index"
+    path += f"?{parts.query}" if parts.query else ""
+    endings = _ENDINGS.get(media_type, ())
+    if not endings or path.lower().endswith(endings):
+        return path
+    return f"{path}/index{endings[0]}" if endings[0] == ".html" and not path.endswith("index") else path + endings[0]
+
+
+def links_of(body: bytes, url: str) -> tuple[str, ...]:
+    """Addresses that a page of HTML links to, each once and in order."""
+    text = body.decode("utf-8", "replace")
+    found: dict[str, None] = {}
+    for match in _LINK.finditer(text):
+        link = html.unescape(match[1] or match[2] or match[3] or "").strip()
+        try:
+            found[urldefrag(urljoin(url, link)).url] = None
+        except ValueError:  # a host in brackets that is none
+            continue
+    return tuple(found)
+
+
+def sitemap_urls(body: bytes) -> tuple[list[str], list[str]]:
+    """(Pages, further sitemaps) that a sitemap names (sitemaps.org, 0.9)."""
+    if body.startswith(_GZIP):
+        body = zlib.decompressobj(wbits=31).decompress(body, _MOST_OF_A_SITEMAP)
+    text = body.decode("utf-8", "replace")
+    places = [html.unescape(match[1]) for match in _PLACE.finditer(text)]
+    return ([], places) if _OF_INDEX.search(text) else (places, [])

@@ -1,0 +1,202 @@
+"""Pages of a site as a source: links, robots, redirects, conditional requests, and what hostile sites try."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from pipelines.errors import DocumentError, SettingsError, SourceError
+from pipelines.settings.sources import SourceSettings
+from resources.connectors import site_client
+from resources.connectors.registry import connect
+from resources.connectors.site_links import Scope, links_of, named, sitemap_urls
+from resources.sources.folder import Listing, list_source
+from resources.sources.landing import Landing
+from tests.support.site import Site, running_site
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with running_site() as made:
+        made.html(
+            "/docs/", "The start.", "ferry", "/docs/choir.html#note", "/other/page", "http://192.0.2.1/x", "plan.pdf"
+        )
+        made.html("/docs/ferry", "The ferry crosses the river.", "/docs/", "mailto:a@b", "javascript:x()")
+        made.html("/docs/choir.html", "The choir sings in May.", "missing", "photo.png")
+        made.html("/other/page", "Not below the address.")
+        made.pages["/docs/plan.pdf"] = "application/pdf", b"%PDF-1.4 plan"
+        made.pages["/docs/photo.png"] = "image/png", b"\x89PNG" + b"x" * 100
+        yield made
+
+
+def settings(site: Site, **options: str) -> SourceSettings:
+    return SourceSettings(name="site", path=f"web+{site.url}/docs/", options=options)
+
+
+def bring(site: Site, folder: Path, **options: str) -> Listing:
+    source = settings(site, **options)
+    landing = Landing(folder, source)
+    with landing.alone(), closing(connect(source, landing.folder)) as connected:
+        landing.bring(connected, None)
+    with landing.brought() as brought:
+        return list_source(source, landing.root, None, brought=brought)
+
+
+def names(listing: Listing) -> list[str]:
+    return [raw.uri for raw in listing.documents]
+
+
+ALL = ["choir.html", "ferry/index.html", "index.html", "plan.pdf"]
+
+
+def test_what_is_linked_below_the_address_is_brought(site: Site, tmp_path: Path) -> None:
+    found = bring(site, tmp_path)
+    assert names(found) == ALL and not found.failures
+    assert {(item.uri, item.code) for item in found.skipped} == {("photo.png", "unsupported")}
+    assert "/other/page" not in site.paths() and site.paths(404) == ["/docs/missing"]
+
+
+def test_what_did_not_change_is_not_sent_again(site: Site, tmp_path: Path) -> None:
+    first = bring(site, tmp_path)
+    site.asked.clear()
+    site.html("/docs/ferry", "The ferry is blue.", "/docs/new")
+    site.html("/docs/new", "A new page.")
+    now = bring(site, tmp_path)
+    assert set(site.paths(304)) == {"/docs/", "/docs/choir.html", "/docs/plan.pdf"}
+    assert names(now) == sorted([*ALL, "new/index.html"])
+    hashes = [{raw.uri: raw.content_hash for raw in found.documents} for found in (first, now)]
+    assert {uri for uri in ALL if hashes[0][uri] != hashes[1][uri]} == {"ferry/index.html"}
+
+
+def test_robots_are_obeyed_and_a_site_that_hides_them_is_not_read(site: Site, tmp_path: Path) -> None:
+    site.pages["/robots.txt"] = "text/plain", b"User-agent: *\nDisallow: /docs/ferry\n"
+    assert names(bring(site, tmp_path)) == ["choir.html", "index.html", "plan.pdf"]
+    site.faults["/robots.txt"] = 503
+    with pytest.raises(SourceError, match=r"'site'.*robots"):
+        bring(site, tmp_path)
+
+
+def test_redirects_are_followed_within_the_site_alone(site: Site, tmp_path: Path) -> None:
+    with running_site() as private:
+        private.html("/secret", "The vault opens at nine.")
+        site.redirects = {
+            "/docs/ferry": "/docs/boat",
+            "/docs/choir.html": f"{private.url}/secret",
+            "/docs/plan.pdf": "/docs/plan.pdf",
+        }
+        site.html("/docs/boat", "The boat.")
+        found = bring(site, tmp_path)
+        assert private.asked == []
+    assert names(found) == ["boat/index.html", "index.html"]
+    assert {(item.uri, item.code) for item in found.failures} == {("plan.pdf/index.html", "unreadable")}
+
+
+def test_a_page_that_fails_loses_nothing_that_it_linked_to(site: Site, tmp_path: Path) -> None:
+    site.html("/docs/ferry", "The ferry.", "deep")
+    site.html("/docs/deep", "Only the ferry links here.")
+    bring(site, tmp_path)
+    for fault in (500, 403):
+        site.faults["/docs/ferry"] = fault
+        found = bring(site, tmp_path)
+        assert names(found) == ["choir.html", "deep/index.html", "index.html", "plan.pdf"]
+        assert {(item.uri, item.code) for item in found.failures} == {("ferry/index.html", "unreadable")}
+    site.faults = {"/docs/ferry": 404}
+    assert names(bring(site, tmp_path)) == ["choir.html", "index.html", "plan.pdf"]
+    site.faults = {"/docs/": 500}
+    with pytest.raises(SourceError, match="Nothing was changed"):
+        bring(site, tmp_path)
+
+
+def test_a_site_without_end_is_given_up(site: Site, tmp_path: Path) -> None:
+    site.html("/docs/", "The start.", "calendar/1")
+    with pytest.raises(SourceError, match="more than 50 pages; raise its option most"):
+        bring(site, tmp_path, most="50")
+
+
+def test_a_page_without_end_fails_alone(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(site_client, "MOST_BYTES", 1 << 20)
+    site.endless.add("/docs/ferry")
+    found = bring(site, tmp_path)
+    assert names(found) == ["choir.html", "index.html", "plan.pdf"]
+    (failed,) = found.failures
+    assert (failed.uri, failed.code) == ("ferry/index.html", "unreadable") and "over 1 MB" in failed.message
+
+
+def test_a_sitemap_names_the_pages(site: Site, tmp_path: Path) -> None:
+    site.pages["/sitemap.xml"] = (
+        "text/xml",
+        (
+            f"<urlset><url><loc>{site.url}/docs/choir.html</loc></url>"
+            f"<url><loc> {site.url}/other/page </loc></url></urlset>"
+        ).encode(),
+    )
+    assert names(bring(site, tmp_path, sitemap=f"{site.url}/sitemap.xml")) == ["choir.html"]
+    with pytest.raises(SettingsError, match="another host"):
+        bring(site, tmp_path, sitemap="https://example.org/sitemap.xml")
+
+
+def test_what_was_lost_from_the_state_is_asked_for_again(site: Site, tmp_path: Path) -> None:
+    bring(site, tmp_path)
+    root = Landing(tmp_path, settings(site)).root
+    (root / "choir.html").unlink()
+    assert names(bring(site, tmp_path)) == ALL and "May" in (root / "choir.html").read_text()
+    source = connect(settings(site), Landing(tmp_path, settings(site)).folder)
+    with closing(source):
+        entries = {entry.uri: entry for page in source.entries() for entry in page}
+        site.html("/docs/choir.html", "Other.")
+        with pytest.raises(DocumentError, match="changed after it was listed"):
+            list(source.read(entries["choir.html"]))
+
+
+@pytest.mark.parametrize(
+    ("path", "media_type", "name"),
+    [
+        ("/docs/", "text/html", "index.html"),
+        ("/docs/a", "text/html", "a/index.html"),
+        ("/docs/a/", "text/html", "a/index.html"),
+        ("/docs/a.html", "text/html", "a.html"),
+        ("/docs/a.php?id=1&b=2", "text/html", "a.php?id=1&b=2/index.html"),
+        ("/docs/a.pdf", "application/pdf", "a.pdf"),
+        ("/docs/download", "application/pdf", "download.pdf"),
+        ("/docs/%D1%82%D0%B0.html", "text/html", "та.html"),
+        ("/docs/notes.md", "text/plain", "notes.md"),
+    ],
+)
+def test_pages_are_named_by_their_paths(path: str, media_type: str, name: str) -> None:
+    assert named(Scope.of("https://example.org/docs/"), f"https://example.org{path}", media_type) == name
+
+
+@pytest.mark.parametrize(
+    ("url", "within"),
+    [
+        ("https://example.org/docs", True),
+        ("https://example.org/docs/a", True),
+        ("https://example.org:443/docs/a", True),
+        ("https://example.org/docsother", False),
+        ("http://example.org/docs/a", False),
+        ("https://example.org.evil.test/docs/a", False),
+        ("https://example.org@evil.test/docs/a", False),
+        ("https://[::1/docs/", False),
+    ],
+)
+def test_a_source_is_one_site_and_what_is_below_its_path(url: str, within: bool) -> None:
+    assert Scope.of("https://example.org/docs/").has(url) is within
+
+
+def test_links_are_read_from_any_markup() -> None:
+    body = (
+        b"<A class=x HREF = 'b?x=1&amp;y=2'>1</A><a href=c#top>2</a><a name=n>3</a><a href='http://[bad'>4</a><ahref=d>"
+    )
+    assert links_of(body, "https://example.org/docs/") == (
+        "https://example.org/docs/b?x=1&y=2",
+        "https://example.org/docs/c",
+    )
+    assert sitemap_urls(b"<sitemapindex><sitemap><loc>https://a/x</loc></sitemap></sitemapindex>") == (
+        [],
+        ["https://a/x"],
+    )
