@@ -11,6 +11,7 @@ from pydantic import Field, field_validator
 from pipelines.groups import group_names
 from pipelines.section import Section
 
+_OF_HTTP = ("http", "https")
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://")
 
 
@@ -45,15 +46,17 @@ class SourceSettings(Section):
     @classmethod
     def _without_password(cls, path: str) -> str:
         """Addresses are shown, logged and kept: no secret may stand in one."""
-        if scheme_of(path):
+        if scheme := scheme_of(path):
             try:
-                secret = urlsplit(path).password is not None
+                parts = urlsplit(path)
+                # Over HTTP a name is a token as often as not.
+                secret = parts.password is not None or (parts.username is not None and scheme.endswith(_OF_HTTP))
             except ValueError:
                 raise ValueError("not an address: write SCHEME://PLACE") from None
             if secret:
                 raise ValueError(
-                    "an address with a password is refused, since addresses are shown and kept; leave it out and give "
-                    "it by the environment, as docs/guide/sources.md says"
+                    "an address with a password or a token is refused, since addresses are shown and kept; leave it "
+                    "out and give it by the environment, as docs/guide/sources.md says"
                 )
         return path
 

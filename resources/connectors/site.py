@@ -112,6 +112,8 @@ class SiteSource:
         """Those that are below the address and were not met before, with and without a slash at the end."""
         found = []
         for url in urls:
+            if len(seen) > self._most:
+                break
             if self._scope.has(url) and url.rstrip("/") not in seen:
                 seen.add(url.rstrip("/"))
                 found.append(url)
@@ -171,9 +173,10 @@ class SiteSource:
             return Page(answer.url, uri, answer.etag or answer.modified or "not read")
         revision = bytes_hash(answer.body)
         (self._bodies / revision).write_bytes(answer.body)
-        links = links_of(answer.body, answer.url) if uri.endswith((".html", ".htm", ".xhtml")) else ()
-        kept = tuple(link for link in links if self._scope.has(link))
-        return Page(answer.url, uri, revision, len(answer.body), answer.etag, answer.modified, kept)
+        linking = uri.endswith((".html", ".htm", ".xhtml"))
+        # One more than there may be pages is as good as all: the listing is given up.
+        links = links_of(answer.body, answer.url, self._scope, self._most + 1) if linking else ()
+        return Page(answer.url, uri, revision, len(answer.body), answer.etag, answer.modified, links)
 
     def _failing(self, url: str, before: Page | None, fault: str) -> Page:
         uri = before.uri if before else named(self._scope, url, "text/html")

@@ -78,16 +78,20 @@ def named(scope: Scope, url: str, media_type: str) -> str:
     return f"{path}/index{endings[0]}" if endings[0] == ".html" and not path.endswith("index") else path + endings[0]
 
 
-def links_of(body: bytes, url: str) -> tuple[str, ...]:
-    """Addresses that a page of HTML links to, each once and in order."""
+def links_of(body: bytes, url: str, scope: Scope, most: int) -> tuple[str, ...]:
+    """Addresses below the source's that a page of HTML links to, each once and in order, and no more than `most`."""
     text = body.decode("utf-8", "replace")
     found: dict[str, None] = {}
     for match in _LINK.finditer(text):
         link = html.unescape(match[1] or match[2] or match[3] or "").strip()
         try:
-            found[urldefrag(urljoin(url, link)).url] = None
+            target = urldefrag(urljoin(url, link)).url
         except ValueError:  # a host in brackets that is none
             continue
+        if scope.has(target):
+            found[target] = None
+        if len(found) >= most:
+            break
     return tuple(found)
 
 

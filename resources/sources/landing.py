@@ -87,6 +87,17 @@ class Landing:
             yield
 
     def _opened(self) -> sqlite3.Connection:
+        """What is known of the source; of a file that is damaged nothing, so that all is fetched again."""
+        try:
+            return self._connected()
+        except sqlite3.OperationalError as error:
+            told = f"cannot write to {self.folder}: {error}; make room there, and see that it may be written"
+            raise SourceError(f"source {self._source.name!r}: {told}", "disk") from None
+        except sqlite3.DatabaseError:
+            (self.folder / "entries.db").unlink()
+            return self._connected()
+
+    def _connected(self) -> sqlite3.Connection:
         database = sqlite3.connect(self.folder / "entries.db", timeout=60.0)
         for name in ("landed_table", "listed_table", "problems_table"):
             database.execute(_sql(name))

@@ -192,10 +192,10 @@ def test_links_are_read_from_any_markup() -> None:
     body = (
         b"<A class=x HREF = 'b?x=1&amp;y=2'>1</A><a href=c#top>2</a><a name=n>3</a><a href='http://[bad'>4</a><ahref=d>"
     )
-    assert links_of(body, "https://example.org/docs/") == (
-        "https://example.org/docs/b?x=1&y=2",
-        "https://example.org/docs/c",
-    )
+    scope = Scope.of("https://example.org/docs/")
+    first, second = "https://example.org/docs/b?x=1&y=2", "https://example.org/docs/c"
+    assert links_of(body, "https://example.org/docs/", scope, 10) == (first, second)
+    assert links_of(body, "https://example.org/docs/", scope, 1) == (first,)
     assert sitemap_urls(b"<sitemapindex><sitemap><loc>https://a/x</loc></sitemap></sitemapindex>") == (
         [],
         ["https://a/x"],

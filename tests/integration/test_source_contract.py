@@ -265,7 +265,10 @@ def test_a_query_that_cannot_be_meant_is_refused(query: str, told: str, rows: Ro
     rows.run("SELECT id FROM papers")
 
 
-def test_an_address_with_a_password_is_refused_without_repeating_it() -> None:
-    with pytest.raises(ValueError, match="password") as refused:
-        SourceSettings(name="papers", path="postgresql://ann:s3cret@db/papers")
+@pytest.mark.parametrize(
+    "path", ["postgresql://ann:s3cret@db/papers", "git+https://s3cret@git.example.org/x", "web+https://s3cret@site/"]
+)
+def test_an_address_with_a_secret_is_refused_without_repeating_it(path: str) -> None:
+    with pytest.raises(ValueError, match="password or a token") as refused:
+        SourceSettings(name="papers", path=path)
     assert "s3cret" not in str(refused.value.errors()[0]["msg"])  # type: ignore[attr-defined]

@@ -158,6 +158,13 @@ def test_what_was_taken_from_the_state_is_fetched_again(landing: Landing, lost: 
     assert names(bring(landing, shelf)) == names(first) and (landing.root / "a.txt").read_text() == "one"
 
 
+def test_a_damaged_list_of_what_was_fetched_is_made_again(landing: Landing) -> None:
+    shelf = Shelf(a_txt="one")
+    first = bring(landing, shelf)
+    (landing.folder / "entries.db").write_bytes(b"no database" * 1000)
+    assert names(bring(landing, shelf)) == names(first) and shelf.read_of == ["a.txt", "a.txt"]
+
+
 def test_a_fetch_that_is_killed_goes_on_where_it_was(landing: Landing, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "AT_ONCE", 2)
     shelf = Shelf(a_txt="one", b_txt="two", c_txt="three", d_txt="four")
