@@ -52,8 +52,6 @@ def source_from(argument: str, known: Sequence[SourceSettings] = ()) -> SourceSe
     named = "=" in argument and not scheme_of(argument)
     name, _, path = argument.partition("=") if named else ("", "", argument)
     if scheme_of(path):
-        if not name:
-            raise UsageError("--source with an address needs a name: NAME=SCHEME://...")
         return _addressed(name, path, known)
     folder = Path(path).expanduser().resolve()
     if not folder.is_dir():
@@ -66,16 +64,18 @@ def source_from(argument: str, known: Sequence[SourceSettings] = ()) -> SourceSe
 
 
 def _addressed(name: str, address: str, known: Sequence[SourceSettings]) -> SourceSettings:
-    """The address is not repeated in what is raised: a password may stand in it."""
+    """The address is repeated in what is raised only when no password stands in it."""
     from pydantic import ValidationError
 
     from resources.connectors.registry import require_known
 
     try:
-        SourceSettings(name=name, path=address)
+        SourceSettings(name=name or "NAME", path=address)
     except ValidationError as error:
         told = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
-        raise SettingsError(f"--source {name}=...: {told}") from None
+        raise SettingsError(f"--source {name or 'NAME'}=...: {told}") from None
+    if not name:
+        raise UsageError(f"--source {address}: give the source a name: NAME={address}")
     source = _of_name(name, address, known)
     require_known(source)
     return source
