@@ -15,7 +15,7 @@ def status_shown(result: dict[str, Any]) -> str:
     parts.append(
         rows(
             [(item["name"], item["root"], item["documents"]) for item in result["sources"]],
-            ("source", "folder", "documents"),
+            ("source", "folder or address", "documents"),
         )
     )
     parts.append("")
