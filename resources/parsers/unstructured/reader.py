@@ -28,7 +28,7 @@ _OLD = {".doc": "Word 97 to 2003; save it as .docx", ".ppt": "PowerPoint 97 to 2
 
 
 def parse(path: Path) -> ParsedFile:
-    """Raises DocumentError: `unsupported` where a library is missing, `corrupt`, `empty_parse`."""
+    """Raises DocumentError: `unsupported` where a library is missing, `corrupt`."""
     ending = path.suffix.lower()
     if ending in _OLD:
         raise DocumentError(
@@ -39,10 +39,6 @@ def parse(path: Path) -> ParsedFile:
     elements = _partition(path, _PARTITION.get(ending, ending[1:]))
     blocks = list(blocks_of(elements))
     properties, head, warnings = _of_message(path) if ending == ".msg" else ({}, [], ())
-    if not blocks and path.stat().st_size:
-        raise DocumentError(
-            f"{path.name}: no text was found in it; open it, and save it as another format", "empty_parse"
-        )
     return ParsedFile((*head, *blocks), properties, _pages(elements), warnings, ORIGIN)
 
 
