@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,9 +16,10 @@ from pipelines.settings.sources import SourceSettings
 from resources.connectors.registry import connect
 from resources.settings_file import Project
 from resources.sources.folder import NOTHING, Listing, list_source
-from resources.sources.landing import Landing, Tell
+from resources.sources.landing import Landing
 from resources.sources.orphans import Before
 from resources.sources.walk import Skipped
+from resources.state.run import StageProgress, silent
 
 if TYPE_CHECKING:
     from resources.postgres.catalog import Catalog
@@ -158,7 +160,7 @@ class SourceBook:
         names: Sequence[str] = (),
         everything: bool = False,
         before: Callable[[str], Before] = lambda name: NOTHING,
-        tell: Tell = lambda done, total: None,
+        tell: StageProgress = silent,
     ) -> Listed:
         """Every file of the named sources, else of the selected ones, else of all; of all known ones
         where `everything` is asked for. `before` is what is known of a source.
@@ -202,7 +204,7 @@ class SourceBook:
         return _listed(tuple(listings), list(listings.values()), known)
 
     def _listing(
-        self, source: SourceSettings, before: Callable[[str], Before], tell: Tell = lambda done, total: None
+        self, source: SourceSettings, before: Callable[[str], Before], tell: StageProgress = silent
     ) -> Listing | SourceError:
         key = source.name, source.path
         if key not in self._listings:
@@ -212,13 +214,13 @@ class SourceBook:
                 self._listings[key] = error
         return self._listings[key]
 
-    def _read(self, source: SourceSettings, before: Before, tell: Tell) -> Listing:
+    def _read(self, source: SourceSettings, before: Before, tell: StageProgress) -> Listing:
         parsing = self._project.settings.parsing
         if not source.scheme:
             return list_source(source, Path(source.path), parsing.max_megabytes, before, readers=parsing.readers)
         landing = self._landing(source)
         with landing.alone(), closing(connect(source, landing.folder)) as connected:
-            landing.bring(connected, parsing.max_megabytes, tell)
+            landing.bring(connected, parsing.max_megabytes, partial(tell, f"fetched of {source.name}"))
         with landing.brought() as brought:
             return list_source(source, landing.root, parsing.max_megabytes, before, brought, parsing.readers)
 

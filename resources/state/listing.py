@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,8 +51,7 @@ class SourceListing:
         """Where no listing stands under the present settings (another number of buckets, say), all
         sources are listed whatever was asked: the others' documents would else be missing."""
         everything = not self._runner.manifest("raw_documents")
-        tell = partial(self._runner.progress, "fetched")
-        return self._parts.sources.list_all(names, everything, self._known_before(), tell)
+        return self._parts.sources.list_all(names, everything, self._known_before(), self._runner.progress)
 
     def _known_before(self) -> Callable[[str], Before]:
         """What is known of a source when it is listed again."""

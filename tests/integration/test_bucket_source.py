@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -66,8 +67,8 @@ def test_a_bucket_is_a_source_like_a_folder(project: Project, bucket: S3Server) 
 
 
 def test_a_bucket_that_cannot_be_listed_fails_alone(project: Project, bucket: S3Server, front: Front) -> None:
-    for number in range(1200):  # more than a page
-        bucket.put(f"notes/pictures/{number}.png", "")
+    with ThreadPoolExecutor(8) as threads:  # more than a page
+        list(threads.map(lambda number: bucket.put(f"notes/pictures/{number}.png", ""), range(1100)))
     project.index()
     before = served(project, CHOIR)
     bucket.delete("notes/deep/choir.txt")
