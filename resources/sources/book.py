@@ -19,14 +19,19 @@ from resources.sources.folder import NOTHING, Listing, list_source
 from resources.sources.landing import Landing
 from resources.sources.orphans import Before
 from resources.sources.walk import Skipped
-from resources.state.run import StageProgress, silent
 
 if TYPE_CHECKING:
     from resources.postgres.catalog import Catalog
     from resources.postgres.index_rows import ServedDocument
 
+Tell = Callable[[str, int, int], None]
+"""Called with (what is done, how far, of how many)."""
 GUARD_SHARE = 0.2
 GUARD_DOCUMENTS = 10
+
+
+def untold(what: str, done: int, total: int) -> None:
+    """Progress that nobody watches."""
 
 
 def many_gone(count: int, known: int) -> bool:
@@ -160,7 +165,7 @@ class SourceBook:
         names: Sequence[str] = (),
         everything: bool = False,
         before: Callable[[str], Before] = lambda name: NOTHING,
-        tell: StageProgress = silent,
+        tell: Tell = untold,
     ) -> Listed:
         """Every file of the named sources, else of the selected ones, else of all; of all known ones
         where `everything` is asked for. `before` is what is known of a source.
@@ -204,7 +209,7 @@ class SourceBook:
         return _listed(tuple(listings), list(listings.values()), known)
 
     def _listing(
-        self, source: SourceSettings, before: Callable[[str], Before], tell: StageProgress = silent
+        self, source: SourceSettings, before: Callable[[str], Before], tell: Tell = untold
     ) -> Listing | SourceError:
         key = source.name, source.path
         if key not in self._listings:
@@ -214,7 +219,7 @@ class SourceBook:
                 self._listings[key] = error
         return self._listings[key]
 
-    def _read(self, source: SourceSettings, before: Before, tell: StageProgress) -> Listing:
+    def _read(self, source: SourceSettings, before: Before, tell: Tell) -> Listing:
         parsing = self._project.settings.parsing
         if not source.scheme:
             return list_source(source, Path(source.path), parsing.max_megabytes, before, readers=parsing.readers)
