@@ -66,6 +66,7 @@ def test_a_bucket_is_a_source_like_a_folder(project: Project, bucket: S3Server) 
     assert served(project, CHOIR) == {"ferry.md"} and served(project, "The porter has the key.") == {"key.md"}
 
 
+@pytest.mark.faults
 def test_a_bucket_that_cannot_be_listed_fails_alone(project: Project, bucket: S3Server, front: Front) -> None:
     with ThreadPoolExecutor(8) as threads:  # more than a page
         list(threads.map(lambda number: bucket.put(f"notes/pictures/{number}.png", ""), range(1100)))
@@ -83,6 +84,7 @@ def test_a_bucket_that_cannot_be_listed_fails_alone(project: Project, bucket: S3
     assert project.index()["documents"]["removed"] == 1
 
 
+@pytest.mark.faults
 def test_where_no_source_can_be_listed_the_run_fails(project: Project, front: Front) -> None:
     project.index()
     project.configure(sources=[{"name": "bucket", "path": front.address("notes")}])
@@ -92,6 +94,7 @@ def test_where_no_source_can_be_listed_the_run_fails(project: Project, front: Fr
     assert served(project, CHOIR)
 
 
+@pytest.mark.faults
 def test_credentials_that_expire_amid_a_fetch_keep_what_was_fetched(project: Project, front: Front) -> None:
     front.faults["/notes/ferry.md"] = (400, error_body("ExpiredToken"))
     said = project.index(code=3)
@@ -100,6 +103,7 @@ def test_credentials_that_expire_amid_a_fetch_keep_what_was_fetched(project: Pro
     assert project.index()["documents"]["added"] == 2
 
 
+@pytest.mark.faults
 def test_an_object_that_cannot_be_read_fails_alone(project: Project, bucket: S3Server, front: Front) -> None:
     project.index()
     bucket.put("notes/ferry.md", "# The ferry\n\nIt sank.\n")
