@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.indexing.embeddings import averaged, windows
+from resources.models.embedders.blas import one_thread
 from resources.models.embedders.specs import ENGLISH, MULTILINGUAL, EmbedderSpec
 
 if TYPE_CHECKING:
@@ -90,7 +91,8 @@ class LightEmbedder:
             for owner, ids in enumerate(encoded)
             for start, end in windows(len(ids), room)
         ]
-        made = np.array([self._vector(ids) for _, ids in rows], dtype=np.float32)
+        with one_thread():
+            made = np.array([self._vector(ids) for _, ids in rows], dtype=np.float32)
         made = made.reshape(len(rows), int(self._config["hidden_size"]))
         return averaged(made, [owner for owner, _ in rows], [len(ids) for _, ids in rows], len(texts))
 
