@@ -1,4 +1,4 @@
-"""How the command speaks: progress, tables, errors, JSON. What would steer a terminal is written as its number."""
+"""How the command speaks: tables, errors, JSON. What would steer a terminal is written as its number."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import logging
 import sys
 import textwrap
-import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -15,46 +14,6 @@ import click
 
 from pipelines.errors import PinciteError
 from pipelines.visible import one_line, visible, visible_json
-
-_LOG_EVERY_SECONDS = 10.0
-
-
-class Progress:
-    """A bar on a terminal, a line now and then elsewhere; always on standard error. A context ends the bar."""
-
-    def __init__(self) -> None:
-        self._bar: Any = None
-        self._stage = ""
-        self._logged = 0.0
-        self._terminal = sys.stderr.isatty()
-
-    def __enter__(self) -> Progress:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        if self._terminal:
-            self._draw(stage, done, total)
-        elif stage != self._stage or done == total or time.monotonic() - self._logged > _LOG_EVERY_SECONDS:
-            self._stage, self._logged = stage, time.monotonic()
-            say(f"{stage}: {done} of {total}")
-
-    def _draw(self, stage: str, done: int, total: int) -> None:
-        from tqdm import tqdm
-
-        if stage != self._stage:
-            self.close()
-            self._stage = stage
-            self._bar = tqdm(total=total, desc=one_line(stage), file=sys.stderr, leave=False, mininterval=0.1)
-        self._bar.total = total
-        self._bar.update(done - self._bar.n)
-
-    def close(self) -> None:
-        if self._bar is not None:
-            self._bar.close()
-        self._bar, self._stage = None, ""
 
 
 class Block(str):

@@ -76,6 +76,7 @@ def _run(
     started: float,
 ) -> dict[str, Any]:
     state = State(project, Run(str(uuid.uuid4()), progress, retry_failed))
+    state.run.at("opening the state")
     try:
         with state.parts.database.exclusive("index"):
             return _locked(state, sources, allow_deletions, retry_failed, started)
@@ -92,6 +93,7 @@ def _locked(
         _require_given(state.project, sources)
         for argument in sources:
             book.select(source_from(argument, book.known()))
+        state.run.at("listing the sources")
         served = served_now(state)
         due = find_due(state)
         if due.standing and not retry_failed:
@@ -101,6 +103,7 @@ def _locked(
     if fresh := new_documents(state, served):
         state.warmup.start(fresh)
     buckets = range(state.settings.buckets) if retry_failed else due.buckets
+    state.run.at("beginning the run")
     _materialise(state, buckets, allow_deletions)
     return outcome.result(state, served, time.perf_counter() - started)
 

@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from pincite.commands.options import Place, group_option, placed, rerank_option, strategy_option
-from pincite.console import Progress, as_json, emit, say, tell
+from pincite.console import as_json, emit, say, tell
+from pincite.progress import Progress
 from pipelines.errors import PinciteError, UsageError
 
 

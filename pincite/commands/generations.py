@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from pincite.commands.options import Place, placed
-from pincite.console import Progress, emit, tell
+from pincite.console import emit, tell
+from pincite.progress import Progress
 
 
 @click.group()

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pincite.commands.options import Place, generation_option, group_option, placed
-from pincite.console import Progress, say
+from pincite.console import say
+from pincite.progress import Progress
 from pipelines.errors import UsageError
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pincite.commands.options import Place, placed
-from pincite.console import Block, Progress, block, emit, say, tell
+from pincite.console import Block, block, emit, say, tell
+from pincite.progress import Progress
 from pipelines.errors import DocumentError, UsageError
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from pincite.commands.options import Place, of_sources, placed
-from pincite.console import Progress
+from pincite.progress import Progress
 
 
 @click.command()

@@ -35,10 +35,12 @@ def _publish(state: State) -> Built:
     number, live = build.generation.generation, catalog.live()
     serving = live is not None and live.generation == number
     build.load_links()
+    state.run.at("building vector indexes")
     made = build.build_vector_indexes(live=serving)
     counts = build.index.counts()
     changed = _share_changed(state, counts["documents"]) > AUDITED_SHARE
     audited = not serving or changed or bool(made.built) or to_be_judged(build.generation, counts)
+    state.run.at("auditing")
     problems = build.missing_buckets() or (
         [*before_publishing(state), *tuned_audit(build, made, serving)] if audited else standing_problems(build.index)
     )

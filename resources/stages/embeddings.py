@@ -62,6 +62,8 @@ def _tables(stage: str, form: str) -> set[str]:
 
 def _embedder(state: State, form: str) -> CountingEmbedder:
     """Ready to use. What it cannot give is told when it is first asked for anything, before it is paid for more."""
+    if not state.parts.embedders.is_ready(state.ensure_generation().embedder["identity"]):
+        state.run.at(f"loading {state.ensure_generation().embedder['name']}")
     embedder = state.ready_embedder()
     if form == "fast" and not embedder.pools:
         others = ", ".join(sorted(SENTENCE_FORMS.keys() - {"fast"}))

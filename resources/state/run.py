@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from resources.state.stage_work import StageReport
 
 StageProgress = Callable[[str, int, int], None]
-"""Called with (stage, done, all)."""
+"""Called with (stage, done, all); with (what, 0, 0) where something begins."""
 
 
 def silent(stage: str, done: int, total: int) -> None:
@@ -61,6 +61,10 @@ class Run:
     def waits(self, why: str) -> None:
         """Keeps why the run goes no further, without a fault."""
         self.waiting = why
+
+    def at(self, what: str) -> None:
+        """Tells what is begun of which nobody can say how long it takes."""
+        self.progress(what, 0, 0)
 
     def progress_of(self, stage: str) -> Callable[[int, int], None]:
         return lambda done, total: self.progress(stage, done, total)

@@ -100,6 +100,8 @@ class StageRunner:
         previous = self._made(stage)
         retried = self._retried(stage, previous)
         works = [work for bucket in buckets if (work := self._work(stage, bucket, inputs, previous, retried, report))]
+        if works:
+            self._run.at(name)
         outcomes = iter(compute(iter(works)))
         for work in works:
             self._commit(work, next(outcomes), inputs, previous, report, note)

@@ -46,6 +46,9 @@ class Embedders:
             self._checked.add(spec.identity)
         return embedder
 
+    def is_ready(self, identity: str) -> bool:
+        return identity in self._checked
+
     def tokens(self, identity: str) -> int:
         """Tokens that an embedder has been given so far."""
         return self._made[identity].tokens if identity in self._made else 0
