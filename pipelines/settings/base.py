@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
@@ -17,6 +17,7 @@ from pipelines.parsing.formats import OF_ENDING, OWN, UNSTRUCTURED
 from pipelines.section import Section
 from pipelines.settings.embedder import EmbedderSettings
 from pipelines.settings.llm import EnrichmentSettings, LlmSettings
+from pipelines.settings.mistakes import explained
 from pipelines.settings.query import QuerySettings
 from pipelines.settings.serve import ServeSettings
 from pipelines.settings.sources import SourceSettings
@@ -242,34 +243,6 @@ def _models(values: Mapping[str, Any]) -> Any:
     return asked, llm["temperature"], llm["roles"].get("figure") is None
 
 
-def _section_of(annotation: Any) -> Any:
-    """The section that an annotation holds: itself, or what a list, a mapping or an option is of."""
-    if isinstance(annotation, type) and issubclass(annotation, Section):
-        return annotation
-    return next((found for part in get_args(annotation) if (found := _section_of(part))), None)
-
-
-def _fields_at(location: tuple[Any, ...]) -> list[str]:
-    """Names valid at a place in the tree of settings."""
-    section: Any = Settings
-    for part in location:
-        if isinstance(part, str) and part in section.model_fields:
-            section = _section_of(section.model_fields[part].annotation)
-    return list(section.model_fields)
-
-
-def _explain(error: dict[str, Any]) -> str:
-    location = error["loc"]
-    where = ".".join(str(part) for part in location)
-    if error["type"] == "extra_forbidden":
-        names = _fields_at(location[:-1])
-        near = difflib.get_close_matches(str(location[-1]), names, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"valid names: {', '.join(names)}"
-        return f"unknown setting {where!r}; {hint}"
-    message = error["msg"].removeprefix("Value error, ")
-    return f"setting {where!r}: {message}" if where else message
-
-
 def settings_from(values: Any, origin: str = "settings") -> Settings:
     """Settings from plain values.
 
@@ -281,5 +254,5 @@ def settings_from(values: Any, origin: str = "settings") -> Settings:
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
-        problems = "; ".join(_explain(dict(item)) for item in error.errors())
+        problems = "; ".join(explained(Settings, dict(item)) for item in error.errors())
         raise SettingsError(f"{origin}: {problems}") from None
