@@ -178,7 +178,7 @@ def _planned(state: State, sources: Sequence[str]) -> dict[str, Any]:
     due, notes = find_due(state), []
     state.run.published(due.standing)
     if due.standing is None:
-        notes = _guarded(state)
+        notes = [*_guarded(state), *_beside(state)]
         list_documents(state, due.buckets, list(state.listing.now().sources), allow_deletions=True)
         notes += _follow(state)
         if state.settings.bought:
@@ -192,6 +192,16 @@ def _guarded(state: State) -> list[str]:
     except SourceError as error:
         return [f"`pincite index` will stop: {error}"]
     return []
+
+
+def _beside(state: State) -> list[str]:
+    live = state.parts.catalog.live()
+    if live is None or generations.find_generation(state.parts.catalog, state.settings) is not None:
+        return []
+    return [
+        f"generation {live.generation} was made with other settings, models or versions: `pincite index` makes a new "
+        "one beside it and publishes that when it is whole; vectors are made anew where embedder or text is another"
+    ]
 
 
 def _make(state: State, buckets: Sequence[int]) -> None:

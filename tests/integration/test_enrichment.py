@@ -201,6 +201,7 @@ def test_a_changed_paragraph_asks_only_the_prompts_that_changed(
     assert len(server.prompts) == len(set(server.prompts)) == result["llm"]["calls"] == planned["calls"]
     assert result["llm"]["calls"] == 5  # the chunk's own context and those of the four that show it
     assert planned["documents"]["changed"] == 1
+    assert not [note for note in planned["notes"] if "makes a new one beside it" in note]
     assert len([text for text in endpoint.texts if "\n" in text]) <= 5
 
 
@@ -217,9 +218,10 @@ def test_a_new_summary_of_the_same_words_embeds_no_chunk_again(
 @pytest.mark.parametrize(("role", "stage"), [("summary", "<document"), ("context", "<chunk")])
 def test_another_model_asks_only_for_its_own_stage(project: Project, server: LlmServer, role: str, stage: str) -> None:
     project.configure(**enriched(server, roles={role: {"model": "other"}}))
-    planned = project.run("plan").json["calls"]
+    planned = project.run("plan").json
+    assert [note for note in planned["notes"] if "makes a new one beside it" in note]
     result = project.index()
-    assert result["llm"]["calls"] == len(server.calls) == planned > 0
+    assert result["llm"]["calls"] == len(server.calls) == planned["calls"] > 0
     assert {call.body["model"] for call in server.calls} == {"other"}
     assert all(stage in prompt for prompt in server.prompts)
 
