@@ -1,6 +1,7 @@
-"""The pictures of `pincite serve` in README.md: `make pictures`, after `make index`.
+"""The pictures of README.md and of docs/guide/dagster.md: `make pictures`, after `make index`.
 
-The page with an answer, and the passage marked on its page, each light and dark.
+Of `pincite serve` the page with an answer, and the passage marked on its page, each light and dark. Of `pincite ui`
+what a run of the example library with one file more leaves, which is no PDF.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,26 +25,66 @@ FOLDER = Path(__file__).parent / "guide"
 SETTINGS = Path(__file__).parents[1] / "tests" / "data" / "pincite.yaml"
 QUESTION, CITED = "What is the mileage rate for a fully electric car?", "48 pence"
 SIZE = {"width": 1240, "height": 860}
+WIDE = {"width": 1500, "height": 1000}
 COLOURS = 128
 PATIENCE = 60_000
+SETTLED = 10_000
+"""Milliseconds until assets have the colours of their states."""
 
 
 @contextmanager
-def served() -> Iterator[str]:
-    """The address of a server on the example library's index."""
-    command = [sys.executable, "-m", "pincite.cli", "serve", "--port", "0", "--config", str(SETTINGS)]
+def served(name: str, settings: Path, says: str) -> Iterator[str]:
+    """The address that a command says when it listens."""
+    command = [sys.executable, "-m", "pincite.cli", name, "--port", "0", "--config", str(settings)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None
         said = ""
-        while (found := re.search(r"Ask at (http://\S+)", said)) is None:
+        while (found := re.search(says + r" (http://\S+)", said)) is None:
             said = process.stderr.readline()
             if not said:
-                raise SystemExit("the server did not start: run `make index` first")
+                raise SystemExit(f"`pincite {name}` did not start: run `make index` first")
         yield found[1]
     finally:
         process.terminate()
         process.wait()
+
+
+@contextmanager
+def with_a_failure() -> Iterator[Path]:
+    """The settings of a project with the example library, indexed, whose one broken file failed."""
+    with tempfile.TemporaryDirectory() as folder:
+        library, settings = Path(folder, "library"), Path(folder, "pincite.yaml")
+        shutil.copytree(SETTINGS.parent / "library", library)
+        (library / "scan-of-2019.pdf").write_text("this is no PDF")
+        settings.write_text("sources: [{name: library, path: library}]\n")
+        subprocess.run([sys.executable, "-m", "pincite.cli", "index", "--config", str(settings)])
+        yield settings
+
+
+def of_dagster(browser: Browser, entry: str) -> None:
+    url = entry.partition("/?")[0]
+    page = browser.new_page(viewport=WIDE, device_scale_factor=1)
+    page.set_default_timeout(PATIENCE)
+    page.goto(entry)
+    page.goto(f"{url}/asset-groups")
+    page.get_by_text("Hide navigation").click()
+    page.get_by_placeholder("Jump to").locator("xpath=ancestor::*[.//button][1]//button").first.click()
+    page.locator("foreignObject").get_by_text("quality", exact=True).wait_for()
+    page.keyboard.press("Alt+e")
+    page.locator("foreignObject").get_by_text("retrieval_quality").wait_for()
+    page.wait_for_timeout(SETTLED)
+    kept(page.screenshot(), "dagster-lineage.png")
+    for name, path, shown in (
+        ("asset", "/assets/packed_chunks", "Own text of the chunks"),
+        ("failed", "/assets/parsed_elements?view=events", "failed documents"),
+        ("check", "/assets/search_index?view=checks", "Evaluation result"),
+    ):
+        page.goto(url + path)
+        page.get_by_text(shown).first.wait_for()
+        page.wait_for_load_state("networkidle")
+        kept(page.screenshot(), f"dagster-{name}.png")
+    page.close()
 
 
 def pictures(browser: Browser, url: str, scheme: str) -> None:
@@ -68,10 +110,13 @@ def main() -> None:
     if chromium is None:
         raise SystemExit("the pictures are taken in chromium: apt-get install chromium, then again")
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with served() as url, sync_playwright() as playwright:
+    with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
-        for scheme in ("light", "dark"):
-            pictures(browser, url, scheme)
+        with served("serve", SETTINGS, "Ask at") as url:
+            for scheme in ("light", "dark"):
+                pictures(browser, url, scheme)
+        with with_a_failure() as settings, served("ui", settings, "Dagster's UI is at") as entry:
+            of_dagster(browser, entry)
         browser.close()
 
 
