@@ -4,6 +4,7 @@ The number of buckets is a setting, so an asset is a factory over the partitions
 it. Every asset of buckets takes any set of them in one step.
 """
 
+import inspect
 import warnings
 from collections.abc import Callable, Iterable
 
@@ -18,6 +19,17 @@ warnings.filterwarnings("ignore", category=dg.PreviewWarning)
 
 AssetFactory = Callable[[dg.PartitionsDefinition], dg.AssetsDefinition]
 
+MANUAL = {
+    "documents": "docs/guide/sources.md",
+    "structure": "docs/guide/looking.md",
+    "chunks": "docs/reference/chunking.md",
+    "sentences": "docs/reference/sentences.md",
+    "enrichment": "docs/guide/enrichment.md",
+    "embeddings": "docs/guide/endpoints.md",
+    "index": "docs/guide/generations.md",
+    "quality": "docs/guide/evaluation.md",
+}
+"""Where more is told of the assets of a group."""
 OWNERS = ("team:pincite",)
 """By which the assets are told from others in a Dagster that has several code locations."""
 
@@ -38,13 +50,14 @@ def asset(
 
     def declare(body: Callable[..., None]) -> AssetFactory:
         name, stage = body.__name__, STAGES.get(body.__name__)
+        group = body.__module__.rpartition(".")[2]
         makers = [MAKER[table].name for table in (*((*stage.inputs, *stage.looks_at) if stage else ()), *reads)]
 
         def build(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
             return dg.asset(
                 name=name,
-                description=body.__doc__,
-                group_name=body.__module__.rpartition(".")[2],
+                description=f"{inspect.cleandoc(body.__doc__ or '')}\n\nMore: `{MANUAL[group]}`",
+                group_name=group,
                 deps=list(dict.fromkeys([*makers, *after])),
                 partitions_def=None if whole else partitions,
                 backfill_policy=dg.BackfillPolicy.single_run(),
