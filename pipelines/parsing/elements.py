@@ -20,7 +20,7 @@ from pipelines.parsing.languages import declared_language
 from pipelines.parsing.titles import choose_title
 from pipelines.records import Block, Cell, Element, ParsedDocument, ParsedFile, Place, RawDocument
 
-STAGE_VERSION = 8
+STAGE_VERSION = 9
 KINDS = frozenset(
     (
         "heading",

@@ -1,15 +1,16 @@
 """DOCX from its XML, in document order: headings by style or outline level, lists with the numbers
-Word would show, tables with merged cells, text boxes, content controls, captions, notes, pictures.
+Word would show, tables with merged cells, text boxes, content controls, captions, notes, pictures,
+and the documents it takes in.
 
-Deleted text of tracked changes is left out, inserted text is in. Running headers and footers come
-first and last, once each.
+Deleted text of tracked changes is left out, inserted text is in; hidden text is left out and counted.
+Running headers and footers come first and last, once each.
 """
 
 from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,19 +19,27 @@ from pipelines.errors import DocumentError
 from pipelines.parsing.pictures import FIGURE
 from pipelines.records import Block, BlockCell, ParsedFile, Run
 from resources.parsers.numbers import whole
-from resources.parsers.office.docx_inline import MC, control_name, inline
+from resources.parsers.office.alt_chunks import AltChunks
+from resources.parsers.office.docx_inline import MC, R, control_name, inline
 from resources.parsers.office.docx_looks import Look, headings_by_look, look_of
-from resources.parsers.office.docx_numbering import Numbering, W, is_on, value_of
+from resources.parsers.office.docx_numbering import Numbering, W, value_of
 from resources.parsers.office.docx_styles import Style, styles_of
+from resources.parsers.office.docx_tables import cells_of, count, header_rows, rows_of, skipped_columns, taller, words
 from resources.parsers.office.graphics import chart_blocks, diagram_blocks
-from resources.parsers.office.header_rows import reads_as_header
-from resources.parsers.office.package import core_properties, opened_package, relations, xml_part
+from resources.parsers.office.package import (
+    core_properties,
+    linked,
+    listed,
+    opened_package,
+    relations,
+    unread,
+    xml_part,
+)
 from resources.parsers.office.pictures import picture_block
 from resources.parsers.text.key_values import key_value
 
 ORIGIN = "docx"
 TITLES = ("title", "назва")
-MOST_SPAN = 1000
 DEEPEST_LEVEL = 8
 MAIN = "word/document.xml"
 _LIST_STYLE = re.compile(r"list (bullet|number)\s*(\d)?\Z")
@@ -42,22 +51,22 @@ _MONO = re.compile(r"courier|consolas|menlo|monospace|mono\b", re.IGNORECASE)
 def parse(path: Path) -> ParsedFile:
     """Raises DocumentError: `corrupt`, `encrypted`, `limit_exceeded`."""
     with opened_package(path) as package:
-        document = xml_part(package, MAIN, path)
-        related = relations(package, MAIN, path)
-        if document is None:
-            raise DocumentError(f"{path.name}: not a Word document: it has no {MAIN}", "corrupt")
-        reader = _Reader(
-            styles_of(xml_part(package, "word/styles.xml", path)),
-            Numbering(xml_part(package, "word/numbering.xml", path)),
-            lambda key: xml_part(package, related[key][1], path) if key in related else None,
-            lambda picture: picture_block(picture, related, package),
-        )
-        body = document.find(f"{W}body")
-        blocks = _levelled(list(reader.blocks(body)), reader.looks) if body is not None else []
-        notes = list(_notes(package, reader, path))
-        headers, footers = _edges(package, reader, path)
-        properties = core_properties(package, path)
-    return ParsedFile((*headers, *blocks, *notes, *footers), properties, None, (), ORIGIN)
+        return _parsed(package, path, AltChunks(_parsed))
+
+
+def _parsed(package: zipfile.ZipFile, path: Path, chunks: AltChunks) -> ParsedFile:
+    roots = relations(package, "", path).values()
+    main = next((part for kind, part in roots if kind == "officeDocument"), MAIN)
+    document = xml_part(package, main, path)
+    if document is None:
+        raise DocumentError(f"{path.name}: not a Word document: it has no {main}", "corrupt")
+    reader = _Reader(package, path, main, chunks)
+    body = document.find(f"{W}body")
+    blocks = _levelled(list(reader.blocks(body)), reader.looks) if body is not None else []
+    notes = list(reader.notes())
+    headers, footers = reader.edges()
+    warnings = (*reader.warnings(), *unread(reader.main.values()), *chunks.told())
+    return ParsedFile((*headers, *blocks, *notes, *footers), core_properties(package, path), None, warnings, ORIGIN)
 
 
 def _levelled(blocks: list[Block], looks: dict[int, Look]) -> list[Block]:
@@ -72,19 +81,44 @@ def _levelled(blocks: list[Block], looks: dict[int, Look]) -> list[Block]:
 
 
 class _Reader:
-    """`part` gives the root of the part that a relation of the document points to, or None; `figure` the
-    block of a picture."""
+    """Reads the parts of one package. What a part points to is found by its own relations: `related` are those of the
+    part that is being read, `main` those of the document. `elsewhere` are addresses of text that is not in the file."""
 
-    def __init__(
-        self,
-        styles: dict[str, Style],
-        numbering: Numbering,
-        part: Callable[[str], Any],
-        figure: Callable[[Any], Block | None],
-    ) -> None:
-        self.styles, self.numbering, self.part, self.figure = styles, numbering, part, figure
-        self.plain = styles.get("", Style())
+    def __init__(self, package: zipfile.ZipFile, path: Path, main: str, chunks: AltChunks) -> None:
+        self.package, self.path, self.chunks = package, path, chunks
+        self.main = self.related = relations(package, main, path)
+        self.linked = linked(package, main, path)
+        self.elsewhere = [target for kind, target in self.linked.values() if kind == "subDocument"]
+        self.styles = styles_of(self.root(self.named("styles")))
+        self.numbering = Numbering(self.root(self.named("numbering")))
+        self.plain = self.styles.get("", Style())
         self.looks: dict[int, Look] = {}
+        self.hidden = 0
+
+    def named(self, kind: str) -> str:
+        return next((part for own, part in self.main.values() if own == kind), f"word/{kind}.xml")
+
+    def root(self, name: str) -> Any:
+        return xml_part(self.package, name, self.path)
+
+    def part(self, key: str) -> Any:
+        """Root of the part that a relation points to, or None."""
+        return self.root(self.related[key][1]) if key in self.related else None
+
+    def within(self, name: str) -> Any:
+        """Root of another part, or None, which is read from now on."""
+        root = self.root(name)
+        if root is not None:
+            self.related, self.linked = (of(self.package, name, self.path) for of in (relations, linked))
+        return root
+
+    def warnings(self) -> Iterator[str]:
+        """Of what is hidden, and of text that is elsewhere."""
+        if self.hidden:
+            yield f"{self.hidden} hidden passages were left out"
+        if self.elsewhere:
+            told = listed(list(dict.fromkeys(self.elsewhere)))
+            yield f"parts of the text are only linked to, and nothing is fetched: {told}"
 
     def blocks(self, container: Any) -> Iterator[Block]:
         """Paragraphs and tables of a body, cell, box or note, through content controls."""
@@ -95,12 +129,24 @@ class _Reader:
                 yield from self._table(element)
             elif element.tag == f"{W}sdt":
                 yield from self._control(element)
+            elif element.tag == f"{W}altChunk":
+                yield from self._chunk(element.get(f"{R}id") or "")
             elif element.tag in (f"{W}sdtContent", f"{W}customXml", f"{W}ins", f"{W}moveTo"):
                 yield from self.blocks(element)
             elif element.tag == f"{MC}AlternateContent":
                 chosen = element.find(f"{MC}Choice")
                 if chosen is not None:
                     yield from self.blocks(chosen)
+
+    def _chunk(self, key: str) -> Iterator[Block]:
+        """The blocks of a document that is taken in; none where it is only linked to."""
+        if key in self.linked:
+            self.elsewhere.append(self.linked[key][1])
+            return
+        _, name = self.related.get(key, ("", f"altChunk {key}"))
+        for block in self.chunks.blocks(self.package, name, self.path):
+            self.looks.pop(id(block), None)
+            yield block
 
     # ------------------------------------------------------------ paragraphs
 
@@ -119,6 +165,7 @@ class _Reader:
 
     def _paragraph(self, paragraph: Any) -> Iterator[Block]:
         found = inline(paragraph)
+        self.hidden += found.hidden
         style = self.styles.get(value_of(paragraph, "w:pPr/w:pStyle") or "", self.plain)
         runs = tuple(Run(piece, joined=True) for piece in found.pieces if piece)
         if found.text:
@@ -135,7 +182,9 @@ class _Reader:
             yield from chart_blocks(chart, None, figures=True) if chart is not None else ()
         for diagram in map(self.part, found.diagrams):
             yield from diagram_blocks(diagram, None) if diagram is not None else ()
-        yield from filter(None, map(self.figure, found.pictures))
+        for picture in found.pictures:
+            if (figure := picture_block(picture, self.related, self.package)) is not None:
+                yield figure
 
     def _block(self, paragraph: Any, style: Style, runs: tuple[Run, ...], text: str, formulas: bool) -> Block:
         number = value_of(paragraph, "w:pPr/w:numPr/w:numId") or style.number
@@ -167,8 +216,8 @@ class _Reader:
 
     def _table(self, table: Any) -> Iterator[Block]:
         """A table of one cell is a box around text: its blocks."""
-        elements = list(_rows(table))
-        rows = [list(_cells(row)) for row in elements]
+        elements = list(rows_of(table))
+        rows = [list(cells_of(row)) for row in elements]
         if sum(map(len, rows)) == 1:
             yield from self.blocks(next(cell for row in rows for cell in row))
             return
@@ -176,17 +225,17 @@ class _Reader:
         figures: list[Block] = []
         pairs: dict[str, str] = {}
         open_cells: dict[int, int] = {}
-        headers = self._header_rows(table, elements, rows)
+        headers = header_rows(table, elements, rows)
         for at, row in enumerate(rows):
-            column = _skipped_columns(elements[at])
+            column = skipped_columns(elements[at])
             for cell in row:
                 runs = self._cell_runs(cell, pairs, figures)
-                wide = _count(value_of(cell, "w:tcPr/w:gridSpan"), 1)
+                wide = count(value_of(cell, "w:tcPr/w:gridSpan"), 1)
                 merge = cell.find(f"{W}tcPr/{W}vMerge")
                 goes_on = merge is not None and merge.get(f"{W}val") != "restart"
                 if goes_on and column in open_cells:
                     owner = cells[open_cells[column]]
-                    cells[open_cells[column]] = _taller(owner, at, runs)
+                    cells[open_cells[column]] = taller(owner, at, runs)
                 else:
                     if merge is not None:
                         open_cells[column] = len(cells)
@@ -197,29 +246,13 @@ class _Reader:
         yield Block("table", cells=tuple(cells), metadata=pairs)
         yield from figures
 
-    def _header_rows(self, table: Any, elements: list[Any], rows: list[list[Any]]) -> int:
-        """Rows marked as repeating headers; else the first row where the table's style sets it apart, or all its
-        text is bold, or it reads as one."""
-        marked = 0
-        while marked < len(elements) and is_on(elements[marked].find(f"{W}trPr/{W}tblHeader")):
-            marked += 1
-        if marked or len(elements) < 2:
-            return marked if marked < len(elements) else 0
-        look = table.find(f"{W}tblPr/{W}tblLook")
-        styled = look is not None and (look.get(f"{W}firstRow") == "1" or whole(look.get(f"{W}val"), 0, 16) & 0x20)
-        styled = styled and value_of(table, "w:tblPr/w:tblStyle") not in (None, "TableGrid", "TableNormal")
-        if styled or (_is_bold(elements[0]) and not _is_bold(elements[1])):
-            return 1
-        first, *others = [[_words(cell) for cell in row] for row in rows]
-        return int(len(first) > 1 and reads_as_header(first, others))
-
     def _cell_runs(self, cell: Any, pairs: dict[str, str], figures: list[Block]) -> tuple[Run, ...]:
         """Text of a cell's paragraphs and of tables inside it, a space apart; `pairs` takes its fields, `figures`
         its pictures."""
         runs: list[Run] = []
         control = cell.getparent().getparent()
         if control.tag == f"{W}sdt":
-            pairs.update(key_value(control_name(control.find(f"{W}sdtPr")), _words(cell)))
+            pairs.update(key_value(control_name(control.find(f"{W}sdtPr")), words(cell)))
         for block in self.blocks(cell):
             if block.kind == FIGURE:
                 figures.append(block)
@@ -230,43 +263,37 @@ class _Reader:
             runs += [Run(" ", joined=True), *bullet, *block.runs, *inner]
         return tuple(runs)
 
+    # ------------------------------------------------------------ other parts
 
-def _taller(cell: BlockCell, row: int, more: tuple[Run, ...]) -> BlockCell:
-    return BlockCell(cell.row, cell.column, cell.runs + more, row - cell.row + 1, cell.column_span, cell.header)
+    def notes(self) -> Iterator[Block]:
+        """Footnotes, endnotes and comments."""
+        for tag in ("footnote", "endnote", "comment"):
+            root = self.within(self.named(f"{tag}s"))
+            part = {"part": "comment"} if tag == "comment" else {}
+            for note in root.findall(f"{W}{tag}") if root is not None else ():
+                if note.get(f"{W}type") in ("separator", "continuationSeparator", "continuationNotice"):
+                    continue
+                for block in self.blocks(note):
+                    if runs := _runs(block):
+                        yield Block("footnote", runs, marker=note.get(f"{W}id"), metadata=part)
 
-
-def _rows(table: Any) -> Iterator[Any]:
-    for element in table:
-        if element.tag == f"{W}tr":
-            yield element
-        elif element.tag in (f"{W}sdt", f"{W}sdtContent", f"{W}customXml", f"{W}ins"):
-            yield from _rows(element)
-
-
-def _cells(row: Any) -> Iterator[Any]:
-    for element in row:
-        if element.tag == f"{W}tc":
-            yield element
-        elif element.tag in (f"{W}sdt", f"{W}sdtContent", f"{W}customXml", f"{W}ins"):
-            yield from _cells(element)
-
-
-def _skipped_columns(row: Any) -> int:
-    return _count(value_of(row, "w:trPr/w:gridBefore"), 0)
-
-
-def _count(text: str | None, least: int) -> int:
-    """Columns of a table's grid; Word has at most 63."""
-    return max(least, min(whole(text, least), MOST_SPAN))
+    def edges(self) -> tuple[list[Block], list[Block]]:
+        """Running headers and footers, each text once."""
+        found: dict[str, list[Block]] = {"header": [], "footer": []}
+        seen: set[tuple[str, str]] = set()
+        for kind, name in dict.fromkeys(self.main.values()):
+            root = self.within(name) if kind in found else None
+            for block in self.blocks(root) if root is not None else ():
+                text = " ".join("".join(run.text for run in _runs(block)).split())
+                if text and (kind, text) not in seen:
+                    seen.add((kind, text))
+                    found[kind].append(Block(f"page_{kind}", _runs(block)))
+        return found["header"], found["footer"]
 
 
-def _words(cell: Any) -> str:
-    return "".join(text.text or "" for text in cell.iter(f"{W}t"))
-
-
-def _is_bold(row: Any) -> bool:
-    runs = [run for run in row.iter(f"{W}r") if any((t.text or "").strip() for t in run.findall(f"{W}t"))]
-    return bool(runs) and all(is_on(run.find(f"{W}rPr/{W}b")) for run in runs)
+def _runs(block: Block) -> tuple[Run, ...]:
+    """Of a block, or of the cells of a table."""
+    return block.runs or tuple(run for cell in block.cells for run in (Run(" ", joined=True), *cell.runs))
 
 
 def _has_prose(paragraph: Any) -> bool:
@@ -277,33 +304,3 @@ def _is_mono(paragraph: Any) -> bool:
     runs = [run for run in paragraph.iter(f"{W}r") if run.find(f"{W}t") is not None]
     fonts = [run.find(f"{W}rPr/{W}rFonts") for run in runs]
     return bool(runs) and all(font is not None and _MONO.search(font.get(f"{W}ascii") or "") for font in fonts)
-
-
-# ---------------------------------------------------------------- other parts
-
-
-def _notes(package: zipfile.ZipFile, reader: _Reader, path: Path) -> Iterator[Block]:
-    """Footnotes, endnotes and comments."""
-    for tag in ("footnote", "endnote", "comment"):
-        root = xml_part(package, f"word/{tag}s.xml", path)
-        part = {"part": "comment"} if tag == "comment" else {}
-        for note in root.findall(f"{W}{tag}") if root is not None else ():
-            if note.get(f"{W}type") in ("separator", "continuationSeparator", "continuationNotice"):
-                continue
-            for block in reader.blocks(note):
-                yield Block("footnote", block.runs, marker=note.get(f"{W}id"), metadata=part)
-
-
-def _edges(package: zipfile.ZipFile, reader: _Reader, path: Path) -> tuple[list[Block], list[Block]]:
-    """Running headers and footers, each text once."""
-    found: dict[str, list[Block]] = {"header": [], "footer": []}
-    seen: set[tuple[str, str]] = set()
-    for kind, name in dict.fromkeys(relations(package, MAIN, path).values()):
-        root = xml_part(package, name, path) if kind in found else None
-        for block in reader.blocks(root) if root is not None else ():
-            runs = block.runs or tuple(run for cell in block.cells for run in (Run(" ", joined=True), *cell.runs))
-            text = " ".join("".join(run.text for run in runs).split())
-            if text and (kind, text) not in seen:
-                seen.add((kind, text))
-                found[kind].append(Block(f"page_{kind}", runs))
-    return found["header"], found["footer"]

@@ -16,8 +16,8 @@ from resources.parsers.text.key_values import key_value
 
 MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 W14 = "{http://schemas.microsoft.com/office/word/2010/wordml}"
-_R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
-_LEFT_OUT_NAMES = "del moveFrom instrText delText pPr rPr tblPr tcPr sectPr sdtPr sdtEndPr"
+R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
+_LEFT_OUT_NAMES = "del moveFrom instrText delText pPr rPr tblPr tcPr sectPr sdtPr sdtEndPr rt"
 _LEFT_OUT = frozenset(f"{W}{name}" for name in _LEFT_OUT_NAMES.split())
 _TEXTS = {f"{W}tab": "\t", f"{W}ptab": "\t", f"{W}br": "\n", f"{W}cr": "\n", f"{W}noBreakHyphen": "-"}
 _MACHINE_MADE = re.compile(r"goog_rdk_\d+|[\d-]+|\{?[0-9A-Fa-f-]{32,}\}?|(?:Text|Check|Dropdown|Kontrollkästchen)\d*")
@@ -46,6 +46,7 @@ class Inline:
     charts: list[str] = field(default_factory=list)
     diagrams: list[str] = field(default_factory=list)
     pictures: list[Any] = field(default_factory=list)
+    hidden: int = 0
 
     @property
     def text(self) -> str:
@@ -126,11 +127,13 @@ class _Walk:
         elif tag == f"{W}txbxContent":
             found.boxes.append(element)
         elif tag == f"{C}chart":
-            found.charts.append(element.get(f"{_R}id") or "")
+            found.charts.append(element.get(f"{R}id") or "")
         elif tag == f"{DGM}relIds":
-            found.diagrams.append(element.get(f"{_R}dm") or "")
+            found.diagrams.append(element.get(f"{R}dm") or "")
         elif tag in PICTURES:
             found.pictures.append(element)
+        elif tag == f"{W}r" and is_on(element.find(f"{W}rPr/{W}vanish")):
+            found.hidden += any((text.text or "").strip() for text in element.iter(f"{W}t"))
         elif tag == f"{W}fldChar":
             self._legacy_field(element)
         elif tag == f"{MC}AlternateContent":

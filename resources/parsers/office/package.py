@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -15,6 +15,7 @@ MOST_BYTES = 1 << 30
 MOST_RATIO = 200
 UNSUSPECTED_BYTES = 50 << 20
 MOST_PARTS = 20_000
+MOST_NAMED = 6
 _STRICT = b"http://purl.oclc.org/ooxml/"
 _CORE = {
     "{http://purl.org/dc/elements/1.1/}title": "title",
@@ -36,7 +37,7 @@ def opened_package(path: Path) -> Iterator[zipfile.ZipFile]:
     Raises DocumentError: `corrupt`, `encrypted`, `limit_exceeded`."""
     try:
         with zipfile.ZipFile(path) as package:
-            _guard(package, path)
+            guard(package, path)
             yield package
     except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError) as error:
         raise DocumentError(
@@ -44,7 +45,10 @@ def opened_package(path: Path) -> Iterator[zipfile.ZipFile]:
         ) from None
 
 
-def _guard(package: zipfile.ZipFile, path: Path) -> None:
+def guard(package: zipfile.ZipFile, path: Path) -> int:
+    """How many bytes all parts are, unpacked, as the archive says.
+
+    Raises DocumentError: `encrypted`, `limit_exceeded`."""
     parts = package.infolist()
     total, packed = sum(part.file_size for part in parts), sum(part.compress_size for part in parts)
     bomb = total > UNSUSPECTED_BYTES and total > MOST_RATIO * max(packed, 1)
@@ -53,6 +57,7 @@ def _guard(package: zipfile.ZipFile, path: Path) -> None:
         raise DocumentError(message, "limit_exceeded")
     if any(part.flag_bits & 1 for part in parts):
         raise DocumentError(f"{path.name}: the file has a password: save a copy without one", "encrypted")
+    return total
 
 
 def xml_parser() -> Any:
@@ -130,16 +135,47 @@ def _transitional(data: bytes) -> bytes:
 
 def relations(package: zipfile.ZipFile, part: str, path: Path) -> dict[str, tuple[str, str]]:
     """Relation id -> (last word of its type, name of the part it points to), inside the package."""
+    folder = PurePosixPath(part).parent
+    return {
+        key: (kind, target.lstrip("/") if target.startswith("/") else _resolved(folder, target))
+        for key, kind, target, outside in _relations(package, part, path)
+        if not outside
+    }
+
+
+def linked(package: zipfile.ZipFile, part: str, path: Path) -> dict[str, tuple[str, str]]:
+    """The same of what a part only links to, with its address outside the package: it is never opened."""
+    return {key: (kind, target) for key, kind, target, outside in _relations(package, part, path) if outside}
+
+
+def _relations(package: zipfile.ZipFile, part: str, path: Path) -> Iterator[tuple[str, str, str, bool]]:
     where = PurePosixPath(part)
     root = xml_part(package, str(where.parent / "_rels" / f"{where.name}.rels"), path)
-    found: dict[str, tuple[str, str]] = {}
     for relation in root if root is not None else ():
-        target = relation.get("Target") or ""
-        if relation.get("TargetMode") == "External" or not target:
-            continue
-        name = target.lstrip("/") if target.startswith("/") else _resolved(where.parent, target)
-        found[relation.get("Id") or ""] = ((relation.get("Type") or "").rsplit("/", 1)[-1], name)
+        if target := relation.get("Target") or "":
+            kind = (relation.get("Type") or "").rsplit("/", 1)[-1]
+            yield relation.get("Id") or "", kind, target, relation.get("TargetMode") == "External"
+
+
+def content_types(package: zipfile.ZipFile, path: Path) -> dict[str, str]:
+    """What the package says that its parts are, in small letters and without parameters, by `/NAME` and `.ENDING`."""
+    root = xml_part(package, "[Content_Types].xml", path)
+    found: dict[str, str] = {}
+    for element in root if root is not None else ():
+        name, ending = element.get("PartName") or "", (element.get("Extension") or "").lower()
+        found[name or f".{ending}"] = (element.get("ContentType") or "").partition(";")[0].strip().lower()
     return found
+
+
+def unread(related: Iterable[tuple[str, str]]) -> list[str]:
+    """A warning that names the files embedded in a part, by its relations: they are documents of their own."""
+    names = list(dict.fromkeys(name for kind, name in related if kind in ("oleObject", "package")))
+    return [f"embedded files were not read: {listed(names)}"] if names else []
+
+
+def listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
 
 
 def _resolved(folder: PurePosixPath, target: str) -> str:

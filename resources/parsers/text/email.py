@@ -62,7 +62,7 @@ def _properties(message: EmailMessage) -> dict[str, str]:
 
 
 def _body(message: EmailMessage, name: str) -> list[Block]:
-    is_html, content = _written(message)
+    is_html, content = written(message)
     if is_html:
         return [without_offsets(block) for block in parse_source(content, name).blocks]
     return [without_offsets(block) for block in blocks_of_text(_QUOTED.sub("", content))]
@@ -73,11 +73,11 @@ def html_of(path: Path) -> str:
     with open(path, "rb") as stream:
         message = BytesParser(policy=policy.default).parse(stream)
     assert isinstance(message, EmailMessage)
-    is_html, content = _written(message)
+    is_html, content = written(message)
     return content if is_html else ""
 
 
-def _written(message: EmailMessage) -> tuple[bool, str]:
+def written(message: EmailMessage) -> tuple[bool, str]:
     """What the sender wrote, and whether it is HTML."""
     part = message.get_body(preferencelist=("html", "plain"))
     if part is None:

@@ -1,0 +1,60 @@
+"""What a DOCX has besides its paragraphs: hidden text, embedded files, parts under other names, notes of any shape."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+from tests.support.documents import W, docx_of, elements_of, outline, related, run
+
+RELATIONS = "_rels/document.xml.rels"
+
+
+def hidden(text: str, value: str = "") -> str:
+    return f"<w:r><w:rPr><w:vanish{value}/></w:rPr><w:t>{text}</w:t></w:r>"
+
+
+def test_hidden_text_is_left_out_and_counted(tmp_path: Path) -> None:
+    not_so = hidden(" not so", " w:val='0'")
+    body = f"<w:p>{run('Shown')}{hidden(' hidden')}{not_so}</w:p><w:p>{hidden('All')}</w:p>"
+    document, elements, _ = elements_of(docx_of(tmp_path, body))
+    assert [element.text for element in elements] == ["Shown not so"]
+    assert document.warnings == ("2 hidden passages were left out",)
+
+
+def test_embedded_files_are_named_and_the_figures_of_charts_are_none(tmp_path: Path) -> None:
+    names = [f"embeddings/sheet{at}.xlsx" for at in range(8)]
+    links = related(*names).replace("x/embedding", "x/package")
+    document, _, _ = elements_of(docx_of(tmp_path, f"<w:p>{run('Here.')}</w:p>", **{RELATIONS: links}))
+    told = ", ".join(f"word/{name}" for name in names[:6])
+    assert document.warnings == (f"embedded files were not read: {told} and 2 more",)
+
+
+def test_a_table_in_a_note_is_read(tmp_path: Path) -> None:
+    rows = f"<w:tr><w:tc><w:p>{run('Rate')}</w:p></w:tc><w:tc><w:p>{run('7 %')}</w:p></w:tc></w:tr>"
+    notes = f"<w:endnotes {W}><w:endnote w:id='2'><w:tbl>{rows}</w:tbl></w:endnote></w:endnotes>"
+    _, elements, _ = elements_of(docx_of(tmp_path, f"<w:p>{run('Here.')}</w:p>", endnotes=notes))
+    assert outline(elements)[1:] == [("footnote", None, "Rate 7 %")]
+
+
+def test_parts_are_found_by_their_relations_whatever_their_names(tmp_path: Path) -> None:
+    """Some programs write document2.xml and styles2.xml."""
+    path = tmp_path / "renamed.docx"
+    heading = "<w:p><w:pPr><w:pStyle w:val='X'/></w:pPr>" + run("Fees") + "</w:p>"
+    style = "<w:name w:val='heading 1'/><w:pPr><w:outlineLvl w:val='0'/></w:pPr>"
+    styles = f"<w:styles {W}><w:style w:type='paragraph' w:styleId='X'>{style}</w:style></w:styles>"
+    with zipfile.ZipFile(path, "w") as package:
+        package.writestr("_rels/.rels", related("officeDocument/document2.xml"))
+        package.writestr("officeDocument/document2.xml", f"<w:document {W}><w:body>{heading}</w:body></w:document>")
+        package.writestr(
+            "officeDocument/_rels/document2.xml.rels", related("styles/styles2.xml").replace("x/style", "x/styles")
+        )
+        package.writestr("officeDocument/styles/styles2.xml", styles)
+    assert outline(elements_of(path)[1]) == [("heading", 1, "Fees")]
+
+
+def test_the_reading_aid_over_a_word_is_no_part_of_it(tmp_path: Path) -> None:
+    body = (
+        f"<w:p><w:r><w:ruby><w:rt>{run('とうきょう')}</w:rt><w:rubyBase>{run('東京')}</w:rubyBase></w:ruby></w:r></w:p>"
+    )
+    assert [element.text for element in elements_of(docx_of(tmp_path, body))[1]] == ["東京"]
