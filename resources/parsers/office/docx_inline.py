@@ -10,7 +10,7 @@ from typing import Any
 from resources.parsers.numbers import whole
 from resources.parsers.office.docx_formulas import M, latex
 from resources.parsers.office.docx_numbering import W, is_on, value_of
-from resources.parsers.office.graphics import DGM, C
+from resources.parsers.office.graphics import CHARTS, DGM
 from resources.parsers.office.pictures import PICTURES
 from resources.parsers.text.key_values import key_value
 
@@ -126,7 +126,7 @@ class _Walk:
             found.pieces.append(latex(element))
         elif tag == f"{W}txbxContent":
             found.boxes.append(element)
-        elif tag == f"{C}chart":
+        elif tag in CHARTS:
             found.charts.append(element.get(f"{R}id") or "")
         elif tag == f"{DGM}relIds":
             found.diagrams.append(element.get(f"{R}dm") or "")

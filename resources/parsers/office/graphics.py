@@ -10,20 +10,27 @@ from resources.parsers.numbers import whole
 
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
+CX = "{http://schemas.microsoft.com/office/drawing/2014/chartex}"
+CHARTS = (f"{C}chart", f"{CX}chart")
+"""What points to a chart: of the kinds there always were, and of those since 2016 (waterfalls, treemaps, funnels)."""
 DGM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
 MOST_POINTS = 10_000
 
 
 def chart_blocks(chart: Any, locator: str | None, figures: bool) -> Iterator[Block]:
-    """The titles of a `c:chartSpace` and of its axes, as captions; with `figures`, a table of its series, as the
+    """The titles of a chart space and of its axes, as captions; with `figures`, a table of its series, as the
     file caches them: not for a workbook, whose sheets have them."""
-    for title in chart.iter(f"{C}title"):
+    for title in chart.iter(f"{C}title", f"{CX}title"):
         text = " ".join(" ".join(_text(line) for line in title.iter(f"{_A}p")).split())
-        text = text or " ".join(value.text or "" for value in title.iter(f"{C}v"))
+        text = text or " ".join(value.text or "" for value in title.iter(f"{C}v", f"{CX}v"))
         if text:
             yield Block("caption", (Run(text, locator=locator),))
     if figures and (cells := tuple(_cells(list(chart.iter(f"{C}ser")), locator))):
         yield Block("table", cells=cells)
+    names = [" ".join(v.text or "" for v in one.iterfind(f"{CX}tx//{CX}v")) for one in chart.iter(f"{CX}series")]
+    for at, data in enumerate(chart.iter(f"{CX}data") if figures else ()):
+        if cells := tuple(_columns(data, names[at] if at < len(names) else "", locator)):
+            yield Block("table", cells=cells)
 
 
 def diagram_blocks(diagram: Any, locator: str | None) -> Iterator[Block]:
@@ -69,3 +76,15 @@ def _cells(series: list[Any], locator: str | None) -> Iterator[BlockCell]:
         for column, one in enumerate(series, start=1):
             if text := _points(one, "val", "yVal").get(point, ""):
                 yield cell(row, column, text)
+
+
+def _columns(data: Any, name: str, locator: str | None) -> Iterator[BlockCell]:
+    """A column a level of the categories, the outermost first, then one of values under the name of the series."""
+    levels = [level for names in data.iter(f"{CX}strDim") for level in reversed(names.findall(f"{CX}lvl"))]
+    values = [level for numbers in data.iter(f"{CX}numDim") for level in numbers.findall(f"{CX}lvl")]
+    for column, level in enumerate((*levels, *values)):
+        if column >= len(levels) and name:
+            yield BlockCell(0, column, (Run(name, locator=locator),), header=True)
+        for at, point in enumerate(list(level.iter(f"{CX}pt"))[:MOST_POINTS]):
+            row = min(whole(point.get("idx"), at), MOST_POINTS) + 1
+            yield BlockCell(row, column, (Run(point.text or "", locator=locator),))

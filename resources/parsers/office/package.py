@@ -77,12 +77,17 @@ def xml_part(package: zipfile.ZipFile, name: str, path: Path) -> Any:
     """Root of one part; None where the package has no such part. Strict OOXML reads as transitional.
 
     Raises DocumentError: `corrupt`, `limit_exceeded` (entities, depth)."""
-    from lxml import etree
-
     try:
         data = package.read(name)
     except KeyError:
         return None
+    return xml_root(data, name, path)
+
+
+def xml_root(data: bytes, name: str, path: Path) -> Any:
+    """The same of the bytes of a part."""
+    from lxml import etree
+
     if b"<!DOCTYPE" in data[:4096] or b"<!ENTITY" in data[:65536]:
         raise DocumentError(f"{path.name}: {name} declares entities, which Office files do not", "limit_exceeded")
     if _STRICT in data[:8192]:

@@ -1,8 +1,13 @@
-"""PPTX by python-pptx, slide by slide: title, text by level, tables, pictures, notes. A slide is a page."""
+"""PPTX by python-pptx, slide by slide: title, text by level, tables, pictures, notes, comments. A slide is a page.
+
+Text of a layout or master is that of the slide that shows it; where several do, it runs along their edges,
+and is kept once, as a running header or footer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +15,10 @@ from pipelines.errors import DocumentError
 from pipelines.parsing.pictures import figure, shown_large, without_repeated
 from pipelines.records import Block, BlockCell, ParsedFile, Run
 from resources.hashes import bytes_hash
-from resources.parsers.office.graphics import DGM, chart_blocks, diagram_blocks
-from resources.parsers.office.package import core_properties, opened_package, xml_parser
+from resources.parsers.office.graphics import CHARTS, DGM, chart_blocks, diagram_blocks
+from resources.parsers.office.package import core_properties, opened_package, unread, xml_root
 from resources.parsers.office.pictures import A
+from resources.parsers.office.slide_layers import layers_of, leaves, settle
 
 ORIGIN = "python-pptx"
 _R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
@@ -22,6 +28,7 @@ _WITH_MACROS = (
 )
 """Main parts that python-pptx does not know."""
 _FURNITURE = ("DATE", "FOOTER", "SLIDE_NUMBER")
+_NOT_NOTES = (*_FURNITURE, "HEADER", "SLIDE_IMAGE")
 ROW_HEIGHT = 180_000
 """EMU; shapes whose tops are this close are read from left to right."""
 
@@ -37,11 +44,17 @@ def parse(path: Path) -> ParsedFile:
     except (KeyError, ValueError, AttributeError, pptx.exc.PackageNotFoundError) as error:
         message = f"{path.name}: not a readable presentation ({error}): open it and save it again"
         raise DocumentError(message, "corrupt") from None
+    slides = list(deck.slides)
+    for slide in slides:
+        settle(slide._element)
+    layers = layers_of(slides)
     blocks: list[Block] = []
-    for number, slide in enumerate(deck.slides, start=1):
-        blocks += _slide(slide, f"slide {number}")
-    count = len(deck.slides)
-    return ParsedFile(without_repeated(blocks, count), properties, count, (), ORIGIN)
+    for number, slide in enumerate(slides, start=1):
+        place = f"slide {number}"
+        blocks += (block for shape in layers.running[number] for block in _running(shape, place, deck.slide_height))
+        blocks += _slide(slide, layers.own[number], place, path)
+    related = [pair for slide in slides for pair in _related(slide.part)]
+    return ParsedFile(without_repeated(blocks, len(slides)), properties, len(slides), tuple(unread(related)), ORIGIN)
 
 
 def _deck(path: Path) -> Any:
@@ -59,31 +72,65 @@ def _deck(path: Path) -> Any:
     return part.presentation
 
 
-def _slide(slide: Any, place: str) -> Iterator[Block]:
+def _related(part: Any) -> Iterator[tuple[str, str]]:
+    """(Last word of its type, name) of what a part points to inside the package."""
+    for relation in part.rels.values():
+        if not relation.is_external:
+            yield relation.reltype.rsplit("/", 1)[-1], relation.target_part.partname.lstrip("/")
+
+
+def _slide(slide: Any, under: Sequence[Any], place: str, path: Path) -> Iterator[Block]:
+    """Blocks of a slide, and of shapes that lie under it alone."""
+    hidden = {"slide_state": "hidden"} if slide._element.get("show") in ("0", "false") else {}
+    for block in (*_shown(slide, under, place, path), *_notes(slide, place), *_comments(slide, place, path)):
+        yield replace(block, metadata={**block.metadata, **hidden}) if hidden else block
+
+
+def _shown(slide: Any, under: Sequence[Any], place: str, path: Path) -> Iterator[Block]:
     title = slide.shapes.title
     if title is not None and title.has_text_frame and title.text_frame.text.strip():
         yield Block("heading", (Run(title.text_frame.text, locator=place),), 1)
-    shapes = [shape for shape in _leaves(slide.shapes) if title is None or shape.shape_id != title.shape_id]
-    for shape in sorted(shapes, key=lambda s: ((s.top or 0) // ROW_HEIGHT, s.left or 0)):
-        yield from _shape(shape, place)
-    if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
-        for line in slide.notes_slide.notes_text_frame.text.splitlines():
-            if line.strip():
+    shapes = [shape for shape in leaves(slide.shapes) if title is None or shape.shape_id != title.shape_id]
+    for shape in sorted((*shapes, *under), key=lambda s: ((s.top or 0) // ROW_HEIGHT, s.left or 0)):
+        yield from _shape(shape, place, path)
+
+
+def _running(shape: Any, place: str, height: int) -> Iterator[Block]:
+    kind = "page_header" if 2 * (shape.top or 0) < height else "page_footer"
+    for line in filter(
+        str.strip, ("".join(t.text or "" for t in p.iter(f"{A}t")) for p in shape._element.iter(f"{A}p"))
+    ):
+        yield Block(kind, (Run(line, locator=place),))
+
+
+def _line(paragraph: Any) -> str:
+    return "".join(text.text or "" for text in paragraph.iter(f"{A}t"))
+
+
+def _notes(slide: Any, place: str) -> Iterator[Block]:
+    """Text of the notes page: its own, and of boxes that were added to it."""
+    for shape in leaves(slide.notes_slide.shapes) if slide.has_notes_slide else ():
+        if shape.has_text_frame and _role(shape) not in _NOT_NOTES:
+            for line in filter(str.strip, shape.text_frame.text.splitlines()):
                 yield Block("paragraph", (Run(line, locator=place),), metadata={"part": "notes"})
 
 
-def _leaves(shapes: Any) -> Iterator[Any]:
-    """Shapes in groups and outside, in order."""
-    stack = list(reversed(list(shapes)))
-    while stack:
-        shape = stack.pop()
-        if hasattr(shape, "shapes"):
-            stack += list(reversed(list(shape.shapes)))
-        else:
-            yield shape
+def _comments(slide: Any, place: str, path: Path) -> Iterator[Block]:
+    """Comments in either format, and the answers to them."""
+    for relation in slide.part.rels.values():
+        if relation.reltype.endswith("/comments") and not relation.is_external:
+            part = relation.target_part
+            for text in xml_root(part.blob, part.partname.lstrip("/"), path).iter("{*}text", "{*}txBody"):
+                said = (
+                    text.text or ""
+                    if not len(text)
+                    else "\n".join("".join(t.text or "" for t in line.iter(f"{A}t")) for line in text.iter(f"{A}p"))
+                )
+                if said.strip():
+                    yield Block("footnote", (Run(said, locator=place),), metadata={"part": "comment"})
 
 
-def _shape(shape: Any, place: str) -> Iterator[Block]:
+def _shape(shape: Any, place: str, path: Path) -> Iterator[Block]:
     if getattr(shape, "has_table", False) and shape.has_table:
         yield _table(shape.table, place)
     elif getattr(shape, "has_chart", False) and shape.has_chart:
@@ -91,16 +138,18 @@ def _shape(shape: Any, place: str) -> Iterator[Block]:
     elif shape.has_text_frame:
         yield from _paragraphs(shape, place)
     else:
-        yield from _diagram(shape, place)
+        yield from _diagram(shape, place, path)
         yield from _picture(shape, place)
 
 
-def _diagram(shape: Any, place: str) -> Iterator[Block]:
-    from lxml import etree
-
-    for relations in shape._element.iter(f"{DGM}relIds"):
-        part = shape.part.related_part(relations.get(f"{_R}dm"))
-        yield from diagram_blocks(etree.fromstring(part.blob, xml_parser()), place)
+def _diagram(shape: Any, place: str, path: Path) -> Iterator[Block]:
+    """SmartArt, and charts that python-pptx does not know."""
+    for element in shape._element.iter(f"{DGM}relIds", *CHARTS):
+        relation = shape.part.rels.get(element.get(f"{_R}dm") or element.get(f"{_R}id") or "")
+        if relation is not None and not relation.is_external:
+            part = relation.target_part
+            root = xml_root(part.blob, part.partname.lstrip("/"), path)
+            yield from chart_blocks(root, place, True) if element.tag in CHARTS else diagram_blocks(root, place)
 
 
 def _picture(shape: Any, place: str) -> Iterator[Block]:
@@ -119,8 +168,12 @@ def _sides(shape: Any) -> list[float]:
     return [side.pt for side in (shape.width, shape.height) if side is not None]
 
 
+def _role(shape: Any) -> str:
+    return shape.placeholder_format.type.name if shape.is_placeholder and shape.placeholder_format.type else ""
+
+
 def _paragraphs(shape: Any, place: str) -> Iterator[Block]:
-    role = shape.placeholder_format.type.name if shape.is_placeholder and shape.placeholder_format.type else ""
+    role = _role(shape)
     filled = [p for p in shape.text_frame.paragraphs if p.text.strip()]
     for paragraph in filled:
         runs = (Run(paragraph.text.replace("\x0b", "\n"), locator=place),)
