@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 
@@ -15,6 +16,7 @@ MOST_PAIRS = 50
 MOST_GAPS = 200
 """Empty columns at which one sheet is parted."""
 LONGEST_LABEL = 60
+MOST_HEADER_ROWS = 4
 _ONE = (1, 1)
 
 
@@ -117,18 +119,33 @@ def _pairs(row: Row, sheet: str) -> Iterator[Block]:
 
 
 def _header_rows(rows: list[Row], merges: Merges) -> int:
-    """Rows down to the first that names the columns: words only, all different, nearly as many as any row has."""
+    """Rows down to the first that names the columns: words only, nearly as many as any row has, all different under
+    what stands over them. Rows of nothing but cells merged across columns, over rows without any, name them too."""
     most = max(len(row.cells) for row in rows)
-    for at, (number, cells) in enumerate(rows[:4]):
+    over: dict[int, str] = {}
+    for number, cells in rows[:MOST_HEADER_ROWS]:
         if any(cell.is_number for cell in cells):
             return 0
         sizes = [merges.get((number, cell.column), _ONE) for cell in cells]
-        if len(cells) >= max(2, 0.6 * most) and len({cell.text for cell in cells}) == len(cells):
-            tall = max(rows for rows, _ in sizes)
-            return at + tall if len(rows) > at + tall else 0
+        names = {(over.get(cell.column), cell.text) for cell in cells}
+        if len(cells) >= max(2, 0.6 * most) and len(names) == len(cells):
+            below = number + max(rows for rows, _ in sizes)
+            end = max(bisect_left(rows, below, key=lambda row: row.number), _wide_rows(rows, merges))
+            return end if len(rows) > end else 0
         if sum(wide for _, wide in sizes) < 2:
             return 0
+        for cell, (_, wide) in zip(cells, sizes, strict=True):
+            over.update(dict.fromkeys(range(cell.column, cell.column + min(wide, 1000)), cell.text))
     return 0
+
+
+def _wide_rows(rows: list[Row], merges: Merges) -> int:
+    """How many rows at the top have only words merged across columns; none where rows below are merged so too."""
+    looked_at = rows[: 2 * MOST_HEADER_ROWS]
+    wide = [all(merges.get((number, cell.column), _ONE)[1] > 1 for cell in cells) for number, cells in looked_at]
+    lead = [*wide, False].index(False)
+    words = not any(cell.is_number for row in rows[:lead] for cell in row.cells)
+    return lead if words and lead <= MOST_HEADER_ROWS and not any(wide[lead:]) else 0
 
 
 def _table(rows: list[Row], sheet: str, merges: Merges) -> Block:

@@ -1,19 +1,20 @@
 """XLSX sheet by sheet: the name as heading, blocks of cells as tables or labels with values, then comments,
-text boxes, the titles of charts, pictures."""
+text boxes, the titles of charts, diagrams, pictures. What sheets are printed with above and below comes first
+and last, once each."""
 
 from __future__ import annotations
 
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from pipelines.parsing.pictures import FIGURE
 from pipelines.records import Block, ParsedFile, Run
 from resources.parsers.office.drawings import drawing_blocks
-from resources.parsers.office.package import core_properties, opened_package, relations, xml_part
+from resources.parsers.office.package import core_properties, opened_package, relations, unread, xml_part
 from resources.parsers.office.sheet_tables import quoted, region_blocks
-from resources.parsers.office.workbook import MAIN, Merges, Row, Sheet, Workbook
+from resources.parsers.office.workbook import Merges, Row, Sheet, Workbook
 
 ORIGIN = "xlsx"
 MOST_CELLS = 3_000_000
@@ -32,15 +33,25 @@ def parse(path: Path) -> ParsedFile:
     with opened_package(path) as package:
         book = Workbook(package, path)
         blocks: list[Block] = []
+        edges: dict[tuple[str, str], Block] = {}
+        embedded: list[tuple[str, str]] = []
         left = MOST_CELLS
         for sheet in book.sheets:
             found, left = cell_blocks(book, sheet, left) if not sheet.is_chart else ([], left)
-            found += _beside(package, sheet, path)
+            related = list(dict.fromkeys(relations(package, sheet.part, path).values()))
+            found += _beside(package, sheet, related, path)
+            embedded += related
+            for kind, text in book.edges(sheet):
+                block = Block(f"page_{kind}", (Run(text, locator=quoted(sheet.name)),))
+                edges.setdefault((kind, text), block)
             if any(block.kind != FIGURE for block in found):
                 blocks.append(sheet_heading(sheet))
             blocks += found
-        notes = (f"only the first {MOST_CELLS} cells were read",) if left <= 0 else ()
-        return ParsedFile(tuple(blocks), core_properties(package, path), None, notes, ORIGIN)
+        headers, footers = ([b for (kind, _), b in edges.items() if kind == edge] for edge in ("header", "footer"))
+        notes = [f"only the first {MOST_CELLS} cells were read"] if left <= 0 else []
+        notes += unread(embedded)
+        properties = core_properties(package, path)
+        return ParsedFile((*headers, *blocks, *footers), properties, None, tuple(notes), ORIGIN)
 
 
 def sheet_heading(sheet: Sheet) -> Block:
@@ -66,16 +77,28 @@ def cell_blocks(book: Cells, sheet: Sheet, left: int) -> tuple[list[Block], int]
     return blocks, left
 
 
-def _beside(package: zipfile.ZipFile, sheet: Sheet, path: Path) -> Iterator[Block]:
+def _beside(package: zipfile.ZipFile, sheet: Sheet, related: list[tuple[str, str]], path: Path) -> Iterator[Block]:
     """What a sheet has besides its cells."""
-    related = list(dict.fromkeys(relations(package, sheet.part, path).values()))
-    for kind, name in related:
-        root = xml_part(package, name, path) if kind == "comments" else None
-        for comment in root.iter(f"{MAIN}comment") if root is not None else ():
-            text = "".join(t.text or "" for t in comment.iter(f"{MAIN}t")).strip()
+    said: dict[str, list[str]] = {}
+    for tag in ("threadedComment", "comment"):
+        parts = [name for kind, name in related if kind.removesuffix("s") == tag]
+        found: dict[str, list[str]] = {}
+        for comment in (one for name in parts for one in _elements(package, name, tag, path)):
+            text = "".join(t.text or "" for t in comment.iter("{*}t", "{*}text")).strip()
             if text:
-                place = f"{quoted(sheet.name)}!{comment.get('ref')}"
-                yield Block("paragraph", (Run(text, locator=place),), metadata={"comment_on": comment.get("ref") or ""})
+                found.setdefault(comment.get("ref") or "", []).append(text)
+        said = {
+            **found,
+            **said,
+        }  # a comment that is answered stands in both, among older ones with a word to old programs
+    for ref, texts in said.items():
+        for text in texts:
+            yield Block("paragraph", (Run(text, locator=f"{quoted(sheet.name)}!{ref}"),), metadata={"comment_on": ref})
     for kind, name in related:
         if kind == "drawing":
             yield from drawing_blocks(package, name, quoted(sheet.name), path)
+
+
+def _elements(package: zipfile.ZipFile, name: str, tag: str, path: Path) -> Iterator[Any]:
+    root = xml_part(package, name, path)
+    return root.iter(f"{{*}}{tag}") if root is not None else iter(())

@@ -6,7 +6,9 @@ from __future__ import annotations
 import re
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from html import unescape
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +19,8 @@ from resources.parsers.office.package import relations, streamed, xml_part
 
 _REFERENCE = re.compile(r"([A-Z]{1,3})(\d{1,7})")
 _MERGED = re.compile(rb'<(?:\w+:)?mergeCell\s[^<>]*?ref="([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})"')
+_EDGE = re.compile(rb"<(?:\w+:)?(?:odd|even|first)(Header|Footer)(?:\s[^<>]*+)?>([^<]*+)<")
+_EDGE_CODE = re.compile(r'&(?:"[^"]*+"|K(?:[0-9A-Fa-f]{6}|\d\d[+-]\d{3})|\d{1,3}|.)', re.DOTALL)
 _TAIL = 1 << 22
 _ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
@@ -80,6 +84,7 @@ class Workbook:
         self.sheets = [sheet for element in root.iter(f"{MAIN}sheet") if (sheet := self._sheet(element)) is not None]
         self.strings = list(self._strings())
         self.formats = self._formats()
+        self._read: tuple[str, bytes] = ("", b"")
 
     def _sheet(self, element: Any) -> Sheet | None:
         kind, part = self.related.get(element.get(_ID) or "", ("", ""))
@@ -168,21 +173,39 @@ class Workbook:
 
     def merges(self, sheet: Sheet) -> Merges:
         merges: Merges = {}
-        try:
-            with self.package.open(sheet.part) as stream:
-                tail = b""
-                while block := stream.read(_TAIL):
-                    tail = (tail[-_TAIL:] + block)[-2 * _TAIL :]
-        except KeyError:
-            return merges
-        for match in _MERGED.finditer(tail):
+        for match in _MERGED.finditer(self._tail(sheet)):
             left, top, right, bottom = index(match[1].decode()), int(match[2]), index(match[3].decode()), int(match[4])
             merges[top, left] = (max(1, bottom - top + 1), max(1, right - left + 1))
         return merges
 
+    def edges(self, sheet: Sheet) -> list[tuple[str, str]]:
+        """("header" or "footer", text) that a sheet is printed with, without the numbers of pages and the dates."""
+        found = []
+        for match in _EDGE.finditer(self._tail(sheet)):
+            text = _EDGE_CODE.sub(
+                lambda code: _edge_text(code[0], sheet), unescape(match[2].decode("utf-8", "replace"))
+            )
+            found.append((match[1].decode().lower(), " ".join(text.split())))
+        return [(kind, text) for kind, text in found if text]
+
+    def _tail(self, sheet: Sheet) -> bytes:
+        """The end of a sheet's XML, where what is told of all its cells stands."""
+        if self._read[0] != sheet.part:
+            tail = b""
+            with suppress(KeyError), self.package.open(sheet.part) as stream:
+                while block := stream.read(_TAIL):
+                    tail = (tail[-_TAIL:] + block)[-2 * _TAIL :]
+            self._read = sheet.part, tail
+        return self._read[1]
+
 
 _MOST_KNOWN = 100_000
 """Texts that are looked for among the cells to come, so that equal ones are one."""
+
+
+def _edge_text(code: str, sheet: Sheet) -> str:
+    """What a code of a printed header stands for: most set a font, or a number of each print."""
+    return {"&&": "&", "&A": sheet.name, "&L": " ", "&C": " ", "&R": " "}.get(code, "")
 
 
 def _words(element: Any) -> str:

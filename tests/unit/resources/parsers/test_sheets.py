@@ -80,6 +80,40 @@ def test_merged_cells_keep_their_neighbours_in_the_table(tmp_path: Path) -> None
     assert [(cell.text, cell.column_span) for cell in table.cells[3:]] == [("P-1", 3), ("D-1", 3), ("A", 1)]
 
 
+PEOPLE: Rows = [
+    ["Lviv", "Anna", "a@x", "Rynok"],
+    ["Kyiv", "Oleh", "o@x", "Khreschatyk"],
+    ["Odesa", "Ira", "i@x", "Port"],
+]
+TWICE: Rows = [[one[0], None, one[2], None] for one in PEOPLE]
+
+
+@pytest.mark.parametrize(
+    ("above", "merged", "below"),
+    [
+        ([["Office", "Contact", None, "Street"], [None, "Name", "Mail", None]], ("A1:A2", "B1:C1", "D1:D2"), PEOPLE),
+        (
+            [["Place", None, "Person", None], ["Office", None, "Mail", None]],
+            ("A1:B1", "C1:D1", "A2:B2", "C2:D2"),
+            TWICE,
+        ),
+        ([["2024", None, "2025", None], ["Name", "Mail", "Name", "Mail"]], ("A1:B1", "C1:D1"), PEOPLE),
+        ([["Office", "Name", "Mail", "Street"], [None]], ("A1:A2", "B1:B2", "C1:C2", "D1:D2"), PEOPLE),
+    ],
+    ids=["tall and wide", "both wide", "the same names under each", "all tall"],
+)
+def test_two_merged_header_rows_over_words(tmp_path: Path, above: Rows, merged: tuple[str, ...], below: Rows) -> None:
+    (table,) = found(tmp_path, [*above, *below], merged)
+    assert headers(table) == [value for row in above for value in row if value]
+
+
+def test_rows_that_are_all_merged_are_no_headers(tmp_path: Path) -> None:
+    rows: Rows = [["Place", None, "Person", None], ["Lviv", None, "Anna", None], ["Kyiv", None, 7, None]]
+    merged = tuple(f"{columns[0]}{at}:{columns[1]}{at}" for at in (1, 2, 3) for columns in ("AB", "CD"))
+    (table,) = found(tmp_path, rows, merged)
+    assert headers(table) == ["Place", "Person"]
+
+
 def test_titles_stand_above_the_table(tmp_path: Path) -> None:
     elements = found(tmp_path, [["Fees"], ["in euros"], ["City", "Fee"], ["Lviv", 1]])
     assert texts(elements) == [("paragraph", "Fees"), ("paragraph", "in euros"), ("table", "City\tFee\nLviv\t1")]
