@@ -84,8 +84,8 @@ def _letters(items: Iterable[PdfItem], box: Box) -> int:
 
 
 def with_figures(blocks: Sequence[Block], figures: Iterable[Block], page: int) -> list[Block]:
-    """The blocks of a page with its figures among them: each before what stands under it, else after what
-    stands above it."""
+    """The blocks of a page with its figures, or what else was put onto it, among them: each before what stands under
+    it, else after what stands above it."""
     placed = list(blocks)
     for found in sorted(figures, key=lambda block: _place(block, page) or (0.0,) * 4):
         x0, y0, x1, y1 = _place(found, page) or (0.0,) * 4

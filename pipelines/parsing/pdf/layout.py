@@ -227,8 +227,10 @@ def _blocks(
         indents = sorted({round(d.marker_x / 6) for d in found if d.kind == "list_item"})[:DEEPEST_ITEM]
         blocks = [Block(kind, (Run(li.text, li.box),)) for kind, li in edge if kind == "page_header"]
         content = [_block(draft, hyphens, indents) for draft in found]
-        blocks += with_figures(content, figures_of(page), page.number) if page.pictures else content
-        blocks += page.blocks
+        typed = [block for block in page.blocks if block.kind == "paragraph"]
+        placed = [*(figures_of(page) if page.pictures else ()), *typed]
+        blocks += with_figures(content, placed, page.number) if placed else content
+        blocks += [block for block in page.blocks if block.kind != "paragraph"]
         blocks += [Block(kind, (Run(li.text, li.box),)) for kind, li in edge if kind == "page_footer"]
         sure = page.confidence
         yield from blocks if sure == 1 else [replace(b, confidence=min(b.confidence, sure)) for b in blocks]

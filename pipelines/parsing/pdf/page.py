@@ -94,8 +94,8 @@ class PdfGap:
 
 @dataclass(frozen=True, slots=True)
 class PdfPage:
-    """`number` is 1-based. `blocks` are what stands on it besides its text: form fields. `confidence`
-    is under 1 where the text was recognised in a picture. `gaps` are in any order."""
+    """`number` is 1-based. `blocks` are what stands on it besides its text: form fields, notes, and paragraphs that
+    were typed onto it. `confidence` is under 1 where the text was recognised in a picture. `gaps` are in any order."""
 
     number: int
     width: float

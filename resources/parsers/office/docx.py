@@ -18,6 +18,7 @@ from typing import Any
 from pipelines.errors import DocumentError
 from pipelines.parsing.pictures import FIGURE
 from pipelines.records import Block, BlockCell, ParsedFile, Run
+from resources.parsers.names import listed
 from resources.parsers.numbers import whole
 from resources.parsers.office.alt_chunks import AltChunks
 from resources.parsers.office.docx_inline import MC, R, control_name, inline
@@ -29,7 +30,6 @@ from resources.parsers.office.graphics import chart_blocks, diagram_blocks
 from resources.parsers.office.package import (
     core_properties,
     linked,
-    listed,
     opened_package,
     relations,
     unread,

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pipelines.errors import DocumentError
 from pipelines.parsing.dates import iso_date
+from resources.parsers.names import listed
 
 MOST_BYTES = 1 << 30
 MOST_RATIO = 200
 UNSUSPECTED_BYTES = 50 << 20
 MOST_PARTS = 20_000
-MOST_NAMED = 6
 _STRICT = b"http://purl.oclc.org/ooxml/"
 _CORE = {
     "{http://purl.org/dc/elements/1.1/}title": "title",
@@ -176,11 +176,6 @@ def unread(related: Iterable[tuple[str, str]]) -> list[str]:
     """A warning that names the files embedded in a part, by its relations: they are documents of their own."""
     names = list(dict.fromkeys(name for kind, name in related if kind in ("oleObject", "package")))
     return [f"embedded files were not read: {listed(names)}"] if names else []
-
-
-def listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more
 
 
 def _resolved(folder: PurePosixPath, target: str) -> str:

@@ -14,11 +14,9 @@ from typing import Any, NamedTuple
 
 from pipelines.parsing.pdf.page import PdfItem
 from pipelines.records import Block, Box, Run
+from resources.parsers.pdf.annotations import Texts, annotations_of, box_of, is_shown
 
-MOST_FIELDS = 10_000
-MOST_CHARACTERS = 100_000
-"""Of one value."""
-_SCALE = 100
+MOST_OPTIONS = 10_000
 _PASSWORD_FLAG = 1 << 13
 _COUNT = re.compile(r"\[\d+\]$")
 _BARE_STATES = frozenset(("", "yes", "on", "1", "true", "x", "checked"))
@@ -45,7 +43,7 @@ class _Field:
     shown: bool
 
 
-def fields(document: Any, number: int) -> Form:
+def fields(document: Any, number: int, texts: Texts | None = None) -> Form:
     """The form of a page by its 1-based number. Never raises for what is in the file.
 
     The page is loaded anew: PDFium tells which boxes are checked only of pages that were loaded
@@ -59,7 +57,7 @@ def fields(document: Any, number: int) -> Form:
         document.init_forms()
         page = document[number - 1]
         try:
-            found = list(_fields(document.formenv.raw, number, page))
+            found = list(_fields(document.formenv.raw, number, page, texts or Texts()))
         finally:
             page.close()
     except (pypdfium2.PdfiumError, AttributeError):
@@ -122,25 +120,19 @@ def _label(name: str, alternate: str) -> str:
 # ---------------------------------------------------------------- PDFium
 
 
-def _fields(form: Any, number: int, page: Any) -> Iterator[_Field]:
+def _fields(form: Any, number: int, page: Any, texts: Texts) -> Iterator[_Field]:
     import pypdfium2.raw as pdfium
 
-    for index in range(min(pdfium.FPDFPage_GetAnnotCount(page), MOST_FIELDS)):
-        annotation = pdfium.FPDFPage_GetAnnot(page, index)
-        if not annotation:
-            continue
-        try:
-            if pdfium.FPDFAnnot_GetSubtype(annotation) == pdfium.FPDF_ANNOT_WIDGET:
-                yield from _field(form, annotation, number, page)
-        finally:
-            pdfium.FPDFPage_CloseAnnot(annotation)
+    for annotation in annotations_of(page, texts):
+        if pdfium.FPDFAnnot_GetSubtype(annotation) == pdfium.FPDF_ANNOT_WIDGET:
+            yield from _field(form, annotation, number, page, texts)
 
 
-def _field(form: Any, annotation: Any, number: int, page: Any) -> Iterator[_Field]:
+def _field(form: Any, annotation: Any, number: int, page: Any, texts: Texts) -> Iterator[_Field]:
     import pypdfium2.raw as pdfium
 
     kind = pdfium.FPDFAnnot_GetFormFieldType(form, annotation)
-    box = _box(annotation, number, page)
+    box = box_of(annotation, number, page)
     filled = (
         pdfium.FPDF_FORMFIELD_TEXTFIELD,
         pdfium.FPDF_FORMFIELD_CHECKBOX,
@@ -150,59 +142,28 @@ def _field(form: Any, annotation: Any, number: int, page: Any) -> Iterator[_Fiel
     )
     if kind not in filled or box is None:
         return
-    unseen = pdfium.FPDF_ANNOT_FLAG_INVISIBLE | pdfium.FPDF_ANNOT_FLAG_HIDDEN | pdfium.FPDF_ANNOT_FLAG_NOVIEW
     password = kind == filled[0] and pdfium.FPDFAnnot_GetFormFieldFlags(form, annotation) & _PASSWORD_FLAG
-    name = _text(pdfium.FPDFAnnot_GetFormFieldName, form, annotation)
+
+    def said(read: Any) -> str:
+        return texts.read(read, form, annotation) or ""
+
+    name = said(pdfium.FPDFAnnot_GetFormFieldName)
     yield _Field(
         kind,
         name,
-        _label(name, _text(pdfium.FPDFAnnot_GetFormFieldAlternateName, form, annotation)),
-        _text(pdfium.FPDFAnnot_GetFormFieldValue, form, annotation),
-        _text(pdfium.FPDFAnnot_GetFormFieldExportValue, form, annotation),
+        _label(name, said(pdfium.FPDFAnnot_GetFormFieldAlternateName)),
+        said(pdfium.FPDFAnnot_GetFormFieldValue),
+        said(pdfium.FPDFAnnot_GetFormFieldExportValue),
         bool(pdfium.FPDFAnnot_IsChecked(form, annotation)),
-        tuple(_chosen(form, annotation)),
+        tuple(_chosen(form, annotation, texts)),
         box,
-        not password and not pdfium.FPDFAnnot_GetFlags(annotation) & unseen,
+        not password and is_shown(annotation),
     )
 
 
-def _chosen(form: Any, annotation: Any) -> Iterator[str]:
+def _chosen(form: Any, annotation: Any, texts: Texts) -> Iterator[str]:
     import pypdfium2.raw as pdfium
 
-    for index in range(min(pdfium.FPDFAnnot_GetOptionCount(form, annotation), MOST_FIELDS)):
+    for index in range(min(pdfium.FPDFAnnot_GetOptionCount(form, annotation), MOST_OPTIONS)):
         if pdfium.FPDFAnnot_IsOptionSelected(form, annotation, index):
-            yield _text(pdfium.FPDFAnnot_GetOptionLabel, form, annotation, index)
-
-
-def _text(read: Any, *of: Any) -> str:
-    """What a PDFium function writes as UTF-16, once it has said how long it is."""
-    import ctypes
-
-    import pypdfium2.raw as pdfium
-
-    length = read(*of, None, 0)
-    if not 2 < length <= 2 * MOST_CHARACTERS:
-        return ""
-    buffer = ctypes.create_string_buffer(length)
-    read(*of, ctypes.cast(buffer, ctypes.POINTER(pdfium.FPDF_WCHAR)), length)
-    return buffer.raw[:length].decode("utf-16-le", "ignore").rstrip("\0")
-
-
-def _box(annotation: Any, number: int, page: Any) -> Box | None:
-    """The annotation's rectangle in points from the top left; None where it has no size."""
-    import ctypes
-
-    import pypdfium2.raw as pdfium
-
-    rectangle = pdfium.FS_RECTF()
-    if not pdfium.FPDFAnnot_GetRect(annotation, rectangle):
-        return None
-    size = [round(side * _SCALE) for side in page.get_size()]
-    corners = []
-    for x, y in ((rectangle.left, rectangle.top), (rectangle.right, rectangle.bottom)):
-        across, down = ctypes.c_int(), ctypes.c_int()
-        pdfium.FPDF_PageToDevice(page, 0, 0, *size, 0, x, y, across, down)
-        corners.append((across.value / _SCALE, down.value / _SCALE))
-    (ax, ay), (bx, by) = corners
-    box = Box(number, min(ax, bx), min(ay, by), max(ax, bx), max(ay, by))
-    return box if box.x1 > box.x0 and box.y1 > box.y0 else None
+            yield texts.read(pdfium.FPDFAnnot_GetOptionLabel, form, annotation, index) or ""

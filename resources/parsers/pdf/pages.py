@@ -15,8 +15,10 @@ from pipelines.parsing.pdf.fonts import is_readable
 from pipelines.parsing.pdf.page import PdfItem, PdfPage, restored
 from pipelines.records import Box
 from resources.parsers.ocr import OcrSettings, has_pictures, page_items, remedy
+from resources.parsers.pdf.annotations import Texts
 from resources.parsers.pdf.forms import fields, outside
 from resources.parsers.pdf.native import in_points, items_of, native_page, native_pages, rules_of
+from resources.parsers.pdf.notes import notes
 from resources.parsers.pdf.pictures import pictures_of
 from resources.parsers.pdf.raw import (
     Area,
@@ -39,13 +41,15 @@ LIMITS = "the parser dies of it or hangs: see parsing.page_timeout_seconds and p
 @dataclass(frozen=True, slots=True)
 class Read:
     """A page as read. `unreadable` counts characters in fonts without a Unicode map; `put_back` is the
-    share of its letters and digits that the layout had lost; `recognised` is true of scans."""
+    share of its letters and digits that the layout had lost; `recognised` is true of scans; `attached` are names
+    of files."""
 
     page: PdfPage
     warnings: tuple[str, ...] = ()
     unreadable: int = 0
     put_back: float = 0.0
     recognised: bool = False
+    attached: tuple[str, ...] = ()
 
     @property
     def needs_recognition(self) -> bool:
@@ -58,6 +62,7 @@ def pages_of(document: Any, path: Path, care: Care, ocr: OcrSettings) -> Iterato
     from pypdfium2 import PdfiumError
 
     natives = _by_number(native_pages(path, len(document))) if care.without is None else None
+    texts = Texts()
     for number in range(1, len(document) + 1):
         if number in (care.without or ()):
             yield _lost(number, LIMITS)
@@ -66,8 +71,9 @@ def pages_of(document: Any, path: Path, care: Care, ocr: OcrSettings) -> Iterato
             care.report(number)
         native = native_page(path, number) if natives is None else natives(number)
         try:
-            read = _page(document, number, native)
-            yield _recognised(document, read, ocr, care) if read.needs_recognition else read
+            read = _page(document, number, native, texts)
+            read = _recognised(document, read, ocr, care) if read.needs_recognition else read
+            yield replace(read, warnings=(*read.warnings, *texts.warning(number)))
         except (PdfiumError, ArithmeticError, LookupError, ValueError) as error:
             yield _lost(number, f"{type(error).__name__}: {error}")
     if natives is None:
@@ -92,8 +98,8 @@ def _lost(number: int, reason: str) -> Read:
     return Read(PdfPage(number, 0.0, 0.0, ()), (f"page {number}: left out, as it cannot be read ({reason})",))
 
 
-def _page(document: Any, number: int, native: Any) -> Read:
-    form = fields(document, number)
+def _page(document: Any, number: int, native: Any, texts: Texts) -> Read:
+    form = fields(document, number, texts)
     page = document[number - 1]
     textpage = page.get_textpage()
     try:
@@ -101,8 +107,10 @@ def _page(document: Any, number: int, native: Any) -> Read:
             read = _plain(page, number, characters(page, textpage), "could not be read")
         else:
             read = _laid_out(page, textpage, number, native, form.boxes)
-        blocks, pictures = tuple(form.blocks), pictures_of(page, number)
-        return replace(read, page=replace(read.page, blocks=blocks, pictures=pictures))
+        written = notes(page, number, texts, lambda: page_text(textpage))
+        blocks, pictures = (*form.blocks, *written.blocks), pictures_of(page, number)
+        shown = replace(read.page, blocks=blocks, pictures=pictures)
+        return replace(read, page=shown, attached=tuple(written.attached))
     finally:
         textpage.close()
         page.close()
@@ -126,7 +134,7 @@ def _recognised(document: Any, read: Read, ocr: OcrSettings, care: Care) -> Read
         return replace(read, warnings=(*read.warnings, found.warning))
     had = read.page
     scan = PdfPage(had.number, width, height, found.items, (), had.blocks, found.confidence, had.pictures, found.gaps)
-    return Read(scan, recognised=True)
+    return Read(scan, recognised=True, attached=read.attached)
 
 
 def _plain(page: Any, number: int, found: list[Character], why: str) -> Read:

@@ -17,6 +17,8 @@ from pipelines.parsing.pdf.layout import blocks_of
 from pipelines.parsing.pdf.page import LEAST_COVERAGE
 from pipelines.records import ParsedFile
 from resources.parsers import ocr as scans
+from resources.parsers.names import listed
+from resources.parsers.pdf.notes import COMMENT, attachments
 from resources.parsers.pdf.pages import MOST_UNREADABLE, Read, pages_of
 from resources.parsers.registry import Care
 
@@ -40,12 +42,14 @@ def parse(path: Path, care: Care = _PLAIN, ocr: scans.OcrSettings = _NO_OCR) -> 
         found = list(pages_of(document, path, care, ocr))
         information = document.get_metadata_dict()
         bookmarks = _bookmarks(document)
+        attached = [*attachments(document), *(name for read in found for name in read.attached)]
     finally:
         document.close()
     _refuse_unreadable(path, found, ocr, care)
     blocks, lost = blocks_of([read.page for read in found], bookmarks)
     warnings = _warnings(found)
     warnings += [f"page {number}: {share:.1%} of its text was lost in layout" for number, share in lost]
+    warnings += [f"attachments were not read: {listed(list(dict.fromkeys(attached)))}"] if attached else []
     origin = f"{ORIGIN}, {scans.ORIGIN}" if any(read.recognised for read in found) else ORIGIN
     return ParsedFile(blocks, _properties(information), len(found), tuple(warnings), origin)
 
@@ -101,7 +105,7 @@ def _refuse_unreadable(path: Path, pages: Sequence[Read], ocr: scans.OcrSettings
         hint = scans.remedy(ocr)
         message += f", or have it read by OCR ({hint})" if hint else "; OCR found nothing on it either"
         raise DocumentError(message, "unmapped_fonts")
-    if readable or any(read.page.blocks for read in pages):
+    if readable or any(block.metadata != COMMENT for read in pages for block in read.page.blocks):
         return
     reasons = "; ".join(dict.fromkeys(warning.split(": ", 1)[1] for read in pages for warning in read.warnings))
     message = f"{path.name}: no text on {'its page' if len(pages) == 1 else f'any of its {len(pages)} pages'}"
