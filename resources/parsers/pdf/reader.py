@@ -6,26 +6,33 @@ read is lost by name, not the document; nothing is fetched.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipelines.errors import DocumentError
 from pipelines.parsing.dates import iso_date
 from pipelines.parsing.pdf.bookmarks import Bookmark
 from pipelines.parsing.pdf.layout import blocks_of
 from pipelines.parsing.pdf.page import LEAST_COVERAGE
-from pipelines.records import ParsedFile
+from pipelines.records import Block, ParsedFile
 from resources.parsers import ocr as scans
 from resources.parsers.names import listed
 from resources.parsers.pdf.notes import COMMENT, attachments
 from resources.parsers.pdf.pages import MOST_UNREADABLE, Read, pages_of
+from resources.parsers.pdf.xfa import form_blocks, xfa_source
 from resources.parsers.registry import Care
 
 ORIGIN = "liteparse"
 LEAST_UNREADABLE = 3
 MOST_NAMED = 6
 MOST_BOOKMARKS = 10_000
+SHOWN = 0.5
+"""Of the words of an XFA form, how many stand on the pages of one that shows all of itself on them."""
+LONGEST_WAIT = 400
+_PLEASE_WAIT = "please wait"
+_WORD = re.compile(r"\w+")
 _PASSWORD = 4
 _PLAIN = Care()
 _NO_OCR = scans.OcrSettings(mode="off")
@@ -42,16 +49,18 @@ def parse(path: Path, care: Care = _PLAIN, ocr: scans.OcrSettings = _NO_OCR) -> 
         found = list(pages_of(document, path, care, ocr))
         information = document.get_metadata_dict()
         bookmarks = _bookmarks(document)
+        form = _form(document, path, found)
         attached = [*attachments(document), *(name for read in found for name in read.attached)]
     finally:
         document.close()
-    _refuse_unreadable(path, found, ocr, care)
-    blocks, lost = blocks_of([read.page for read in found], bookmarks)
-    warnings = _warnings(found)
+    if not form.instead:
+        _refuse_unreadable(path, found, ocr, care)
+    blocks, lost = blocks_of([read.page for read in found], bookmarks) if not form.instead else ((), [])
+    warnings = [*_warnings(found), *form.warnings]
     warnings += [f"page {number}: {share:.1%} of its text was lost in layout" for number, share in lost]
     warnings += [f"attachments were not read: {listed(list(dict.fromkeys(attached)))}"] if attached else []
     origin = f"{ORIGIN}, {scans.ORIGIN}" if any(read.recognised for read in found) else ORIGIN
-    return ParsedFile(blocks, _properties(information), len(found), tuple(warnings), origin)
+    return ParsedFile((*blocks, *form.blocks), _properties(information), len(found), tuple(warnings), origin)
 
 
 def _opened(path: Path) -> Any:
@@ -73,6 +82,50 @@ def _properties(information: dict[str, str]) -> dict[str, str]:
     for name, own in (("CreationDate", "created"), ("ModDate", "modified")):
         properties[own] = iso_date(information.get(name, "")) or ""
     return {key: value for key, value in properties.items() if value.strip()}
+
+
+class _Form(NamedTuple):
+    """What an XFA form adds to the text of its pages; `instead` says that its pages are not its text."""
+
+    blocks: tuple[Block, ...] = ()
+    warnings: tuple[str, ...] = ()
+    instead: bool = False
+
+
+def _form(document: Any, path: Path, pages: Sequence[Read]) -> _Form:
+    """A form whose pages are all that it shows has its text on them; one that is laid out by Adobe's programs has
+    pages that only say so.
+
+    Raises DocumentError of a form of the second kind that has no text, or none that can be read."""
+    import pypdfium2.raw as pdfium
+
+    kind = document.get_formtype()
+    if kind not in (pdfium.FORMTYPE_XFA_FULL, pdfium.FORMTYPE_XFA_FOREGROUND):
+        return _Form()
+    written = " ".join(text for read in pages for text in _texts(read)).casefold()
+    waits = kind == pdfium.FORMTYPE_XFA_FULL or _PLEASE_WAIT in written[:LONGEST_WAIT]
+    try:
+        blocks, warnings = form_blocks(xfa_source(document, path.name), path.name)
+    except DocumentError as error:
+        if waits:
+            raise
+        return _Form(warnings=(f"{str(error).removeprefix(f'{path.name}: ')}; its text is that of its pages",))
+    words = [word for block in blocks for word in _WORD.findall(block.runs[0].text.casefold())]
+    if not words and waits:
+        message = f"{path.name}: an XFA form without text: open it in Adobe's Acrobat and print it to PDF"
+        raise DocumentError(message, "no_text")
+    on_pages = frozenset(_WORD.findall(written))
+    if sum(word in on_pages for word in words) >= SHOWN * len(words):
+        return _Form()
+    told = (
+        "its pages only ask for Adobe's Acrobat; its text and values are those of its XFA form, without places on pages"
+    )
+    return _Form(tuple(blocks), (*((told,) if waits else ()), *warnings), waits)
+
+
+def _texts(read: Read) -> Iterator[str]:
+    yield from (item.text for item in read.page.items)
+    yield from (run.text for block in read.page.blocks for run in block.runs)
 
 
 def _bookmarks(document: Any) -> list[Bookmark]:
