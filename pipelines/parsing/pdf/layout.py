@@ -26,6 +26,7 @@ from pipelines.parsing.pdf.lines import Line, lines_of
 from pipelines.parsing.pdf.page import LEAST_COVERAGE, PdfPage
 from pipelines.parsing.pdf.paragraphs import BULLET, Draft, Style, drafts_of, ends, is_bullet, style_of
 from pipelines.parsing.pdf.tables import aligned_table
+from pipelines.parsing.pdf.turned import turned_back
 from pipelines.parsing.pictures import figures_of, with_figures, without_repeated
 from pipelines.records import Block, BlockCell, Run
 
@@ -50,7 +51,8 @@ def blocks_of(
     ]
     _join_pages(drafts, edges)
     hyphens = Hyphens(line.text for page in bodies for line in page)
-    blocks = without_repeated(tuple(_blocks(pages, drafts, edges, hyphens)), len(pages))
+    laid_out = turned_back(_blocks(pages, drafts, edges, hyphens), pages)
+    blocks = without_repeated(tuple(laid_out), len(pages))
     return blocks, _lost(pages, blocks)
 
 

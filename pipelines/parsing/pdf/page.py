@@ -95,7 +95,8 @@ class PdfGap:
 @dataclass(frozen=True, slots=True)
 class PdfPage:
     """`number` is 1-based. `blocks` are what stands on it besides its text: form fields, notes, and paragraphs that
-    were typed onto it. `confidence` is under 1 where the text was recognised in a picture. `gaps` are in any order."""
+    were typed onto it. `confidence` is under 1 where the text was recognised in a picture. `gaps` are in any order.
+    A page is `turned` where all of this is given by half a turn, since the page is shown upside down."""
 
     number: int
     width: float
@@ -106,6 +107,7 @@ class PdfPage:
     confidence: float = 1.0
     pictures: tuple[PdfPicture, ...] = ()
     gaps: tuple[PdfGap, ...] = ()
+    turned: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,6 +141,11 @@ def _item(native: Any, tags: dict[int, tuple[str, int]]) -> PdfItem:
     )
 
 
+def upside_down(native: Any) -> list[bool]:
+    """Of each piece, whether it stands on its head."""
+    return [abs(abs(item.rotation or 0.0) - 180) < 2 for item in native.text_items]
+
+
 def in_points(items: Iterable[P], unit: float) -> list[P]:
     """Pieces or rulings of a page with a UserUnit, by which liteparse multiplies all places and nobody else does. Sizes
     of fonts are as they are."""

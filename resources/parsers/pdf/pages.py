@@ -12,12 +12,13 @@ from typing import Any
 
 from pipelines.parsing.pdf.bidi import is_right_to_left
 from pipelines.parsing.pdf.fonts import is_readable
-from pipelines.parsing.pdf.page import PdfItem, PdfPage, restored
+from pipelines.parsing.pdf.page import PdfItem, PdfPage, restored, squeezed
+from pipelines.parsing.pdf.turned import turned
 from pipelines.records import Box
 from resources.parsers.ocr import OcrSettings, has_pictures, page_items, remedy
 from resources.parsers.pdf.annotations import Texts
 from resources.parsers.pdf.forms import fields, outside
-from resources.parsers.pdf.native import in_points, items_of, native_page, native_pages, rules_of
+from resources.parsers.pdf.native import in_points, items_of, native_page, native_pages, rules_of, upside_down
 from resources.parsers.pdf.notes import notes
 from resources.parsers.pdf.pictures import pictures_of
 from resources.parsers.pdf.raw import (
@@ -29,12 +30,15 @@ from resources.parsers.pdf.raw import (
     has_unmapped,
     page_text,
     patches,
+    pieces_apart,
     plain_lines,
 )
 from resources.parsers.registry import Care
 
 USABLE_COVERAGE = 0.75
 MOST_UNREADABLE = 0.5
+LEAST_TURNED = 0.8
+"""Of the letters of a page, how many stand on their head before all of it does."""
 LIMITS = "the parser dies of it or hangs: see parsing.page_timeout_seconds and parsing.memory_mb"
 
 
@@ -109,8 +113,10 @@ def _page(document: Any, number: int, native: Any, texts: Texts) -> Read:
             read = _laid_out(page, textpage, number, native, form.boxes)
         written = notes(page, number, texts, lambda: page_text(textpage))
         blocks, pictures = (*form.blocks, *written.blocks), pictures_of(page, number)
+        read = replace(read, attached=tuple(written.attached))
         shown = replace(read.page, blocks=blocks, pictures=pictures)
-        return replace(read, page=shown, attached=tuple(written.attached))
+        headlong = native is not None and not read.needs_recognition and _stands_on_its_head(native)
+        return replace(read, page=turned(shown) if headlong else shown)
     finally:
         textpage.close()
         page.close()
@@ -140,11 +146,16 @@ def _recognised(document: Any, read: Read, ocr: OcrSettings, care: Care) -> Read
 def _plain(page: Any, number: int, found: list[Character], why: str) -> Read:
     """The page as PDFium's lines."""
     width, height = page.get_size()
-    unmapped = "".join(c.text for c in found if not c.mapped)
-    kept = found if is_readable(unmapped) else [c for c in found if c.mapped]
+    kept = _readable(found)
     items = plain_lines(kept)
     warnings = (f"page {number}: its layout {why}; taken as plain lines",) if items else ()
     return Read(PdfPage(number, width, height, items, gaps=gaps_among(kept)), warnings, len(found) - len(kept))
+
+
+def _readable(found: list[Character]) -> list[Character]:
+    """Without those in fonts that have no Unicode map, unless they read as text all the same."""
+    unmapped = "".join(c.text for c in found if not c.mapped)
+    return found if is_readable(unmapped) else [c for c in found if c.mapped]
 
 
 def _laid_out(page: Any, textpage: Any, number: int, native: Any, fields_at: Sequence[Box]) -> Read:
@@ -154,6 +165,13 @@ def _laid_out(page: Any, textpage: Any, number: int, native: Any, fields_at: Seq
     unit = native.width / width if width else 1.0
     size = native.width / unit, native.height / unit
     items, rules = in_points(items_of(native), unit), tuple(in_points(rules_of(native), unit))
+    if any(flags := upside_down(native)):
+        drawn = characters(page, textpage)
+        if _stands_on_its_head(native):
+            readable = _readable(drawn)
+            pieces = tuple(_dressed(pieces_apart(readable), items))
+            return Read(PdfPage(number, *size, pieces, rules), (), len(drawn) - len(readable))
+        items = _in_order(items, flags, drawn)
     fonts = zip(items, native.text_items, strict=True)
     buggy = [item for item, own in fonts if own.font_is_buggy and not item.symbol]
     guessed: tuple[PdfItem, ...] = ()
@@ -177,6 +195,22 @@ def _laid_out(page: Any, textpage: Any, number: int, native: Any, fields_at: Seq
     gaps = gaps_of(page, textpage, raw) if every is None else gaps_among(every)
     page_laid_out = PdfPage(number, *size, kept, rules, gaps=gaps)
     return Read(page_laid_out, (), unreadable, 1 - found.coverage)
+
+
+def _stands_on_its_head(native: Any) -> bool:
+    letters = [len(item.text.strip()) for item in native.text_items]
+    on_head = sum(count for count, flag in zip(letters, upside_down(native), strict=True) if flag)
+    return on_head > LEAST_TURNED * sum(letters)
+
+
+def _in_order(items: Sequence[PdfItem], flags: Sequence[bool], every: Sequence[Character]) -> list[PdfItem]:
+    """The pieces, those that stand on their head with their words in PDFium's order, by the letters of their line:
+    liteparse puts the first word of such a line at its end."""
+    lines = {"".join(sorted(squeezed(line.text))): line.text for line in plain_lines(every)}
+    return [
+        replace(item, text=lines.get("".join(sorted(squeezed(item.text))), item.text)) if flag else item
+        for item, flag in zip(items, flags, strict=True)
+    ]
 
 
 def _dressed(lines: Sequence[PdfItem], items: Sequence[PdfItem]) -> list[PdfItem]:

@@ -159,6 +159,24 @@ def plain_lines(found: Iterable[Character]) -> tuple[PdfItem, ...]:
     return tuple(piece for line in _lines(found) if (piece := _piece(line)) is not None)
 
 
+def pieces_apart(found: Iterable[Character]) -> tuple[PdfItem, ...]:
+    """The same, parted where characters stand as far apart as their line is high, in whichever direction it runs."""
+    pieces: list[PdfItem | None] = []
+    for line in _lines(found):
+        high = max((c.y1 - c.y0 for c in line), default=0.0)
+        part: list[Character] = []
+        last: Character | None = None
+        for character in line:
+            if character.text.strip():
+                if last is not None and max(character.x0 - last.x1, last.x0 - character.x1) > high:
+                    pieces.append(_piece(part))
+                    part = []
+                last = character
+            part.append(character)
+        pieces.append(_piece(part))
+    return tuple(piece for piece in pieces if piece is not None)
+
+
 def _lines(found: Iterable[Character]) -> Iterator[list[Character]]:
     line: list[Character] = []
     for character in found:

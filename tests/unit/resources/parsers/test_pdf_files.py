@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pipelines.errors import DocumentError
+from pipelines.records import Block
 from resources.parsers.pdf.reader import parse
 from tests.support.documents import elements_of, pdf_of
 from tests.support.pdf_objects import pdf
@@ -182,6 +183,55 @@ def test_pages_shown_rotated(tmp_path: Path, angle: int) -> None:
     box = found.blocks[0].runs[0].box
     assert box is not None
     assert abs(box.x0 - 100) < 3 and abs(box.y1 - (800 - 300)) < 5
+
+
+def test_a_page_upside_down_is_read_as_the_page_upright(tmp_path: Path) -> None:
+    """Its table, its typed text and the order of its words too; boxes are of the page as shown."""
+    rows = [("City", "Rooms", "Beds"), ("Lviv", "12", "24"), ("Odesa", "7", "15"), ("Kyiv", "31", "64")]
+    lines = ["The ferry crosses the river twice an hour, and every crossing", "takes eleven minutes. Tickets are sold."]
+    texts = [(72.0, 700.0 - 14 * at, line) for at, line in enumerate(lines)]
+    texts += [
+        (72.0 + 150 * at, 600.0 - 14 * down, cell) for down, row in enumerate(rows) for at, cell in enumerate(row)
+    ]
+
+    def made(name: str, half_turn: bool) -> list[Block]:
+        from reportlab.pdfgen.canvas import Canvas
+
+        canvas = Canvas(str(tmp_path / name), pagesize=(595, 842))
+        corners = (380.0, 480.0, 500.0, 500.0)
+        if half_turn:
+            canvas.translate(595, 842)
+            canvas.rotate(180)
+            corners = (595 - 500.0, 842 - 500.0, 595 - 380.0, 842 - 480.0)
+        for x, y, text in texts:
+            canvas.drawString(x, y, text)
+        canvas.freeTextAnnotation("Typed below", "/Helv 12 Tf 0 g", Rect=corners, relative=0)
+        canvas.save()
+        return list(parse(tmp_path / name).blocks)
+
+    upright, on_head = made("a.pdf", False), made("b.pdf", True)
+    assert [block.kind for block in upright] == ["paragraph", "table", "paragraph"]
+    for block, turned in zip(upright, on_head, strict=True):
+        own = [*block.runs, *(run for cell in block.cells for run in cell.runs)]
+        others = [*turned.runs, *(run for cell in turned.cells for run in cell.runs)]
+        assert [run.text for run in own] == [run.text for run in others]
+        for one, other in zip(own, others, strict=True):
+            assert one.box is not None and other.box is not None
+            assert abs(one.box.x0 - (595 - other.box.x1)) < 3 and abs(one.box.y0 - (842 - other.box.y1)) < 4
+
+
+def test_a_line_upside_down_on_an_upright_page_has_its_words_in_order(tmp_path: Path) -> None:
+    from reportlab.pdfgen.canvas import Canvas
+
+    canvas = Canvas(str(tmp_path / "a.pdf"), pagesize=(595, 842))
+    lines = ["The answer stands below, upside down, as in riddles for children.", "Do not look before you know."]
+    for at, line in enumerate(lines):
+        canvas.drawString(72, 700 - 14 * at, line)
+    canvas.translate(595, 842)
+    canvas.rotate(180)
+    canvas.drawString(72, 700, "It is the ferryman's dog.")
+    canvas.save()
+    assert [block.runs[0].text for block in parse(tmp_path / "a.pdf").blocks][-1] == "It is the ferryman's dog."
 
 
 @pytest.mark.case(22)
