@@ -38,19 +38,29 @@ _MAIL = "subject, sender, date, text; names of attachments"
 _REFUSED = "nothing: a failure that says what to save it as"
 
 FORMATS = (
-    Format((".pdf",), PDF, f"{_TEXTUAL}, pages, boxes, figures, running heads", "tesseract for scans"),
+    Format(
+        (".pdf",),
+        PDF,
+        f"{_TEXTUAL}, pages, boxes, figures, running heads, form fields (also of XFA), notes and typed text",
+        "tesseract for scans",
+    ),
     Format(
         (".docx", ".docm", ".dotx", ".dotm"),
         DOCX,
-        f"{_TEXTUAL}, notes, comments, charts, diagrams, figures",
+        f"{_TEXTUAL}, running heads, notes, comments, charts, diagrams, figures, documents taken in (altChunk)",
         either=True,
         begins=ZIP,
     ),
-    Format((".xlsx", ".xlsm", ".xltx", ".xltm"), XLSX, "sheets, tables, comments, charts, figures", begins=ZIP),
+    Format(
+        (".xlsx", ".xlsm", ".xltx", ".xltm"),
+        XLSX,
+        "sheets, tables, comments, charts, diagrams, figures, printed headers",
+        begins=ZIP,
+    ),
     Format(
         (".pptx", ".pptm", ".potx", ".potm", ".ppsx", ".ppsm"),
         PPTX,
-        f"slides, {_TEXTUAL}, notes, charts, diagrams, figures",
+        f"slides, {_TEXTUAL}, notes, comments, charts, diagrams, figures, text of layouts",
         either=True,
         begins=ZIP,
     ),
