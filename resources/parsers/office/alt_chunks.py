@@ -64,8 +64,9 @@ class AltChunks:
         """The blocks of a part, without its pictures; none, and a warning, where it is not read."""
         try:
             found = self._read(package, name, path)
-        except DocumentError as error:
-            self.warnings.append(f"{name}: this part of the text was left out: {_reason(error, name)}")
+        except (DocumentError, RecursionError) as error:
+            reason = _reason(error, name) if isinstance(error, DocumentError) else "it is nested too deeply"
+            self.warnings.append(f"{name}: this part of the text was left out: {reason}")
             return ()
         kept = [without_offsets(block) for block in found.blocks if block.kind != FIGURE]
         self.warnings += (f"{name}: {warning.removeprefix(f'{_file(name)}: ')}" for warning in found.warnings)
@@ -115,8 +116,6 @@ class AltChunks:
             with zipfile.ZipFile(io.BytesIO(data)) as package:
                 self._take(guard(package, path))
                 return self.read_docx(package, path, AltChunks(self.read_docx, self.depth + 1, self.left))
-        except RecursionError:
-            raise DocumentError("it is nested too deeply", "limit_exceeded") from None
         except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError) as error:
             raise DocumentError(f"it is damaged ({error})", "corrupt") from None
 

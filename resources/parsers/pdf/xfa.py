@@ -131,6 +131,7 @@ class _Form:
         self.data = data
         self.blocks: list[Block] = []
         self.steps = 0
+        self.choices: dict[Any, dict[str, str]] = {}
 
     def read(self, part: Any, data: Any, path: str) -> None:
         """A part of the template with the node of the data that it stands for."""
@@ -173,20 +174,20 @@ class _Form:
         return None if holder is None else self.data.value(holder, reference[-1])
 
     def _field(self, part: Any, data: Any, name: str, path: str) -> None:
-        widget = next(map(_local, part.iterfind("{*}ui/*")), "")
-        caption = " ".join(_lines(part.find("{*}caption/{*}value")))
         value = self._bound(part, data, name)
-        value = " ".join(_lines(part.find("{*}value"))) if value is None else value
+        widget = next(map(_local, part.iterfind("{*}ui/*")), "")
         if widget in _UNFILLED:
             return
+        value = " ".join(_lines(part.find("{*}value"))) if value is None else value
+        caption = " ".join(_lines(part.find("{*}caption/{*}value")))
         label = caption or _text(part.find("{*}assist/{*}toolTip")) or name
         if widget == "checkButton":
-            on = (_items(part) or ["1"])[0]
+            on = next(iter(self._choices(part)), "1")
             state = "yes" if value == on else "no"
             text = f"{'☑' if value == on else '☐'} {label}"
             self._add(Block("key_value", (Run(text, locator=path),), metadata=key_value(label, state)))
         elif value.strip():
-            self._add(_pair(label, _shown(part, value), path))
+            self._add(_pair(label, self._choices(part).get(value, value), path))
         elif caption:
             self._add(Block("paragraph", (Run(caption, locator=path),)))
 
@@ -196,8 +197,9 @@ class _Form:
         label = " ".join(_lines(part.find("{*}caption/{*}value"))) or name
         options = []
         for button in part.iterchildren("{*}field"):
+            self.steps += 1
             caption = " ".join(_lines(button.find("{*}caption/{*}value"))) or button.get("name") or ""
-            own = (_items(button) or [""])[0]
+            own = next(iter(self._choices(button)), "")
             held = chosen if chosen is not None else " ".join(_lines(button.find("{*}value")))
             options.append((caption, bool(own) and held == own))
         marked = " ".join(f"{'☑' if is_on else '☐'} {caption}" for caption, is_on in options)
@@ -208,6 +210,15 @@ class _Form:
         for child in _in_order(part):
             if _local(child) != "field":
                 self.read(child, data, path)
+
+    def _choices(self, part: Any) -> dict[str, str]:
+        """What a field saves for each of its choices -> what it shows for it."""
+        if part not in self.choices:
+            lists = part.findall("{*}items")
+            saved = next((each for each in lists if each.get("save") == "1"), lists[0] if lists else ())
+            shown = next((each for each in lists if each.get("save") != "1"), saved)
+            self.choices[part] = dict(zip(map(_text, saved), map(_text, shown), strict=False))
+        return self.choices[part]
 
     def _add(self, block: Block) -> None:
         """Long text that is repeated counts as many parts."""
@@ -258,18 +269,3 @@ def _text(element: Any) -> str:
 def _value(node: Any) -> str:
     kind = next((value for key, value in node.attrib.items() if key.endswith("contentType")), "")
     return "" if kind.startswith("image/") else _text(node)
-
-
-def _items(part: Any) -> list[str]:
-    """What a field saves for its choices."""
-    lists = part.findall("{*}items")
-    saved = next((each for each in lists if each.get("save") == "1"), lists[0] if lists else None)
-    return [_text(item) for item in saved] if saved is not None else []
-
-
-def _shown(part: Any, value: str) -> str:
-    """The words of a choice, where the data have what is saved for it."""
-    shown = next((each for each in part.findall("{*}items") if each.get("save") != "1"), None)
-    saved = _items(part)
-    names = [_text(item) for item in shown] if shown is not None else []
-    return names[saved.index(value)] if value in saved and len(names) == len(saved) else value
