@@ -75,7 +75,7 @@ FORMATS = (
     Format((".rtf",), "application/rtf", _TEXTUAL, _PANDOC, False, False, RTF),
     Format((".rst",), "text/x-rst", _TEXTUAL, _PANDOC, own=False),
     Format((".org",), "text/x-org", _TEXTUAL, _PANDOC, own=False),
-    Format((".xls",), XLS, "sheets, tables", begins=OLE),
+    Format((".xls",), XLS, "sheets, tables, comments", begins=OLE),
     Format((".msg",), "application/vnd.ms-outlook", _MAIL, _EXTRA, False, False, OLE),
     Format((".xml",), "application/xml", "text of its elements", _EXTRA, own=False),
     Format((".doc",), "application/msword", _REFUSED, own=False, begins=OLE),

@@ -20,6 +20,8 @@ R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _LEFT_OUT_NAMES = "del moveFrom instrText delText pPr rPr tblPr tcPr sectPr sdtPr sdtEndPr rt"
 _LEFT_OUT = frozenset(f"{W}{name}" for name in _LEFT_OUT_NAMES.split())
 _TEXTS = {f"{W}tab": "\t", f"{W}ptab": "\t", f"{W}br": "\n", f"{W}cr": "\n", f"{W}noBreakHyphen": "-"}
+_WORD_ART = "{urn:schemas-microsoft-com:vml}textpath"
+"""Drawn letters of older documents and of watermarks."""
 _MACHINE_MADE = re.compile(r"goog_rdk_\d+|[\d-]+|\{?[0-9A-Fa-f-]{32,}\}?|(?:Text|Check|Dropdown|Kontrollkästchen)\d*")
 LONGEST, MOST_PIECES = 2000, 10_000
 """Characters and pieces of a paragraph that are looked at for the label and the value of a field."""
@@ -126,6 +128,8 @@ class _Walk:
             found.pieces.append(latex(element))
         elif tag == f"{W}txbxContent":
             found.boxes.append(element)
+        elif tag == _WORD_ART:
+            found.pieces.append(f" {element.get('string') or ''} ")
         elif tag in CHARTS:
             found.charts.append(element.get(f"{R}id") or "")
         elif tag == f"{DGM}relIds":

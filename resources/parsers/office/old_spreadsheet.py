@@ -1,4 +1,4 @@
-"""XLS (Excel 97 to 2003) by xlrd, which reads values and runs nothing; its cells as those of XLSX."""
+"""XLS (Excel 97 to 2003) by xlrd, which reads values and runs nothing; its cells and comments as those of XLSX."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 from pipelines.errors import DocumentError
 from pipelines.records import Block, ParsedFile
 from resources.parsers.office.number_formats import shown
-from resources.parsers.office.spreadsheet import MOST_CELLS, cell_blocks, sheet_heading
-from resources.parsers.office.workbook import Cell, Merges, Row, Sheet
+from resources.parsers.office.spreadsheet import MOST_CELLS, cell_blocks, comment, sheet_heading
+from resources.parsers.office.workbook import Cell, Merges, Row, Sheet, letters
 
 ORIGIN = "xls"
 _STATES = ("visible", "hidden", "veryHidden")
@@ -24,6 +24,7 @@ def parse(path: Path) -> ParsedFile:
     left = MOST_CELLS
     for sheet in book.sheets:
         found, left = cell_blocks(book, sheet, left)
+        found += book.comments(sheet)
         if found:
             blocks += [sheet_heading(sheet), *found]
     notes = (f"only the first {MOST_CELLS} cells were read",) if left <= 0 else ()
@@ -58,6 +59,11 @@ class OldWorkbook:
     def merges(self, sheet: Sheet) -> Merges:
         ranges = self._sheets[sheet.name].merged_cells
         return {(top + 1, left + 1): (bottom - top, right - left) for top, bottom, left, right in ranges}
+
+    def comments(self, sheet: Sheet) -> Iterator[Block]:
+        for (row, column), note in sorted(self._sheets[sheet.name].cell_note_map.items()):
+            if text := (note.text or "").strip():
+                yield comment(sheet, f"{letters(column + 1)}{row + 1}", text)
 
     def rows(self, sheet: Sheet) -> Iterator[Row]:
         """Rows that hold something, each with its cells that do."""

@@ -77,23 +77,26 @@ def cell_blocks(book: Cells, sheet: Sheet, left: int) -> tuple[list[Block], int]
     return blocks, left
 
 
+def comment(sheet: Sheet, cell: str, text: str) -> Block:
+    return Block("paragraph", (Run(text, locator=f"{quoted(sheet.name)}!{cell}"),), metadata={"comment_on": cell})
+
+
 def _beside(package: zipfile.ZipFile, sheet: Sheet, related: list[tuple[str, str]], path: Path) -> Iterator[Block]:
     """What a sheet has besides its cells."""
     said: dict[str, list[str]] = {}
     for tag in ("threadedComment", "comment"):
         parts = [name for kind, name in related if kind.removesuffix("s") == tag]
         found: dict[str, list[str]] = {}
-        for comment in (one for name in parts for one in _elements(package, name, tag, path)):
-            text = "".join(t.text or "" for t in comment.iter("{*}t", "{*}text")).strip()
+        for element in (one for name in parts for one in _elements(package, name, tag, path)):
+            text = "".join(t.text or "" for t in element.iter("{*}t", "{*}text")).strip()
             if text:
-                found.setdefault(comment.get("ref") or "", []).append(text)
+                found.setdefault(element.get("ref") or "", []).append(text)
         said = {
             **found,
             **said,
         }  # a comment that is answered stands in both, among older ones with a word to old programs
     for ref, texts in said.items():
-        for text in texts:
-            yield Block("paragraph", (Run(text, locator=f"{quoted(sheet.name)}!{ref}"),), metadata={"comment_on": ref})
+        yield from (comment(sheet, ref, text) for text in texts)
     for kind, name in related:
         if kind == "drawing":
             yield from drawing_blocks(package, name, quoted(sheet.name), path)

@@ -58,3 +58,32 @@ def test_the_reading_aid_over_a_word_is_no_part_of_it(tmp_path: Path) -> None:
         f"<w:p><w:r><w:ruby><w:rt>{run('とうきょう')}</w:rt><w:rubyBase>{run('東京')}</w:rubyBase></w:ruby></w:r></w:p>"
     )
     assert [element.text for element in elements_of(docx_of(tmp_path, body))[1]] == ["東京"]
+
+
+def test_headers_of_first_and_even_pages_and_watermarks_are_running_heads(tmp_path: Path) -> None:
+    art = "<w:pict xmlns:v='urn:schemas-microsoft-com:vml'><v:shape><v:textpath string='DRAFT'/></v:shape></w:pict>"
+    parts = {
+        "header/first.xml": f"<w:hdr {W}><w:p>{run('Ferry company')}</w:p></w:hdr>",
+        "header/even.xml": f"<w:hdr {W}><w:p><w:r>{art}</w:r>{run('Ferry company')}</w:p></w:hdr>",
+        "footer/first.xml": f"<w:ftr {W}><w:p>{run('Page one only')}</w:p></w:ftr>",
+    }
+    links = related(*parts)
+    path = docx_of(tmp_path, f"<w:p>{run('Here.')}</w:p>", **{RELATIONS: links, **parts})
+    assert outline(elements_of(path)[1]) == [
+        ("page_header", None, "Ferry company"),
+        ("page_header", None, "DRAFT Ferry company"),
+        ("paragraph", None, "Here."),
+        ("page_footer", None, "Page one only"),
+    ]
+
+
+def test_a_table_in_a_text_box_and_what_changes_tracked_left(tmp_path: Path) -> None:
+    rows = "".join(
+        f"<w:tr><w:tc><w:p>{run(a)}</w:p></w:tc><w:tc><w:p>{run(b)}</w:p></w:tc></w:tr>" for a, b in ("ab", "cd")
+    )
+    moved = f"<w:moveFrom><w:r><w:t>gone</w:t></w:r></w:moveFrom><w:moveTo>{run('come')}</w:moveTo>"
+    body = (
+        f"<w:p>{moved}<w:r><w:pict><w:txbxContent><w:tbl>{rows}</w:tbl></w:txbxContent></w:pict></w:r></w:p>"
+        f"<w:del><w:p>{run('deleted')}</w:p></w:del><w:ins><w:p>{run('inserted')}</w:p></w:ins>"
+    )
+    assert [e.text for e in elements_of(docx_of(tmp_path, body))[1]] == ["come", "a\tb\nc\td", "inserted"]

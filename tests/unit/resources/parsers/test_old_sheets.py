@@ -6,10 +6,12 @@ from datetime import date, time
 from pathlib import Path
 
 import pytest
+import xlrd
 import xlwt
 
 from pipelines.errors import DocumentError
 from pipelines.records import ParsedFile
+from resources.parsers.office import old_spreadsheet
 from resources.parsers.registry import media_type_of, parse_file
 from tests.support.other_formats import ROWS, compound_file, write_xls
 
@@ -55,6 +57,24 @@ def test_values_are_as_excel_shows_them(tmp_path: Path) -> None:
     merged = next(cell for block in found.blocks for cell in block.cells if cell.runs and cell.runs[0].text == "Both")
     assert (merged.row_span, merged.column_span) == (2, 1)
     assert next(block for block in found.blocks if block.metadata).metadata == {"sheet_state": "hidden"}
+
+
+def test_comments_stand_after_the_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """xlwt writes none, so xlrd is told one."""
+    write_xls(tmp_path / "a.xls")
+    opened = old_spreadsheet._opened
+
+    def with_note(path: Path) -> object:
+        book = opened(path)
+        note = xlrd.sheet.Note()
+        note.text = "Ask Anna."
+        book.sheet_by_index(0).cell_note_map[1, 2] = note
+        return book
+
+    monkeypatch.setattr(old_spreadsheet, "_opened", with_note)
+    found = parsed(tmp_path / "a.xls").blocks[2]
+    assert (found.runs[0].text, found.runs[0].locator) == ("Ask Anna.", "Leave!C2")
+    assert found.metadata == {"comment_on": "C2"}
 
 
 @pytest.mark.parametrize("content", [compound_file({"Workbook": b"\0" * 500}), compound_file({"Other": b"x" * 99})])
