@@ -21,6 +21,7 @@ from pipelines.parsing.pictures import FIGURE
 from pipelines.records import Block, ParsedFile
 from resources.parsers.html.reader import parse_source
 from resources.parsers.html.source import source_of
+from resources.parsers.names import shortened
 from resources.parsers.office.package import content_types, guard
 from resources.parsers.registry import parser_of
 from resources.parsers.text.email import written
@@ -66,12 +67,13 @@ class AltChunks:
             found = self._read(package, name, path)
         except (DocumentError, RecursionError) as error:
             reason = _reason(error, name) if isinstance(error, DocumentError) else "it is nested too deeply"
-            self.warnings.append(f"{name}: this part of the text was left out: {reason}")
+            self.warnings.append(f"{shortened(name)}: this part of the text was left out: {reason}")
             return ()
         kept = [without_offsets(block) for block in found.blocks if block.kind != FIGURE]
-        self.warnings += (f"{name}: {warning.removeprefix(f'{_file(name)}: ')}" for warning in found.warnings)
+        told = [warning.removeprefix(f"{_file(name)}: ") for warning in found.warnings]
         if len(kept) < len(found.blocks):
-            self.warnings.append(f"{name}: {len(found.blocks) - len(kept)} pictures in it were left out")
+            told.append(f"{len(found.blocks) - len(kept)} pictures in it were left out")
+        self.warnings += (f"{shortened(name)}: {warning}" for warning in told)
         return kept
 
     def told(self) -> list[str]:
@@ -102,7 +104,9 @@ class AltChunks:
             return _web_archive(data, _file(name))
         if kind == "html":
             return parse_source(*_html(data, _file(name)))
-        raise DocumentError(f"nothing here reads {declared or 'a part that does not say what it is'}", "unsupported")
+        raise DocumentError(
+            f"nothing here reads {shortened(declared) or 'a part that does not say what it is'}", "unsupported"
+        )
 
     def _take(self, size: int) -> None:
         self.left[0] -= size

@@ -30,6 +30,12 @@ def test_embedded_files_are_named_and_the_figures_of_charts_are_none(tmp_path: P
     assert document.warnings == (f"embedded files were not read: {told} and 2 more",)
 
 
+def test_names_are_told_only_so_far(tmp_path: Path) -> None:
+    links = related("embeddings/" + "x" * 30_000).replace("x/embedding", "x/oleObject")
+    (told,) = elements_of(docx_of(tmp_path, f"<w:p>{run('Here.')}</w:p>", **{RELATIONS: links}))[0].warnings
+    assert len(told) < 300 and told.endswith("…")
+
+
 def test_a_table_in_a_note_is_read(tmp_path: Path) -> None:
     rows = f"<w:tr><w:tc><w:p>{run('Rate')}</w:p></w:tc><w:tc><w:p>{run('7 %')}</w:p></w:tc></w:tr>"
     notes = f"<w:endnotes {W}><w:endnote w:id='2'><w:tbl>{rows}</w:tbl></w:endnote></w:endnotes>"
