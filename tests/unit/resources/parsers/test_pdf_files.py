@@ -229,9 +229,10 @@ def test_a_line_upside_down_on_an_upright_page_has_its_words_in_order(tmp_path: 
         canvas.drawString(72, 700 - 14 * at, line)
     canvas.translate(595, 842)
     canvas.rotate(180)
-    canvas.drawString(72, 700, "It is the ferryman's dog.")
+    answer = "The ferry crosses the river twice an hour."
+    canvas.drawString(72, 700, answer)
     canvas.save()
-    assert [block.runs[0].text for block in parse(tmp_path / "a.pdf").blocks][-1] == "It is the ferryman's dog."
+    assert [block.runs[0].text for block in parse(tmp_path / "a.pdf").blocks][-1] == answer
 
 
 @pytest.mark.case(22)
