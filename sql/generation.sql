@@ -21,6 +21,7 @@ CREATE TABLE {schema}.documents (
     summary_method text NOT NULL DEFAULT 'extractive'
 );
 CREATE INDEX ON {schema}.documents (bucket);
+CREATE INDEX ON {schema}.documents (title);
 CREATE INDEX ON {schema}.documents (doc_id) WHERE groups <> ARRAY[]::text[];
 
 CREATE SEQUENCE {schema}.chunk_number AS integer;

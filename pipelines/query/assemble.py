@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile
 
@@ -72,12 +72,12 @@ def place(name: str, first: int | None, last: int | None = None) -> str:
     return f"{name}, p. {first}" if last in (first, None) else f"{name}, pp. {first}–{last}"
 
 
-def _names(passages: Sequence[Passage]) -> dict[str, str]:
-    """Names of documents by id, as they are shown: the title, or the path where there is none or two share it."""
-    titles = {item.doc_id: " ".join(inert(item.title).split()) for item in passages}
-    shared = Counter(titles.values())
-    uris = {item.doc_id: inert(item.uri) for item in passages}
-    return {doc_id: title if title and shared[title] == 1 else uris[doc_id] for doc_id, title in titles.items()}
+def _names(passages: Sequence[Passage], shared: Collection[str]) -> dict[str, str]:
+    """Names of documents by id, as they are shown: the title, or the path where there is none or others have it."""
+    titles = {item.doc_id: " ".join(inert(item.title).split()) for item in passages if item.title not in shared}
+    here = Counter(titles.values())
+    own = {doc_id: title for doc_id, title in titles.items() if title and here[title] == 1}
+    return {item.doc_id: own.get(item.doc_id) or inert(item.uri) for item in passages}
 
 
 def _joined(chunks: Sequence[Passage]) -> str:
@@ -133,12 +133,18 @@ def _within(hits: Sequence[Hit], most: int, tokens: int) -> tuple[list[Passage],
 
 
 def assemble(
-    hits: Sequence[Hit], sentences: Mapping[str, Sequence[Sentence]], *, most: int, tokens: int
+    hits: Sequence[Hit],
+    sentences: Mapping[str, Sequence[Sentence]],
+    *,
+    most: int,
+    tokens: int,
+    shared: Collection[str] = (),
 ) -> tuple[list[ContextPassage], list[str]]:
     """(passages numbered from 1, notes on what did not fit). `sentences` are by chunk id; those of the
-    chunk before serve where its end is repeated. A chunk without any can be quoted whole."""
+    chunk before serve where its end is repeated. A chunk without any can be quoted whole. `shared` are titles that
+    several documents have, and so name none."""
     kept, notes = _within(hits, most, tokens)
-    names = _names(kept)
+    names = _names(kept, shared)
     documents: dict[str, list[Passage]] = {}
     for passage in kept:
         documents.setdefault(passage.doc_id, []).append(passage)

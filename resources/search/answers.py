@@ -76,6 +76,13 @@ def passage_sentences(connection: Connection[Any], generation: int, hits: Sequen
     return found
 
 
+def shared_titles(connection: Connection[Any], generation: int, hits: Sequence[Hit]) -> set[str]:
+    """Titles of the hits that more than one document has, of those that the asker may see."""
+    named = statement("search_chunks", "shared_titles", schema=schema_name(generation))
+    titles = list({hit.passage.title for hit in hits})
+    return {title for (title,) in connection.execute(named, {"titles": titles}).fetchall()}
+
+
 class Answerer:
     """Answers questions from the live generation, or a named one."""
 
@@ -106,10 +113,13 @@ class Answerer:
             best = found.hits[: settings.context_passages]
             index.ask_for(options.filters.groups)
             sentences = passage_sentences(index.connection, index.generation.number, best)
+            shared = shared_titles(index.connection, index.generation.number, best)
         if tell is not None:
             hits = found.hits[: options.k]
             tell(query_json(text, index.generation.number, hits, time.perf_counter() - started))
-        context, notes = assemble(best, sentences, most=settings.context_passages, tokens=settings.context_tokens)
+        context, notes = assemble(
+            best, sentences, most=settings.context_passages, tokens=settings.context_tokens, shared=shared
+        )
         weigher = Weigher(self._searcher, index.generation, options.filters.groups)
         answer = (
             self._answer(text, given, context, weigher, found.alike)

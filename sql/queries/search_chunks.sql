@@ -111,6 +111,9 @@ LIMIT %(most)s;
 -- name: newest_date
 SELECT max(effective_date)::text FROM {schema}.documents;
 
+-- name: shared_titles
+SELECT title FROM {schema}.documents WHERE title = ANY (%(titles)s::text[]) GROUP BY title HAVING count(*) > 1;
+
 -- name: documents_of
 -- In how many chunks each term stood when the generation froze its statistics.
 SELECT term, sum(documents)::integer FROM {schema}.terms WHERE term = ANY (%(terms)s::text[]) GROUP BY term;

@@ -132,5 +132,11 @@ def test_two_documents_of_one_title_are_told_apart_by_their_paths() -> None:
     assert [item.label for item in context] == ["x.md", "y.md"]
 
 
+def test_a_title_that_others_have_too_names_no_document() -> None:
+    hits = [hit(1, "a", doc_id="x", uri="x.md", title="FORM 10-Q"), hit(2, "b", doc_id="y", uri="y.md", title="Y")]
+    context, _ = assemble(hits, {}, most=3, tokens=WIDE, shared={"FORM 10-Q"})
+    assert [item.label for item in context] == ["x.md", "Y"]
+
+
 def test_places() -> None:
     assert (place("D", None), place("D", 3, 3), place("D", 3, 4)) == ("D", "D, p. 3", "D, pp. 3–4")
