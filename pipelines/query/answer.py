@@ -30,8 +30,9 @@ from pipelines.terms import terms_of
 
 MOST_SENTENCES = 3
 MOST_MARKED = 3
+LEAST_COSINE = 0.01
 NEAR_BEST = 0.75
-"""Support that a further sentence must have, as a part of the best one's."""
+"""How well a further sentence must answer, as a part of how well the best one does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,17 +111,24 @@ def best_of(evidence: Sequence[Evidence], wanted: Weights) -> Evidence:
 def extracted(
     question: str, context: Sequence[ContextPassage], weigh: Weigh, least: float, alike: Sequence[float] = ()
 ) -> Answer:
-    """The sentences that support the question best, in reading order and word for word.
+    """The sentences that answer the question best, by their words and their cosine, best first and word for word.
 
     Declined where the support of the question is under `least`; `alike` as of `support`."""
     wanted, evidence = weigh(set(terms_of(question))), evidence_of(context)
     if (refused := _refused(wanted, evidence, alike, least)) is not None:
         return refused
-    own = [item for item in evidence if wanted.keys() & item.terms] or evidence
-    ranked = sorted(own, key=lambda item: -item.support(wanted))[:MOST_SENTENCES]
-    enough = NEAR_BEST * ranked[0].support(wanted)
-    chosen = [item for item in own if item in ranked and item.support(wanted) >= enough]
-    return Answer(tuple(_verbatim(item) for item in chosen))
+    scores = answering([item.support(wanted) for item in evidence], [item.sentence.cosine for item in evidence])
+    ranked = sorted(range(len(evidence)), key=lambda at: -scores[at])[:MOST_SENTENCES]
+    return Answer(tuple(_verbatim(evidence[at]) for at in ranked if scores[at] >= NEAR_BEST * scores[ranked[0]]))
+
+
+def answering(supports: Sequence[float], cosines: Sequence[float | None]) -> list[float]:
+    """How well each sentence answers a question: its support times its cosine, so that of sentences with the same words
+    the one that means what was asked comes first. One without a cosine has the mean of the others'."""
+    known = [max(near, LEAST_COSINE) for near in cosines if near is not None]
+    mean = sum(known) / len(known) if known else 1.0
+    factors = [mean if near is None else max(near, LEAST_COSINE) for near in cosines]
+    return [held * factor for held, factor in zip(supports, factors, strict=True)]
 
 
 def _refused(wanted: Weights, evidence: Sequence[Evidence], alike: Sequence[float], least: float) -> Answer | None:

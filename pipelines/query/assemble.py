@@ -25,14 +25,15 @@ _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|\n+")
 @dataclass(frozen=True, slots=True)
 class Sentence:
     """What can be quoted: a sentence or table row of a chunk, with its own page; `lead` stands above it and must be
-    read with it. `sentence_id` is "" where it is a whole passage, `stripped` tells that links and what else a viewer
-    would act on were taken out."""
+    read with it. `sentence_id` is "" where it is a whole passage. `cosine` is to the question, None where that has no
+    vector. `stripped` tells that links and what else a viewer would act on were taken out."""
 
     chunk_id: str
     text: str
     page: int | None
     lead: str = ""
     sentence_id: str = ""
+    cosine: float | None = None
     stripped: bool = False
 
     @property

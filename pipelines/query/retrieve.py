@@ -35,13 +35,15 @@ LONGEST_QUESTION = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Retrieved:
-    """`notes` say what fell back to something simpler, and why; `searched` as of Asked, `alike` as of Found."""
+    """`notes` say what fell back to something simpler, and why; `searched` as of Asked, `alike` as of Found; `vector`
+    is the question's, where the strategy asked for it."""
 
     hits: list[Hit]
     notes: tuple[str, ...]
     searched: Mapping[str, str] = field(default_factory=dict)
     strategy: str = ""
     alike: tuple[float, ...] = ()
+    vector: Sequence[float] | None = None
 
 
 Find = Callable[[int], Found]
@@ -192,4 +194,5 @@ def retrieve(
         Hit(rank, item.score, item.scores, item.passage, twins, item.ranks)
         for rank, (item, twins) in enumerate(ranked.kept[:k], start=1)
     ]
-    return Retrieved(hits, tuple(dict.fromkeys(asked.notes)), asked.searched, strategy, found.alike)
+    vector = vars(asked).get("vector")
+    return Retrieved(hits, tuple(dict.fromkeys(asked.notes)), asked.searched, strategy, found.alike, vector)

@@ -65,13 +65,16 @@ class Weigher:
             return dict(connection.execute(named, {"terms": list(terms)}).fetchall())
 
 
-def passage_sentences(connection: Connection[Any], generation: int, hits: Sequence[Hit]) -> dict[str, list[Sentence]]:
-    """Sentences by chunk, of the hits' passages and of those whose end they repeat."""
+def passage_sentences(
+    connection: Connection[Any], generation: int, hits: Sequence[Hit], vector: Sequence[float] | None = None
+) -> dict[str, list[Sentence]]:
+    """Sentences by chunk, of the hits' passages and of those whose end they repeat; `vector` is the question's."""
     wanted = [hit.passage.chunk_id for hit in hits]
     wanted += [hit.passage.previous_id for hit in hits if hit.passage.overlap and hit.passage.previous_id]
     named = statement("search_sentences", "sentences_of", schema=schema_name(generation))
     found: dict[str, list[Sentence]] = {}
-    for row in connection.execute(named, {"chunk_ids": wanted}).fetchall():
+    parameters = {"chunk_ids": wanted, "vector": None if vector is None else str(list(vector))}
+    for row in connection.execute(named, parameters).fetchall():
         found.setdefault(row[0], []).append(Sentence(*row))
     return found
 
@@ -112,7 +115,7 @@ class Answerer:
             found = self._searcher.retrieved(question, index, replace(options, k=most), reading)
             best = found.hits[: settings.context_passages]
             index.ask_for(options.filters.groups)
-            sentences = passage_sentences(index.connection, index.generation.number, best)
+            sentences = passage_sentences(index.connection, index.generation.number, best, found.vector)
             shared = shared_titles(index.connection, index.generation.number, best)
         if tell is not None:
             hits = found.hits[: options.k]

@@ -109,7 +109,8 @@ ORDER BY s.sentence_id
 LIMIT %(most)s;
 
 -- name: sentences_of
-SELECT s.chunk_id, s.text, s.page, s.lead, s.sentence_id
+-- With their cosine to a vector, NULL where that is.
+SELECT s.chunk_id, s.text, s.page, s.lead, s.sentence_id, 1 - (s.embedding <=> %(vector)s::vector)
 FROM {schema}.sentences AS s JOIN {schema}.documents AS d USING (doc_id)
 WHERE s.chunk_id = ANY (%(chunk_ids)s::text[])
 ORDER BY s.doc_id, s.ordinal;

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from pipelines.ports import NoReply, Reply
-from pipelines.query.answer import Answer, answer_json, chosen, extracted, marked_of
+from pipelines.query.answer import Answer, answer_json, answering, chosen, extracted, marked_of
 from pipelines.query.assemble import ContextPassage, Sentence, assemble
 from pipelines.query.claims import Said, declines, letter_of, passages_shown, picked, said_in, written
 from pipelines.query.support import MOST_ORDERS, Weights, evidence_of, gives_orders, weights_of
@@ -66,9 +66,37 @@ def test_the_best_sentence_is_given_word_for_word_with_its_place() -> None:
     assert (answer.model, answer.declined) == (None, False)
 
 
-def test_sentences_stand_in_reading_order_and_only_those_near_the_best() -> None:
+def test_the_best_sentence_stands_first_and_only_those_near_it_follow() -> None:
     answer = extracted("boiler inspected October, vault key registrar held", CONTEXT, weigh, 0.4)
-    assert [item.uri for item in answer.citations] == ["Boilers.pdf", "Keys.pdf"]
+    assert [item.uri for item in answer.citations] == ["Keys.pdf", "Boilers.pdf"]
+    assert len(answer.claims) == 2, "the other sentences of either document are not near"
+
+
+def test_of_sentences_with_the_same_words_the_one_that_means_what_was_asked_comes_first() -> None:
+    words = ["Unused leave is paid on leaving.", "Unused leave expires in March.", "Ladders stand in the lodge."]
+
+    def quoted(*cosines: float | None) -> list[str]:
+        own = [Sentence("d", text, 1, cosine=near) for text, near in zip(words, cosines, strict=True)]
+        context, _ = assemble([hit(1, "d", text=" ".join(words))], {"d": own}, most=9, tokens=9_999)
+        return [item[2] for item in quotes(extracted("unused leave", context, weigh, 0.4))]
+
+    assert quoted(None, None, None) == words[:2]
+    assert quoted(0.6, 0.7, 0.9) == [words[1], words[0]]
+    assert quoted(0.3, 0.7, 0.9) == [words[1]]
+
+
+@pytest.mark.parametrize(
+    ("cosines", "scores"),
+    [
+        ([None, None], [0.5, 1.0]),
+        ([0.8, 0.2], [0.4, 0.2]),
+        ([0.8, -0.2], [0.4, 0.01]),
+        ([0.6, None], [0.3, 0.6]),
+        ([-0.1, -0.2], [0.005, 0.01]),
+    ],
+)
+def test_a_sentence_answers_by_its_words_and_its_cosine(cosines: list[float | None], scores: list[float]) -> None:
+    assert answering([0.5, 1.0], cosines) == pytest.approx(scores)
 
 
 @pytest.mark.parametrize(
