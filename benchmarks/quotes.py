@@ -104,11 +104,17 @@ def measured(name: str, file: Path, most: int) -> Iterator[Quotable]:
             shown = [place_of(each, spans, exam.corpus.documents[each.passage.chunks[0].doc_id]) for each in evidence]
             yield Quotable(
                 np.array([each.support(wanted) for each in evidence]),
-                np.array([each.sentence.cosine for each in evidence], float),
+                filled([each.sentence.cosine for each in evidence]),
                 np.array([any(matches(own, place) for place in mapped.places) for own in shown], bool),
             )
     finally:
         state.close()
+
+
+def filled(cosines: Sequence[float | None]) -> Floats:
+    """A passage that is quoted whole has none; it counts as the others do."""
+    known = [near for near in cosines if near is not None]
+    return np.array([np.mean(known) if near is None else near for near in cosines]) if known else np.ones(len(cosines))
 
 
 # ---------------------------------------------------------------- the forms

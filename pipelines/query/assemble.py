@@ -26,7 +26,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|\n+")
 class Sentence:
     """What can be quoted: a sentence or table row of a chunk, with its own page; `lead` stands above it and must be
     read with it. `sentence_id` is "" where it is a whole passage. `cosine` is to the question, None where that has no
-    vector. `stripped` tells that links and what else a viewer would act on were taken out."""
+    vector, and for code. `stripped` tells that links and what else a viewer would act on were taken out."""
 
     chunk_id: str
     text: str
