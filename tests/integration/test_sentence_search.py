@@ -20,8 +20,10 @@ from resources.postgres import search_index
 from resources.postgres import sentence_index as module
 from resources.postgres.catalog import GenerationRow
 from resources.postgres.database import Database
+from resources.search.answers import passage_sentences
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.projects import Project, make_project, new_database
+from tests.support.query_fakes import hit as hit_of
 from tests.support.search_data import Document, clustered, near, opened, search_database, walks
 from tests.support.sentence_data import A_CHUNK, load_sentences, sentence_id, texts
 
@@ -168,6 +170,23 @@ def test_equal_sentences_stand_by_id_and_unsure_ones_are_left_out(database: Data
         assert [item.sentence_id for item in index.sentences_of(["c00001"], same[0].tolist(), NOBODY, 0.5)] == [
             sentence_id(1), sentence_id(2),
         ]  # fmt: skip
+
+
+def test_the_sentences_of_an_answer_know_their_cosine_but_for_code(database: Database) -> None:
+    vectors = clustered(A_DOCUMENT, DIMENSION)
+    generation = load_sentences(database, [Document("d", texts(CHUNKS))], vectors)
+    with database.connect() as connection:
+        connection.execute(
+            f"UPDATE {generation.schema}.sentences SET source = 'code' WHERE sentence_id = %s", [sentence_id(1)]
+        )
+    own = range(A_CHUNK)
+    with opened(database, generation) as index:
+        asked = (index.connection, generation.generation, [hit_of(1, "c00001")])
+        found = passage_sentences(*asked, vectors[4].tolist())["c00001"]
+        assert [item.sentence_id for item in found] == [sentence_id(place) for place in own]
+        cosines = [None if place == 1 else float(vectors[place] @ vectors[4]) for place in own]
+        assert [item.cosine for item in found] == [near and pytest.approx(near, abs=1e-5) for near in cosines]
+        assert [item.cosine for item in passage_sentences(*asked)["c00001"]] == [None] * A_CHUNK
 
 
 def test_long_vectors_are_compared_in_half_precision(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
