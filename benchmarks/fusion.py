@@ -1,25 +1,30 @@
 """How the routes and measures of hybrid search become one ranking: weights chosen on some sets, reported on others.
 
-    python benchmarks/fusion.py [--sets ...] [--keep DIR]
+    python benchmarks/fusion.py [--sets ...] [--questions N] [--made 60] [--folder DIR] [--keep DIR]
 
-Every set is indexed by the command itself, with the embedder and splitter of benchmarks/results.yaml. Of each question
-the candidates that hybrid search measures are taken, with all that it measures of them, and ordered anew: by each route
-and measure alone, by reciprocal rank, by scores stretched to [0, 1], by standard scores with the shipped weights, with
-one part left out, and with the weights of GRID that do best on all other sets (leave one set out). A hit counts by the
-rule of benchmarks/support/datasets.py; what says the same again is not taken out. R@1 and R@5 in percent; differences
-are paired, with 95 % intervals of a bootstrap over questions. Exit code 1 where the shipped form loses to a route,
-outside that interval, on any set.
+Every set is indexed by the command itself, with the embedder and splitter of benchmarks/results.yaml. Of each
+question the candidates that hybrid search measures are taken, with all that it measures of them, and ordered anew: by
+each route and measure alone, by reciprocal rank, by scores stretched to [0, 1], by standard scores with the shipped
+weights, with one part left out, and with the weights of GRID that do best on all other sets (leave one set out). A
+hit counts by the rule of benchmarks/support/datasets.py; what says the same again is not taken out. R@1 and R@5 in
+percent; differences are paired, with 95 % intervals of a bootstrap over questions. With --made, weights are also
+chosen on questions that are made from each corpus itself, as `pincite eval --suggest` makes them, whole and with half
+of their telling words left out, as people leave them out; a folder, which has no questions, is asked these alone.
+Exit code 1 where the shipped form loses to a route, outside that interval, on any set.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import json
+import random
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,8 +44,10 @@ from pipelines.query.measures import MEASURES  # noqa: E402
 from pipelines.query.retrieve import MEASURED_DEPTH  # noqa: E402
 from pipelines.query.routes import FUSED_DEPTH, Asked, Question  # noqa: E402
 from pipelines.query.strategies import STRATEGIES, searches_of  # noqa: E402
+from pipelines.query.support import content_terms  # noqa: E402
 from pipelines.settings.query import FusionWeights, QuerySettings  # noqa: E402
 from resources.evaluation.golden import examination  # noqa: E402
+from resources.evaluation.suggest import suggest  # noqa: E402
 from resources.search.passages import Searcher  # noqa: E402
 from resources.settings_file import locate  # noqa: E402
 from resources.state.state import State  # noqa: E402
@@ -51,6 +58,8 @@ GRID = [
     for dense, sentence, document in itertools.product((0.3, 0.5, 0.7, 0.9), (0.3, 0.5, 0.7, 0.9), (0.2, 0.3, 0.4, 0.5))
 ]
 SHIPPED: Mapping[str, float] = {name: getattr(FusionWeights(), name) for name in PARTS}
+KINDS = ((0, "whole"), (1, "halved"))
+SEED = 1
 Floats = NDArray[np.float64]
 
 
@@ -115,14 +124,36 @@ def index_of(name: str, place: Path) -> Path:
     return file
 
 
-def measured(name: str, file: Path) -> Iterator[Measured]:
-    dataset, state = DATASETS[name], State(locate(config=str(file)))
+def made(file: Path, count: int, groups: Sequence[str] = ()) -> tuple[Path, Path]:
+    """Questions made from the corpus itself, and the same with half of their telling words left out."""
+    state, chance = State(locate(config=str(file))), random.Random(SEED)
+    try:
+        whole = suggest(state, count, groups)["questions"]
+    finally:
+        state.close()
+    halved = []
+    for one in whole:
+        words = one["question"].split()
+        telling = [at for at, word in enumerate(words) if content_terms(word)]
+        out = set(chance.sample(telling, len(telling) // 2))
+        halved.append({**one, "question": " ".join(word for at, word in enumerate(words) if at not in out)})
+    return golden_file(file.parent / "made.jsonl", whole), golden_file(file.parent / "halved.jsonl", halved)
+
+
+def golden_file(file: Path, questions: Sequence[Mapping[str, object]]) -> Path:
+    file.write_text("".join(json.dumps(one, ensure_ascii=False) + "\n" for one in questions), encoding="utf-8")
+    return file
+
+
+def measured(file: Path, golden: Path, evaluation: Mapping[str, Any]) -> Iterator[Measured]:
+    """The questions of a file; `evaluation` as of a Dataset."""
+    state = State(locate(config=str(file)))
     try:
         live = state.parts.catalog.live()
         assert live is not None, "an index that was just made is live"
-        exam, searcher = examination(state, dataset.write_golden(file.parent / "golden.jsonl"), live), Searcher(state)
-        filters = Filters(groups=tuple(dataset.evaluation.get("groups", ())))
-        options = dataset.evaluation.get("with_options", "none")
+        exam, searcher = examination(state, golden, live), Searcher(state)
+        filters = Filters(groups=tuple(evaluation.get("groups", ())))
+        options = evaluation.get("with_options", "none")
         for mapped in exam.questions:
             question = asked(mapped, options)
             question = question if isinstance(question, Question) else Question(question)
@@ -182,6 +213,32 @@ def left_out(sets: Mapping[str, list[Measured]]) -> list[str]:
     return table(("set", "chosen on the others", "there", "as shipped", "chosen on itself"), rows)
 
 
+def by_generation(sets: Mapping[str, list[Measured]], own: Mapping[str, Sequence[list[Measured]]]) -> list[str]:
+    """For each set, the weights that are best on questions made from its corpus, the nearest to the shipped ones of
+    equals, and what these and their mean with the shipped ones do on its real questions."""
+    rows = []
+    for (name, kind), questions in (((name, kind), each[at]) for name, each in own.items() for at, kind in KINDS):
+        scores = [objective(means({name: questions}, summed(weights))) for weights in GRID]
+        equal = [weights for weights, score in zip(GRID, scores, strict=True) if score == max(scores)]
+        chosen = min(equal, key=lambda weights: sum(abs(weights[part] - SHIPPED[part]) for part in PARTS))
+        halfway = {part: (chosen[part] + SHIPPED[part]) / 2 for part in PARTS}
+        shown = [(questions, by_part("dense")), (questions, by_part("lexical")), (questions, summed(SHIPPED)),
+                 *((sets[name], summed(weights)) for weights in (SHIPPED, chosen, halfway))]  # fmt: skip
+        found = [" / ".join(percent(found_at(asked, order, k).mean()) for k in (1, 5)) for asked, order in shown]
+        told = f"{', '.join(f'{chosen[part]:g}' for part in PARTS)} ({len(equal)})"
+        rows.append([name, f"{len(questions)} {kind}", *found[:3], told, *found[3:]])
+    heads = (
+        "dense",
+        "lexical",
+        "as shipped",
+        "chosen (of equals)",
+        "real, as shipped",
+        "real, chosen",
+        "real, halfway",
+    )
+    return table(("set", "made", *heads), rows)
+
+
 def against_routes(sets: Mapping[str, list[Measured]]) -> tuple[list[str], list[str]]:
     """The shipped order less the better route, and where it loses outside the interval."""
     rows, lost = [], []
@@ -194,13 +251,36 @@ def against_routes(sets: Mapping[str, list[Measured]]) -> tuple[list[str], list[
     return table(("set", "", "better route", "as shipped less it"), rows), lost
 
 
-def report(place: Path, names: Sequence[str]) -> int:
+def measured_set(name: str, place: Path, most: int, count: int) -> list[list[Measured]]:
+    """By its own questions, of more than `most` so many by chance, and by `count` that are made, whole and halved."""
+    dataset, file = DATASETS[name], index_of(name, place)
+    lines = dataset.write_golden(file.parent / "golden.jsonl").read_text(encoding="utf-8").splitlines()
+    sample = random.Random(SEED).sample(lines, most) if len(lines) > most else lines
+    questions = [golden_file(file.parent / "golden.jsonl", [json.loads(line) for line in sample])]
+    if count:
+        questions += made(file, count, tuple(dataset.evaluation.get("groups", ())))
+    return [list(measured(file, golden, dataset.evaluation)) for golden in questions]
+
+
+def measured_folder(folder: Path, place: Path, count: int) -> dict[str, list[Measured]]:
+    """A folder without questions, by those that are made."""
+    file = place / folder.name / "pincite.yaml"
+    source = {"name": folder.name, "path": str(folder)}
+    indexed(file, {"state": str(file.parent / "state"), "sources": [source]}, some_may_fail=True)
+    golden = made(file, count)
+    return {f"{folder.name}, {kind}": list(measured(file, golden[at], {})) for at, kind in KINDS}
+
+
+def report(place: Path, names: Sequence[str], most: int, count: int, folder: Path | None) -> int:
     sets: dict[str, list[Measured]] = {}
+    own: dict[str, Sequence[list[Measured]]] = {}
     for name in names:
-        sets[name] = list(measured(name, index_of(name, place)))
+        sets[name], *own[name] = measured_set(name, place, most, count)
         print(f"{name}: {len(sets[name])} questions", file=sys.stderr, flush=True)
-    beside, lost = against_routes(sets)
-    for block in (orders(sets), left_out(sets) if len(sets) > 1 else [], beside):
+    known = {**sets, **(measured_folder(folder, place, count) if folder else {})}
+    beside, lost = against_routes(known)
+    leave_one_out, by_own = left_out(sets) if len(sets) > 1 else [], by_generation(sets, own) if count and sets else []
+    for block in (orders(known), leave_one_out, beside, by_own):
         print("\n".join(block), end="\n\n")
     if lost:
         print(f"loses to a route: {', '.join(lost)}", file=sys.stderr)
@@ -209,11 +289,17 @@ def report(place: Path, names: Sequence[str]) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sets", nargs="+", choices=tuple(DATASETS), default=list(DATASETS))
+    parser.add_argument("--sets", nargs="*", choices=tuple(DATASETS), default=list(DATASETS))
+    parser.add_argument("--questions", type=int, default=10_000, help="Of each set, at the most; by chance.")
+    parser.add_argument("--made", type=int, default=0, metavar="COUNT", help="Questions to make from each corpus.")
+    parser.add_argument("--folder", type=Path, metavar="DIR", help="Documents without questions, asked made ones.")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="Keep the indexes here, and use those that are here.")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="pincite-fusion-") as folder:
-        sys.exit(report(options.keep.resolve() if options.keep else Path(folder), options.sets))
+        place = (options.keep or Path(folder)).resolve()
+        sys.exit(
+            report(place, options.sets, options.questions, options.made, options.folder and options.folder.resolve())
+        )
 
 
 if __name__ == "__main__":
