@@ -349,4 +349,4 @@ def test_what_is_renamed_or_deleted_is_found_at_its_place_or_not_at_all(project:
 def test_an_answer_cites_the_sentence(project: Project) -> None:
     project.index()
     asked = project.run("ask", "Who holds the vault key?", "--strategy", "sentence").json
-    assert [item["quote"] for item in asked["citations"]] == [KEPT]
+    assert asked["citations"][0]["quote"] == KEPT
