@@ -60,3 +60,23 @@ def test_another_reader_parses_its_own_format_anew_and_no_other(project: Project
     now = parsed_by(project)
     assert {uri for uri in before if now[uri] != before[uri]} == {"a.html", "b.html"}
     assert {uri for uri in before if uri.endswith(".html")} < before.keys()
+
+
+def test_another_reader_of_one_source_parses_its_format_anew_and_no_other(project: Project) -> None:
+    page = f"<html><body>{other_formats.HTML}</body></html>"
+    for place, names in (("docs", ("a.html", "a.txt")), ("more", ("b.html", "b.txt"))):
+        for name in names:
+            project.write(name, page if name.endswith("html") else other_formats.LEAVE, project.folder / place)
+    own, more = ({"name": name, "path": str(project.folder / name)} for name in ("docs", "more"))
+    project.configure(sources=[own, more])
+    project.index()
+    before = parsed_by(project)
+    project.configure(sources=[own, {**more, "readers": {".html": "unstructured"}}])
+    assert project.index()["documents"]["failed"] == []
+    now = parsed_by(project)
+    assert {uri for uri in before if now[uri] != before[uri]} == {"b.html"}
+    project.configure(
+        sources=[own, {**more, "readers": {".html": "auto"}}], parsing={"readers": {".html": "unstructured"}}
+    )
+    project.index()
+    assert {uri for uri in now if parsed_by(project)[uri] != now[uri]} == {"a.html", "b.html"}

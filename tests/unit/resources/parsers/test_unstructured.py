@@ -209,8 +209,17 @@ def test_another_reader_is_another_document(tmp_path: Path) -> None:
     ],
 )
 def test_a_reader_that_cannot_be_meant_is_refused(readers: dict[str, str], told: str) -> None:
-    with pytest.raises(SettingsError, match=told):
-        settings_from({"parsing": {"readers": readers}})
+    for settings in ({"parsing": {"readers": readers}}, {"sources": [{"name": "s", "path": "d", "readers": readers}]}):
+        with pytest.raises(SettingsError, match=told):
+            settings_from(settings)
+
+
+def test_one_file_is_read_by_whom_the_settings_name(tmp_path: Path) -> None:
+    file = tmp_path / "a.html"
+    file.write_text(f"<html><body>{made.HTML}</body></html>")
+    chosen = SETTINGS.model_copy(update={"readers": {".html": UNSTRUCTURED}})
+    with open_reader(chosen) as asked:
+        assert asked.read(file).parsed.origin == UNSTRUCTURED
 
 
 def test_nothing_is_fetched(handbooks: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
