@@ -19,7 +19,7 @@ def _readable(readers: dict[str, str]) -> dict[str, str]:
             raise ValueError(f"no format ends in {ending!r}; {hint}")
         if reader == OWN and not found.own:
             raise ValueError(f"{ending} has no reader of pincite's own; leave it out")
-        if reader == UNSTRUCTURED and found.own and not found.either:
+        if reader == UNSTRUCTURED and found.own and ending not in found.either:
             raise ValueError(f"{ending} is read by pincite's own reader alone; leave it out")
     return readers
 

@@ -72,6 +72,8 @@ class DocumentProcess:
         self.ready = False
         self.batch: Batch | None = None
         self.page: int | None = None
+        self.first: Refused | None = None
+        """Why its document is read by another reader now."""
         self.deadline = time.monotonic() + (LOADING_SECONDS if load else START_SECONDS)
         self.done = 0
         self._received = Received(MOST_JSON)
@@ -108,7 +110,7 @@ class DocumentProcess:
 
     def give(self, batch: Batch, framed: Framed, seconds: float) -> None:
         """It may take so many seconds, with all its pages MOST_OVER times as many."""
-        self.batch, self.page = batch, None
+        self.batch, self.page, self.first = batch, None, None
         self._at = None, False
         self.deadline = time.monotonic() + seconds
         self.last_deadline = time.monotonic() + MOST_OVER * seconds
@@ -137,6 +139,8 @@ class DocumentProcess:
             self.deadline = min(self.deadline, time.monotonic() + self._left)
         elif kind == "page" and self.batch and self.batch.alone and type(value.get("number")) is int:
             return self._begun(value["number"])
+        elif kind == "again" and self.batch and self.batch.alone and self.first is None:
+            self.first = _refused(value, self.batch.first)
         elif kind == "failed" and self.batch:
             return _refused(value, self.batch.first)
         elif kind == "done" and self.batch:

@@ -14,21 +14,23 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.errors import DocumentError
+from pipelines.parsing.formats import EML, HTML, OF_ENDING, PLAIN, PPTX, ZIP
 from pipelines.records import Block, ParsedFile, Run
+from resources.parsers.office.package import opened_package
 from resources.parsers.unstructured.blocks import blocks_of
 from resources.parsers.unstructured.pandoc import pandoc_path
 
 ORIGIN = "unstructured"
 _INSTALL = "pip install 'pincite[formats]'"
-_PARTITION = {".htm": "html", ".xhtml": "html", ".markdown": "md", ".text": "text", ".txt": "text"}
-"""Partitioners by the ending of a file, where it is not their name."""
+_PARTITION = {HTML: "html", PLAIN: "text", EML: "email", PPTX: "pptx"}
+"""Partitioners by the type of a file, where they are not named like its ending."""
 _MOST_CPU_SECONDS = 120
 _QUIET = {"DO_NOT_TRACK": "1", "SCARF_NO_ANALYTICS": "true", "UNSTRUCTURED_DISABLE_NOTICE": "1"}
 _OLD = {".doc": "Word 97 to 2003; save it as .docx", ".ppt": "PowerPoint 97 to 2003; save it as .pptx"}
 
 
 def parse(path: Path) -> ParsedFile:
-    """Raises DocumentError: `unsupported` where a library is missing, `corrupt`."""
+    """Raises DocumentError: `unsupported` where a library is missing, `corrupt`, `encrypted`, `limit_exceeded`."""
     ending = path.suffix.lower()
     if ending in _OLD:
         raise DocumentError(
@@ -36,7 +38,10 @@ def parse(path: Path) -> ParsedFile:
             f"{ending[1:]}x *{ending}`",
             "unsupported",
         )
-    elements = _partition(path, _PARTITION.get(ending, ending[1:]))
+    if OF_ENDING[ending].begins == ZIP:
+        with opened_package(path):
+            pass  # no more is wanted than its limits
+    elements = _partition(path, _PARTITION.get(OF_ENDING[ending].media_type, ending[1:]))
     blocks = list(blocks_of(elements))
     properties, head, warnings = _of_message(path) if ending == ".msg" else ({}, [], ())
     return ParsedFile((*head, *blocks), properties, _pages(elements), warnings, ORIGIN)

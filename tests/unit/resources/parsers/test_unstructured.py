@@ -147,7 +147,7 @@ def write_hostile(kind: str, folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("kind", "codes"),
     [
-        ("a zip bomb", {"corrupt", "crashed", "limit_exceeded", "timeout"}),
+        ("a zip bomb", {"limit_exceeded"}),
         ("entities", {"corrupt", "limit_exceeded", "empty_parse"}),
         ("nested groups", {"", "corrupt", "crashed", "timeout", "limit_exceeded"}),
         ("another format", {"corrupt"}),
@@ -205,6 +205,7 @@ def test_another_reader_is_another_document(tmp_path: Path) -> None:
         ({"docx": UNSTRUCTURED}, "did you mean '.docx'"),
         ({".epub": "own"}, "no reader of pincite's own"),
         ({".md": UNSTRUCTURED}, "own reader alone"),
+        ({".docm": UNSTRUCTURED}, "own reader alone"),
         ({".docx": "unstructed"}, "unstructured"),
     ],
 )
