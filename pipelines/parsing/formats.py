@@ -9,7 +9,7 @@ PDF = "application/pdf"
 DOCX = f"{_OFFICE}.wordprocessingml.document"
 XLSX = f"{_OFFICE}.spreadsheetml.sheet"
 PPTX = f"{_OFFICE}.presentationml.presentation"
-XLS = "application/vnd.ms-excel"
+XLS, DOC, PPT = "application/vnd.ms-excel", "application/msword", "application/vnd.ms-powerpoint"
 HTML, MARKDOWN, PLAIN = "text/html", "text/markdown", "text/plain"
 EML = "message/rfc822"
 AUTO, OWN, UNSTRUCTURED = "auto", "own", "unstructured"
@@ -33,10 +33,10 @@ class Format:
 ZIP, OLE, RTF = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"{\\rtf"
 _PANDOC = "`pincite[formats]`, with its pandoc"
 _EXTRA = "`pincite[formats]`"
+_OFFICE_97 = "LibreOffice, its `soffice` on the PATH"
 _TEXTUAL = "headings with levels, lists, tables"
 _MAIL = "subject, sender, date, text; names of attachments"
 _PAGES, _TEXTS = (".html", ".htm", ".xhtml"), (".txt", ".text", ".log")
-_REFUSED = "nothing: a failure that says what to save it as"
 
 FORMATS = (
     Format((".pdf",), PDF, f"{_TEXTUAL}, pages, boxes, figures, running heads", "tesseract for scans"),
@@ -69,8 +69,8 @@ FORMATS = (
     Format((".xls",), XLS, "sheets, tables", begins=OLE),
     Format((".msg",), "application/vnd.ms-outlook", _MAIL, _EXTRA, False, (), OLE),
     Format((".xml",), "application/xml", "text of its elements", _EXTRA, own=False),
-    Format((".doc",), "application/msword", _REFUSED, own=False, begins=OLE),
-    Format((".ppt",), "application/vnd.ms-powerpoint", _REFUSED, own=False, begins=OLE),
+    Format((".doc", ".dot"), DOC, f"{_TEXTUAL}, notes, figures", _OFFICE_97, begins=OLE),
+    Format((".ppt", ".pps", ".pot"), PPT, f"slides, {_TEXTUAL}, notes, figures", _OFFICE_97, begins=OLE),
 )
 OF_ENDING = {ending: found for found in FORMATS for ending in found.endings}
 OF_TYPE = {found.media_type: found for found in FORMATS}

@@ -11,6 +11,7 @@ import re
 import select
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -22,6 +23,7 @@ from pipelines.parsing.cleaning import clean_text
 from pipelines.schemas import schema_of
 from pipelines.tables import TABLES
 from resources.child_process import program_path
+from resources.parsers.libreoffice.installation import libreoffice
 from resources.parsers.unstructured.pandoc import pandoc_path
 from resources.workers.checks import LARGEST, sound
 from resources.workers.frames import MOST_JSON, Message, Received, decoded
@@ -64,9 +66,19 @@ class DocumentProcess:
     def __init__(self, template: Template, settings: ParsingSettings, folder: Path, load: bool) -> None:
         folder.mkdir(mode=0o700, parents=True)
         self.folder = folder
-        wanted = (program_path("tesseract") if settings.ocr != "off" else None, pandoc_path())
-        programs = [program for program in wanted if program]
-        limits = {"memory_mb": settings.memory_mb, "load": load, "folder": str(folder), "programs": programs}
+        office = libreoffice()
+        wanted = (
+            program_path("tesseract") if settings.ocr != "off" else None,
+            pandoc_path(),
+            os.path.realpath(sys.executable) if office else None,
+        )
+        limits = {
+            "memory_mb": settings.memory_mb,
+            "load": load,
+            "folder": str(folder),
+            "programs": [program for program in wanted if program],
+            "reads": [str(place) for place in office.reads] if office else [],
+        }
         self.template, self.process = template, template.fork(limits)
         os.set_blocking(self.input, False)
         self.ready = False

