@@ -35,6 +35,7 @@ _PANDOC = "`pincite[formats]`, with its pandoc"
 _EXTRA = "`pincite[formats]`"
 _OFFICE_97 = "LibreOffice, its `soffice` on the PATH"
 _TEXTUAL = "headings with levels, lists, tables"
+_TITLED = f"title, author, dates; {_TEXTUAL}"
 _MAIL = "subject, sender, date, text; names of attachments"
 _PAGES, _TEXTS = (".html", ".htm", ".xhtml"), (".txt", ".text", ".log")
 
@@ -61,11 +62,11 @@ FORMATS = (
     Format((".csv",), "text/csv", "the table, offsets"),
     Format((".tsv",), "text/tab-separated-values", "the table, offsets"),
     Format((".eml",), EML, _MAIL, either=(".eml",)),
-    Format((".epub",), "application/epub+zip", _TEXTUAL, _PANDOC, False, (), ZIP),
-    Format((".odt",), "application/vnd.oasis.opendocument.text", _TEXTUAL, _PANDOC, False, (), ZIP),
-    Format((".rtf",), "application/rtf", _TEXTUAL, _PANDOC, False, (), RTF),
-    Format((".rst",), "text/x-rst", _TEXTUAL, _PANDOC, own=False),
-    Format((".org",), "text/x-org", _TEXTUAL, _PANDOC, own=False),
+    Format((".epub",), "application/epub+zip", _TITLED, _PANDOC, False, (), ZIP),
+    Format((".odt",), "application/vnd.oasis.opendocument.text", _TITLED, _PANDOC, False, (), ZIP),
+    Format((".rtf",), "application/rtf", _TITLED, _PANDOC, False, (), RTF),
+    Format((".rst",), "text/x-rst", _TITLED, _PANDOC, own=False),
+    Format((".org",), "text/x-org", _TITLED, _PANDOC, own=False),
     Format((".xls",), XLS, "sheets, tables", begins=OLE),
     Format((".msg",), "application/vnd.ms-outlook", _MAIL, _EXTRA, False, (), OLE),
     Format((".xml",), "application/xml", "text of its elements", _EXTRA, own=False),

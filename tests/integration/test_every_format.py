@@ -43,12 +43,12 @@ def parsed_by(project: Project) -> dict[str, str]:
 def test_one_of_each_is_indexed_and_found(project: Project) -> None:
     (project.docs / "old.doc").write_bytes(other_formats.compound_file({"WordDocument": b"x" * 100}))
     said = project.index(code=3)["documents"]
-    assert said["added"] == 8 and said["skipped"] == []
+    assert said["added"] == 9 and said["skipped"] == []
     (failed,) = said["failed"]
     wanted = "corrupt" if OFFICE else "unsupported"
     assert (failed["uri"], failed["code"]) == ("old.doc", wanted)
     served = dict(project.rows(_TEXTS))
-    assert len(served) == 8 and all(other_formats.CLAIMS in text for text in served.values())
+    assert len(served) == 9 and all(other_formats.CLAIMS in text for text in served.values())
     assert project.hits(other_formats.LEAVE)[0]["uri"] in served
 
 

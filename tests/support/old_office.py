@@ -13,7 +13,7 @@ import pytest
 from resources.child_process import program_environment, script_command
 from resources.parsers.libreoffice import convert
 from resources.parsers.libreoffice.installation import libreoffice
-from tests.support.other_formats import CLAIMS, LEAVE, ROWS
+from tests.support.other_formats import AUTHOR, CLAIMS, LEAVE, ROWS, TITLE
 
 OFFICE = libreoffice()
 needs_libreoffice = pytest.mark.skipif(
@@ -35,11 +35,11 @@ def write_as(source: Path, target: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def write_doc(file: Path, title: str = "Handbook of the hall") -> Path:
+def write_doc(file: Path) -> Path:
     import docx
 
     made = docx.Document()
-    made.core_properties.title, made.core_properties.author = title, "The registrar"
+    made.core_properties.title, made.core_properties.author = TITLE, AUTHOR
     made.add_heading("Leave", 1)
     made.add_paragraph(LEAVE)
     made.add_heading("Carrying over", 2)
@@ -62,7 +62,7 @@ def write_ppt(file: Path) -> Path:
     from pptx.util import Inches
 
     deck = Presentation()
-    deck.core_properties.title = "Handbook of the hall"
+    deck.core_properties.title, deck.core_properties.author = TITLE, AUTHOR
     first, second = (deck.slides.add_slide(deck.slide_layouts[1]) for _ in range(2))
     first.shapes.title.text, second.shapes.title.text = "Leave", "Expenses"
     first.shapes.placeholders[1].text_frame.text = LEAVE

