@@ -41,13 +41,17 @@ def parsed_by(project: Project) -> dict[str, str]:
 
 
 def test_one_of_each_is_indexed_and_found(project: Project) -> None:
+    project.write("header.html", "<html><body><header>The bell rings at noon.</header></body></html>")
     (project.docs / "old.doc").write_bytes(other_formats.compound_file({"WordDocument": b"x" * 100}))
-    said = project.index(code=3)["documents"]
-    assert said["added"] == 9 and said["skipped"] == []
+    result = project.index(code=3)
+    said, (warned,) = result["documents"], result["warnings"]
+    assert warned["uri"] == "header.html" and "read by unstructured, since pincite's own reader" in warned["message"]
+    assert said["added"] == 10 and said["skipped"] == []
     (failed,) = said["failed"]
     wanted = "corrupt" if OFFICE else "unsupported"
     assert (failed["uri"], failed["code"]) == ("old.doc", wanted)
     served = dict(project.rows(_TEXTS))
+    assert "bell rings" in served.pop("header.html")
     assert len(served) == 9 and all(other_formats.CLAIMS in text for text in served.values())
     assert project.hits(other_formats.LEAVE)[0]["uri"] in served
 

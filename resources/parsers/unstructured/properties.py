@@ -14,7 +14,10 @@ from urllib.parse import unquote
 
 from pipelines.errors import DocumentError
 from pipelines.parsing.dates import iso_date
-from resources.parsers.office.package import opened_package, xml_part
+from resources.parsers.html.source import properties_of as page_properties
+from resources.parsers.html.source import source_of, tree_of
+from resources.parsers.office.package import core_properties, opened_package, xml_part
+from resources.parsers.text.email import said_of
 from resources.parsers.text.source_text import decode
 from resources.parsers.unstructured.rtf_info import info_of
 
@@ -153,10 +156,27 @@ def _rtf(path: Path) -> Iterator[tuple[str, str]]:
     yield from info_of(path)
 
 
+def _page(path: Path) -> Iterator[tuple[str, str]]:
+    root = tree_of(source_of(path.read_bytes(), path.name)[0], path.name)
+    yield from ({} if root is None else page_properties(root)).items()
+
+
+def _office(path: Path) -> Iterator[tuple[str, str]]:
+    with opened_package(path) as package:
+        yield from core_properties(package, path).items()
+
+
+def _mail(path: Path) -> Iterator[tuple[str, str]]:
+    yield from said_of(path).items()
+
+
 _READERS: Mapping[str, Callable[[Path], Iterator[tuple[str, str]]]] = {
     ".epub": _epub,
     ".odt": _odt,
     ".org": _org,
     ".rst": _rst,
     ".rtf": _rtf,
+    ".eml": _mail,
+    **dict.fromkeys((".html", ".htm", ".xhtml"), _page),
+    **dict.fromkeys((".docx", ".pptx", ".pptm"), _office),
 }

@@ -13,6 +13,7 @@ from typing import Any
 from pipelines.errors import DocumentError
 from pipelines.parsing.formats import EML, HTML, OF_ENDING, PLAIN, PPTX, ZIP
 from pipelines.records import Block, ParsedFile, Run
+from resources.parsers.html.reader import shown_of
 from resources.parsers.office.package import opened_package
 from resources.parsers.started import bounded
 from resources.parsers.unstructured.blocks import blocks_of
@@ -29,16 +30,26 @@ _QUIET = {"DO_NOT_TRACK": "1", "SCARF_NO_ANALYTICS": "true", "UNSTRUCTURED_DISAB
 def parse(path: Path) -> ParsedFile:
     """Raises DocumentError: `unsupported` where a library is missing, `corrupt`, `encrypted`, `limit_exceeded`."""
     ending = path.suffix.lower()
+    media_type = OF_ENDING[ending].media_type
     if OF_ENDING[ending].begins == ZIP:
         with opened_package(path) as package:  # which holds it to limits
             require_open(package, path)
-    elements = _partition(path, _PARTITION.get(OF_ENDING[ending].media_type, ending[1:]))
+    given, warnings = _given(path, media_type)
+    elements = _partition(path, _PARTITION.get(media_type, ending[1:]), given)
     blocks = list(blocks_of(elements))
     if ending == ".msg":
-        properties, head, warnings = _of_message(path)
-        return ParsedFile((*head, *blocks), properties, None, warnings, ORIGIN)
-    properties, warnings = properties_of(path)
-    return ParsedFile(tuple(blocks), properties, _pages(elements), warnings, ORIGIN)
+        properties, head, told = _of_message(path)
+        return ParsedFile((*head, *blocks), properties, None, told, ORIGIN)
+    properties, told = properties_of(path)
+    return ParsedFile(tuple(blocks), properties, _pages(elements), (*warnings, *told), ORIGIN)
+
+
+def _given(path: Path, media_type: str) -> tuple[dict[str, str], tuple[str, ...]]:
+    """What a partitioner is given: of a page only what it shows."""
+    if media_type != HTML:
+        return {"filename": str(path)}, ()
+    shown, warnings = shown_of(path)
+    return {"text": shown or " "}, warnings
 
 
 def _pages(elements: list[Any]) -> int | None:
@@ -49,7 +60,7 @@ def _pages(elements: list[Any]) -> int | None:
     return max(numbers, default=None)
 
 
-def _partition(path: Path, kind: str) -> list[Any]:
+def _partition(path: Path, kind: str, given: dict[str, str]) -> list[Any]:
     os.environ |= {**_QUIET, "PYPANDOC_PANDOC": pandoc_path() or ""}
     try:
         give_model()
@@ -59,7 +70,7 @@ def _partition(path: Path, kind: str) -> list[Any]:
         raise DocumentError(told, "unsupported") from None
     try:
         with bounded():
-            found: list[Any] = getattr(module, f"partition_{kind}")(str(path), languages=[""])
+            found: list[Any] = getattr(module, f"partition_{kind}")(**given, languages=[""])
     except (ImportError, FileNotFoundError) as error:
         told = f"{path.name}: reading it needs a part that is not installed ({_first(error)}): {_INSTALL}"
         raise DocumentError(told, "unsupported") from None

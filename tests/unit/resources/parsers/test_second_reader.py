@@ -58,6 +58,20 @@ def test_where_the_other_finds_nothing_either_the_first_failure_stands(tmp_path:
     assert refused.value.code == "empty_parse"
 
 
+def test_what_a_page_hides_stays_hidden(tmp_path: Path, reader: Reader) -> None:
+    """Be it all that it has, or some of it; what follows it is read, and its title kept."""
+    file, vault = tmp_path / "a.html", "<p style='display: none'>The vault opens at nine.</p>"
+    file.write_text(f"<html><body>{vault}<div hidden>{vault}</div></body></html>")
+    with pytest.raises(DocumentError, match="no text was found"):
+        reader.read(file)
+    file.write_text(
+        f"<html><head><title>Porters</title></head><body><header><b hidden>vault</b>{TEXT}</header></body></html>"
+    )
+    found = reader.read(file).document
+    assert found.body == TEXT and found.title == "Porters"
+    assert [warning for warning in found.warnings if "hidden" in warning] == ["1 hidden elements were left out"]
+
+
 def given(file: Path, again: list[Exception]) -> Given:
     """As a worker has it, in this process."""
     raw, root = listed_alone(file)
@@ -147,8 +161,9 @@ def test_a_second_try_that_does_not_end_in_time_leaves_the_first_failure(tmp_pat
 
 def test_a_mail_is_partitioned_as_one(tmp_path: Path) -> None:
     file = tmp_path / "a.eml"
-    file.write_text(f"From: a@example.org\nSubject: Leave\n\n{TEXT}\n")
+    file.write_text(f"From: a@example.org\nSubject: Leave\nDate: Tue, 5 Mar 2024 10:00:00 +0000\n\n{TEXT}\n")
     with open_reader(SETTINGS.model_copy(update={"readers": {".eml": UNSTRUCTURED}})) as asked:
         found = asked.read(file)
     assert TEXT in found.document.body and found.elements[0].origin == UNSTRUCTURED
+    assert (found.document.title, found.document.effective_date) == ("Leave", "2024-03-05")
     assert second_reading(EML, ".eml", "corrupt") is not None
