@@ -16,6 +16,7 @@ from typing import Any
 from unittest.mock import MagicMock
 
 from benchmarks.support.parsing_scores import found
+from pipelines.errors import DocumentError
 from pipelines.records import ParsedFile
 from resources.parsers.unstructured.blocks import blocks_of
 from resources.parsers.unstructured.reader import give_model, parse
@@ -39,7 +40,12 @@ def partition(path: Path) -> ParsedFile:
 
     Raises ModuleNotFoundError naming a part that is not installed."""
     if path.suffix.lower() != ".pdf":
-        return parse(path)
+        try:
+            return parse(path)
+        except DocumentError as error:
+            if error.code == "unsupported":
+                raise ModuleNotFoundError(str(error), name="unstructured") from None
+            raise
     for needed in ("pdfminer", "pikepdf", "pypdf"):
         importlib.import_module(needed)
     _stand_in()
