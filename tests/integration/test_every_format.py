@@ -44,7 +44,7 @@ def test_one_of_each_is_indexed_and_found(project: Project) -> None:
     project.write("header.html", "<html><body><header>The bell rings at noon.</header></body></html>")
     (project.docs / "old.doc").write_bytes(other_formats.compound_file({"WordDocument": b"x" * 100}))
     result = project.index(code=3)
-    said, (warned,) = result["documents"], result["warnings"]
+    said, warned = result["documents"], result["documents"]["warnings"][0]
     assert warned["uri"] == "header.html" and "read by unstructured, since pincite's own reader" in warned["message"]
     assert said["added"] == 10 and said["skipped"] == []
     (failed,) = said["failed"]

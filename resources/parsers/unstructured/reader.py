@@ -16,6 +16,7 @@ from pipelines.records import Block, ParsedFile, Run
 from resources.parsers.html.reader import shown_of
 from resources.parsers.office.package import opened_package
 from resources.parsers.started import bounded
+from resources.parsers.text.source_text import decode
 from resources.parsers.unstructured.blocks import blocks_of
 from resources.parsers.unstructured.pandoc import pandoc_path
 from resources.parsers.unstructured.properties import properties_of, require_open
@@ -45,7 +46,9 @@ def parse(path: Path) -> ParsedFile:
 
 
 def _given(path: Path, media_type: str) -> tuple[dict[str, str], tuple[str, ...]]:
-    """What a partitioner is given: of a page only what it shows."""
+    """What a partitioner is given: of a page only what it shows. Raises DocumentError `corrupt` for what is no text."""
+    if media_type in (EML, PLAIN):
+        decode(path.read_bytes(), path.name)
     if media_type != HTML:
         return {"filename": str(path)}, ()
     shown, warnings = shown_of(path)

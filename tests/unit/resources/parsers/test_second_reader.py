@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import sys
 import zipfile
@@ -56,6 +57,15 @@ def test_where_the_other_finds_nothing_either_the_first_failure_stands(tmp_path:
     with pytest.raises(DocumentError, match="no text was found") as refused:
         reader.read(file)
     assert refused.value.code == "empty_parse"
+
+
+@pytest.mark.parametrize("ending", sorted({ending for found in FORMATS for ending in found.either}))
+def test_noise_is_read_by_nobody(ending: str, tmp_path: Path, reader: Reader) -> None:
+    file = tmp_path / f"noise{ending}"
+    file.write_bytes(random.Random(7).randbytes(40_000))
+    with pytest.raises(DocumentError) as refused:
+        reader.read(file)
+    assert refused.value.code == "corrupt"
 
 
 def test_what_a_page_hides_stays_hidden(tmp_path: Path, reader: Reader) -> None:
