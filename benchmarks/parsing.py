@@ -10,9 +10,11 @@ marks of a page; a promised figure that is not reached is marked `missed`, and t
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,11 +27,15 @@ from benchmarks.support import parsing_scores as scoring  # noqa: E402  (the pat
 from benchmarks.support.machine import provenance  # noqa: E402
 from benchmarks.support.parsing_bad_files import Bad, bad_files  # noqa: E402
 from benchmarks.support.parsing_headings import STATED, hide_tags, rendering_scores, stated_scores, tagged_scores  # noqa: E402
+from benchmarks.support.parsing_pages import by_page, page_details, words_kept  # noqa: E402
 from benchmarks.support.parsing_report import Promise, number, put_between_marks, share, table  # noqa: E402
 from benchmarks.support.parsing_tables import Score, score_lines, score_statements, statements  # noqa: E402
-from benchmarks.support.parsing_words import WordScore, page_score, word_score  # noqa: E402
+from benchmarks.support.parsing_words import WordScore  # noqa: E402
+from pipelines.parsing.formats import OF_ENDING  # noqa: E402
 
 OURS, LITEPARSE, RAW, UNSTRUCTURED = PARSERS = ("pincite", "liteparse blocks", "pypdfium2 text", "unstructured")
+MOST_SECONDS = 1800
+"""Of a parser over the files of a folder, on a machine that does other things too."""
 CAP = 12
 """First pages of each PDF that `unstructured` reads; it is slow."""
 LEAST_RATE = {"policies": 100, "unlp-medicine": 80}
@@ -58,7 +64,7 @@ class Run:
     def measure(self, parser: str, files: Sequence[Path], passes: int = 1) -> Measured:
         self.say(f"{parser}: {len(files)} files, {files[0].parent.name}")
         slow = parser == UNSTRUCTURED
-        return measure(parser, files, 1 if slow or self.quick else passes, CAP if slow else 0)
+        return measure(parser, files, 1 if slow or self.quick else passes, CAP if slow else 0, MOST_SECONDS)
 
     def files(self, folder: str, pattern: str = "*.pdf") -> list[Path]:
         found = sorted(path for path in (self.data / folder).glob(pattern) if ".expected." not in path.name)
@@ -78,14 +84,14 @@ def speed_and_words(run: Run) -> Iterator[str]:
         found = {parser: run.measure(parser, files, passes=3) for parser in PARSERS}
         rows += [_speed_row(name, parser, found) for parser in PARSERS]
         ours = found[OURS]
-        words = _words(ours, found[RAW])
+        kept = words_kept(ours, found[RAW])
         if name in LEAST_RATE:
             run.promise(f"{name}: pages a CPU second", ours.rate, LEAST_RATE[name], "number")
             run.promise(f"{name}: peak MB of the process", ours.peak_mb, -300, "number")
-            run.promise(f"{name}: words in the raw text's order", words.order if words else None, 0.995)
-            run.promise(f"{name}: letters and digits of the worst page", words.worst if words else None, 1.0)
+            run.promise(f"{name}: words in the raw text's order", kept.order if kept else None, 0.995)
+            run.promise(f"{name}: letters and digits of the worst page", kept.worst if kept else None, 1.0)
         if run.details:
-            yield from _page_details(ours, found[RAW])
+            yield from page_details(ours, found[RAW])
     head = ("corpus", "parser", "pages", "pages/CPU s", "of liteparse", "wall s", "peak MB", "words in order",
             "pairs kept", "letters held", "worst page", "pages < 1", "pages < .99", "added", "plain pages")  # fmt: skip
     yield from table(head, rows)
@@ -95,7 +101,7 @@ def _speed_row(corpus: str, parser: str, found: dict[str, Measured]) -> list[str
     own = found[parser]
     if own.missing:
         return [corpus, parser, own.missing]
-    words = _words(own, found[RAW])
+    words = words_kept(own, found[RAW])
     cells = [corpus, parser, str(own.pages), number(own.rate), f"{own.rate / max(found[LITEPARSE].rate, 1e-9):.2f}"]
     cells += [f"{own.wall:.1f}", number(own.peak_mb)]
     plain = sum("taken as plain lines" in warning for reading in own.readings for warning in reading.warnings)
@@ -107,24 +113,48 @@ def _word_cells(words: WordScore) -> list[str]:
     return [share(words.order, 4), share(words.neighbours), share(words.held, 5), share(words.worst), *map(str, counts)]
 
 
-def _by_page(own: Measured, raw: Measured) -> Iterator[tuple[str, int, str, str]]:
-    """File, page, raw text, found text; of the pages that the parser was given."""
-    for reading, other in zip(own.readings, raw.readings, strict=True):
-        for page, (found, text) in enumerate(zip(reading.texts, other.texts, strict=False), start=1):
-            yield reading.file, page, text, found
+# ---------------------------------------------------------------- reports
+
+REPORTS = {"sec-10-q": "reports/sec-10-q", "protocols": "reports/protocols"}
+REPORTS_EACH = 20
 
 
-def _words(own: Measured, raw: Measured) -> WordScore | None:
-    return word_score(page_score(file, page, text, found) for file, page, text, found in _by_page(own, raw))
+def reports(run: Run) -> Iterator[str]:
+    """Whole reports as people have them, beside the raw text of the same pages."""
+    rows, told = [], Counter[str]()
+    for name, folder in REPORTS.items():
+        files = sorted(run.files(folder))[:REPORTS_EACH]
+        ours, raw = run.measure(OURS, files), run.measure(RAW, files)
+        if ours.missing or raw.missing:
+            rows.append([name, ours.missing or raw.missing])
+            continue
+        words, pages = words_kept(ours, raw), list(by_page(ours, raw))
+        written = [(text, found) for _, _, text, found in pages if text.strip()]
+        read = sum(bool(reading.texts) and not reading.error for reading in ours.readings)
+        rows.append([name, f"{read} of {len(files)}", str(ours.pages),
+                     f"{sum(bool(found.strip()) for _, found in written)} of {len(written)}",
+                     str(sum(len(reading.headings) for reading in ours.readings)),
+                     str(sum(reading.tables for reading in ours.readings)),
+                     share(words.order, 4) if words else "-", share(words.held, 5) if words else "-",
+                     share(words.worst) if words else "-",
+                     number(ours.rate), f"{ours.rate / max(raw.rate, 1e-9):.2f}", number(ours.peak_mb),
+                     f"{ours.peak_mb / max(raw.peak_mb, 1e-9):.1f}"])  # fmt: skip
+        told.update(_kind_of(warning) for reading in ours.readings for warning in reading.warnings)
+        if run.details:
+            yield from page_details(ours, raw)
+            yield from (
+                f"- {reading.file}: {reading.error} {reading.warnings}" for reading in ours.readings if reading.error
+            )
+    head = ("reports", "read", "pages", "pages with text", "headings", "tables", "words in order", "letters held",
+            "worst page", "pages/CPU s", "of raw rate", "peak MB", "of raw MB")  # fmt: skip
+    yield from table(head, rows)
+    yield from ("", *table(("warning", "times"), ([kind, str(count)] for kind, count in told.most_common())))
 
 
-def _page_details(own: Measured, raw: Measured) -> Iterator[str]:
-    for file, page, text, found in _by_page(own, raw):
-        score = page_score(file, page, text, found)
-        if score.held.hits < score.held.total or score.order.hits < 0.98 * score.order.total or score.added:
-            kept = (score.order, score.neighbours, score.held)
-            of = ", ".join(f"{count.hits} of {count.total}" for count in kept)
-            yield f"- {file} {page}: in order, pairs, letters {of}; {score.added} added"
+def _kind_of(warning: str) -> str:
+    """A warning without the numbers and names in it."""
+    bare = re.sub(r"\d++(?:\.\d++)?", "N", re.sub(r"'[^']*+'|\([^)]*+\)|\S++\.pdf", "…", warning))
+    return re.sub(r"pages? N(?:, N)*+", "page N", bare)[:100]
 
 
 # ---------------------------------------------------------------- headings
@@ -178,7 +208,8 @@ def other_formats(run: Run) -> Iterator[str]:
     rows = []
     for kind in ("docx", "html", "md", "xlsx"):
         files = run.files(f"parser-fixtures/docling/{kind}", f"*.{kind}")
-        for parser in (OURS, UNSTRUCTURED):
+        both = f".{kind}" in OF_ENDING[f".{kind}"].either
+        for parser in (OURS, UNSTRUCTURED) if both else (OURS,):
             found = run.measure(parser, files)
             if found.missing:
                 rows.append([kind, parser, found.missing])
@@ -269,6 +300,7 @@ def _outcome(found: Measured, bad: Bad) -> list[str]:
 
 SECTIONS: dict[str, Callable[[Run], Iterable[str]]] = {
     "Speed, memory and words": speed_and_words,
+    "Reports": reports,
     "Headings of PDF": headings,
     "Other formats beside docling's renderings": other_formats,
     "Borderless statements": borderless_statements,

@@ -39,6 +39,7 @@ class Reading:
     headings: list[tuple[int | None, int | None, str]] = field(default_factory=list)
     outline: Outline = field(default_factory=Outline)
     lines: list[str] = field(default_factory=list)
+    tables: int = 0
     warnings: list[str] = field(default_factory=list)
     error: str = ""
 
@@ -122,7 +123,8 @@ def _ours() -> Parser:
         headings = [(e.page_start, e.level, e.text) for e in elements if e.kind == "heading"]
         texts = page_texts(document.body, elements, parsed.pages or 0)
         warnings = list(document.warnings)
-        return Reading(path.name, parsed.pages or 0, texts, headings, found(parsed), warnings=warnings)
+        tables = sum(e.kind == "table" for e in elements)
+        return Reading(path.name, parsed.pages or 0, texts, headings, found(parsed), tables=tables, warnings=warnings)
 
     return Parser(parse, read)
 
@@ -199,7 +201,7 @@ def _pypdfium2() -> Parser:
 def _unstructured() -> Parser:
     from benchmarks.support.parsing_unstructured import partition, read
 
-    return Parser(partition, lambda path, elements: Reading(path.name, **read(elements, _page_count(path))))
+    return Parser(partition, lambda path, parsed: Reading(path.name, **read(parsed, _page_count(path))))
 
 
 def _page_count(path: Path) -> int:

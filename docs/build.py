@@ -19,9 +19,9 @@ sys.path.insert(0, str(ROOT))
 from pydantic import BaseModel  # noqa: E402
 
 from pincite.codes import ERRORS, EXITS, EXPLAINED, FAILURES, FOUND, SKIPPED, Told  # noqa: E402
-from pipelines.errors import LIMITED, PASSING  # noqa: E402
+from pipelines.errors import LIMITED, PASSING, UNREAD  # noqa: E402
 from pipelines.parsing.elements import KINDS  # noqa: E402
-from pipelines.parsing.formats import FORMATS  # noqa: E402
+from pipelines.parsing.formats import FORMATS, Format  # noqa: E402
 from pipelines.settings.base import Settings  # noqa: E402
 from pipelines.settings.llm import RoleSettings, RolesSettings  # noqa: E402
 from pipelines.settings.sources import SourceSettings  # noqa: E402
@@ -101,16 +101,19 @@ def _value(value: Any) -> str:
 
 def formats() -> str:
     """Every ending of a file, who reads it, what is kept, and what it needs."""
-    rows = (
-        (
-            " ".join(f"`{ending}`" for ending in found.endings),
-            ("pincite, or unstructured" if found.either else "pincite") if found.own else "unstructured",
-            found.keeps,
-            found.needs or "–",
-        )
-        for found in FORMATS
-    )
+    rows = ((_endings(found.endings), _reader_of(found), found.keeps, found.needs or "–") for found in FORMATS)
     return table(("endings", "reader", "keeps", "needs"), rows)
+
+
+def _endings(endings: Iterable[str]) -> str:
+    return " ".join(f"`{ending}`" for ending in endings)
+
+
+def _reader_of(found: Format) -> str:
+    if not found.own:
+        return "unstructured"
+    other = "unstructured" if found.either == found.endings else f"for {_endings(found.either)} unstructured"
+    return f"pincite, or {other}" if found.either else "pincite"
 
 
 # ---------------------------------------------------------------- structural maps
@@ -247,11 +250,16 @@ def _failures() -> str:
             ", ".join(f"`{stage}`" for stage in stages.split(", ")),
             _sentence(what),
             _sentence(remedy),
-            "yes" if code in PASSING else "under other limits" if code in LIMITED else "no",
+            _tried_again(code),
         )
         for code, (stages, what, remedy) in sorted(FAILURES.items())
     )
     return table(("code", "stage", "meaning", "what to do", "tried again"), rows)
+
+
+def _tried_again(code: str) -> str:
+    known = (("yes", PASSING), ("under other limits", LIMITED), ("with other readers installed", UNREAD))
+    return next((told for told, codes in known if code in codes), "no")
 
 
 # ---------------------------------------------------------------- pages

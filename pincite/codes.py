@@ -322,7 +322,11 @@ FAILURES: Mapping[str, tuple[str, str, str]] = {
         _ENDPOINT,
     ),
     "unreadable": (f"{_LISTING}, {_PARSING}", "No permission, or an error of the disk.", "grant it, or mend the disk"),
-    "unsupported": (_PARSING, "No parser reads the content.", "convert it to PDF, DOCX, HTML or text"),
+    "unsupported": (
+        _PARSING,
+        "No parser reads the content, or one needs what is not installed.",
+        "install what the message names, or convert it to PDF, DOCX, HTML or text",
+    ),
     "vector": (
         _VECTORS,
         "The model or endpoint gives a vector of some of its texts that is not finite, zero, or of other dimensions; "

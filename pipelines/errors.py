@@ -59,6 +59,8 @@ PASSING = frozenset({"changed", "unreadable", "unreachable", "rejected", "pendin
 """Codes of failures that another run may not meet: they are tried again by each."""
 LIMITED = frozenset({"timeout", "crashed", "limit_exceeded", "element_map_limit"})
 """Codes of failures that other limits may not meet: they are tried again under others, or for other bytes."""
+UNREAD = frozenset({"corrupt", "empty_parse", "no_text", "unsupported"})
+"""Codes of failures that other readers may not meet: they are tried again when others are installed."""
 
 WITHHELD = frozenset({"side_car", "front_matter", "element_map", "element_map_limit", "orphan"})
 """Codes of failures after which it is not known who may find a document: it is served to nobody, in no version."""

@@ -17,8 +17,9 @@ class DocumentState:
     """What a table's file says of one document. `fingerprint` is of what its rows were made from,
     `output` of the rows. Where the last attempt failed, `failed` is the fingerprint it failed
     under, and the rows are those of the last good version, if any; or, where that is `fingerprint` too,
-    rows that stand in for better ones. `limits` is a hash of the limits that the attempt passed, if that is why it
-    failed. `run`, `at` (ISO 8601) and `reason` say by which run, when and why the rows were last computed."""
+    rows that stand in for better ones. `limits` is a hash of the limits that the attempt passed, or of the readers
+    that there were, if that is why it failed. `run`, `at` (ISO 8601) and `reason` say by which run, when and why the
+    rows were last computed."""
 
     fingerprint: str
     output: str

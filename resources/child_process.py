@@ -30,6 +30,11 @@ def child_command(module: str, *arguments: str) -> list[str]:
     return [sys.executable, "-P", "-m", module, *arguments]
 
 
+def script_command(script: str, *arguments: str) -> list[str]:
+    """Runs a file of ours that imports none of ours: a confined process may not list the folder that they are in."""
+    return [sys.executable, "-I", "-S", script, *arguments]
+
+
 def protect_children() -> None:
     """Python that libraries start (multiprocessing, Dagster) leaves the current folder off its path too."""
     os.environ["PYTHONSAFEPATH"] = "1"

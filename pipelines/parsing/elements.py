@@ -47,7 +47,7 @@ MOST_PAGES = 10_000_000
 _NUMBERED_PLACE = re.compile(r"(?:page|slide) (\d+)")
 
 Detect = Callable[[str], str]
-"""Language of a text as an ISO 639-1 code."""
+"""Language of a text as an ISO 639-1 code; empty where it is not asked."""
 
 
 def page_of(place: Place) -> int | None:
@@ -146,7 +146,7 @@ def _language(body: str, declared: str, detect: Detect) -> tuple[str, tuple[str,
             f"declared language {declared!r} was not understood; {found!r} was detected",
         ) if declared else ()
     told = f"the file declares its language as {declared!r}, which is taken, but its text looks like {found!r}"
-    return code, (told,) if code != found else ()
+    return code, (told,) if found not in ("", code) else ()
 
 
 def _effective_date(declared: str) -> tuple[str | None, tuple[str, ...]]:

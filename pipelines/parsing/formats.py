@@ -9,7 +9,7 @@ PDF = "application/pdf"
 DOCX = f"{_OFFICE}.wordprocessingml.document"
 XLSX = f"{_OFFICE}.spreadsheetml.sheet"
 PPTX = f"{_OFFICE}.presentationml.presentation"
-XLS = "application/vnd.ms-excel"
+XLS, DOC, PPT = "application/vnd.ms-excel", "application/msword", "application/vnd.ms-powerpoint"
 HTML, MARKDOWN, PLAIN = "text/html", "text/markdown", "text/plain"
 EML = "message/rfc822"
 AUTO, OWN, UNSTRUCTURED = "auto", "own", "unstructured"
@@ -18,24 +18,26 @@ _NAMED = "; reader="
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """`own` formats have a reader here, others are read by unstructured. `either` says that both can. `begins` is what
-    such a file begins with, where all do."""
+    """`own` formats have a reader here, others are read by unstructured, which reads those of the endings `either` too.
+    `begins` is what such a file begins with, where all do."""
 
     endings: tuple[str, ...]
     media_type: str
     keeps: str
     needs: str = ""
     own: bool = True
-    either: bool = False
+    either: tuple[str, ...] = ()
     begins: bytes = b""
 
 
 ZIP, OLE, RTF = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"{\\rtf"
 _PANDOC = "`pincite[formats]`, with its pandoc"
 _EXTRA = "`pincite[formats]`"
+_OFFICE_97 = "LibreOffice, its `soffice` on the PATH"
 _TEXTUAL = "headings with levels, lists, tables"
+_TITLED = f"title, author, dates; {_TEXTUAL}"
 _MAIL = "subject, sender, date, text; names of attachments"
-_REFUSED = "nothing: a failure that says what to save it as"
+_PAGES, _TEXTS = (".html", ".htm", ".xhtml"), (".txt", ".text", ".log")
 
 FORMATS = (
     Format(
@@ -48,7 +50,7 @@ FORMATS = (
         (".docx", ".docm", ".dotx", ".dotm"),
         DOCX,
         f"{_TEXTUAL}, running heads, notes, comments, charts, diagrams, figures, documents taken in (altChunk)",
-        either=True,
+        either=(".docx",),
         begins=ZIP,
     ),
     Format(
@@ -61,25 +63,25 @@ FORMATS = (
         (".pptx", ".pptm", ".potx", ".potm", ".ppsx", ".ppsm"),
         PPTX,
         f"slides, {_TEXTUAL}, notes, comments, charts, diagrams, figures, text of layouts",
-        either=True,
+        either=(".pptx", ".pptm"),
         begins=ZIP,
     ),
-    Format((".html", ".htm", ".xhtml"), HTML, f"{_TEXTUAL}, code, figures, offsets", either=True),
+    Format(_PAGES, HTML, f"{_TEXTUAL}, code, figures, offsets", either=_PAGES),
     Format((".md", ".markdown"), MARKDOWN, f"{_TEXTUAL}, code, front matter, offsets"),
-    Format((".txt", ".text", ".log"), PLAIN, "headings, lists, offsets", either=True),
+    Format(_TEXTS, PLAIN, "headings, lists, offsets", either=_TEXTS),
     Format((".csv",), "text/csv", "the table, offsets"),
     Format((".tsv",), "text/tab-separated-values", "the table, offsets"),
-    Format((".eml",), EML, _MAIL, either=True),
-    Format((".epub",), "application/epub+zip", _TEXTUAL, _PANDOC, False, False, ZIP),
-    Format((".odt",), "application/vnd.oasis.opendocument.text", _TEXTUAL, _PANDOC, False, False, ZIP),
-    Format((".rtf",), "application/rtf", _TEXTUAL, _PANDOC, False, False, RTF),
-    Format((".rst",), "text/x-rst", _TEXTUAL, _PANDOC, own=False),
-    Format((".org",), "text/x-org", _TEXTUAL, _PANDOC, own=False),
+    Format((".eml",), EML, _MAIL, either=(".eml",)),
+    Format((".epub",), "application/epub+zip", _TITLED, _PANDOC, False, (), ZIP),
+    Format((".odt",), "application/vnd.oasis.opendocument.text", _TITLED, _PANDOC, False, (), ZIP),
+    Format((".rtf",), "application/rtf", _TITLED, _PANDOC, False, (), RTF),
+    Format((".rst",), "text/x-rst", _TITLED, _PANDOC, own=False),
+    Format((".org",), "text/x-org", _TITLED, _PANDOC, own=False),
     Format((".xls",), XLS, "sheets, tables, comments", begins=OLE),
-    Format((".msg",), "application/vnd.ms-outlook", _MAIL, _EXTRA, False, False, OLE),
+    Format((".msg",), "application/vnd.ms-outlook", _MAIL, _EXTRA, False, (), OLE),
     Format((".xml",), "application/xml", "text of its elements", _EXTRA, own=False),
-    Format((".doc",), "application/msword", _REFUSED, own=False, begins=OLE),
-    Format((".ppt",), "application/vnd.ms-powerpoint", _REFUSED, own=False, begins=OLE),
+    Format((".doc", ".dot"), DOC, f"{_TEXTUAL}, notes, figures", _OFFICE_97, begins=OLE),
+    Format((".ppt", ".pps", ".pot"), PPT, f"slides, {_TEXTUAL}, notes, figures", _OFFICE_97, begins=OLE),
 )
 OF_ENDING = {ending: found for found in FORMATS for ending in found.endings}
 OF_TYPE = {found.media_type: found for found in FORMATS}
@@ -95,3 +97,15 @@ def type_and_reader(media_type: str) -> tuple[str, str]:
     """The way back."""
     plain, _, reader = media_type.partition(_NAMED)
     return plain, reader or AUTO
+
+
+TRIED_AGAIN = frozenset({"corrupt", "empty_parse"})
+"""Codes with which a reader of ours may end where another finds more. Never one of a limit, or of a password."""
+
+
+def second_reading(media_type: str, ending: str, code: str) -> str | None:
+    """The media type by which a document is read again, whose own reader ended with this code; None where it is not."""
+    found = OF_TYPE.get(media_type)
+    if found is None or ending not in found.either or code not in TRIED_AGAIN:
+        return None
+    return read_by(media_type, UNSTRUCTURED)

@@ -5,20 +5,19 @@ The models are frozen; reading the file and the environment is done in resources
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from pipelines.endpoint_keys import recorded_variable
 from pipelines.errors import SettingsError
-from pipelines.parsing.formats import OF_ENDING, OWN, UNSTRUCTURED
 from pipelines.section import Section
 from pipelines.settings.embedder import EmbedderSettings
 from pipelines.settings.llm import EnrichmentSettings, LlmSettings
 from pipelines.settings.mistakes import explained
 from pipelines.settings.query import QuerySettings
+from pipelines.settings.readers import Readers
 from pipelines.settings.serve import ServeSettings
 from pipelines.settings.sources import SourceSettings
 
@@ -44,7 +43,7 @@ class ParsingSettings(Section):
     )
     documents_per_worker: int = Field(1000, ge=1, description="Documents after which a worker is replaced.")
     max_megabytes: int = Field(512, ge=1, description="Larger files are refused with code limit_exceeded.")
-    readers: dict[str, Literal["auto", "own", "unstructured"]] = Field(
+    readers: Readers = Field(
         {},
         description="Who reads files by the ending of their names, such as `.docx: unstructured`; auto is pincite's "
         "own reader where there is one. docs/reference/formats.md has all endings.",
@@ -54,21 +53,6 @@ class ParsingSettings(Section):
         (), description="As Tesseract names them, such as eng and ukr; none means the installed ones."
     )
     ocr_seconds: float = Field(60.0, gt=0, description="Longest time one scanned page may take to read.")
-
-    @field_validator("readers")
-    @classmethod
-    def _readable(cls, readers: dict[str, str]) -> dict[str, str]:
-        for ending, reader in readers.items():
-            found = OF_ENDING.get(ending)
-            if found is None:
-                near = difflib.get_close_matches(ending, OF_ENDING, n=1)
-                hint = f"did you mean {near[0]!r}?" if near else "docs/reference/formats.md has all endings"
-                raise ValueError(f"no format ends in {ending!r}; {hint}")
-            if reader == OWN and not found.own:
-                raise ValueError(f"{ending} has no reader of pincite's own; leave it out")
-            if reader == UNSTRUCTURED and found.own and not found.either:
-                raise ValueError(f"{ending} is read by pincite's own reader alone; leave it out")
-        return readers
 
 
 class ChunkingSettings(Section):

@@ -10,6 +10,7 @@ from pydantic import Field, field_validator
 
 from pipelines.groups import group_names
 from pipelines.section import Section
+from pipelines.settings.readers import Readers
 
 _OF_HTTP = ("http", "https")
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://")
@@ -33,6 +34,9 @@ class SourceSettings(Section):
     )
     include: tuple[str, ...] = Field(("**/*",), description="Glob patterns of files to take.")
     exclude: tuple[str, ...] = Field((), description="Glob patterns of files to leave out; they win over include.")
+    readers: Readers = Field(
+        {}, description="Who reads its files by their endings, as parsing.readers, over which it wins."
+    )
     groups: tuple[str, ...] = Field(
         (), description="Who may find these documents; left out, or `[]`, means everyone, unless they were restricted."
     )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import struct
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 from pipelines.errors import DocumentError
 from pipelines.parsing.formats import (
     AUTO,
+    DOC,
     DOCX,
     EML,
     HTML,
@@ -25,6 +25,7 @@ from pipelines.parsing.formats import (
     OLE,
     PDF,
     PLAIN,
+    PPT,
     PPTX,
     RTF,
     UNSTRUCTURED,
@@ -35,6 +36,7 @@ from pipelines.parsing.formats import (
     type_and_reader,
 )
 from pipelines.records import ParsedFile
+from resources.parsers.compound import parts_of
 
 Parse = Callable[..., ParsedFile]
 """`parse(path)`, with the options that the parser names."""
@@ -50,6 +52,8 @@ _OWN = {
     XLSX: "office.spreadsheet",
     PPTX: "office.presentation",
     XLS: "office.old_spreadsheet",
+    DOC: "libreoffice.reader",
+    PPT: "libreoffice.reader",
     HTML: "html.reader",
     MARKDOWN: "text.markdown",
     PLAIN: "text.plain",
@@ -61,8 +65,6 @@ _OWN = {
 _OTHERS_READER = "unstructured.reader"
 _ZIPPED = (DOCX, XLSX, PPTX)
 _OLD = {"Workbook", "Book", "WordDocument", "PowerPoint Document"}
-_DIRECTORY = 1 << 14
-"""Bytes of a container's directory that are looked at: 128 parts."""
 _PDF = b"%PDF-"
 _OTHERS = {
     b"\x89PNG": "a PNG picture",
@@ -167,26 +169,11 @@ def check_content(path: Path, media_type: str) -> None:
 
 def _not_zipped(path: Path) -> DocumentError:
     """Of an Office file that is a container of before 2007: one with a password is packed in such a container."""
-    names = _names_within(path)
+    names = parts_of(path).keys()
     if {"EncryptionInfo", "EncryptedPackage"} & names:
         return DocumentError(f"{path.name}: an Office file with a password: save a copy without one", "encrypted")
     told = "an Office file in the format before 2007" if _OLD & names else "an old Office file, and damaged"
     return DocumentError(f"{path.name}: the content is {told}: save it anew, as {path.suffix}", "corrupt")
-
-
-def _names_within(path: Path) -> set[str]:
-    """Of the first parts of such a container, out of its directory; none where it is damaged."""
-    with open(path, "rb") as stream:
-        head = stream.read(512)
-        if len(head) < 512:
-            return set()
-        (shift,), (start,) = struct.unpack_from("<H", head, 30), struct.unpack_from("<I", head, 48)
-        if shift not in (9, 12):
-            return set()
-        stream.seek((start + 1) << shift)
-        directory = stream.read(_DIRECTORY)
-    entries = (directory[at : at + 128] for at in range(0, len(directory) - 127, 128))
-    return {entry[:64].decode("utf-16-le", "replace").partition("\0")[0] for entry in entries}
 
 
 def _not_what_it_says(path: Path, head: bytes) -> str:

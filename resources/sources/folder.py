@@ -98,7 +98,7 @@ def list_source(
 ) -> Listing:
     """Every file of a source, hashed, in order of its uri; one over `max_megabytes` is a failure, and is not read.
     `brought` knows names and hashes of one that is no folder, and whose files were brought into `root`; `readers` are
-    those that the settings choose.
+    those that the settings choose for all sources; the source's own win.
 
     Raises SourceError where a folder cannot be listed: an incomplete listing deletes nothing."""
     listing, uris = Listing(), set[str]()
@@ -106,7 +106,8 @@ def list_source(
         for found in brought.names() if brought else walk(folder, source):
             listing.skipped.append(found) if isinstance(found, Skipped) else uris.add(found)
         present = uris | {item.uri for item in listing.skipped}
-        lister = _Lister(source, folder, present, max_megabytes, listing, before, brought, readers)
+        chosen = {**(readers or {}), **source.readers}
+        lister = _Lister(source, folder, present, max_megabytes, listing, before, brought, chosen)
         lister.find_orphans(before.contents)
         maps = {uri for uri in uris if uri.endswith(ELEMENTS_SUFFIX) and uri.removesuffix(ELEMENTS_SUFFIX) in uris}
         lost = orphan_maps(present, uris)
@@ -139,7 +140,7 @@ class _Lister:
         listing: Listing,
         before: Before,
         brought: Brought | None,
-        readers: Mapping[str, str] | None,
+        readers: Mapping[str, str],
     ) -> None:
         self._source, self._folder, self._present, self._brought = source, folder, present, brought
         self._max_megabytes, self._listing, self._readers = max_megabytes, listing, readers

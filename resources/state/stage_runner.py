@@ -10,16 +10,18 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cached_property
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
-from pipelines.errors import LIMITED, PASSING, WITHHELD, IndexStateError
+from pipelines.errors import LIMITED, PASSING, UNREAD, WITHHELD, IndexStateError
 from pipelines.fingerprint import bucket_of, combined, fingerprint
 from pipelines.increments import DocumentState, bucket_output, output_hash, plan
 from pipelines.records import FALLBACK, Failure
 from pipelines.schemas import schema_of, to_table
 from pipelines.settings.base import Settings
 from pipelines.stages import KEEPING, MAKER, STAGES, Frozen, Stage, stage_keys
+from resources.parsers.installed import installed
 from resources.state.stage_work import Compute, Makeshift, Outcome, Rows, Settled, StageReport, Work, with_rows
 from resources.workers.task import Made
 
@@ -131,19 +133,27 @@ class StageRunner:
 
     def passing(self, stage: Stage, failures: Iterable[Failure]) -> set[str]:
         """Documents of failures at a stage that another attempt may not meet; of those at a limit, where it is
-        another one now."""
+        another one now; of those that no reader could read, where there are others now."""
         own = [item for item in failures if item.stage == stage.name]
         found = {item.doc_id for item in own if item.code in PASSING}
-        limited = {item.doc_id for item in own if item.code in LIMITED}
-        made = self._made(stage)[next(iter(stage.tables))] if limited else {}
-        for bucket in {bucket_of(doc_id, self.settings.buckets) for doc_id in limited} & made.keys():
+        limits = {item.doc_id: now for item in own if (now := self._limits_of(item.code))}
+        made = self._made(stage)[next(iter(stage.tables))] if limits else {}
+        for bucket in {bucket_of(doc_id, self.settings.buckets) for doc_id in limits} & made.keys():
             states = self.tables.documents(made[bucket].file)
-            found.update(name for name in limited & states.keys() if states[name].limits not in ("", self._limits))
+            found.update(name for name in limits.keys() & states if states[name].limits not in ("", limits[name]))
         return found
 
-    @property
-    def _limits(self) -> str:
+    def _limits_of(self, code: str) -> str:
+        """What an attempt that ends with this code may owe it to, as it is now; empty where that is the file alone."""
+        if code in UNREAD:
+            return self._installed
+        if code not in LIMITED:
+            return ""
         return fingerprint(self.settings.parsing.model_dump(mode="json", exclude={"workers", "documents_per_worker"}))
+
+    @cached_property
+    def _installed(self) -> str:
+        return fingerprint(installed())
 
     def _work(
         self,
@@ -252,8 +262,8 @@ class StageRunner:
             wanted, reason = work.todo.compute[doc_id], work.todo.reasons[doc_id]
             if isinstance(result, Failure):
                 last = known.get(doc_id) if work.stage.name == KEEPING and not withheld(result) else None
-                limits = self._limits if result.code in LIMITED else ""
-                states[doc_id] = replace(last or DocumentState("", ""), failed=wanted, limits=limits)
+                last = last or DocumentState("", "")
+                states[doc_id] = replace(last, failed=wanted, limits=self._limits_of(result.code))
             else:
                 output = result.outputs[table] if isinstance(result, Made) else output_hash(result[table])
                 states[doc_id] = DocumentState(wanted, output, None, self.run_id, now, reason)

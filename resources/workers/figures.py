@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.errors import DocumentError
-from pipelines.parsing.formats import DOCX, PPTX, XLSX
+from pipelines.parsing.formats import DOC, DOCX, PPT, PPTX, XLSX
 from pipelines.parsing.pictures import IMAGE, IMAGE_HASH
 from pipelines.records import Element
 from resources.hashes import bytes_hash
@@ -72,8 +72,12 @@ def _stored(path: Path, media_type: str, figure: Element) -> bytes:
     """The bytes as the file has them, which are those of the figure's hash: a structural map may state any."""
     wanted = figure.metadata.get(IMAGE_HASH)
     if media_type in (DOCX, PPTX, XLSX):
-        part = _part(path, figure.metadata.get(IMAGE, ""))
-        found: Iterable[bytes] = () if part is None else (part,)
+        found: Iterable[bytes] = _part(path, figure.metadata.get(IMAGE, ""))
+    elif media_type in (DOC, PPT):
+        from resources.parsers.libreoffice.reader import rewritten
+
+        with rewritten(path) as target:
+            found = _part(target, figure.metadata.get(IMAGE, ""))
     else:
         found = _written(path, media_type)
     for data in found:
@@ -82,15 +86,16 @@ def _stored(path: Path, media_type: str, figure: Element) -> bytes:
     raise DocumentError(f"{figure_name(path, figure)}: its picture is not in the file, by its hash", "no_picture")
 
 
-def _part(path: Path, name: str) -> bytes | None:
+def _part(path: Path, name: str) -> tuple[bytes, ...]:
+    """The bytes of a part of a package, if it is there."""
     from resources.parsers.office.package import opened_package
 
     with opened_package(path) as package:
         if name not in package.NameToInfo:
-            return None
+            return ()
         if package.NameToInfo[name].file_size > MOST_BYTES:
             raise DocumentError(f"{path.name}: {name} is too large to decode", "limit_exceeded")
-        return package.read(name)
+        return (package.read(name),)
 
 
 def _written(path: Path, media_type: str) -> Iterator[bytes]:

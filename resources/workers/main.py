@@ -89,9 +89,10 @@ def _work(template: int, limits: Mapping[str, Any], descriptors: Sequence[int], 
         os.dup2(2, 1)
         for descriptor in descriptors:
             os.close(descriptor)
-        folder = [Path(limits["folder"])]
-        os.chdir(folder[0])
-        confine(folder, folder, programs=[Path(program) for program in limits["programs"]])
+        folder = Path(limits["folder"])
+        os.chdir(folder)
+        reads, programs = ([Path(place) for place in limits[name]] for name in ("reads", "programs"))
+        confine([folder, *reads], [folder], programs=programs)
         serve(out)
     finally:
         os._exit(1)

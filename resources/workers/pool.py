@@ -271,6 +271,8 @@ class DocumentPool:
         if worker.batch is None or self._again(worker.batch, worker.page, batches):
             return []
         task = worker.batch.first
+        if worker.first is not None:
+            return [(task, task.failure(worker.first.code, worker.first.message))]
         what = "the parser process" if task.raw else f"the process that makes {task.failing_stage} of it"
         message = (
             f"{task.uri}: {what} died ({_death(status)}): the file is damaged, or needs more than "
@@ -300,6 +302,8 @@ class DocumentPool:
         if worker.batch is None or self._again(worker.batch, worker.page, batches):
             return []
         task = worker.batch.first
+        if worker.first is not None:
+            return [(task, task.failure(worker.first.code, worker.first.message))]
         name = "timeout_seconds" if worker.page is None else "page_timeout_seconds"
         seconds = getattr(self.settings, name)
         what = "not parsed" if task.failing_stage == PARSING else f"{task.failing_stage} not made of it"

@@ -11,6 +11,7 @@ import re
 import select
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -22,6 +23,7 @@ from pipelines.parsing.cleaning import clean_text
 from pipelines.schemas import schema_of
 from pipelines.tables import TABLES
 from resources.child_process import program_path
+from resources.parsers.libreoffice.installation import libreoffice
 from resources.parsers.unstructured.pandoc import pandoc_path
 from resources.workers.checks import LARGEST, sound
 from resources.workers.frames import MOST_JSON, Message, Received, decoded
@@ -64,14 +66,26 @@ class DocumentProcess:
     def __init__(self, template: Template, settings: ParsingSettings, folder: Path, load: bool) -> None:
         folder.mkdir(mode=0o700, parents=True)
         self.folder = folder
-        wanted = (program_path("tesseract") if settings.ocr != "off" else None, pandoc_path())
-        programs = [program for program in wanted if program]
-        limits = {"memory_mb": settings.memory_mb, "load": load, "folder": str(folder), "programs": programs}
+        office = libreoffice()
+        wanted = (
+            program_path("tesseract") if settings.ocr != "off" else None,
+            pandoc_path(),
+            os.path.realpath(sys.executable) if office else None,
+        )
+        limits = {
+            "memory_mb": settings.memory_mb,
+            "load": load,
+            "folder": str(folder),
+            "programs": [program for program in wanted if program],
+            "reads": [str(place) for place in office.reads] if office else [],
+        }
         self.template, self.process = template, template.fork(limits)
         os.set_blocking(self.input, False)
         self.ready = False
         self.batch: Batch | None = None
         self.page: int | None = None
+        self.first: Refused | None = None
+        """Why its document is read by another reader now."""
         self.deadline = time.monotonic() + (LOADING_SECONDS if load else START_SECONDS)
         self.done = 0
         self._received = Received(MOST_JSON)
@@ -108,7 +122,7 @@ class DocumentProcess:
 
     def give(self, batch: Batch, framed: Framed, seconds: float) -> None:
         """It may take so many seconds, with all its pages MOST_OVER times as many."""
-        self.batch, self.page = batch, None
+        self.batch, self.page, self.first = batch, None, None
         self._at = None, False
         self.deadline = time.monotonic() + seconds
         self.last_deadline = time.monotonic() + MOST_OVER * seconds
@@ -137,6 +151,8 @@ class DocumentProcess:
             self.deadline = min(self.deadline, time.monotonic() + self._left)
         elif kind == "page" and self.batch and self.batch.alone and type(value.get("number")) is int:
             return self._begun(value["number"])
+        elif kind == "again" and self.batch and self.batch.alone and self.first is None:
+            self.first = _refused(value, self.batch.first)
         elif kind == "failed" and self.batch:
             return _refused(value, self.batch.first)
         elif kind == "done" and self.batch:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,7 +56,7 @@ class Reader:
                 f"{path.name}: no parser for this kind of file; known are {', '.join(sorted(MEDIA_TYPES))}",
                 "unsupported",
             )
-        raw, root = listed_alone(path)
+        raw, root = listed_alone(path, self._settings.readers)
         task = parse_task(raw, root, self._settings, "look")
         ((_, made),) = self.pool.run([task], 1)
         if isinstance(made, Failure):
@@ -66,11 +66,11 @@ class Reader:
         return Reading(path, parsed, document, from_table(Element, made.tables["parsed_elements"]))
 
 
-def listed_alone(path: Path) -> tuple[RawDocument, Path]:
+def listed_alone(path: Path, readers: Mapping[str, str] | None = None) -> tuple[RawDocument, Path]:
     """A file as a document of no source, and the folder that it is in; a link is followed, since a person named it."""
     found = path.resolve()
     raw = RawDocument(
-        document_id("", path.name), "", found.name, "", found.stat().st_size, media_type_of(path) or "", None, None,
-        None, None, (), {},
+        document_id("", path.name), "", found.name, "", found.stat().st_size, media_type_of(path, readers) or "", None,
+        None, None, None, (), {},
     )  # fmt: skip
     return raw, found.parent

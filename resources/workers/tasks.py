@@ -7,8 +7,9 @@ works on text that nobody vouches for, in resources/workers/worker.py, under lim
 from __future__ import annotations
 
 import errno
+import gc
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from threading import Lock
@@ -23,6 +24,7 @@ from pipelines.indexing.sentences import NoiseRules, sentences
 from pipelines.indexing.structural_chunks import structural_chunks
 from pipelines.indexing.summaries import document_summary, written
 from pipelines.parsing.elements import Detect, build_elements
+from pipelines.parsing.formats import second_reading
 from pipelines.records import FigurePicture, PagePicture, ParsedFile, RawDocument, StaticVector
 from pipelines.tables import tables
 from resources.models.text_models import TextModels
@@ -36,7 +38,7 @@ _ONE_AT_A_TIME = Lock()
 class Given:
     """One document as a task has it: `options` are plain values, `rows` the records of its input tables; `path` and
     `raw` its file, where the task reads one, and `report` is called with the number of a page, or picture, that may
-    take its time."""
+    take its time; `again` with what was wrong with a document that is read by another reader now."""
 
     doc_id: str
     options: Mapping[str, Any]
@@ -47,6 +49,7 @@ class Given:
     raw: RawDocument | None = None
     characters: int = 0
     without: Sequence[int] | None = None
+    again: Callable[[Exception], None] = lambda error: None
 
     def all(self, table: str) -> list[Any]:
         return list(self.rows[table])
@@ -140,21 +143,53 @@ def _read(given: Given) -> ParsedFile:
     return parsed_file(given.raw, given.path, given.characters, care=care, ocr=ocr)
 
 
-def _elements(given: Given, parsed: ParsedFile, detect: Detect = detect_language) -> Rows:
+def _elements(given: Given, detect: Detect) -> tuple[ParsedFile, Rows]:
+    """As its reader finds them; as another does where that one finds it damaged, or nothing in it.
+
+    Whatever becomes of the second try, what is raised is of the first."""
     assert given.raw
+    try:
+        return _elements_by(given, detect)
+    except Exception as error:  # a reader of ours that meets what it does not know is no other case than a damaged file
+        other = _second_reading(given.raw, error)
+        if other is None:
+            raise
+        first = error.with_traceback(None)
+    given.again(first)
+    raw = replace(given.raw, media_type=other)
+    try:
+        return _elements_by(replace(given, raw=raw), detect, first)
+    except Exception:
+        gc.collect()
+    raise first
+
+
+def _second_reading(raw: RawDocument, error: Exception) -> str | None:
+    if isinstance(error, (MemoryError, RecursionError)):
+        return None
+    code = error.code if isinstance(error, DocumentError) else "corrupt"
+    return second_reading(raw.media_type, Path(raw.uri).suffix.lower(), code)
+
+
+def _elements_by(given: Given, detect: Detect, first: Exception | None = None) -> tuple[ParsedFile, Rows]:
+    assert given.raw
+    parsed = _read(given)
+    if first is not None:
+        told = f"read by {parsed.origin}, since pincite's own reader ended with: {' '.join(str(first).split())[:300]}"
+        parsed = replace(parsed, warnings=(told, *parsed.warnings))
     document, elements = build_elements(given.raw, parsed, detect)
     require_characters(given.raw.uri, len(document.body), given.characters)
-    return {"parsed_documents": [document], "parsed_elements": elements}
+    return parsed, {"parsed_documents": [document], "parsed_elements": elements}
 
 
 def _parse(given: Given) -> Rows:
-    return _elements(given, _read(given))
+    return _elements(given, detect_language)[1]
 
 
 def _look(given: Given) -> Rows:
     """As `_parse`, with what the parser itself gave; the language is not detected."""
-    parsed = _read(given)
-    return {"parsed_files": [parsed], **_elements(given, parsed, lambda text: "")}
+    parsed, rows = _elements(given, lambda text: "")
+    return {"parsed_files": [parsed], **rows}
 
 
 # ---------------------------------------------------------------- stages of text

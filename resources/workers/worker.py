@@ -82,21 +82,31 @@ class Worker:
                     "limit_exceeded",
                 )
             self.say("done", blobs, outputs=outputs)
-        except DocumentError as error:
-            base = name.rsplit("/", 1)[-1]
-            self.say("failed", code=error.code, message=str(error) if base in str(error) else f"{name}: {error}")
-        except MemoryError:
-            gc.collect()
-            message = f"{name}: needs more memory than parsing.memory_mb ({self._memory_mb}) allows"
-            self.say("failed", code="limit_exceeded", message=message)
-        except RecursionError:
-            self.say("failed", code="limit_exceeded", message=f"{name}: its structure is nested too deeply")
         except Exception as error:  # what is done to it met something that it does not know; others go on
-            reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-            message = f"{name}: cannot be parsed ({reason}); open it and save it again"
-            if value["documents"][0]["path"] is None:
-                message = f"{name}: {value['stage']} cannot be made of it ({reason}); report this, with the file"
-            self.say("failed", code="corrupt", message=message)
+            code, told = self._told(error, value)
+            self.say("failed", code=code, message=told)
+
+    def again(self, error: Exception, value: Mapping[str, Any]) -> None:
+        """Says what is wrong with a document in case that the next reader of it does not come back."""
+        if len(value["documents"]) == 1:
+            code, told = self._told(error, value)
+            self.say("again", code=code, message=told)
+
+    def _told(self, error: Exception, value: Mapping[str, Any]) -> tuple[str, str]:
+        """Code and message of a failure."""
+        name = str(value["name"])
+        if isinstance(error, DocumentError):
+            base = name.rsplit("/", 1)[-1]
+            return error.code, str(error) if base in str(error) else f"{name}: {error}"
+        if isinstance(error, MemoryError):
+            gc.collect()
+            return "limit_exceeded", f"{name}: needs more memory than parsing.memory_mb ({self._memory_mb}) allows"
+        if isinstance(error, RecursionError):
+            return "limit_exceeded", f"{name}: its structure is nested too deeply"
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        if value["documents"][0]["path"] is None:
+            return "corrupt", f"{name}: {value['stage']} cannot be made of it ({reason}); report this, with the file"
+        return "corrupt", f"{name}: cannot be parsed ({reason}); open it and save it again"
 
 
 def _made(task: Message, worker: Worker) -> tuple[dict[str, Any], dict[str, list[str]]]:
@@ -116,6 +126,7 @@ def _made(task: Message, worker: Worker) -> tuple[dict[str, Any], dict[str, list
                 raw=_raw(told["raw"]),
                 characters=told["characters"],
                 without=value["without"],
+                again=lambda error: worker.again(error, value),
             )
         )
         for told in value["documents"]

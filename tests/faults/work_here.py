@@ -43,7 +43,7 @@ def _done(pool: DocumentPool, task: Task) -> Result:
         _, json_length = HEADER.unpack_from(whole.frame)
         Worker(out, 0, MODELS).answer(unpacked(memoryview(whole.frame)[HEADER.size :], json_length))
     process = cast(Any, object.__new__(DocumentProcess))
-    process.batch, process.ready, process._at = batch, True, (None, False)
+    process.batch, process.first, process.ready, process._at = batch, None, True, (None, False)
     said = [process.said(message) for message in Received(whole.most_bytes + (1 << 20)).add(out.getvalue())]
     result = said[-1]
     return task.failure(result.code, result.message) if isinstance(result, Refused) else cast(list[Result], result)[0]

@@ -12,6 +12,7 @@ from resources.settings_file import locate
 from resources.state.state import State
 from tests.support import other_formats
 from tests.support.embedding_server import EmbeddingServer
+from tests.support.old_office import OFFICE
 from tests.support.projects import Project, make_project, new_database
 
 pytest.importorskip("unstructured", reason="the extra `formats` is not installed")
@@ -40,13 +41,18 @@ def parsed_by(project: Project) -> dict[str, str]:
 
 
 def test_one_of_each_is_indexed_and_found(project: Project) -> None:
+    project.write("header.html", "<html><body><header>The bell rings at noon.</header></body></html>")
     (project.docs / "old.doc").write_bytes(other_formats.compound_file({"WordDocument": b"x" * 100}))
-    said = project.index(code=3)["documents"]
-    assert said["added"] == 8 and said["skipped"] == []
+    result = project.index(code=3)
+    said, warned = result["documents"], result["documents"]["warnings"][0]
+    assert warned["uri"] == "header.html" and "read by unstructured, since pincite's own reader" in warned["message"]
+    assert said["added"] == 10 and said["skipped"] == []
     (failed,) = said["failed"]
-    assert (failed["uri"], failed["code"]) == ("old.doc", "unsupported") and "save it as .docx" in failed["message"]
+    wanted = "corrupt" if OFFICE else "unsupported"
+    assert (failed["uri"], failed["code"]) == ("old.doc", wanted)
     served = dict(project.rows(_TEXTS))
-    assert len(served) == 8 and all(other_formats.CLAIMS in text for text in served.values())
+    assert "bell rings" in served.pop("header.html")
+    assert len(served) == 9 and all(other_formats.CLAIMS in text for text in served.values())
     assert project.hits(other_formats.LEAVE)[0]["uri"] in served
 
 
@@ -60,3 +66,23 @@ def test_another_reader_parses_its_own_format_anew_and_no_other(project: Project
     now = parsed_by(project)
     assert {uri for uri in before if now[uri] != before[uri]} == {"a.html", "b.html"}
     assert {uri for uri in before if uri.endswith(".html")} < before.keys()
+
+
+def test_another_reader_of_one_source_parses_its_format_anew_and_no_other(project: Project) -> None:
+    page = f"<html><body>{other_formats.HTML}</body></html>"
+    for place, names in (("docs", ("a.html", "a.txt")), ("more", ("b.html", "b.txt"))):
+        for name in names:
+            project.write(name, page if name.endswith("html") else other_formats.LEAVE, project.folder / place)
+    own, more = ({"name": name, "path": str(project.folder / name)} for name in ("docs", "more"))
+    project.configure(sources=[own, more])
+    project.index()
+    before = parsed_by(project)
+    project.configure(sources=[own, {**more, "readers": {".html": "unstructured"}}])
+    assert project.index()["documents"]["failed"] == []
+    now = parsed_by(project)
+    assert {uri for uri in before if now[uri] != before[uri]} == {"b.html"}
+    project.configure(
+        sources=[own, {**more, "readers": {".html": "auto"}}], parsing={"readers": {".html": "unstructured"}}
+    )
+    project.index()
+    assert {uri for uri in now if parsed_by(project)[uri] != now[uri]} == {"a.html", "b.html"}

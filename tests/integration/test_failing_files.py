@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 from multiprocessing.process import BaseProcess
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from pincite.codes import FAILURES
-from pipelines.errors import LIMITED, PASSING
+from pipelines.errors import LIMITED, PASSING, UNREAD
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.projects import Project, make_project, new_database, project_copy
 
@@ -73,7 +74,9 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def fail_with(project: Project, code: str) -> None:
-    project.rows("UPDATE pincite.failures SET code = %s WHERE uri = 'deep.html'", code)
+    """Of what the reader could not read, and else of what is over a limit."""
+    uri = "torn.pdf" if code in UNREAD else "deep.html"
+    project.rows("UPDATE pincite.failures SET code = %s WHERE uri = %s", code, uri)
 
 
 @pytest.mark.defends("7e")
@@ -82,7 +85,7 @@ def test_a_file_that_fails_for_good_has_nothing_started(
 ) -> None:
     endpoint.forget()
     codes = [code for code in AT_PARSING if code not in PASSING]
-    assert set(codes) > LIMITED and len(codes) > 8
+    assert set(codes) > LIMITED | UNREAD and len(codes) > 8
     for code in codes:
         fail_with(project, code)
         result = project.index(code=3)
@@ -123,3 +126,17 @@ def test_other_limits_or_other_bytes_are_tried_and_no_others(project: Project, s
     failed = project.index(code=3)["documents"]["failed"]
     assert {item["uri"] for item in failed} == {"torn.pdf", "car.md"}
     assert project.hits("shallow well")[0]["uri"] == "deep.html"
+
+
+def test_what_could_not_be_read_is_tried_when_another_reader_is_installed(
+    project: Project, started: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "bin" / "soffice"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    assert "parsed_elements" in project.index(code=3)["seconds"]
+    started.clear()
+    project.index(code=3)
+    assert started == [], "it was tried with that one"

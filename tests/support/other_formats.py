@@ -9,6 +9,7 @@ from pathlib import Path
 LEAVE = "Staff receive twenty-eight days of annual leave."
 CLAIMS = "Claims above fifty pounds need a receipt."
 ROWS = (("Grade", "Days"), ("Porter", "28"), ("Registrar", "30"))
+TITLE, AUTHOR = "Handbook of the hall", "The registrar"
 
 RST = f"""\
 Leave
@@ -35,6 +36,10 @@ Expenses
 {CLAIMS}
 """
 ORG = f"""\
+#+TITLE: {TITLE}
+#+AUTHOR: {AUTHOR}
+#+DATE: <2024-03-05 Tue>
+
 * Leave
 {LEAVE}
 ** Carrying over
@@ -64,6 +69,13 @@ _STYLES = (
 )
 
 
+META = (
+    '<?xml version="1.0"?><office:document-meta office:version="1.2" '
+    'xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" '
+    'xmlns:meta="urn:oasis:names:tc:opendocument:xmlns:meta:1.0" xmlns:dc="http://purl.org/dc/elements/1.1/">'
+    f"<office:meta><dc:title>{TITLE}</dc:title><meta:initial-creator>{AUTHOR}</meta:initial-creator>"
+    "<meta:creation-date>2024-03-05T10:00:00</meta:creation-date></office:meta></office:document-meta>"
+)
 _BULLETS = (
     '<office:automatic-styles><text:list-style style:name="L"><text:list-level-style-bullet text:level="1" '
     'text:bullet-char="-"/></text:list-style></office:automatic-styles>'
@@ -76,6 +88,7 @@ def rtf() -> str:
 
     return (
         r"{\rtf1\ansi{\stylesheet{\s1 heading 1;}{\s2 heading 2;}}" + "\n"
+        rf"{{\info{{\title {TITLE}}}{{\author {AUTHOR}}}{{\creatim\yr2024\mo3\dy5}}}}" + "\n"
         rf"{{\pard\s1\outlinelevel0 Leave\par}}{{\pard {LEAVE}\par}}{{\pard\s2\outlinelevel1 Carrying over\par}}"
         + "".join(map(row, ROWS))
         + rf"{{\pard\s1\outlinelevel0 Expenses\par}}{{\pard {CLAIMS}\par}}}}"
@@ -97,7 +110,8 @@ def write_epub(file: Path, body: str = HTML, page: str = "") -> None:
             "book.opf",
             '<?xml version="1.0"?><package xmlns="http://www.idpf.org/2007/opf" version="3.0" unique-identifier="id">'
             '<metadata xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:identifier id="id">1</dc:identifier>'
-            "<dc:title>Handbook</dc:title><dc:language>en</dc:language></metadata>"
+            f"<dc:title>{TITLE}</dc:title><dc:creator>{AUTHOR}</dc:creator><dc:date>2024-03-05</dc:date>"
+            "<dc:language>en</dc:language></metadata>"
             f'<manifest><item id="page" href="{page or "page.xhtml"}" media-type="application/xhtml+xml"/></manifest>'
             '<spine><itemref idref="page"/></spine></package>',
         )
@@ -131,6 +145,7 @@ def write_odt(file: Path) -> None:
         package.writestr(zipfile.ZipInfo("mimetype"), kind)
         package.writestr("content.xml", content)
         package.writestr("styles.xml", _STYLES.format(names=names))
+        package.writestr("meta.xml", META)
         package.writestr(
             "META-INF/manifest.xml",
             '<?xml version="1.0"?><manifest:manifest '
@@ -166,7 +181,7 @@ def write_msg(file: Path, attachment: str = "") -> None:
     said = [
         ("001A", "IPM.Note"),
         ("0037", "Leave in May"),
-        ("0C1A", "The registrar"),
+        ("0042", AUTHOR),
         ("1000", f"{LEAVE}\r\n\r\n{CLAIMS}\r\n"),
     ]
     entries: dict[str, bytes | dict[str, bytes]] = dict(text(tag, value) for tag, value in said)
@@ -235,10 +250,10 @@ def compound_file(entries: dict[str, bytes | dict[str, bytes]]) -> bytes:
 
 def write_all(folder: Path) -> dict[str, Path]:
     """One of each, by the ending of its name."""
-    made = {
-        ending: folder / f"handbook.{ending}" for ending in ("rst", "org", "xml", "rtf", "epub", "odt", "xls", "msg")
-    }
-    for ending, text in (("rst", RST), ("org", ORG), ("xml", XML), ("rtf", rtf())):
+    endings = ("rst", "org", "xml", "rtf", "epub", "odt", "xls", "msg", "tsv")
+    made = {ending: folder / f"handbook.{ending}" for ending in endings}
+    tsv = "".join("\t".join(row) + "\n" for row in ROWS) + f"Note\t{CLAIMS}\n"
+    for ending, text in (("rst", RST), ("org", ORG), ("xml", XML), ("rtf", rtf()), ("tsv", tsv)):
         made[ending].write_text(text, encoding="utf-8")
     write_epub(made["epub"])
     write_odt(made["odt"])

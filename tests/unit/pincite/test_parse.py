@@ -182,7 +182,7 @@ def test_elements_that_have_no_place_are_counted(elsewhere: Path) -> None:
     [
         (["none.pdf"], 2, "usage", "no such file"),
         (["."], 2, "usage", "not a file"),
-        (["a.bin"], 1, "unsupported", ".docx, .dotm"),
+        (["a.bin"], 1, "unsupported", ".docx, .dot, .dotm"),
         (["torn.pdf"], 1, "corrupt", "export it again"),
         (["empty.txt"], 1, "empty", "0 bytes"),
         (["scan.pdf"], 1, "no_text", "scan.pdf"),
@@ -218,15 +218,15 @@ def test_pages_of_a_file_without_pages() -> None:
 def test_an_error_that_a_parser_did_not_foresee_is_a_corrupt_document(
     elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from resources.parsers.text import plain as text
+    from resources.parsers.text import markdown as text
 
     def broken(path: Path) -> None:
         raise KeyError("oops")
 
     monkeypatch.setattr(text, "parse", broken)
     monkeypatch.setattr(DocumentPool, "run", work_here.run)
-    (elsewhere / "a.txt").write_text("words")
-    ran = run_command("parse", "a.txt", "--json")
+    (elsewhere / "a.md").write_text("words")
+    ran = run_command("parse", "a.md", "--json")
     assert (ran.code, ran.json["error"]["code"]) == (1, "corrupt") and "KeyError" in ran.json["error"]["message"]
 
 

@@ -1,0 +1,127 @@
+"""DOC and PPT: LibreOffice writes the file as DOCX or PPTX, which our own reader reads.
+
+It does so in a process beside that of the document, in the same confinement (resources/parsers/libreoffice/convert.py):
+without a network, other files or programs, and without macros. It ends with that process. Its profile and what it
+writes lie in that one's folder, and are deleted at once.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pipelines.errors import DocumentError
+from pipelines.parsing.formats import DOC, OF_ENDING, PPT
+from pipelines.records import ParsedFile
+from resources.child_process import program_environment, script_command
+from resources.parsers.compound import parts_of
+from resources.parsers.libreoffice import convert
+from resources.parsers.libreoffice.installation import LibreOffice, libreoffice
+from resources.parsers.started import bounded
+
+_ENCRYPTED_WORDS = 1 << 8
+"""fEncrypted among the flags at 10 of the first bytes of WordDocument ([MS-DOC] 2.5.2)."""
+_ENCRYPTED_SLIDES = "EncryptedSummary"
+
+
+@dataclass(frozen=True, slots=True)
+class _Old:
+    """`part` is that of LibreOffice which reads it, by library and by Debian's package."""
+
+    name: str
+    now: str
+    part: str
+    package: str
+
+
+_OLD = {
+    DOC: _Old("Word 97 to 2003", ".docx", "sw", "libreoffice-writer-nogui"),
+    PPT: _Old("PowerPoint 97 to 2003", ".pptx", "sd", "libreoffice-impress-nogui"),
+}
+
+
+def parse(path: Path) -> ParsedFile:
+    """Raises DocumentError as `rewritten`, and what the reader of what it writes does."""
+    with rewritten(path) as target:
+        parsed = _read(target)
+    # LibreOffice writes its own language where the file has none.
+    properties = {name: value for name, value in parsed.properties.items() if name != "language"}
+    return replace(parsed, properties=properties, origin=path.suffix[1:].lower())
+
+
+@contextmanager
+def rewritten(path: Path) -> Iterator[Path]:
+    """The file as DOCX or PPTX, as long as the context.
+
+    Raises DocumentError: `unsupported` where LibreOffice is not there, `encrypted`, `corrupt`, `crashed`, `timeout`."""
+    old = _OLD[OF_ENDING[path.suffix.lower()].media_type]
+    office = libreoffice()
+    if office is None or not office.has(old.part):
+        raise DocumentError(
+            f"{path.name}: a file of {old.name}, which LibreOffice reads: install it (Debian: {old.package}), with its "
+            f"`soffice` on the PATH; or save the file as {old.now}",
+            "unsupported",
+        )
+    if _has_password(path):
+        raise DocumentError(f"{path.name}: an Office file with a password: save a copy without one", "encrypted")
+    with tempfile.TemporaryDirectory(prefix="libreoffice-") as folder:
+        target = Path(folder) / f"{path.stem}{old.now}"
+        _convert(office, path, target)
+        yield target
+
+
+def _read(target: Path) -> ParsedFile:
+    if target.suffix == ".docx":
+        from resources.parsers.office.docx import parse as parse_docx
+
+        return parse_docx(target)
+    from resources.parsers.office.presentation import parse as parse_pptx
+
+    return parse_pptx(target)
+
+
+def _has_password(path: Path) -> bool:
+    parts = parts_of(path)
+    words = parts.get("WordDocument")
+    if words is None or words.at is None:
+        return _ENCRYPTED_SLIDES in parts
+    with open(path, "rb") as stream:
+        stream.seek(words.at + 10)
+        return bool(int.from_bytes(stream.read(2), "little") & _ENCRYPTED_WORDS)
+
+
+def _convert(office: LibreOffice, source: Path, target: Path) -> None:
+    folder = str(target.parent)
+    places = (office.library, target.parent / "profile", source.resolve(), target)
+    environment = program_environment(
+        HOME=folder, TMPDIR=folder, XDG_CACHE_HOME=folder, LANG="C.UTF-8", SAL_USE_VCLPLUGIN="svp"
+    )
+    with bounded():
+        done = subprocess.run(
+            script_command(convert.__file__, str(os.getpid()), *map(str, places)),
+            env=environment,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+    if done.returncode == 0:
+        return
+    reason = " ".join(done.stderr.decode("utf-8", "replace").split())[-200:]
+    if done.returncode == convert.FAILED:
+        raise DocumentError(
+            f"{source.name}: LibreOffice cannot read it ({reason}): open it and save it again", "corrupt"
+        )
+    if done.returncode == -signal.SIGXCPU:
+        raise DocumentError(f"{source.name}: LibreOffice takes too long to read it: divide the file", "timeout")
+    raise DocumentError(
+        f"{source.name}: LibreOffice died of it ({reason or done.returncode}): the file is damaged, or needs more than "
+        "parsing.memory_mb; open it and save it again",
+        "crashed",
+    )
