@@ -18,6 +18,8 @@ _BUILT_IN = {
     "git+https": "git",
     "git+ssh": "git",
     "git+file": "git",
+    "imap": "mail",
+    "imaps": "mail",
     "postgresql": "sql_rows",
     "web+http": "site",
     "web+https": "site",

@@ -13,8 +13,10 @@ import pytest
 
 from pipelines.errors import SettingsError, SourceError
 from pipelines.settings.sources import SourceSettings
+from resources.connectors.mail_names import mail_name
 from resources.connectors.registry import connect
 from resources.sources.side_cars import read_side_car
+from tests.support.imap_server import ImapServer, imap_server
 from tests.support.projects import new_database
 from tests.support.s3_server import ENVIRONMENT, S3Server, s3_server
 from tests.support.source_contract import Place, keeps_the_contract, listed, refuses_what_it_does_not_know
@@ -23,7 +25,7 @@ pytestmark = pytest.mark.integration
 
 
 @dataclass
-class Bucket:
+class Bucket(Place):
     server: S3Server
     ending: str = ".md"
 
@@ -39,7 +41,7 @@ class Bucket:
 
 
 @dataclass
-class Repository:
+class Repository(Place):
     """A bare repository, and a working copy that pushes to it."""
 
     folder: Path
@@ -77,7 +79,7 @@ class Repository:
 
 
 @dataclass
-class Rows:
+class Rows(Place):
     url: str
     ending: str = ".txt"
     query: str = "SELECT id, text FROM papers"
@@ -102,6 +104,40 @@ class Rows:
         self.run("DELETE FROM papers WHERE id = %s", uri.removesuffix(".txt"))
 
 
+@dataclass
+class Letters(Place):
+    """A letter is named by its subject; a folder of documents is one of mails."""
+
+    server: ImapServer
+    ending: str = ".eml"
+
+    @property
+    def settings(self) -> SourceSettings:
+        return SourceSettings(name="papers", path=self.server.address(), options={"below": "true"})
+
+    def put(self, uri: str, text: str) -> None:
+        self.delete(uri)
+        folder, _ = self._of(uri)
+        self.server.put(self.wrapped(uri, text).encode(), folder)
+
+    def delete(self, uri: str) -> None:
+        folder, name = self._of(uri)
+        mails = self.server.folders[folder].mails if folder in self.server.folders else {}
+        for uid in [uid for uid, mail in mails.items() if mail.raw.startswith(f"Subject: {name}\r\n".encode())]:
+            del mails[uid]
+
+    def named(self, uri: str) -> str:
+        return f"{self._of(uri)[0]}/{mail_name(self.wrapped(uri, '').encode())}.eml"
+
+    def wrapped(self, uri: str, text: str) -> str:
+        return f"Subject: {self._of(uri)[1]}\r\n\r\n{text}"
+
+    @staticmethod
+    def _of(uri: str) -> tuple[str, str]:
+        folder, _, name = uri.removesuffix(".eml").rpartition("/")
+        return folder or "INBOX", name
+
+
 @pytest.fixture
 def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
     for name, value in ENVIRONMENT.items():
@@ -122,7 +158,14 @@ def rows(server_url: str) -> Iterator[Rows]:
         yield Rows(url)
 
 
-@pytest.fixture(params=["bucket", "repository", "rows"])
+@pytest.fixture
+def letters(monkeypatch: pytest.MonkeyPatch) -> Iterator[Letters]:
+    with imap_server() as server:
+        monkeypatch.setenv("IMAP_PASSWORD", server.password)
+        yield Letters(server)
+
+
+@pytest.fixture(params=["bucket", "repository", "rows", "letters"])
 def place(request: pytest.FixtureRequest) -> Place:
     made: Place = request.getfixturevalue(request.param)
     return made
@@ -132,7 +175,9 @@ def test_a_source_lists_and_reads_what_is_there(place: Place, tmp_path: Path) ->
     keeps_the_contract(place, tmp_path / "own")
 
 
-@pytest.mark.parametrize(("of", "near"), [("bucket", "endpoint"), ("repository", "ref"), ("rows", "revision")])
+@pytest.mark.parametrize(
+    ("of", "near"), [("bucket", "endpoint"), ("repository", "ref"), ("rows", "revision"), ("letters", "since")]
+)
 def test_a_slip_in_an_option_is_refused(of: str, near: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     settings = request.getfixturevalue(of).settings
     refuses_what_it_does_not_know(
@@ -266,7 +311,13 @@ def test_a_query_that_cannot_be_meant_is_refused(query: str, told: str, rows: Ro
 
 
 @pytest.mark.parametrize(
-    "path", ["postgresql://ann:s3cret@db/papers", "git+https://s3cret@git.example.org/x", "web+https://s3cret@site/"]
+    "path",
+    [
+        "postgresql://ann:s3cret@db/papers",
+        "git+https://s3cret@git.example.org/x",
+        "web+https://s3cret@site/",
+        "imaps://ann:s3cret@mail.example.org/",
+    ],
 )
 def test_an_address_with_a_secret_is_refused_without_repeating_it(path: str) -> None:
     with pytest.raises(ValueError, match="password or a token") as refused:

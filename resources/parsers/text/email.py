@@ -1,12 +1,13 @@
 """Messages (EML): subject, sender, date, and the text the sender wrote, plain or HTML.
 
 The standard library reads them without a network or a model. Attachments are named, not opened;
-they are indexed when they are files of the source themselves.
+they are indexed when they are files of the source themselves, as those of a mail server are.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from email import policy
 from email.message import EmailMessage
@@ -23,6 +24,8 @@ from resources.parsers.text.source_text import without_offsets
 
 ORIGIN = "email"
 _HEADERS = ("From", "To", "Cc", "Date")
+_NAMED, _LONGEST_NAME = 20, 200
+"""Attachments that are named, and characters of a name."""
 _QUOTED = re.compile(r"(?m)^>+ ?")
 
 
@@ -40,8 +43,16 @@ def parse(path: Path) -> ParsedFile:
             blocks.append(Block("key_value", (Run(f"{header}: {value}"),), metadata=key_value(header, value)))
     blocks += _body(message, path.name)
     names = [part.get_filename() or "unnamed" for part in message.iter_attachments()]
-    notes = (f"attachments were not read: {', '.join(names)}",) if names else ()
-    return ParsedFile(tuple(blocks), properties, None, notes, ORIGIN)
+    return ParsedFile(tuple(blocks), properties, None, unread(names), ORIGIN)
+
+
+def unread(names: Sequence[str]) -> tuple[str, ...]:
+    """The warning of attachments, however many and however long their names."""
+    if not names:
+        return ()
+    said = ", ".join(name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..." for name in names[:_NAMED])
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return (f"attachments were not read: {said}{more}",)
 
 
 def _header(message: EmailMessage, name: str) -> str:

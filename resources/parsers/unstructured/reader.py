@@ -16,6 +16,7 @@ from pipelines.records import Block, ParsedFile, Run
 from resources.parsers.html.reader import shown_of
 from resources.parsers.office.package import opened_package
 from resources.parsers.started import bounded
+from resources.parsers.text.email import unread
 from resources.parsers.text.source_text import decode
 from resources.parsers.unstructured.blocks import blocks_of
 from resources.parsers.unstructured.pandoc import pandoc_path
@@ -109,5 +110,4 @@ def _of_message(path: Path) -> tuple[dict[str, str], list[Block], tuple[str, ...
         said["effective_date"] = message.sent_date.date().isoformat()
     names = [item.file_name or "unnamed" for item in message.attachments]
     head = [Block("heading", (Run(title),), 1)] if title else []
-    told = (f"attachments were not read: {', '.join(names)}",) if names else ()
-    return {key: value for key, value in said.items() if value}, head, told
+    return {key: value for key, value in said.items() if value}, head, unread(names)

@@ -239,6 +239,15 @@ def test_eml(tmp_path: Path) -> None:
     assert "map.pdf" in parsed.warnings[0]
 
 
+def test_a_warning_names_few_of_many_attachments(tmp_path: Path) -> None:
+    part = "--x\nContent-Disposition: attachment; filename={}\n\nx\n"
+    names = ["n" * 500, *(f"{number}.zip" for number in range(3000))]
+    body = "".join(map(part.format, names))
+    (tmp_path / "a.eml").write_text(f"Subject: a\nContent-Type: multipart/mixed; boundary=x\n\n{body}--x--\n")
+    (warning,) = elements_of(tmp_path / "a.eml")[2].warnings
+    assert warning.endswith("17.zip, 18.zip and 2,981 more") and f"{'n' * 200}..., 0.zip" in warning
+
+
 # ---------------------------------------------------------------- the project's own documents
 
 

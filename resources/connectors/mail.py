@@ -1,0 +1,297 @@
+"""Mail of an IMAP server: each mail, and each of its attachments that is of a format which is read, is a document.
+
+A mail never changes, so what it consists of is asked for once and kept; a listing asks which there are. Its name is its
+date, its subject and a hash of its head, which stay when a server numbers its mails anew. Nothing is marked as read.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import tempfile
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from contextlib import suppress
+from datetime import date
+from itertools import groupby
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from pipelines.errors import DocumentError, SettingsError, SourceError
+from resources.connectors.mail_answers import Folder, Message
+from resources.connectors.mail_client import Account, Declined, MailClient, Overlong, Refused, Unanswered, Unreached
+from resources.connectors.mail_encodings import decoded
+from resources.connectors.mail_known import UNTOLD, KnownMails, Row
+from resources.connectors.mail_names import HEADERS
+from resources.connectors.registry import options_of
+from resources.connectors.source import Address, Entry
+
+_PAGE = 200
+_PIECE = 1 << 20
+_TOGETHER = 4 << 20
+"""Bytes of one fetch of several documents."""
+_FAILING = 3
+"""Mails in a row, at which a server fails."""
+_PLAIN = ("RFC822.SIZE", HEADERS)
+_ALL = (*_PLAIN, "BODYSTRUCTURE")
+_LAST_UID = 1 << 32
+_PORTS = {"imap": 143, "imaps": 993}
+_PASSWORD = "IMAP_PASSWORD"
+_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+_NOT_BELOW = frozenset({"\\junk", "\\trash", "\\all", "\\flagged"})
+"""Special uses (RFC 6154) of folders that nobody means by all: what is not wanted, and views of other folders."""
+_NO_MAILS = frozenset({"\\noselect", "\\nonexistent"})
+
+
+def connect(address: Address) -> MailSource:
+    """Options: `below` (true: with the folders below, or all where the address names none), `without` (folders that are
+    left out, between commas), `since` (YYYY-MM-DD), `auth` (password, or xoauth2 for a token), `password_env` (the
+    environment variable that has it)."""
+    options = options_of(address, below="false", without=None, since=None, auth="password", password_env=None)
+    parts = urlsplit(address.url)
+    try:
+        port = parts.port or _PORTS[parts.scheme]
+    except ValueError:
+        raise SettingsError(f"source {address.name!r}: the port in its path is no number") from None
+    if not parts.hostname or not parts.username:
+        raise SettingsError(f"source {address.name!r}: write its path as {parts.scheme}://USER@HOST/FOLDER")
+    if options["below"] not in ("true", "false"):
+        raise SettingsError(f"source {address.name!r}: its option below is true or false")
+    if options["auth"] not in ("password", "xoauth2"):
+        raise SettingsError(f"source {address.name!r}: its option auth is password or xoauth2")
+    secret = _secret(address.name, options["password_env"])
+    oauth, tls = options["auth"] == "xoauth2", parts.scheme == "imaps"
+    client = MailClient(Account(parts.hostname, port, unquote(parts.username), secret, oauth, tls))
+    wanted = _Wanted(
+        tuple(unquote(part) for part in parts.path.split("/") if part),
+        options["below"] == "true",
+        [tuple(name.strip().strip("/").split("/")) for name in options["without"].split(",") if name.strip()],
+        _since(address.name, options["since"]),
+    )
+    try:
+        return MailSource(address, client, wanted)
+    except sqlite3.Error as error:
+        raise _unkept(address, error) from None
+
+
+def _unkept(address: Address, error: Exception) -> SourceError:
+    told = f"what is known of its mails cannot be kept in {address.folder} ({error}); make room there"
+    return SourceError(f"source {address.name!r}: {told}. Nothing was changed", "disk")
+
+
+def _secret(name: str, variable: str) -> str:
+    """What the variable is named is not repeated where somebody chose it: it may be the password itself."""
+    if variable and not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", variable):
+        raise SettingsError(f"source {name!r}: its option password_env is the name of an environment variable")
+    secret = os.environ.get(variable or _PASSWORD, "").strip("\r\n")
+    if not secret:
+        which = "that its option password_env names" if variable else _PASSWORD
+        told = f"the environment variable {which} is not set; put the password there, or an app's password or token"
+        raise SourceError(f"source {name!r}: {told}", "credentials")
+    if not secret.isprintable():
+        raise SourceError(f"source {name!r}: the password in the environment has control characters", "credentials")
+    return secret
+
+
+def _since(name: str, text: str) -> str:
+    """As a criterion of a search, in English whatever the machine speaks."""
+    if not text:
+        return ""
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        raise SettingsError(f"source {name!r}: its option since is a day, as YYYY-MM-DD") from None
+    return f"SINCE {day.day:02}-{_MONTHS[day.month - 1]}-{day.year}"
+
+
+class _Wanted:
+    """Which folders, and which mails of them."""
+
+    def __init__(self, at: tuple[str, ...], below: bool, without: Collection[tuple[str, ...]], since: str) -> None:
+        self.at, self.below, self._without, self.since = at or (() if below else ("INBOX",)), below, without, since
+        if self.at and self.at[0].upper() == "INBOX":
+            self.at = ("INBOX", *self.at[1:])
+
+    def has(self, folder: Folder) -> bool:
+        if not self.below:
+            return folder.parts == self.at
+        inside = folder.parts[: len(self.at)] == self.at and not folder.marks & _NO_MAILS
+        out = any(folder.parts[: len(name)] == name for name in self._without) or folder.marks & _NOT_BELOW
+        return inside and (folder.parts == self.at or not out)
+
+
+class MailSource:
+    at_once = 1
+
+    def __init__(self, address: Address, client: MailClient, wanted: _Wanted) -> None:
+        self._address, self._client, self._wanted = address, client, wanted
+        self._known = KnownMails(address.folder)
+        self._ready: dict[str, Path] = {}
+        self._place = tempfile.TemporaryDirectory(prefix="pincite-mail-")
+
+    # ------------------------------------------------------------ listing
+
+    def entries(self) -> Iterator[Sequence[Entry]]:
+        try:
+            folders = {folder.raw: folder for folder in self._client.folders() if self._wanted.has(folder)}
+            if not folders:
+                raise self._fault(f"there is no folder {'/'.join(self._wanted.at)!r}")
+            self._known.keep(folders)
+            for folder in folders.values():
+                yield from self._of_folder(folder)
+        except Unreached as error:
+            raise self._fault(str(error), isinstance(error, Refused)) from None
+        except sqlite3.Error as error:
+            raise _unkept(self._address, error) from None
+
+    def _of_folder(self, folder: Folder) -> Iterator[list[Entry]]:
+        validity, there = self._client.examine(folder)
+        self._known.under(folder.raw, validity)
+        uids, after = self._uids(folder, there), 0
+        for at in range(0, max(len(uids), 1), _PAGE):
+            page = uids[at : at + _PAGE]
+            last = page[-1] if at + _PAGE < len(uids) else _LAST_UID
+            known = self._known.mails(folder.raw, after, last)
+            untold = {uid for uid, (first, *_) in known.items() if first.revision.endswith(UNTOLD)}
+            self._known.forget(folder.raw, untold | known.keys() - set(page))
+            if new := [uid for uid in page if uid not in known or uid in untold]:
+                self._known.add(folder, validity, self._described(folder, new))
+                known = self._known.mails(folder.raw, after, last)
+            yield [entry for uid in page for entry in known.get(uid, ())]
+            after = last
+
+    def _uids(self, folder: Folder, there: int) -> list[int]:
+        """Without those that are marked to be deleted. Raises Unreached where not all are told."""
+        found = self._client.search(folder, "ALL")
+        if len(found) < there - self._client.expunged():
+            raise Unreached(f"it tells {len(found)} of the {there} mails in {'/'.join(folder.parts)}")
+        if self._wanted.since:
+            found = self._client.search(folder, self._wanted.since)
+        deleted = set(self._client.search(folder, "DELETED"))
+        return [uid for uid in found if uid not in deleted]
+
+    def _described(self, folder: Folder, uids: Sequence[int]) -> dict[int, Message]:
+        """What each mail consists of; of one at which the server fails, nothing, and one that went meanwhile is not
+        there. Raises Unreached where it fails at several in a row: it is not for what is in them."""
+        found, failing = dict[int, Message](), 0
+        with suppress(Declined, Unanswered, Overlong):
+            found = self._client.fetch(folder, uids, _ALL)
+        for uid in [uid for uid in uids if uid not in found]:
+            try:
+                found |= self._alone(folder, uid)
+                failing = 0
+            except (Declined, Unanswered):
+                failing += 1
+                if failing == _FAILING:
+                    raise
+        if lost := [uid for uid in uids if uid not in found]:
+            found |= {uid: {} for uid in self._client.search(folder, "UID", ",".join(map(str, lost)))}
+        return found
+
+    def _alone(self, folder: Folder, uid: int) -> dict[int, Message]:
+        """Without a structure that is too long, or that cannot be understood."""
+        with suppress(Overlong):
+            if found := self._client.fetch(folder, [uid], _ALL):
+                return found
+        return self._client.fetch(folder, [uid], _PLAIN)
+
+    # ------------------------------------------------------------ reading
+
+    def prepare(self, entries: Sequence[Entry]) -> None:
+        """Asks for small ones of the same sections together; what is not had is told when it is read."""
+        self._ready.clear()
+        rows = [row for entry in entries if (row := self._known.row(entry)) and row.small]
+        for (folder, sections), alike in groupby(sorted(rows, key=_alike), key=_alike):
+            for batch in _batches(alike):
+                uids, most = [row.uid for row in batch], 2 * sum(row.octets for row in batch) + _PIECE
+                items = [f"BODY.PEEK[{name}]" for name in sections]
+                try:
+                    found = self._client.fetch(Folder(folder, ()), uids, items, most)
+                except Refused as error:
+                    raise self._fault(str(error), True) from None
+                except Unreached:
+                    continue
+                for row in batch:
+                    self._keep(row, found.get(row.uid, {}))
+
+    def _keep(self, row: Row, message: Message) -> None:
+        given = [piece if isinstance(piece, str) else _section(message, piece.name) for piece in row.pieces]
+        if None in given:
+            return
+        file = Path(self._place.name, str(len(self._ready)))
+        raw = (piece.encode("latin-1", "replace") if isinstance(piece, str) else piece or b"" for piece in given)
+        with suppress(OSError), open(file, "wb") as stream:
+            stream.writelines(decoded(raw, row.encoding))
+            stream.flush()
+            self._ready[row.uri] = file
+
+    def read(self, entry: Entry) -> Generator[bytes]:
+        row = self._known.row(entry)
+        if row is None:
+            raise DocumentError(f"{entry.uri}: it is not there as it was listed", "changed")
+        file = self._ready.pop(entry.uri, None)
+        if file is None:
+            yield from decoded(self._streamed(row), row.encoding)
+            return
+        with open(file, "rb") as stream:
+            while piece := stream.read(_PIECE):
+                yield piece
+        file.unlink()
+
+    def _streamed(self, row: Row) -> Iterator[bytes]:
+        for piece in row.pieces:
+            if isinstance(piece, str):
+                yield piece.encode("latin-1", "replace")
+                continue
+            at, more = 0, True
+            while more:
+                found = self._piece(row, piece.name, at)
+                yield found
+                at, more = at + len(found), len(found) == _PIECE
+
+    def _piece(self, row: Row, name: str, at: int) -> bytes:
+        try:
+            item = f"BODY.PEEK[{name}]<{at}.{_PIECE}>"
+            found = self._client.fetch(Folder(row.folder, ()), [row.uid], [item], 2 * _PIECE)
+        except Refused as error:
+            raise self._fault(str(error), True) from None
+        except Unreached as error:
+            raise DocumentError(f"{row.uri}: the server does not give it: {error}", "unreadable") from None
+        if row.uid not in found:
+            raise DocumentError(f"{row.uri}: it went away after it was listed", "changed")
+        return _section(found[row.uid], name, f"<{at}>") or b""
+
+    def close(self) -> None:
+        self._client.close()
+        self._known.close()
+        self._place.cleanup()
+
+    def _fault(self, told: str, refused: bool = False) -> SourceError:
+        remedy = "See the user in its path, and the password in the environment. " if refused else ""
+        said = f"source {self._address.name!r}: cannot list {self._address.url}: {told}"
+        return SourceError(f"{said}. {remedy}Nothing was changed", "credentials" if refused else None)
+
+
+def _alike(row: Row) -> tuple[bytes, tuple[str, ...]]:
+    return row.folder, row.sections
+
+
+def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """Each of no more than is fetched together."""
+    batch: list[Row] = []
+    for row in rows:
+        if batch and (len(batch) == _PAGE or sum(item.octets for item in batch) + row.octets > _TOGETHER):
+            yield batch
+            batch = []
+        batch.append(row)
+    if batch:
+        yield batch
+
+
+def _section(message: Message, name: str, origin: str = "") -> bytes | None:
+    """Of a mail, "" where the server has nothing in it; None where it does not say."""
+    for key in (f"BODY[{name}]{origin}", f"BODY[{name}]"):
+        if key in message:
+            found = message[key]
+            return found if isinstance(found, bytes) else b""
+    return None

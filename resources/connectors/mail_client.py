@@ -1,0 +1,289 @@
+"""Sessions with one IMAP server, by the standard library: read-only, and bounded in time and bytes.
+
+Over TLS, with certificates verified, wherever the server is not on loopback: `imaps` from its first byte, `imap` by
+STARTTLS before anything else is said.
+"""
+
+from __future__ import annotations
+
+import base64
+import imaplib
+import socket
+import ssl
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+from resources.connectors.mail_answers import Folder, Message, folder_of, groups, message_of, number
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+SILENCE = 60.0
+"""Seconds that the server may say nothing."""
+SECONDS = 600.0
+"""That one command may take."""
+MOST_BYTES = 32 << 20
+"""Of one answer, but for what is asked for by its size."""
+_CONNECTING = 10.0
+_LONGEST_TOLD = 300
+_RECOGNISED = 6
+"""Letters of a password that are enough to take a text for one that repeats it."""
+_OAUTH = "XOAUTH2"
+_OF_FOLDER = ("UIDVALIDITY", "EXISTS")
+
+
+class Unreached(Exception):
+    """No answer, or none that can be used; the message says why."""
+
+
+class Refused(Unreached):
+    """The server takes the account's credentials for wrong."""
+
+
+class Declined(Unreached):
+    """The server says no to this, and may be asked other things."""
+
+
+class Unanswered(Unreached):
+    """The session ended before there was an answer that can be understood."""
+
+
+class Overlong(Unreached):
+    """The answer is longer than it may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    host: str
+    port: int
+    user: str
+    secret: str = field(repr=False)
+    """The password; with `oauth` a token."""
+    oauth: bool
+    tls: bool
+    """From the first byte on."""
+
+
+class MailClient:
+    """Connects when it is first asked, and again after a fault. For one thread at a time."""
+
+    def __init__(self, account: Account) -> None:
+        self._account = account
+        self._wire: _Wire | None = None
+        self._examined = b""
+        self._validity: dict[bytes, int] = {}
+
+    def folders(self) -> list[Folder]:
+        """All of the account. Raises Unreached, like all others."""
+        with self._asked() as wire:
+            status, data = wire.list()
+            self._require(status, data)
+            return [folder_of(group) for group in groups(data)]
+
+    def examine(self, folder: Folder) -> tuple[int, int]:
+        """(UIDVALIDITY, how many mails), and makes the folder the one that is asked."""
+        self._examined = b""
+        with self._asked() as wire:
+            status, data = wire.select(folder.quoted, readonly=True)
+            self._require(status, data)
+            validity, there = (number(wire.untagged_responses.get(name, [None])[-1]) for name in _OF_FOLDER)
+            if validity is None or there is None:
+                raise Unreached("it does not say which mails the folder has")
+            if self._validity.setdefault(folder.raw, validity) != validity:
+                raise Unreached("the folder was made anew meanwhile")
+            self._examined = folder.raw
+            return validity, there
+
+    def search(self, folder: Folder, *criteria: str) -> list[int]:
+        """The UIDs of mails in the folder, ascending."""
+        self._at(folder)
+        with self._asked() as wire:
+            status, data = wire.uid("SEARCH", *criteria)
+            self._require(status, data)
+            if data[0] is None:
+                raise Unreached("it does not answer what the folder has")
+            found = {number(uid) for line in data for uid in line.split()}
+            if None in found:
+                raise Unreached("it answers with what is no number of a mail")
+            return sorted(uid for uid in found if uid)
+
+    def expunged(self) -> int:
+        """How many mails went from the folder since it was examined, as far as was told."""
+        return len(self._wire.untagged_responses.get("EXPUNGE", ())) if self._wire else 0
+
+    def fetch(self, folder: Folder, uids: Sequence[int], items: Iterable[str], most: int = 0) -> dict[int, Message]:
+        """What the server says of mails of the folder, by UID; of one that is not there, nothing."""
+        self._at(folder)
+        with self._asked(most) as wire:
+            status, data = wire.uid("FETCH", ",".join(map(str, uids)), f"(UID {' '.join(items)})")
+            self._require(status, data)
+            found: dict[int, Message] = {}
+            for group in groups(data):
+                message = message_of(group)
+                uid = number(message.get("UID")) or 0
+                if uid in uids:
+                    found[uid] = {**found.get(uid, {}), **message}
+            return found
+
+    def close(self) -> None:
+        wire, self._wire, self._examined = self._wire, None, b""
+        if wire is not None:
+            with suppress(OSError):
+                wire.shutdown()
+
+    # ------------------------------------------------------------ the session
+
+    def _at(self, folder: Folder) -> None:
+        if self._wire is None or self._examined != folder.raw:
+            self.examine(folder)
+
+    @contextmanager
+    def _asked(self, most: int = 0) -> Iterator[_Wire]:
+        """What is not understood ends the session: nobody knows what of it is still to come."""
+        try:
+            self._wire = self._wire or self._connect()
+            self._wire.most = most or MOST_BYTES
+            yield self._wire
+        except Declined:
+            raise
+        except Unreached:
+            self.close()
+            raise
+        except (imaplib.IMAP4.error, OSError, ValueError) as error:
+            self.close()
+            raise Unanswered(self._told(error)) from None
+
+    def _connect(self) -> _Wire:
+        account = self._account
+        context = ssl.create_default_context() if account.tls or account.host not in LOOPBACK else None
+        wire = _Wire(account.host, account.port, context, account.tls)
+        try:
+            if context and not account.tls:
+                wire.secure(context)
+            self._sign_in(wire)
+        except Exception as error:
+            wire.shutdown()
+            if isinstance(error, imaplib.IMAP4.error) and not isinstance(error, imaplib.IMAP4.abort):
+                raise Refused(self._told(error)) from None
+            raise
+        return wire
+
+    def _sign_in(self, wire: _Wire) -> None:
+        """By what the server offers now: what it offered before TLS may be another's word."""
+        status, offered = wire.capability()
+        self._require(status, offered)
+        account = self._account
+        mechanism = _OAUTH if account.oauth else "PLAIN"
+        if account.oauth or b"AUTH=PLAIN" in (offered[-1] or b"").upper().split():
+            replies = iter((self._response(), b""))
+
+            def reply(asked: bytes) -> bytes:
+                with suppress(StopIteration):
+                    return next(replies)
+                raise Unreached("it asks for more than there is to say")
+
+            wire.authenticate(mechanism, reply)
+        elif (account.user + account.secret).isascii():
+            wire.login(wire.quoted(account.user), account.secret)
+        else:
+            raise Refused("it takes no name or password beyond ASCII")
+
+    def _response(self) -> bytes:
+        user, secret = self._account.user, self._account.secret
+        said = f"user={user}\1auth=Bearer {secret}\1\1" if self._account.oauth else f"\0{user}\0{secret}"
+        return said.encode()
+
+    def _require(self, status: str, data: Sequence[object]) -> None:
+        if status != "OK":
+            raise Declined(self._told(data[-1] if data else status))
+
+    def _told(self, said: object) -> str:
+        """In one line; nothing of what may repeat the password, as some servers do."""
+        text = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+        encoded = base64.b64encode(self._response()).decode()
+        if any(_letters(secret)[:_RECOGNISED] in _letters(text) for secret in (encoded, self._account.secret)):
+            return "what it says has the password in it"
+        text = " ".join(text.split()) or type(said).__name__
+        return text if len(text) <= _LONGEST_TOLD else f"{text[:_LONGEST_TOLD]}..."
+
+
+def _letters(text: str) -> str:
+    """Whichever way it is quoted."""
+    return "".join(filter(str.isalnum, text)).casefold()
+
+
+class _Wire(imaplib.IMAP4):
+    """The connection, of whose answers no more is read, and for no longer, than `most`, SILENCE and SECONDS say."""
+
+    def __init__(self, host: str, port: int, context: ssl.SSLContext | None, tls: bool) -> None:
+        self.most, self._left, self._ends = MOST_BYTES, MOST_BYTES, time.monotonic() + SECONDS
+        self._held, self._context = bytearray(), context if tls else None
+        super().__init__(host, port)
+
+    def secure(self, context: ssl.SSLContext) -> None:
+        """STARTTLS. Raises Unreached where the server does not, or has said more than may be believed."""
+        status, _ = self.xatom("STARTTLS")
+        if status != "OK" or self._held:
+            raise Unreached("it does not go on by TLS (STARTTLS)")
+        self.sock = context.wrap_socket(self.sock, server_hostname=self.host)
+
+    @staticmethod
+    def quoted(text: str) -> str:
+        return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+    # ------------------------------------------------------------ what imaplib reads and writes by
+
+    def open(self, host: str = "", port: int = 143, timeout: float | None = None) -> None:
+        self.host, self.port = host, port
+        self.sock = socket.create_connection((host, port), _CONNECTING)
+        if self._context is not None:
+            self.sock = self._context.wrap_socket(self.sock, server_hostname=host)
+
+    def send(self, data: bytes) -> None:  # type: ignore[override]
+        self._left, self._ends = self.most, time.monotonic() + SECONDS
+        self.sock.settimeout(SILENCE)
+        self.sock.sendall(data)
+
+    def readline(self) -> bytes:
+        searched = 0
+        while (end := self._held.find(b"\n", searched)) < 0:
+            searched = len(self._held)
+            if not self._more():
+                return b""
+        return self._taken(end + 1)
+
+    def read(self, size: int) -> bytes:
+        if size > len(self._held) + self._left:
+            raise Overlong(f"its answer is over {self.most:,} bytes")
+        while len(self._held) < size:
+            if not self._more():
+                raise Unanswered("it ended the session amid an answer")
+        return self._taken(size)
+
+    def _taken(self, size: int) -> bytes:
+        taken = bytes(self._held[:size])
+        del self._held[:size]
+        return taken
+
+    def _more(self) -> bool:
+        left = self._ends - time.monotonic()
+        try:
+            self.sock.settimeout(max(min(SILENCE, left), 0.001))
+            piece = self.sock.recv(1 << 16)
+        except TimeoutError:
+            silent = f"it says nothing for {SILENCE:.0f} s"
+            raise Unanswered(silent if left > SILENCE else _unended()) from None
+        if time.monotonic() > self._ends:
+            raise Unanswered(_unended())
+        self._held += piece
+        self._left -= len(piece)
+        if self._left < 0:
+            raise Overlong(f"its answer is over {self.most:,} bytes")
+        return bool(piece)
+
+    def shutdown(self) -> None:
+        self.sock.close()
+
+
+def _unended() -> str:
+    return f"its answer does not end within {SECONDS:.0f} s"
