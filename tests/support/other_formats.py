@@ -168,8 +168,9 @@ def write_xls(file: Path) -> None:
     book.save(str(file))
 
 
-def write_msg(file: Path, attachment: str = "") -> None:
-    """A message of Outlook: its properties are streams of a compound file, named by their tags ([MS-OXMSG] 2.1)."""
+def write_msg(file: Path, attachment: str = "", html: str = "") -> None:
+    """A message of Outlook: its properties are streams of a compound file, named by their tags ([MS-OXMSG] 2.1). `html`
+    is its text as a page."""
 
     def text(tag: str, value: str) -> tuple[str, bytes]:
         return f"__substg1.0_{tag}001F", value.encode("utf-16-le")
@@ -183,6 +184,7 @@ def write_msg(file: Path, attachment: str = "") -> None:
         ("0037", "Leave in May"),
         ("0042", AUTHOR),
         ("1000", f"{LEAVE}\r\n\r\n{CLAIMS}\r\n"),
+        *([("1013", html)] if html else []),
     ]
     entries: dict[str, bytes | dict[str, bytes]] = dict(text(tag, value) for tag, value in said)
     count = 1 if attachment else 0

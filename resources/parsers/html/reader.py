@@ -53,22 +53,20 @@ def parse_source(source: str, name: str, warnings: tuple[str, ...] = ()) -> Pars
     return ParsedFile(tuple(walker.blocks), properties_of(root), None, warnings, ORIGIN)
 
 
-def shown_of(path: Path) -> tuple[str, tuple[str, ...]]:
+def shown_of(source: str, name: str) -> tuple[str, tuple[str, ...]]:
     """A page without its hidden elements, as HTML, and warnings. Raises DocumentError as `parse`."""
     from lxml import etree
 
-    source, warnings = source_of(path.read_bytes(), path.name)
-    root = tree_of(source, path.name)
+    root = tree_of(source, name)
     if root is None:
-        return "", warnings
+        return "", ()
     hidden = [element for element in root.iter("*") if _is_hidden(element)]
     for element in hidden:
         # What follows it stands in its tail, and is not hidden.
         tail = element.tail
         element.clear()
         element.tag, element.tail = "span", tail
-    if hidden:
-        warnings += (f"{len(hidden)} hidden elements were left out",)
+    warnings = (f"{len(hidden)} hidden elements were left out",) if hidden else ()
     return etree.tostring(root, method="html", encoding="unicode"), warnings
 
 

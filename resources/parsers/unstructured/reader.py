@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from pipelines.errors import DocumentError
 from pipelines.parsing.formats import EML, HTML, OF_ENDING, PLAIN, PPTX, ZIP
 from pipelines.records import Block, ParsedFile, Run
 from resources.parsers.html.reader import shown_of
+from resources.parsers.html.source import source_of
 from resources.parsers.office.package import opened_package
 from resources.parsers.started import bounded
 from resources.parsers.text.email import unread
@@ -36,24 +38,37 @@ def parse(path: Path) -> ParsedFile:
     if OF_ENDING[ending].begins == ZIP:
         with opened_package(path) as package:  # which holds it to limits
             require_open(package, path)
-    given, warnings = _given(path, media_type)
-    elements = _partition(path, _PARTITION.get(media_type, ending[1:]), given)
+    kind, given, warnings = _given(path, _PARTITION.get(media_type, ending[1:]))
+    elements = _partition(path, kind, given)
     blocks = list(blocks_of(elements))
     if ending == ".msg":
         properties, head, told = _of_message(path)
-        return ParsedFile((*head, *blocks), properties, None, told, ORIGIN)
+        return ParsedFile((*head, *blocks), properties, None, (*warnings, *told), ORIGIN)
     properties, told = properties_of(path)
     return ParsedFile(tuple(blocks), properties, _pages(elements), (*warnings, *told), ORIGIN)
 
 
-def _given(path: Path, media_type: str) -> tuple[dict[str, str], tuple[str, ...]]:
-    """What a partitioner is given: of a page only what it shows. Raises DocumentError `corrupt` for what is no text."""
-    if media_type in (EML, PLAIN):
+def _given(path: Path, kind: str) -> tuple[str, dict[str, str], tuple[str, ...]]:
+    """A partitioner, what it is given, and warnings: of a page, and of a message that is one, only what it shows.
+
+    Raises DocumentError `corrupt` for what is no text."""
+    if kind in ("email", "text"):
         decode(path.read_bytes(), path.name)
-    if media_type != HTML:
-        return {"filename": str(path)}, ()
-    shown, warnings = shown_of(path)
-    return {"text": shown or " "}, warnings
+    source, told = source_of(path.read_bytes(), path.name) if kind == "html" else (_html_of_message(path, kind), ())
+    if not source:
+        return kind, {"filename": str(path)}, ()
+    shown, warnings = shown_of(source, path.name)
+    return "html", {"text": shown or " "}, (*told, *warnings)
+
+
+def _html_of_message(path: Path, kind: str) -> str:
+    """Empty where there is none, and where it cannot be read, which its partitioner says."""
+    with suppress(Exception):
+        if kind == "msg":
+            from oxmsg import Message
+
+            return Message.load(str(path)).html_body or ""
+    return ""
 
 
 def _pages(elements: list[Any]) -> int | None:
