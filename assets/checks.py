@@ -4,7 +4,7 @@ import dagster as dg
 
 from assets.metadata import table
 from resources.checks.stages import CHECKS as CHECKED
-from resources.checks.stages import DESCRIPTIONS
+from resources.checks.stages import DESCRIPTIONS, unlisted
 from resources.checks.stages import check as find
 from resources.state.state import State
 
@@ -24,4 +24,17 @@ def _check(name: str, asset: str) -> dg.AssetChecksDefinition:
     return check
 
 
-CHECKS = [_check(name, asset) for name, (asset, _) in CHECKED.items()]
+@dg.asset_check(
+    asset="raw_documents",
+    description="Every source that the run was to list could be listed. Of one that could not be nothing was changed.",
+)
+def sources_listed(state: dg.ResourceParam[State]) -> dg.AssetCheckResult:
+    """Warns: the other sources are indexed all the same."""
+    failing = unlisted(state)
+    told = table([{"source": name, "why": why} for name, why in failing.items()])
+    return dg.AssetCheckResult(
+        passed=not failing, severity=dg.AssetCheckSeverity.WARN, metadata={"sources_not_listed": told}
+    )
+
+
+CHECKS = [*(_check(name, asset) for name, (asset, _) in CHECKED.items()), sources_listed]

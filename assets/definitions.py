@@ -12,9 +12,9 @@ from assets.documents import raw_documents
 from assets.embeddings import chunk_embeddings, sentence_embeddings, sentence_links
 from assets.enrichment import chunk_contexts, document_summaries
 from assets.index import indexed_documents, kept_generations, search_index
-from assets.jobs import index_job
+from assets.jobs import access_job, index_job
 from assets.quality import retrieval_quality
-from assets.schedules import nightly
+from assets.schedules import hourly_access, nightly
 from assets.sensors import changed_sources
 from assets.sentences import sentences
 from assets.structure import figure_descriptions, parsed_elements, structural_chunks
@@ -52,8 +52,11 @@ def build_defs(
     return dg.Definitions(
         assets=[declared(partitions) for declared in _ASSETS],
         asset_checks=CHECKS,
-        jobs=[index_job],
-        schedules=[nightly(partitions, settings.schedule.cron, settings.schedule.timezone)],
+        jobs=[index_job, access_job],
+        schedules=[
+            nightly(partitions, settings.schedule.cron, settings.schedule.timezone),
+            hourly_access(settings.access.cron, settings.schedule.timezone),
+        ],
         sensors=[changed_sources(partitions)],
         executor=dg.in_process_executor,
         # Nothing passes between assets, but Dagster's own manager would let a run name a folder to pickle into.

@@ -2,8 +2,30 @@
 
 import dagster as dg
 
+from assets.metadata import table
+from resources.settings_file import locate
+from resources.state.access import sync_state
+
 index_job = dg.define_asset_job(
     "index",
     selection=dg.AssetSelection.all(),
     description="Everything from the listing to the published index, for all buckets.",
 )
+
+
+@dg.op(description="Reads who is behind the principals of all sources that tell it, waiting for no other run.")
+def read_memberships(context: dg.OpExecutionContext) -> None:
+    """Fails where a source's cannot be read, after those of the others are."""
+    found = sync_state(locate())
+    context.add_output_metadata({"sources": table(found)})
+    if problems := [f"{item['source']}: {item['problem']}" for item in found if item["problem"]]:
+        raise dg.Failure("; ".join(problems))
+
+
+@dg.job(
+    name="sync_access",
+    description="Who is behind the principals of sources, read anew; nothing is indexed.",
+    executor_def=dg.in_process_executor,
+)
+def access_job() -> None:
+    read_memberships()

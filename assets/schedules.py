@@ -3,7 +3,7 @@
 import dagster as dg
 
 from assets.declare import range_tags
-from assets.jobs import index_job
+from assets.jobs import access_job, index_job
 
 NIGHT = "0 2 * * *"
 TIMEZONE = "UTC"
@@ -25,3 +25,15 @@ def nightly(partitions: dg.PartitionsDefinition, cron: str = NIGHT, timezone: st
         return dg.RunRequest(tags=range_tags(partitions))
 
     return schedule
+
+
+def hourly_access(cron: str, timezone: str) -> dg.ScheduleDefinition:
+    """Memberships, more often than documents. Off until it is turned on in the UI."""
+    return dg.ScheduleDefinition(
+        name="hourly_access",
+        job=access_job,
+        cron_schedule=cron,
+        execution_timezone=timezone,
+        default_status=dg.DefaultScheduleStatus.STOPPED,
+        description="Reads who is behind the principals of sources, without indexing anything.",
+    )

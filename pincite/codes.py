@@ -285,6 +285,12 @@ FAILURES: Mapping[str, tuple[str, str, str]] = {
         "No failure: a warning that a figure's picture is not to be had, and is indexed without a description.",
         "nothing, or save the file again",
     ),
+    "memberships": (
+        _LISTING,
+        "What says who is behind a source's principals cannot be read, so what was read before holds until it is too "
+        "old; or it is gone, and nobody is behind them.",
+        "mend it, as the message says, then `pincite sources sync-access`",
+    ),
     "no_text": (_PARSING, "Pages without text, most likely scanned.", "install OCR (README), or run it on the file"),
     "orphan": (
         _LISTING,
@@ -338,6 +344,10 @@ FAILURES: Mapping[str, tuple[str, str, str]] = {
 codes of `pincite parse` too."""
 
 SKIPPED: Mapping[str, Told] = {
+    "memberships": (
+        "A file `_memberships.csv` that is not at the root of a source with `memberships: true`.",
+        "say that, or move it there; it is never a document",
+    ),
     "name": ("The name has control characters, or is not UTF-8.", "rename it"),
     "not_a_file": ("A pipe, socket or device.", "nothing; `exclude` it to see it no more"),
     "symlink": ("A link to a folder, out of the source, or to nothing.", "put the file there, or add a source"),

@@ -337,6 +337,13 @@ class Index:
 
         return check_source(known_source(self._project, source))
 
+    def sync_access(self, sources: Sequence[str] = ()) -> list[dict[str, Any]]:
+        """The JSON of `pincite sources sync-access`: who is behind the principals of these sources, of all without any,
+        read anew; nothing is indexed, and no run waited for. Raises UsageError for an unknown name."""
+        from resources.state.access import sync
+
+        return sync(self._state, sources)
+
     @unshared()
     def remove_source(self, name: str) -> int:
         """Forgets a source; returns how many documents the next index run takes out."""

@@ -97,6 +97,7 @@ def _locked(
         served = served_now(state)
         due = find_due(state)
         if due.standing and not retry_failed:
+            state.listing.keep_memberships()
             state.run.published(due.standing)
             return outcome.result(state, served, time.perf_counter() - started)
         guard(state, allow_deletions)

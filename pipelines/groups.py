@@ -1,20 +1,28 @@
-"""Names of groups, as side-cars, files, settings and askers give them. What cannot be meant is an error and never
-public: a blank, a word for nothing, a name that two people would read differently."""
+"""Names of groups, as side-cars, files, settings and askers give them, and of principals, who are groups and people in
+the words of a source. What cannot be meant is an error and never public: a blank, a word for nothing, a name that two
+people would read differently.
+
+A principal stands among a document's groups as `SOURCE,PRINCIPAL`: the comma is one that no name of a group may have,
+so that nobody can ask in a principal's name, and the source keeps those of two sources apart."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Any
 
-GROUPS = "groups"
+from pipelines.parsing.cleaning import clean_text
+
+GROUPS, PRINCIPALS = "groups", "principals"
 _NOTHING = ("null", "none", "nil", "~", "[]", "{}", "-")
-_LIKE_GROUPS, _LETTERS = 0.8, 4
-"""How alike a word is, and how many letters it has in common at least then."""
+_LIKE_GROUPS, _LIKE_PRINCIPALS, _LETTERS = 0.8, 0.87, 4
+"""How alike a word is, and how many letters it has in common at least with `groups` then."""
 _LONGEST_KEY, _LONGEST_NAME = 12, 200
+MOST_BYTES = 2_200
+"""Of all names that restrict one document, each with 8 bytes beside it: an index entry holds them, and a term."""
 _WORD = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+")
 _UNSEEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs")
 
@@ -43,27 +51,110 @@ def group_name(given: str) -> str:
     return unicodedata.normalize("NFC", name)
 
 
-def misnamed(values: Any) -> Iterator[str]:
-    """Keys of plain values, at any depth, that may be meant as `groups` and are not that key of the outermost."""
+# ---------------------------------------------------------------- principals
+
+
+def principal_names(given: Any) -> tuple[str, ...]:
+    """The principals that a list of names stands for, or one name; at least one. A name may have commas, as those of
+    directories do.
+
+    Raises ValueError saying what is wrong with them."""
+    named = [given] if isinstance(given, str) else given
+    if not isinstance(named, list | tuple) or not all(isinstance(name, str) for name in named):
+        raise ValueError("principals must be a list of names")
+    if isinstance(given, str) and "," in given:
+        raise ValueError(f"principals {given!r} has a comma: write a list, since one name may have a comma too")
+    if not named:
+        raise ValueError("principals is blank; name at least one, or leave the key out")
+    return tuple(dict.fromkeys(principal_name(name) for name in named))
+
+
+@lru_cache(1 << 14)
+def principal_name(given: str) -> str:
+    """One name, as documents and memberships both write it. Raises ValueError."""
+    name = given.strip()
+    if not name or name.casefold() in _NOTHING:
+        raise ValueError(f"principals has a blank name ({given!r}); name at least one, or leave the key out")
+    if any(unicodedata.category(char) in _UNSEEN and char != " " for char in name):
+        raise ValueError(f"principal {name!a} has characters that cannot be seen, which no membership would name")
+    return clean_text(name)
+
+
+def as_group(source: str, principal: str) -> str:
+    """A principal as it stands among the groups of documents; sql/catalog.sql writes it likewise."""
+    return f"{source.replace('%', '%25').replace(',', '%2C')},{principal}"
+
+
+def is_principal(group: str) -> bool:
+    return "," in group
+
+
+def principal_of(group: str) -> str:
+    """The principal that a document's group is, as its source calls it."""
+    return group.partition(",")[2]
+
+
+def parted(groups: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Who may find a document: names of groups, and of principals of its source."""
+    named = list(groups)
+    return (
+        [name for name in named if not is_principal(name)],
+        [principal_of(name) for name in named if is_principal(name)],
+    )
+
+
+def require_few(groups: tuple[str, ...]) -> tuple[str, ...]:
+    """Raises ValueError where more are named than can be kept of one document."""
+    if sum(len(name.encode("utf-8", "replace")) + 8 for name in groups) > MOST_BYTES:
+        raise ValueError(
+            f"{len(groups)} names restrict it, more than the {MOST_BYTES:,} bytes that are kept of one document: name "
+            "a group that they are members of"
+        )
+    return groups
+
+
+# ---------------------------------------------------------------- keys
+
+
+def misnamed(values: Any, own: tuple[str, ...] = (GROUPS,)) -> Iterator[str]:
+    """Keys of plain values, at any depth, that may be meant as `groups` or `principals`, and are not one of their `own`
+    of the outermost."""
     pending = [(values, True)]
     while pending:
         value, outermost = pending.pop()
         if isinstance(value, dict):
-            yield from (str(key) for key in value if means_groups(str(key)) and not (outermost and key == GROUPS))
+            yield from (str(key) for key in value if means_groups(str(key)) and not (outermost and key in own))
         if isinstance(value, dict | list):
             pending += [(item, False) for item in (value.values() if isinstance(value, dict) else value)]
 
 
+def remedy(key: str) -> str:
+    """What to write in place of a key that is misnamed."""
+    if meant(key) == PRINCIPALS:
+        return f"{key!r} may be meant as principals: write `principals: [NAME]`, outermost in a side-car"
+    return f"{key!r} may be meant as groups: write `groups: [NAME]`, outermost"
+
+
 def means_groups(key: str) -> bool:
-    """Whether a key is `groups`, or that misspelt, or has that word in it, as `allowed_groups` has."""
-    return _means_groups(key[:_LONGEST_NAME])
+    """Whether a key is `groups` or `principals`, or that misspelt, or has that word in it, as `allowed_groups` has."""
+    return bool(meant(key))
+
+
+def meant(key: str) -> str:
+    """GROUPS, PRINCIPALS, or "" for any other key."""
+    return _meant(key[:_LONGEST_NAME])
 
 
 @lru_cache(4096)
-def _means_groups(key: str) -> bool:
+def _meant(key: str) -> str:
     plain = unicodedata.normalize("NFKC", key)
-    words = ["".join(char for char in plain if char.isalnum()), *_WORD.findall(plain)]
-    return any(_like_groups(word.casefold()) for word in words)
+    words = [word.casefold() for word in _WORD.findall(plain)]
+    whole = "".join(char for char in plain if char.isalnum()).casefold()
+    if any(_like_groups(word) for word in (whole, *words)):
+        return GROUPS
+    # The singular is a word of its own, as in `principal_amount`, unless it ends the key.
+    alone = any(_like_principals(word) for word in words if word.endswith("s")) or _like_principals(whole)
+    return PRINCIPALS if alone or any(map(_like_principals, words[-1:])) else ""
 
 
 def _like_groups(word: str) -> bool:
@@ -71,4 +162,11 @@ def _like_groups(word: str) -> bool:
         len(word) <= _LONGEST_KEY
         and len(set(word) & set(GROUPS)) >= _LETTERS
         and any(SequenceMatcher(None, word, meant).ratio() >= _LIKE_GROUPS for meant in (GROUPS, "group"))
+    )
+
+
+def _like_principals(word: str) -> bool:
+    return word.endswith(("principal", PRINCIPALS)) or (
+        len(word) <= _LONGEST_KEY
+        and any(SequenceMatcher(None, word, meant).ratio() >= _LIKE_PRINCIPALS for meant in (PRINCIPALS, "principal"))
     )

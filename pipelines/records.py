@@ -114,7 +114,7 @@ class ParsedFile:
 
 @dataclass(frozen=True, slots=True)
 class RawDocument:
-    """One listed file. `groups` and `metadata` are the side-car's, not the file's own;
+    """One listed file. `groups`, principals among them, and `metadata` are the side-car's, not the file's own;
     `source_groups` hold where neither names any."""
 
     doc_id: str

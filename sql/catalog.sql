@@ -18,8 +18,19 @@ CREATE TABLE pincite.sources (
     settings jsonb NOT NULL DEFAULT '{}',
     added_at timestamptz NOT NULL DEFAULT now(),
     indexed_at timestamptz,
-    lost jsonb NOT NULL DEFAULT '{}'
+    lost jsonb NOT NULL DEFAULT '{}',
+    memberships_at timestamptz
 );
+
+-- Who is behind the principals of a source: groups of askers, as the source said when it was asked for them
+-- (`sources.memberships_at`). They are replaced whole.
+CREATE TABLE pincite.memberships (
+    source text NOT NULL REFERENCES pincite.sources ON DELETE CASCADE,
+    principal text NOT NULL,
+    "group" text NOT NULL,
+    PRIMARY KEY ("group", source, principal)
+);
+CREATE INDEX ON pincite.memberships (source);
 
 -- One row is the commit of one Parquet file; a file without a row does not count.
 CREATE TABLE pincite.manifest (
@@ -147,8 +158,27 @@ CREATE TABLE pincite.llm_batches (
 
 -- Who may read what: the query role sees public documents and those of the asker's groups, and no other table than
 -- the generations'.
-CREATE FUNCTION pincite.asker_groups() RETURNS text[] LANGUAGE sql STABLE PARALLEL SAFE AS
-$$ SELECT coalesce(nullif(current_setting('pincite.groups', true), ''), '{}')::text[] $$;
+-- The groups that who asks was said to have, and the principals that these are members of now. Those are read by the
+-- database itself: a name with a comma, as a principal stands among a document's groups, is nobody's to say. The query
+-- role may read no memberships but so. Without `pincite.memberships_hours` none holds.
+CREATE FUNCTION pincite.asker_groups() RETURNS text[] LANGUAGE sql STABLE PARALLEL SAFE
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    WITH asker AS MATERIALIZED (
+        SELECT name FROM unnest(coalesce(nullif(current_setting('pincite.groups', true), ''), '{}')::text[]) AS given (name)
+        WHERE strpos(name, ',') = 0
+    )
+    SELECT ARRAY(
+        SELECT name FROM asker
+        UNION ALL
+        SELECT replace(replace(m.source, '%', '%25'), ',', '%2C') || ',' || m.principal
+        FROM asker JOIN pincite.memberships AS m ON m."group" = asker.name JOIN pincite.sources AS s ON s.name = m.source
+        WHERE s.memberships_at >= now()
+                - make_interval(secs => 3600 * nullif(current_setting('pincite.memberships_hours', true), '')::float8)
+            AND s.memberships_at <= now() + interval '1 hour'
+    )
+$$;
+REVOKE EXECUTE ON FUNCTION pincite.asker_groups() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION pincite.asker_groups() TO pincite_query;
 GRANT USAGE ON SCHEMA pincite TO pincite_query;
 
 -- Forced: the owner reads and writes by a policy of its own, not by being the owner. Rows are looked up one by one, for

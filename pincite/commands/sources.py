@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from pincite.commands.options import Place, placed
@@ -25,9 +27,47 @@ def sources_list(place: Place) -> int:
         emit({"sources": known})
     else:
         names = ("name", "root", "documents", "failures", "listed")
+        heads = ["source", "folder or address", "documents", "failures", "last listed whole"]
         table = [[item[name] if item[name] is not None else "never" for name in names] for item in known]
-        tell(rows(table, ("source", "folder or address", "documents", "failures", "last listed whole")))
+        if any(item["memberships"] for item in known):
+            heads.append("memberships")
+            table = [[*row, _memberships(item["memberships"])] for row, item in zip(table, known, strict=True)]
+        tell(rows(table, tuple(heads)))
     return 0
+
+
+def _memberships(told: dict[str, Any] | None) -> str:
+    if told is None:
+        return "none"
+    return f"{told['count']:,}, read {told['hours']:.1f} h ago{'' if told['current'] else ': too old, nobody is one'}"
+
+
+@sources.command("sync-access")
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@placed
+def sources_sync_access(place: Place, names: tuple[str, ...]) -> int:
+    """Read anew who is behind the principals of sources, without indexing anything.
+
+    Exit code 3 where one of them could not be read."""
+    from pincite.index import open_index
+
+    with open_index(place.project()) as opened:
+        found = opened.sync_access(names)
+    if place.as_json:
+        emit({"sources": found})
+    else:
+        for item in found:
+            tell(f"source {item['source']!r}: {_synced(item)}")
+        if not found:
+            tell("no source tells who is behind its principals: see docs/guide/sources.md")
+    return 3 if any(item["problem"] for item in found) else 0
+
+
+def _synced(item: dict[str, Any]) -> str:
+    if item["memberships"] is None:
+        return item["problem"] or "it tells no memberships"
+    counted = f"{item['memberships']:,} memberships, {item['added']:,} new, {item['removed']:,} gone"
+    return f"{counted}; {item['problem']}" if item["problem"] else counted
 
 
 @sources.command("check")

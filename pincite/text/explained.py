@@ -80,9 +80,11 @@ def _document(document: dict[str, Any]) -> Lines:
         *((name, document[name]) for name in ("pages", "language")),
         ("effective date", document["effective_date"]),
         ("version", document["version"]),
-        ("groups", "everyone" if document["groups"] == [] else document["groups"]),
+        ("groups", "everyone" if document["groups"] == document["principals"] == [] else document["groups"]),
         ("document id", f"{_short(document['doc_id'])}, bucket {document['bucket']:02d}"),
     ]
+    if document["principals"]:
+        lines.insert(-1, ("principals", document["principals"]))
     if document["stale"]:
         lines.append(("stale", "served in its last good version"))
     lines += [("failed", f"{item['stage']}: {item['code']}: {item['message']}") for item in document["failures"]]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from pipelines.fingerprint import fingerprint
+from pipelines.groups import is_principal
 from pipelines.parsing.cleaning import clean_metadata, clean_text
 from pipelines.parsing.dates import iso_date
 from pipelines.records import Chunk, ChunkTerms, ParsedDocument, RawDocument
@@ -50,7 +51,7 @@ def document_facts(raw: RawDocument, parsed: ParsedDocument) -> DocumentFacts:
 def document_groups(raw: RawDocument, of_the_file: tuple[str, ...] | None) -> tuple[str, ...]:
     """Who may find a document: as its side-car says, else the file itself, else the source's settings."""
     groups = raw.groups if raw.groups is not None else (of_the_file or raw.source_groups)
-    return tuple(clean_text(group) for group in groups)
+    return tuple(group if is_principal(group) else clean_text(group) for group in groups)
 
 
 def _folded(title: str) -> str:

@@ -19,7 +19,7 @@ from pipelines.settings.mistakes import explained
 from pipelines.settings.query import QuerySettings
 from pipelines.settings.readers import Readers
 from pipelines.settings.serve import ServeSettings
-from pipelines.settings.sources import SourceSettings
+from pipelines.settings.sources import AccessSettings, SourceSettings
 
 
 class ParsingSettings(Section):
@@ -166,6 +166,7 @@ class Settings(Section):
     publish: PublishSettings = PublishSettings()
     vector_index: VectorIndexSettings = VectorIndexSettings()
     schedule: ScheduleSettings = ScheduleSettings()
+    access: AccessSettings = AccessSettings()
     serve: ServeSettings = ServeSettings()
 
     @model_validator(mode="after")

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
-from pipelines.groups import group_names
+from pipelines.groups import group_names, require_few
 from pipelines.section import Section
 from pipelines.settings.readers import Readers
 
@@ -20,6 +20,19 @@ def scheme_of(path: str) -> str:
     """The scheme of an address, such as s3; "" of a folder."""
     found = _SCHEME.match(path)
     return found[1] if found else ""
+
+
+class AccessSettings(Section):
+    memberships_max_age_hours: float = Field(
+        48.0,
+        gt=0,
+        le=87_600,
+        description="For how long what a source said of its principals' members holds; after that nobody is one, until "
+        "it is read again by `pincite index` or `pincite sources sync-access`.",
+    )
+    cron: str = Field(
+        "0 * * * *", description="When the schedule `hourly_access` runs the job `sync_access`, once turned on."
+    )
 
 
 class SourceSettings(Section):
@@ -39,6 +52,12 @@ class SourceSettings(Section):
     )
     groups: tuple[str, ...] = Field(
         (), description="Who may find these documents; left out, or `[]`, means everyone, unless they were restricted."
+    )
+
+    memberships: bool = Field(
+        False,
+        description="Whether its file `_memberships.csv` says which groups of askers its principals are. Else nobody "
+        "is behind them, but where a query of its options tells it: docs/guide/sources.md.",
     )
 
     @property
@@ -67,7 +86,7 @@ class SourceSettings(Section):
     @field_validator("groups")
     @classmethod
     def _names(cls, groups: tuple[str, ...]) -> tuple[str, ...]:
-        return group_names(groups) if groups else ()
+        return require_few(group_names(groups)) if groups else ()
 
     @field_validator("include", "exclude")
     @classmethod

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from pipelines.errors import SourceError
 from pipelines.indexing.sentence_links import STEP, floor_for
 from pipelines.stages import MAKER, WHOLE
 from resources.checks import sentences as skeleton_checks
@@ -29,6 +30,14 @@ _UNIT = 0.01
 def check(state: State, name: str) -> Problems:
     """The problems that a check of CHECKS finds; kept for the end of the run."""
     return state.run.checked(name, mended(state, lambda: CHECKS[name][1](state), before=after(CHECKS[name][0])))
+
+
+def unlisted(state: State) -> Mapping[str, str]:
+    """Sources that cannot be listed, and why: in this run, or where it has listed none, now."""
+    try:
+        return state.listing.now().failing
+    except SourceError as error:
+        return {"": str(error)}
 
 
 def _buckets(state: State, table: str, everywhere: bool = False) -> list[int]:

@@ -55,6 +55,8 @@ def connect(source: SourceSettings, folder: Path) -> Source:
         raise SettingsError(f"source {source.name!r}: what follows the ? of its path is not NAME=VALUE&...") from None
     if both := sorted(asked.keys() & source.options.keys()):
         raise SettingsError(f"source {source.name!r}: {both[0]} stands in its path and in its options; leave one out")
+    if source.memberships and "memberships" in {**asked, **source.options}:
+        raise SettingsError(f"source {source.name!r}: memberships are a file and an option; leave one out")
     return _connector(source.scheme)(Address(source.name, url, {**asked, **source.options}, folder))
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,15 @@ class Source(Protocol):
         has another revision by now, `unreadable` where it cannot be read."""
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class TellsMemberships(Protocol):
+    """A source that knows who is behind the principals of its documents, beside what it lists."""
+
+    def memberships(self) -> Iterable[tuple[str | None, str | None]] | None:
+        """All pairs of a principal and a group of askers; None where its settings do not ask for them. Raises
+        SourceError, also in the middle."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,14 @@
 """Rows of a Postgres database, each a document: of a query that gives `id`, and `text` or `bytes`.
 
-`title`, `effective_date`, `version` and `groups` say what a side-car does, and any other column is metadata. A row
-whose `groups` are blank is withheld: leave the column out where everyone may find all. The password comes from
-PGPASSWORD or the password file.
+`title`, `effective_date`, `version`, `groups` and `principals` say what a side-car does, and any other column is
+metadata. A row of which neither `groups` nor `principals` says anything is withheld: leave the columns out where
+everyone may find all. The password comes from PGPASSWORD or the password file.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
 from functools import cached_property
@@ -21,7 +21,7 @@ from resources.connectors.source import Address, Entry
 from resources.parsers.registry import media_type_of
 from resources.postgres.statements import as_given
 from resources.postgres.statements import query as statement
-from resources.sources.side_cars import SIDE_CAR
+from resources.sources.side_cars import RESTRICTING, SIDE_CAR
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -31,17 +31,18 @@ _PAGE = 1000
 _PIECE = 1 << 20
 _MILLISECONDS = 600_000
 _CONTENT = ("text", "bytes")
-_OF_DOCUMENT = ("title", "effective_date", "version", "groups")
+_OF_DOCUMENT = ("title", "effective_date", "version", *RESTRICTING)
 _SERVER = ("host", "port", "sslmode", "sslrootcert", "requirepeer", "connect_timeout")
 
 
 def connect(address: Address) -> RowsSource:
     """Options: `query`; `id`, the column that names a row; `revision`, one that changes whenever the row does (left
-    out, a hash of the row); `format` of the documents, as the ending of a file (txt); those of libpq that say how the
-    server is reached."""
+    out, a hash of the row); `format` of the documents, as the ending of a file (txt); `memberships`, a query that gives
+    `principal` and `group`; those of libpq that say how the server is reached."""
     import psycopg
 
-    options = options_of(address, query=None, id="id", revision=None, format="txt", **dict.fromkeys(_SERVER))
+    own = {"query": None, "id": "id", "revision": None, "format": "txt", "memberships": None}
+    options = options_of(address, **own, **dict.fromkeys(_SERVER))
     if not options["query"].strip():
         raise SettingsError(f"source {address.name!r}: its options need a query; docs/guide/sources.md shows one")
     if media_type_of(Path(f"row.{options['format']}")) is None:
@@ -149,6 +150,20 @@ class RowsSource:
                 yield piece
         file.unlink()
 
+    def memberships(self) -> Iterable[tuple[str | None, str | None]] | None:
+        return self._members() if self._options["memberships"].strip() else None
+
+    def _members(self) -> Iterator[tuple[str | None, str | None]]:
+        import psycopg
+
+        given = as_given(self._options["memberships"], with_parameters=False)
+        try:
+            with self._connection.transaction(), self._connection.cursor(name="members") as cursor:
+                cursor.execute(statement("source_rows", "members", query=given))
+                yield from cursor
+        except psycopg.Error as error:
+            raise _fault(self._name, error, "see the query of its memberships") from None
+
     def close(self) -> None:
         self._connection.close()
         self._place.cleanup()
@@ -179,10 +194,15 @@ class RowsSource:
 
 
 def _side_car(values: dict[str, Any]) -> bytes:
-    """`groups` that are blank stay blank: that withholds the row."""
+    """What is to restrict and is blank stays blank, which withholds the row; but for one beside one that is not."""
     import yaml
 
-    given = {name: _plain(value) for name, value in values.items() if name == "groups" or value is not None}
+    restricted = any(values.get(name) for name in RESTRICTING)
+    given = {
+        name: _plain(value)
+        for name, value in values.items()
+        if (name in RESTRICTING and (value or not restricted)) or (name not in RESTRICTING and value is not None)
+    }
     said = {name: given.pop(name) for name in _OF_DOCUMENT if name in given}
     free = {name: str(value) for name, value in given.items()}
     return yaml.safe_dump({**said, "metadata": free}, allow_unicode=True).encode()
@@ -191,7 +211,9 @@ def _side_car(values: dict[str, Any]) -> bytes:
 def _plain(value: Any) -> Any:
     if isinstance(value, date):
         return value.isoformat()
-    return value if value is None or isinstance(value, list) else str(value)
+    if isinstance(value, list):
+        return [None if item is None else str(item) for item in value]
+    return None if value is None else str(value)
 
 
 def _fault(name: str, error: Exception, remedy: str) -> SourceError:

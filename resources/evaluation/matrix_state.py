@@ -67,6 +67,7 @@ def list_sources(state: State) -> None:
         if wanted.get(row.name) != row.root:
             state.parts.catalog.remove_source(row.name)
     listed = state.listing.now()
+    state.listing.keep_memberships()
     adopt_listing(state.runner, listed.documents, listed.failures)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,11 +27,15 @@ from pipelines.indexing.indexed_documents import document_groups
 from pipelines.records import Element, ParsedDocument, Sentence, StructuralChunk
 from pipelines.schemas import from_table
 from resources.evaluation.golden import corpus_of
+from resources.postgres.statements import query
+from resources.search.passages import Searcher
 from resources.search.query_models import QueryModels
+from resources.search.search_options import asked_groups
 from resources.umask import for_the_user
 
 if TYPE_CHECKING:
     from pipelines.evaluation.document_map import DocumentMap
+    from resources.postgres.catalog import GenerationRow
     from resources.state.state import State
 
 ASKED_FOR_EACH = 3
@@ -50,7 +54,7 @@ def suggest(state: State, count: int, groups: Sequence[str] = (), seed: int = SE
     live = state.parts.catalog.live()
     if live is None:
         raise IndexStateError("nothing is published yet; run `pincite index`", "no_index")
-    material = _Material(state.of(live), groups)
+    material = _Material(state.of(live), _seen(state, live, groups))
     tools, rejected = QueryModels(state), Counter[str]()
     model = tools.model("suggest").name if state.settings.llm.asks("suggest") else None
     chosen: list[dict[str, Any]] = []
@@ -108,13 +112,21 @@ def _notes(count: int, written: Counter[str], rejected: Counter[str], restricted
     return notes
 
 
+def _seen(state: State, live: GenerationRow, groups: Sequence[str]) -> set[str]:
+    """The documents that these groups may find now."""
+    with Searcher(state).reading(live.generation) as (connection, index):
+        index.ask_for(asked_groups(groups))
+        named = query("search_documents", "all_seen", schema=live.schema)
+        return {doc_id for (doc_id,) in connection.execute(named).fetchall()}
+
+
 class _Material:
     """What may be asked about, and what has been."""
 
-    def __init__(self, state: State, groups: Sequence[str]) -> None:
+    def __init__(self, state: State, seen: Collection[str]) -> None:
         maps, _ = corpus_of(state)
         self.restricted = 0
-        self.documents = {document.doc_id: document for document in self._visible(state, groups)}
+        self.documents = {document.doc_id: document for document in self._visible(state, seen)}
         self.maps = [made for made in maps if made.doc_id in self.documents]
         self.statements = [
             Statement(row.doc_id, row.section_path, row.text, row.page, row.paragraph, row.confidence)
@@ -125,12 +137,11 @@ class _Material:
         self._quotes: set[tuple[str, str]] = set()
         self._ids: set[str] = set()
 
-    def _visible(self, state: State, groups: Sequence[str]) -> Iterator[Document]:
+    def _visible(self, state: State, seen: Collection[str]) -> Iterator[Document]:
         raws = {raw.doc_id: raw for raw in state.listing.raw_documents()}
         for parsed in _rows(state, ParsedDocument, "parsed_documents"):
             raw = raws[parsed.doc_id]
-            own = document_groups(raw, parsed.groups)
-            if own and not set(own) & set(groups):
+            if document_groups(raw, parsed.groups) and parsed.doc_id not in seen:
                 self.restricted += 1
                 continue
             title = raw.title or ("" if parsed.title_is_file_name else parsed.title)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, PinciteError
 from resources.postgres.each_generation import each_generation
-from resources.postgres.statements import query
+from resources.postgres.statements import query, statements
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -22,7 +22,9 @@ def security_problems(database: Database, schema: str) -> list[tuple[str, str]]:
     """Tables without row-level security, policies that are others than they should be, and what the role of queries
     may do beside reading by them."""
     with database.connect() as connection:
-        return connection.execute(query("audit", "unsecured"), {"schema_name": schema}).fetchall()
+        defined = statements("generation")["define_asker_groups"].split("$$")[1]
+        values = {"schema_name": schema, "asker_groups": defined}
+        return connection.execute(query("audit", "unsecured"), values).fetchall()
 
 
 def secure(catalog: Catalog) -> None:
@@ -58,5 +60,5 @@ def _withdraw_rights(connection: Connection[Any], generation: GenerationRow) -> 
     """Policies go, and all rights in a generation but its owner's."""
     for step in ("unprotect", "revoke", "revoke_tables"):
         connection.execute(query("generation", step, schema=generation.schema))
-    connection.execute(query("generation", "define_asker_groups"))
-    connection.execute(query("generation", "use_catalog"))
+    for step in ("define_asker_groups", "revoke_asker_groups", "grant_asker_groups", "use_catalog"):
+        connection.execute(query("generation", step))

@@ -127,7 +127,8 @@ class Generation:
 
 class GenerationSearch:
     """One generation within the transaction that is open on `connection`, as the query role. `restricted` says
-    whether any document is hidden from anybody; with `exact` no vector index is walked."""
+    whether any document is hidden from anybody; with `exact` no vector index is walked; memberships hold for `hours`.
+    """
 
     def __init__(
         self,
@@ -136,13 +137,14 @@ class GenerationSearch:
         metadata_keys: Sequence[str] = (),
         restricted: bool = True,
         exact: bool = False,
+        hours: float = 0.0,
     ) -> None:
         self._connection: Connection[Any] | None = connection
         self._resume: Callable[[], GenerationSearch] | None = None
         self.generation = generation
         self._metadata_keys = tuple(metadata_keys)
         self._restricted = restricted
-        self._exact = exact
+        self._exact, self._hours = exact, hours
         self._groups: tuple[str, ...] | None = None
         self._schema = schema_name(generation.number)
         self._ef_search = 0
@@ -179,9 +181,10 @@ class GenerationSearch:
         return _statement(name, half, schema=self._schema)
 
     def ask_for(self, groups: Sequence[str]) -> None:
-        """Whose groups what follows in the transaction is read for."""
+        """Whose groups what follows in the transaction is read for. Which principals they are members of is read by the
+        database, whenever it compares them; nobody can ask as one."""
         if tuple(groups) != self._groups:
-            self._rows(query("session", "ask_for"), {"groups": storable(groups)})
+            self._rows(query("session", "ask_for"), {"groups": storable(groups), "hours": self._hours})
             self._groups = tuple(groups)
 
     def _parameters(self, filters: Filters, **more: Any) -> dict[str, Any]:

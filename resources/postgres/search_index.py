@@ -237,10 +237,11 @@ def search_index(
     metadata_keys: Sequence[str] = (),
     exact: bool = False,
     seconds: float | None = None,
+    hours: float = 0.0,
 ) -> Iterator[PostgresSearchIndex]:
     """The live (or named) generation, resolved once and read in one transaction, which is rolled
     back at the end. The connection must not be inside a transaction of its own. A statement may take `seconds`; without
-    a number, as long as the server lets it."""
+    a number, as long as the server lets it. Memberships hold for `hours`: by default nobody is behind a principal."""
     import psycopg
 
     asking = False
@@ -257,7 +258,7 @@ def search_index(
             asking = True
             _require_security(connection, found.number)
             width = ef_search(found.statistics)
-            index = PostgresSearchIndex(connection, found, metadata_keys, restricted, exact or width == COMPARED)
+            index = PostgresSearchIndex(connection, found, metadata_keys, restricted, exact or width == COMPARED, hours)
             index.tune(width or LEAST_EF_SEARCH)
             yield index
     except psycopg.Error as error:

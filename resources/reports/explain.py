@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import DocumentError, IndexStateError, SourceError
 from pipelines.fingerprint import text_hash
+from pipelines.groups import parted
 from pipelines.indexing import indexed_documents
 from pipelines.indexing.embeddings import embedded_text
 from pipelines.indexing.overlap import CONDITIONAL
@@ -206,6 +207,7 @@ def _facts(chain: Chain) -> indexed_documents.DocumentFacts | None:
 
 def _document(chain: Chain) -> dict[str, Any]:
     found, raw, facts = chain.found, chain.one("raw_documents"), _facts(chain)
+    groups, principals = parted(facts.groups if facts else ())
     media_type, parsed = (raw.media_type if raw else ""), chain.one("parsed_documents")
     path = _path(chain.state, found)
     keys = [chain.state.runner.key(name) for name in STAGES]
@@ -224,7 +226,8 @@ def _document(chain: Chain) -> dict[str, Any]:
         "language": parsed.language if parsed else None,
         "effective_date": str(facts.effective_date) if facts and facts.effective_date else None,
         "version": facts.version if facts else None,
-        "groups": list(facts.groups) if facts else None,
+        "groups": groups if facts else None,
+        "principals": principals if facts else None,
         "bucket": chain.bucket,
         "stale": found.stale,
         "failures": [{"stage": item.stage, "code": item.code, "message": item.message} for item in failures],

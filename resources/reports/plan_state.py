@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.fingerprint import bucket_of
 from pipelines.records import Failure
+from pipelines.settings.sources import SourceSettings
 from resources.parquet.tables import ParquetTables
 from resources.postgres.catalog import GenerationRow, ManifestRow, SourceRow, source_moved
-from resources.sources.book import SourceBook
+from resources.sources.book import Listed, SourceBook
 
 if TYPE_CHECKING:
     from resources.postgres.catalog import Catalog
@@ -42,6 +43,12 @@ class PlannedSources(SourceBook):
 
     def settle(self, names: Sequence[str]) -> None:
         """What is gone is still served."""
+
+    def keep_memberships(self, listed: Listed, whole: bool = True) -> None:
+        """Nor does anybody join or leave."""
+
+    def _clock(self, sources: Sequence[SourceSettings]) -> datetime | None:
+        return None
 
 
 class PlannedCatalog:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import SettingsError
 from pipelines.indexing.figures import UNSEEN
 from pipelines.indexing.overlap import EVERY, Calibration
+from resources.postgres.memberships import MembershipTable, Told
 from resources.workers.sandbox import holds
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def sources(state: State) -> list[dict[str, Any]]:
     counts = Counter(raw.source for raw in state.listing.raw_documents())
     failed = Counter(source for source, _ in {(item.source, item.uri) for item in state.runner.failures()})
     listed = {row.name: row.indexed_at for row in state.parts.catalog.sources()}
+    told = MembershipTable(state.parts.database).told()
     return [
         {
             "name": item.name,
@@ -35,9 +37,20 @@ def sources(state: State) -> list[dict[str, Any]]:
             "failures": failed[item.name],
             "listed": at.isoformat(timespec="seconds") if (at := listed.get(item.name)) else None,
             "groups": list(item.groups),
+            "memberships": _memberships(told[item.name], state) if item.name in told else None,
         }
         for item in state.parts.sources.known()
     ]
+
+
+def _memberships(told: Told, state: State) -> dict[str, Any]:
+    """`current` unless they are too old for anybody to find a document by them."""
+    return {
+        "count": told.count,
+        "read": told.at.isoformat(timespec="seconds"),
+        "hours": round(told.hours, 2),
+        "current": told.hours <= state.settings.access.memberships_max_age_hours,
+    }
 
 
 def document_warnings(state: State) -> dict[str, list[dict[str, Any]]]:

@@ -94,13 +94,14 @@ class Searcher:
     def reading(self, generation: int | None = None) -> Iterator[tuple[Connection[Any], PostgresSearchIndex]]:
         """A generation in one transaction, of an index as this version knows it. Raises IndexStateError,
         DatabaseError."""
-        keys, database = self._state.settings.query.metadata_keys, self._state.parts.database
+        settings, database = self._state.settings, self._state.parts.database
+        keys, hours = settings.query.metadata_keys, settings.access.memberships_max_age_hours
         if not self._known and database.holds_catalog():
             database.migrate()
         self._known = True
         with (
             database.connect() as connection,
-            search_index(connection, generation, keys, self._exact, self._seconds) as index,
+            search_index(connection, generation, keys, self._exact, self._seconds, hours) as index,
         ):
             yield connection, index
 

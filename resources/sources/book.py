@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,9 +15,12 @@ from pipelines.errors import SettingsError, SourceError, UsageError
 from pipelines.records import Failure, RawDocument
 from pipelines.settings.sources import SourceSettings
 from resources.connectors.registry import connect
+from resources.postgres.memberships import MembershipTable
 from resources.settings_file import Project
+from resources.sources.access import keep
 from resources.sources.folder import NOTHING, Listing, list_source
 from resources.sources.landing import Landing
+from resources.sources.memberships import QUERY, Told, asked
 from resources.sources.orphans import Before
 from resources.sources.walk import Skipped
 
@@ -69,12 +73,17 @@ class Listed:
     known: Restrictions = NOTHING_KNOWN
     failing: Mapping[str, str] = field(default_factory=dict)
     """What could not be listed, and why: of these sources nothing is known now, so nothing of them is gone."""
+    memberships: Mapping[str, Told] = field(default_factory=dict)
+    """Who is behind principals, by source, of those that tell it."""
+    at: datetime | None = None
+    """By the clock of the database, when it had not been read yet; None where nobody needs to know."""
 
 
 def _listed(
     names: tuple[str, ...],
     listings: Sequence[Listing],
     known: Sequence[SourceSettings],
+    at: datetime | None,
     failing: Mapping[str, str] | None = None,
 ) -> Listed:
     return Listed(
@@ -87,6 +96,12 @@ def _listed(
             {doc_id: groups for listing in listings for doc_id, groups in listing.groups.items()},
         ),
         failing or {},
+        {
+            name: listing.memberships
+            for name, listing in zip(names, listings, strict=True)
+            if listing.memberships is not None
+        },
+        at,
     )
 
 
@@ -99,6 +114,7 @@ class SourceBook:
         self._selected: dict[str, SourceSettings] = {}
         self._roots: dict[str, Path] = {}
         self._listings: dict[tuple[str, str], Listing | SourceError] = {}
+        self._at: datetime | None = None
 
     def select(self, source: SourceSettings) -> None:
         """Restricts the listing to the sources selected; a new one becomes known when it is listed."""
@@ -143,11 +159,12 @@ class SourceBook:
         """Where a source is, as people know it."""
         return next((source.path for source in self.known() if source.name == name), name)
 
-    def _landing(self, source: SourceSettings) -> Landing:
+    def landing(self, source: SourceSettings) -> Landing:
+        """Where a source is brought to that is no folder."""
         return Landing(self._place or self._project.state, source)
 
     def _root(self, source: SourceSettings) -> Path:
-        return self._landing(source).root if source.scheme else Path(source.path)
+        return self.landing(source).root if source.scheme else Path(source.path)
 
     def _require_groups(self, known: Sequence[SourceSettings]) -> None:
         """A source that was restricted is not opened by leaving a line out. Raises SettingsError."""
@@ -185,7 +202,7 @@ class SourceBook:
             raise UsageError(
                 "no source to index; give a folder with --source [NAME=]PATH, or list sources in the settings"
             )
-        self._listings = {}
+        self._listings, self._at = {}, self._clock(sources)
         found = {source.name: self._listing(source, before, tell) for source in sources}
         failing = {name: item for name, item in found.items() if isinstance(item, SourceError)}
         needed = {row.name for row in self._catalog.sources()} if everything else set()
@@ -197,16 +214,17 @@ class SourceBook:
                 self.remember(source)
                 self._catalog.remember_lost(source.name, listings[source.name].lost)
         faults = {name: str(error) for name, error in failing.items()}
-        return _listed(tuple(listings), list(listings.values()), known, faults)
+        return _listed(tuple(listings), list(listings.values()), known, self._at, faults)
 
     def list_remembered(self, before: Callable[[str], Before] = lambda name: NOTHING) -> Listed:
         """What can be listed of the remembered sources, where each was last; what was just listed is not read again. It
         restricts, and may miss sources: what is not in it is not gone."""
         roots = {row.name: row.root for row in self._catalog.sources()}
         known = [source.model_copy(update={"path": roots.get(source.name, source.path)}) for source in self.known()]
+        self._at = self._at or self._clock(known)
         found = {source.name: self._listing(source, before) for source in known if source.name in roots}
         listings = {name: item for name, item in found.items() if isinstance(item, Listing)}
-        return _listed(tuple(listings), list(listings.values()), known)
+        return _listed(tuple(listings), list(listings.values()), known, self._at)
 
     def _listing(
         self, source: SourceSettings, before: Callable[[str], Before], tell: Tell = untold
@@ -223,23 +241,36 @@ class SourceBook:
         parsing = self._project.settings.parsing
         if not source.scheme:
             return list_source(source, Path(source.path), parsing.max_megabytes, before, readers=parsing.readers)
-        landing = self._landing(source)
+        landing = self.landing(source)
         with landing.alone(), closing(connect(source, landing.folder)) as connected:
             landing.bring(connected, parsing.max_megabytes, partial(tell, f"fetched of {source.name}"))
+            said = asked(connected)
         with landing.brought() as brought:
-            return list_source(source, landing.root, parsing.max_megabytes, before, brought, parsing.readers)
+            listing = list_source(source, landing.root, parsing.max_megabytes, before, brought, parsing.readers)
+        if said:
+            listing.told(source.name, QUERY, said)
+        return listing
+
+    def keep_memberships(self, listed: Listed, whole: bool = True) -> None:
+        """Makes what a listing says of memberships hold; `whole` unless the listing is refused."""
+        keep(MembershipTable(self._catalog.database), listed.sources, listed.memberships, listed.at, whole)
+
+    def _clock(self, sources: Sequence[SourceSettings]) -> datetime | None:
+        """The time before sources are read, where one may tell memberships."""
+        telling = any(source.memberships or source.scheme for source in sources)
+        return MembershipTable(self._catalog.database).clock() if telling else None
 
     def settle(self, names: Sequence[str]) -> None:
         """Removes what was brought of documents that are listed no more; their listing is committed."""
         for source in self.known():
             if source.scheme and source.name in names:
-                self._landing(source).settle()
+                self.landing(source).settle()
 
     def forget_files(self, name: str) -> None:
         """Removes all that was brought of a source."""
         for source in self.known():
             if source.scheme and source.name == name:
-                self._landing(source).remove()
+                self.landing(source).remove()
 
     def guard(self, listed: Listed, before: Sequence[RawDocument | ServedDocument], allow_deletions: bool) -> None:
         """Refuses a listing that would delete most of a source: it may be unmounted, not emptied. A document whose
@@ -248,7 +279,9 @@ class SourceBook:
         Raises SourceError with code deletion_guard."""
         if allow_deletions:
             return
-        now: list[RawDocument | Failure] = [*listed.documents, *listed.failures]
+        # That no file of memberships is there is no sign of a folder that is mounted.
+        failures = [item for item in listed.failures if item.code != "memberships"]
+        now: list[RawDocument | Failure] = [*listed.documents, *failures]
         there = {item.doc_id for item in now}
         sources = {item.source for item in now}
         old = {item.doc_id for item in before}

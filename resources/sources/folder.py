@@ -25,6 +25,7 @@ from resources.parsers.registry import ELEMENTS, ELEMENTS_SUFFIX, files_of, medi
 from resources.parsers.text.front_matter import HEAD_BYTES, groups_at_head
 from resources.sources.files import SourceFolder, pieces, read_as
 from resources.sources.landing import Brought
+from resources.sources.memberships import FILE, GONE, Told, in_folder, is_file, unread
 from resources.sources.orphans import Before, orphan_maps, orphan_side_cars
 from resources.sources.side_cars import LARGEST_SIDE_CAR, SIDE_CAR, read_side_car
 from resources.sources.walk import Skipped, opened_source, taken, walk
@@ -43,6 +44,14 @@ class Listing:
     groups: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
     lost: dict[str, str] = field(default_factory=dict)
     """Contents of files that are gone, and whose side-car is left, by uri."""
+    memberships: Told | None = None
+    """Who is behind the source's principals; None where it does not tell."""
+
+    def told(self, source: str, name: str, said: Told) -> None:
+        """Keeps what a file, or a query, says of memberships."""
+        self.memberships = said
+        if said.problem:
+            self.failures.append(said.failure(source, name))
 
 
 def source_from(argument: str, known: Sequence[SourceSettings] = ()) -> SourceSettings:
@@ -111,7 +120,12 @@ def list_source(
         lister.find_orphans(before.contents)
         maps = {uri for uri in uris if uri.endswith(ELEMENTS_SUFFIX) and uri.removesuffix(ELEMENTS_SUFFIX) in uris}
         lost = orphan_maps(present, uris)
+        if source.memberships:
+            listing.told(source.name, FILE, lister.memberships())
         for uri in sorted(uris - maps - lister.orphans.side_cars.keys()):
+            if is_file(uri):
+                lister.pass_over(uri)
+                continue
             if uri.endswith(SIDE_CAR) or not taken(uri, source):
                 continue
             if uri in lost:
@@ -149,6 +163,22 @@ class _Lister:
     def fail(self, uri: str, code: str, message: str) -> None:
         name = self._source.name
         self._listing.failures.append(Failure(document_id(name, uri), name, uri, "raw_documents", code, message))
+
+    def memberships(self) -> Told:
+        if self._brought and FILE not in self._present:
+            return GONE  # what was brought of it may lie there still
+        try:
+            if self._brought:
+                self._brought.content(FILE)
+            return in_folder(self._folder)
+        except DocumentError as error:
+            return unread(error)
+
+    def pass_over(self, uri: str) -> None:
+        """A file of memberships, which is named where nobody looks for it."""
+        if uri != FILE or not self._source.memberships:
+            told = f"it may say who is behind principals: set `memberships: true` for a {FILE} at the source's root"
+            self._listing.skipped.append(Skipped(self._source.name, uri, "memberships", told))
 
     def find_orphans(self, contents: Mapping[str, str]) -> None:
         """Names the side-cars that have no file."""
@@ -241,7 +271,7 @@ class _Lister:
             raise ValueError(f"{name}: no permission to read it; grant it and index again") from None
         except (OSError, DocumentError):
             raise ValueError(f"{name} is no plain file within the source") from None
-        return read_side_car(name, content)
+        return read_side_car(name, content, self._source.name)
 
     def _content(self, uri: str, media_type: str, doc_id: str) -> tuple[int, str]:
         """Size and hash of a document's files; the groups at its head are kept, be it too large to be read or not."""

@@ -23,6 +23,7 @@ from pipelines.settings.sources import SourceSettings
 from resources.connectors.source import Entry, Source
 from resources.parsers.registry import ELEMENTS_SUFFIX, media_type_of, require_size
 from resources.postgres.statements import statements
+from resources.sources.memberships import FILE, is_file
 from resources.sources.raw_files import RawFiles
 from resources.sources.walk import LONGEST_NAME, UNCLEAN, Skipped, taken
 
@@ -163,9 +164,13 @@ class Landing:
         """Whether a listing would look into the file, or into what restricts it."""
         if unfit(uri):
             return False
-        if _MEANT.search(uri):
+        if _MEANT.search(uri) or (uri == FILE and self._source.memberships):
             return True
-        return media_type_of(Path(uri)) is not None and taken(uri.removesuffix(ELEMENTS_SUFFIX), self._source)
+        return (
+            media_type_of(Path(uri)) is not None
+            and not is_file(uri)
+            and taken(uri.removesuffix(ELEMENTS_SUFFIX), self._source)
+        )
 
     def _one(self, connected: Source, entry: Entry, largest: int | None) -> tuple[int, str] | DocumentError:
         """Size and hash of an entry that is there now."""

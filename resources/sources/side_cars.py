@@ -4,26 +4,38 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipelines.groups import GROUPS, group_names, misnamed
+from pipelines.groups import (
+    GROUPS,
+    PRINCIPALS,
+    as_group,
+    group_names,
+    meant,
+    misnamed,
+    principal_names,
+    remedy,
+    require_few,
+)
 from pipelines.parsing.cleaning import clean_metadata, clean_text
 from pipelines.parsing.dates import iso_date
 from resources import yaml_text
 
 SIDE_CAR = ".meta.yaml"
 LARGEST_SIDE_CAR = 1 << 16
-_OWN_KEYS = ("title", "effective_date", "version", GROUPS, "metadata")
+RESTRICTING = (GROUPS, PRINCIPALS)
+_OWN_KEYS = ("title", "effective_date", "version", *RESTRICTING, "metadata")
 
 
-def read_side_car(name: str, content: bytes) -> dict[str, Any]:
-    """The values of a side-car; `groups` is None where it names none.
+def read_side_car(name: str, content: bytes, source: str) -> dict[str, Any]:
+    """The values of a side-car; `groups`, the principals of its source among them, is None where it names none.
 
     Raises ValueError naming the file and what is wrong with it: a side-car that cannot be understood may restrict its
     document, so the document is not taken without it."""
     values = _mapping(name, content)
-    if wrong := [key for key in misnamed(values) if key != GROUPS]:
-        raise ValueError(f"{name}: {wrong[0]!r} may be meant as groups: write `groups: [NAME]`, outermost")
-    if any(key == GROUPS for key in misnamed(values)):
-        raise ValueError(f"{name}: groups stands within another key: write it outermost")
+    wrong = list(misnamed(values, RESTRICTING))
+    if other := [key for key in wrong if key not in RESTRICTING]:
+        raise ValueError(f"{name}: {remedy(other[0])}")
+    if wrong:
+        raise ValueError(f"{name}: {meant(wrong[0])} stands within another key: write it outermost")
     unknown = [str(key) for key in values if key not in _OWN_KEYS]
     if unknown:
         raise ValueError(f"{name}: unknown key {unknown[0]!r}; put free keys under metadata; known: {_OWN_KEYS}")
@@ -35,7 +47,7 @@ def read_side_car(name: str, content: bytes) -> dict[str, Any]:
     if dated is not None and iso_date(str(dated)) is None:
         raise ValueError(f"{name}: effective_date {str(dated)!r} is not a date; write YYYY-MM-DD")
     texts = {key: text for key, value in given.items() if (text := clean_text(value))}
-    return {**texts, "groups": _groups(name, values), "metadata": _free(name, values)}
+    return {**texts, "groups": _groups(name, values, source), "metadata": _free(name, values)}
 
 
 def _mapping(name: str, content: bytes) -> dict[Any, Any]:
@@ -54,11 +66,14 @@ def _mapping(name: str, content: bytes) -> dict[Any, Any]:
     return values
 
 
-def _groups(name: str, values: dict[Any, Any]) -> tuple[str, ...] | None:
-    if GROUPS not in values:
+def _groups(name: str, values: dict[Any, Any], source: str) -> tuple[str, ...] | None:
+    """Each that is named finds the document: it need not be of a group and a principal as well."""
+    if not any(key in values for key in RESTRICTING):
         return None
     try:
-        return group_names(values[GROUPS])
+        groups = group_names(values[GROUPS]) if GROUPS in values else ()
+        principals = principal_names(values[PRINCIPALS]) if PRINCIPALS in values else ()
+        return require_few((*groups, *(as_group(source, principal) for principal in principals)))
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
 

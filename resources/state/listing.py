@@ -95,6 +95,7 @@ class SourceListing:
         listed = self._listed
         self.guard(allow_deletions)
         wanted = sorted({*buckets, *lost})
+        self._parts.sources.keep_memberships(listed)
         report = commit_listing(self._runner, listed.documents, listed.sources, listed.failures, wanted, listed.known)
         self._parts.sources.settle(listed.sources)
         return report
@@ -105,7 +106,12 @@ class SourceListing:
             return
         listed = self._listed or self._parts.sources.list_remembered(self._known_before())
         failures = [item for item in listed.failures if withheld(item)]
+        self._parts.sources.keep_memberships(listed, whole=False)
         commit_listing(self._runner, [], [], failures, known=listed.known)
+
+    def keep_memberships(self) -> None:
+        """What the listing as it is now says of who is behind principals holds, where nothing else has changed."""
+        self._parts.sources.keep_memberships(self.now())
 
     def forget(self, name: str) -> int:
         """Takes a source's documents out of the listing; the next run takes them out of the index."""

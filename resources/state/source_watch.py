@@ -17,6 +17,7 @@ from resources.hashes import bytes_hash
 from resources.parsers.registry import ELEMENTS_SUFFIX
 from resources.settings_file import Project
 from resources.sources.landing import Landing
+from resources.sources.memberships import FILE
 from resources.sources.side_cars import SIDE_CAR
 from resources.sources.walk import opened_source, taken, walk
 from resources.state.state import State
@@ -102,7 +103,9 @@ def _states(source: SourceSettings) -> tuple[int, list[tuple[str, int, int]]]:
     states = []
     with opened_source(source, Path(source.path)) as folder:
         for uri in sorted(uri for uri in walk(folder, source) if isinstance(uri, str)):
-            if taken(uri.removesuffix(SIDE_CAR).removesuffix(ELEMENTS_SUFFIX), source):
+            if (uri == FILE and source.memberships) or taken(
+                uri.removesuffix(SIDE_CAR).removesuffix(ELEMENTS_SUFFIX), source
+            ):
                 try:
                     state = folder.state(folder.resolved(uri))
                     states.append((uri, state.st_size, state.st_mtime_ns))

@@ -105,7 +105,8 @@ SELECT array_agg(source ORDER BY count DESC, source) FROM (
 SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY effective_date)::text FROM {schema}.documents;
 
 -- name: groups
-SELECT array_agg(DISTINCT name ORDER BY name) FROM {schema}.documents, unnest(groups) AS name;
+-- Those that an asker may have; principals are none.
+SELECT array_agg(DISTINCT name ORDER BY name) FROM {schema}.documents, unnest(groups) AS name WHERE strpos(name, ',') = 0;
 
 -- name: some_paths
 -- Paths of one document in so many, whatever they are.
@@ -121,7 +122,7 @@ FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE n.nspname = %(schema_name)s AND c.relname = %(index_name)s AND current_setting('track_counts')::boolean;
 
 -- name: unsecured
--- Whether the row-level security of a generation is what sql/migrations/0006_row_security.sql makes.
+-- Whether the row-level security of a generation is what sql/catalog.sql makes.
 -- Code and message of everything that is not so. Expressions are compared as Postgres writes them, without the names
 -- of the schema and of `pincite`, which it leaves out where they are on the search path, and of a constant's column,
 -- which older servers write.
@@ -152,6 +153,9 @@ wanted (kept, seen) AS (
     SELECT kept, 'asker' AS policy, 'r' AS command, true AS permissive, 'asker' AS who, seen, '' AS written FROM wanted
     UNION ALL
     SELECT kept, 'upkeep', '*', true, 'owner', 'true', 'true' FROM wanted
+), telling AS (
+    SELECT p.oid FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+    WHERE n.nspname = 'pincite' AND p.proname = 'asker_groups' AND p.pronargs = 0
 ), readable AS (
     SELECT c.oid, c.relname, n.nspname, c.relkind, c.reloptions, c.relowner
     FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace, asker
@@ -172,8 +176,8 @@ WHERE (p.policy IS NULL OR w.policy IS NULL) AND EXISTS (SELECT FROM tables AS t
 UNION ALL
 SELECT 'policy', 'pincite.asker_groups() is not what tells the groups of an asker' WHERE NOT EXISTS (
     SELECT FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-    WHERE n.nspname = 'pincite' AND p.proname = 'asker_groups' AND p.pronargs = 0 AND NOT p.prosecdef AND p.proconfig IS NULL
-        AND trim(p.prosrc) = 'SELECT coalesce(nullif(current_setting(''pincite.groups'', true), ''''), ''{}'')::text[]')
+    WHERE p.oid = (SELECT oid FROM telling) AND p.prosecdef AND p.proowner = n.nspowner
+        AND p.proconfig = ARRAY['search_path=pg_catalog, pg_temp'] AND p.prosrc = %(asker_groups)s)
 UNION ALL
 SELECT 'query_role', 'there is none' WHERE NOT EXISTS (SELECT FROM asker)
 UNION ALL
@@ -196,8 +200,14 @@ UNION ALL
 SELECT 'query_role', 'it may not read ' || %(schema_name)s || '.' || t.relname FROM tables AS t, asker
 WHERE t.relname IN (SELECT kept FROM wanted) AND NOT has_table_privilege(asker.oid, t.oid, 'SELECT')
 UNION ALL
-SELECT 'query_role', 'it may write to ' || %(schema_name)s || '.' || t.relname FROM tables AS t, asker
-WHERE has_table_privilege(asker.oid, t.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')
+SELECT 'query_role', 'it may write to ' || n.nspname || '.' || c.relname
+FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace, asker
+WHERE n.nspname IN ('pincite', %(schema_name)s) AND c.relkind IN ('r', 'p')
+    AND (has_table_privilege(asker.oid, c.oid, 'DELETE, TRUNCATE, TRIGGER')
+        OR has_any_column_privilege(asker.oid, c.oid, 'INSERT, UPDATE, REFERENCES'))
+UNION ALL
+SELECT 'query_role', 'it may not tell the groups of an asker' FROM telling, asker
+WHERE NOT has_function_privilege(asker.oid, telling.oid, 'execute')
 UNION ALL
 SELECT 'query_role', 'it is granted what is made from now on'
 FROM pg_default_acl AS d, aclexplode(d.defaclacl) AS a, asker
@@ -206,7 +216,7 @@ WHERE a.grantee IN (0, asker.oid) AND d.defaclobjtype IN ('r', 'S') AND (d.defac
 UNION ALL
 SELECT 'query_role', 'it may run ' || p.proname || '() as somebody else'
 FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace, asker
-WHERE p.prosecdef AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+WHERE p.prosecdef AND p.oid NOT IN (SELECT oid FROM telling) AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
     AND has_schema_privilege(asker.oid, n.oid, 'USAGE') AND has_function_privilege(asker.oid, p.oid, 'execute')
     AND NOT EXISTS (SELECT FROM pg_depend AS d
         WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')

@@ -234,8 +234,29 @@ REVOKE ALL ON SCHEMA pincite, {schema} FROM PUBLIC, pincite_query;
 REVOKE ALL ON ALL TABLES IN SCHEMA pincite, {schema} FROM PUBLIC, pincite_query;
 
 -- name: define_asker_groups
-CREATE OR REPLACE FUNCTION pincite.asker_groups() RETURNS text[] LANGUAGE sql STABLE PARALLEL SAFE AS
-$$ SELECT coalesce(nullif(current_setting('pincite.groups', true), ''), '{}')::text[] $$;
+-- As sql/catalog.sql has it.
+CREATE OR REPLACE FUNCTION pincite.asker_groups() RETURNS text[] LANGUAGE sql STABLE PARALLEL SAFE
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    WITH asker AS MATERIALIZED (
+        SELECT name FROM unnest(coalesce(nullif(current_setting('pincite.groups', true), ''), '{}')::text[]) AS given (name)
+        WHERE strpos(name, ',') = 0
+    )
+    SELECT ARRAY(
+        SELECT name FROM asker
+        UNION ALL
+        SELECT replace(replace(m.source, '%', '%25'), ',', '%2C') || ',' || m.principal
+        FROM asker JOIN pincite.memberships AS m ON m."group" = asker.name JOIN pincite.sources AS s ON s.name = m.source
+        WHERE s.memberships_at >= now()
+                - make_interval(secs => 3600 * nullif(current_setting('pincite.memberships_hours', true), '')::float8)
+            AND s.memberships_at <= now() + interval '1 hour'
+    )
+$$;
+
+-- name: revoke_asker_groups
+REVOKE ALL ON FUNCTION pincite.asker_groups() FROM PUBLIC;
+
+-- name: grant_asker_groups
+GRANT EXECUTE ON FUNCTION pincite.asker_groups() TO pincite_query;
 
 -- name: use_catalog
 GRANT USAGE ON SCHEMA pincite TO pincite_query;

@@ -19,6 +19,9 @@ GROUP BY source ORDER BY source;
 -- Of these documents, those that who asks may read.
 SELECT doc_id FROM {schema}.documents WHERE doc_id = ANY (%(doc_ids)s::text[]);
 
+-- name: all_seen
+SELECT doc_id FROM {schema}.documents;
+
 -- name: sentences_in_place
 -- The sentences of chunks with their places; each begins at that offset of its chunk's own text.
 SELECT s.chunk_id, s.sentence_id, s.text, s.start, s.page, s.boxes

@@ -101,7 +101,9 @@ SELECT set_config('statement_timeout', %(milliseconds)s::text, true);
 SET LOCAL ROLE pincite_query;
 
 -- name: ask_for
-SELECT set_config('pincite.groups', %(groups)s::text[]::text, true);
+-- Who asks, and for how many hours after its reading a source's word holds of whom its principals are.
+SELECT set_config('pincite.groups', %(groups)s::text[]::text, true),
+    set_config('pincite.memberships_hours', %(hours)s::float8::text, true);
 
 -- name: tune
 -- Strict order drops what a filtered walk finds late (recall 0.77 where relaxed order has 1.0), so

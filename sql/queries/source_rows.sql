@@ -18,5 +18,8 @@ md5(given::text);
 -- name: listed
 SELECT given.{id}::text, {revision}, octet_length(given.{content}) FROM ({query}) AS given;
 
+-- name: members
+SELECT given.principal::text, given."group"::text FROM ({query}) AS given;
+
 -- name: rows
 SELECT given.{id}::text, {revision}, given.* FROM ({query}) AS given WHERE given.{id}::text = ANY (%(ids)s);

@@ -519,3 +519,20 @@ def cells(shown: Any) -> list[Mapping[str, Any]]:
 )  # fmt: skip
 def test_a_cell_of_the_ui_shows_words_and_no_link(said: object, cell: object) -> None:
     assert cells(table([{"file": said}])) == [{"file": cell}]
+
+
+def test_memberships_are_read_by_a_job_of_their_own_while_a_run_goes_on(indexed: Project) -> None:
+    indexed.configure(sources=[{"name": "docs", "path": "docs", "memberships": True}])
+    indexed.write("_memberships.csv", "principal,group\nu-17,ann\n")
+    defs = build_defs()
+    assert defs.resolve_schedule_def("hourly_access").job_name == "sync_access"
+    job = defs.resolve_job_def("sync_access")
+    database = Database(indexed.settings["database"], indexed.state)
+    with database.exclusive("index"):
+        assert job.execute_in_process(run_config=QUIET).success
+    assert indexed.rows('SELECT source, principal, "group" FROM pincite.memberships') == [("docs", "u-17", "ann")]
+    indexed.write("_memberships.csv", "principal,group\nu-17")
+    failed = job.execute_in_process(run_config=QUIET, raise_on_error=False)
+    (failure,) = (event for event in failed.all_events if event.is_step_failure)
+    assert not failed.success and "cut off" in str(failure.event_specific_data)
+    assert indexed.rows('SELECT "group" FROM pincite.memberships') == [("ann",)]

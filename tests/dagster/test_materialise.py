@@ -150,7 +150,7 @@ def test_what_a_person_would_look_for_is_attached(run: Run) -> None:
 def test_the_checks_of_the_job_pass(run: Run) -> None:
     _, result = run
     passed = {evaluation.check_name: evaluation.passed for evaluation in result.get_asset_check_evaluations()}
-    assert passed == dict.fromkeys(CHECKED, True)
+    assert passed == dict.fromkeys([*CHECKED, "sources_listed"], True)
 
 
 # ---------------------------------------------------------------- parts of the whole
@@ -267,3 +267,18 @@ def test_checks_see_what_was_done_behind_their_back(run: Run) -> None:
     assert not made["parquet_and_postgres_agree"].passed
     assert "differs between Parquet and Postgres" in shown(made["parquet_and_postgres_agree"])
     assert made["no_empty_documents"].passed
+
+
+def test_a_source_that_cannot_be_listed_is_a_warning_that_names_it(project: Project) -> None:
+    project.write("rota.txt", "Rosters are drawn up by the staff.", project.folder / "annexe")
+    sources = [{"name": name, "path": name} for name in ("docs", "annexe")]
+    project.configure(sources=sources)
+    project.index()
+    assert check(project)["sources_listed"].passed
+    (project.folder / "annexe").rename(project.folder / "away")
+    evaluation = check(project)["sources_listed"]
+    assert (evaluation.passed, evaluation.severity, evaluation.blocking) == (False, dg.AssetCheckSeverity.WARN, False)
+    told = str(evaluation.metadata["sources_not_listed"].value)
+    assert "annexe" in told and "docs" not in told.replace(str(project.folder), "")
+    project.write("new.txt", "Something to index.")
+    assert project.index(code=3)["published"], "it does not hold up the others"

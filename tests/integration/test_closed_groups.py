@@ -45,6 +45,13 @@ SIDE_CARS: Mapping[str, str] = {
     "nothing": "",
     "broken": "groups: [board\n",
     "large": f"title: {'x' * 70_000}\n",
+    "blank principals": "principals:\n",
+    "no principals": "principals: []\n",
+    "one principal": "principal: u-1\n",
+    "principals within": "metadata: {principals: u-1}\n",
+    "as text": "principals: 'u-1, u-2'\n",
+    "blank beside principals": "groups:\nprincipals: [u-1]\n",
+    "many": f"principals: [{', '.join(f'user-{at:032}' for at in range(1000))}]\n",
 }
 HEADS: Mapping[str, str] = {
     "blank": "---\ngroups:\n---",
@@ -59,9 +66,16 @@ HEADS: Mapping[str, str] = {
     "broken": "---\ntitle: a: b\n---",
     "tabs": "---\n\tgroups: [board]\n---",
     "nested": "---\nmetadata: {groups: [board]}\n---",
+    "principals": "---\nprincipals: [u-1]\n---",
+    "one principal": "---\nprincipal: u-1\n---",
+    "a plus": "+++\nprincipals = ['u-1']\n+++",
 }
-MAPS: Mapping[str, str] = {"blank": mapped([]), "broken": '{"version": 1,', "misspelt": mapped(None).replace(
-    '"elements"', '"document": {"group": "board"}, "elements"')}  # fmt: skip
+MAPS: Mapping[str, str] = {
+    "blank": mapped([]),
+    "broken": '{"version": 1,',
+    "misspelt": mapped(None).replace('"elements"', '"document": {"group": "board"}, "elements"'),
+    "principals": mapped(None).replace('"elements"', '"document": {"principals": ["u-1"]}, "elements"'),
+}
 RESTRICTED = {
     **{f"side/{name}.txt": "side_car" for name in SIDE_CARS},
     **{f"head/{name}.md": "front_matter" for name in HEADS},

@@ -36,7 +36,12 @@ MENDED = {
     "gone": ("policy", "DROP POLICY asker ON terms"),
     "every group": ("policy", "CREATE OR REPLACE FUNCTION pincite.asker_groups() RETURNS text[] LANGUAGE sql STABLE AS "
                               "$$ SELECT ARRAY['board'] $$"),
-    "definer": ("policy", "ALTER FUNCTION pincite.asker_groups() SECURITY DEFINER"),
+    "invoker": ("policy", "ALTER FUNCTION pincite.asker_groups() SECURITY INVOKER"),
+    "search path": ("policy", "ALTER FUNCTION pincite.asker_groups() RESET search_path"),
+    "cannot tell": ("query_role", "REVOKE EXECUTE ON FUNCTION pincite.asker_groups() FROM pincite_query"),
+    "memberships": ("query_role", "GRANT SELECT ON pincite.memberships TO pincite_query"),
+    "joins": ("query_role", "GRANT INSERT ON pincite.memberships TO pincite_query"),
+    "younger": ("query_role", "GRANT UPDATE (memberships_at) ON pincite.sources TO pincite_query"),
     "catalog": ("query_role", "GRANT SELECT ON pincite.sources TO pincite_query"),
     "column": ("query_role", "GRANT SELECT (root) ON pincite.sources TO PUBLIC"),
     "writes": ("query_role", "GRANT UPDATE ON chunks TO pincite_query"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,6 +16,7 @@ from pipelines.errors import SettingsError, SourceError
 from pipelines.settings.sources import SourceSettings
 from resources.connectors.mail_names import mail_name
 from resources.connectors.registry import connect
+from resources.sources.memberships import asked
 from resources.sources.side_cars import read_side_car
 from tests.support.imap_server import ImapServer, imap_server
 from tests.support.projects import new_database
@@ -263,17 +265,79 @@ def test_what_a_row_says_of_itself_is_its_side_car(rows: Rows, tmp_path: Path) -
     rows.run("INSERT INTO papers VALUES ('2', 'Two', NULL, NULL, NULL)")
     found = listed(rows, tmp_path).texts
     assert found["1.txt"] == "One 100%"
-    said = read_side_car("1.txt.meta.yaml", found["1.txt.meta.yaml"].encode())
+    said = read_side_car("1.txt.meta.yaml", found["1.txt.meta.yaml"].encode(), "papers")
     assert said["groups"] == ("hr",) and said["title"] == 'A title: "quoted"' and said["metadata"] == {"owner": "Ann"}
     with pytest.raises(ValueError, match="groups"):
-        read_side_car("2.txt.meta.yaml", found["2.txt.meta.yaml"].encode())
+        read_side_car("2.txt.meta.yaml", found["2.txt.meta.yaml"].encode(), "papers")
 
 
 def test_a_column_that_may_be_meant_as_groups_withholds(rows: Rows, tmp_path: Path) -> None:
     rows.query = 'SELECT id, text, groups AS "group" FROM papers'
     rows.run("INSERT INTO papers VALUES ('1', 'One', NULL, ARRAY['hr'], NULL)")
     with pytest.raises(ValueError, match="groups"):
-        read_side_car("1.txt.meta.yaml", listed(rows, tmp_path).texts["1.txt.meta.yaml"].encode())
+        read_side_car("1.txt.meta.yaml", listed(rows, tmp_path).texts["1.txt.meta.yaml"].encode(), "papers")
+
+
+@pytest.mark.parametrize(
+    ("columns", "wanted"),
+    [
+        ("ARRAY['u-1', 'CN=a,OU=b'] AS principals", ("papers,u-1", "papers,CN=a,OU=b")),
+        ("'u-1' AS principals, ARRAY['hr'] AS groups", ("hr", "papers,u-1")),
+        ("ARRAY[17, 18] AS principals", ("papers,17", "papers,18")),
+        ("ARRAY['u-1'] AS principals, NULL::text[] AS groups", ("papers,u-1",)),
+        ("'{}'::text[] AS principals, 'hr' AS groups", ("hr",)),
+        ("NULL::text AS principals, NULL::text AS groups", "blank"),
+        ("'{}'::text[] AS principals", "blank"),
+        ("ARRAY['u-1', NULL] AS principals", "must be a list of names|blank"),
+        ("'a,b' AS principals", "comma"),
+        ("'u-1' AS principal", "may be meant as principals"),
+        ("'u-1' AS acl_principals", "may be meant as principals"),
+    ],
+)
+def test_a_row_names_its_principals(columns: str, wanted: tuple[str, ...] | str, rows: Rows, tmp_path: Path) -> None:
+    rows.query = f"SELECT id, text, {columns} FROM papers"
+    rows.run("INSERT INTO papers VALUES ('1', 'One', NULL, NULL, NULL)")
+    content = listed(rows, tmp_path).texts["1.txt.meta.yaml"].encode()
+    if isinstance(wanted, str):
+        with pytest.raises(ValueError, match=wanted):
+            read_side_car("1.txt.meta.yaml", content, "papers")
+    else:
+        assert read_side_car("1.txt.meta.yaml", content, "papers")["groups"] == wanted
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted"),
+    [
+        ('SELECT id AS principal, owner AS "group" FROM papers;', {("1", "ann"), ("2", "ben")}),
+        ('SELECT id AS principal, owner AS "group" FROM papers WHERE false', set()),
+        ("SELECT id AS principal, '50%' AS \"group\" FROM papers WHERE text LIKE 'O%'", {("1", "50%")}),
+        ("", None),
+        ("SELECT id AS principal FROM papers", "group"),
+        ('SELECT id AS principal, NULL AS "group" FROM papers', "blank"),
+        ("SELECT id AS principal, 'papers,1' AS \"group\" FROM papers", "comma"),
+        ('SELECT 1 / 0 AS principal, owner AS "group" FROM papers', "zero"),
+        ('DELETE FROM papers RETURNING id AS principal, owner AS "group"', "syntax error"),
+        ("SELECT 1) AS x; DELETE FROM papers; SELECT * FROM (SELECT 1", "read-only|multiple"),
+    ],
+)
+def test_rows_tell_memberships(
+    query: str, wanted: set[tuple[str, str]] | str | None, rows: Rows, tmp_path: Path
+) -> None:
+    rows.options = {"memberships": query}
+    rows.run("INSERT INTO papers VALUES ('1', 'One', NULL, NULL, 'ann'), ('2', 'Two', NULL, NULL, 'ben')")
+    with closing(connect(rows.settings, tmp_path)) as source:
+        told = asked(source)
+        assert listed(rows, tmp_path).texts.keys() >= {"1.txt", "2.txt"}
+    if wanted is None or isinstance(wanted, set):
+        assert (told and told.pairs) == wanted
+    else:
+        assert told is not None and told.pairs is None and re.search(wanted, told.problem), told
+
+
+def test_memberships_are_a_file_or_a_query(rows: Rows, tmp_path: Path) -> None:
+    rows.options = {"memberships": 'SELECT 1 AS principal, 2 AS "group"'}
+    with pytest.raises(SettingsError, match="leave one out"):
+        connect(rows.settings.model_copy(update={"memberships": True}), tmp_path)
 
 
 def test_a_revision_column_decides_what_is_fetched(rows: Rows, tmp_path: Path) -> None:

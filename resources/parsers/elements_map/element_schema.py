@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, field_validator, model_validator
 
-from pipelines.groups import group_names, misnamed
+from pipelines.groups import group_names, misnamed, require_few
 from pipelines.parsing.elements import KINDS
 
 VERSION: Final = 1
@@ -152,7 +152,7 @@ class MapDocument(_Part):
     @field_validator("groups")
     @classmethod
     def _names(cls, groups: list[str]) -> list[str]:
-        return list(group_names(groups))
+        return list(require_few(group_names(groups)))
 
     @field_validator("metadata")
     @classmethod
@@ -161,7 +161,7 @@ class MapDocument(_Part):
             if key in metadata:
                 raise ValueError(f"{key!r} has a place of its own: document.{key}")
         if wrong := next(misnamed({"metadata": metadata}), None):
-            raise ValueError(f"{wrong!r} may be meant as document.groups")
+            raise ValueError(f"{wrong!r} may be meant as document.groups, or as principals of a side-car")
         return metadata
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipelines.errors import DocumentError
-from pipelines.groups import GROUPS, group_names, means_groups, misnamed
+from pipelines.groups import GROUPS, group_names, means_groups, misnamed, remedy, require_few
 from resources import yaml_text
 from resources.parsers.lookalikes import groups_under_rule
 from resources.parsers.text.source_text import decode
@@ -34,7 +34,7 @@ class _Block:
 
     @property
     def names_groups(self) -> bool:
-        """Whether a key of it seems to be `groups`."""
+        """Whether a key of it seems to be `groups`, or `principals`."""
         keys = list(_keys(self.yaml))
         return any(means_groups(key) for key in (keys if self.end or keys[:1] != [""] else ()))
 
@@ -136,7 +136,7 @@ def _properties(values: dict[Any, Any]) -> dict[str, str]:
             raise _refused(f"{name} is given twice")
         folded[name] = value
     if wrong := next(misnamed(folded), None):
-        raise _refused(f"{wrong!r} may be meant as groups: write `groups: [NAME]`, outermost")
+        raise _refused(remedy(wrong))
     metadata, groups = folded.pop("metadata", None), folded.pop(GROUPS, None)
     properties: dict[str, str] = {}
     for key, value in [*(metadata.items() if isinstance(metadata, dict) else ()), *folded.items()]:
@@ -145,7 +145,7 @@ def _properties(values: dict[Any, Any]) -> dict[str, str]:
             properties[name] = _text(value)
     if groups is not None:
         try:
-            properties[GROUPS] = ", ".join(group_names(groups))
+            properties[GROUPS] = ", ".join(require_few(group_names(groups)))
         except ValueError as error:
             raise _refused(str(error)) from None
     return properties

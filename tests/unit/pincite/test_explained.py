@@ -24,8 +24,8 @@ def explanation(*stages: dict[str, Any], **values: Any) -> dict[str, Any]:
         "document": {
             "doc_id": HASHES["e"], "source": "docs", "uri": "a.pdf", "title": "Travel", "path": "/x/docs/a.pdf",
             "file": "changed", "content_hash": HASHES["d"], "size": 1234, "media_type": "application/pdf", "pages": 9,
-            "language": "en", "effective_date": None, "version": "2", "groups": [], "bucket": 5, "stale": False,
-            "failures": [],
+            "language": "en", "effective_date": None, "version": "2", "groups": [], "principals": [], "bucket": 5,
+            "stale": False, "failures": [],
         },
         "generation": {
             "generation": 7, "key": HASHES["a"], "live": True, "embedder": "small", "dimension": 3,

@@ -168,6 +168,30 @@ ALIASES = "[&a0 [x, x], " + ", ".join(f"&a{n} [{', '.join([f'*a{n - 1}'] * 10)}]
         ("groups: ['\u200b']", "cannot be seen"),
         ('groups: ["bo\\u200bard"]', "cannot be seen"),
         ("groups: ['a,b']", "has a comma"),
+        ("groups: ['s,u-1']", "has a comma"),
+        ("principals:", "principals has a blank name"),
+        ("principals: []", "principals is blank"),
+        ("principals: ['']", "principals has a blank name"),
+        ("principals: [u-1, ~]", "principals has a blank name"),
+        ("groups: [board]\nprincipals:", "principals has a blank name"),
+        ("groups: []\nprincipals: [u-1]", "groups is blank"),
+        ("principals: 'CN=Board,OU=x'", "has a comma: write a list"),
+        ("principals: {u-1: yes}", "principals must be a list of names"),
+        ("principals: [[u-1]]", "principals must be a list of names"),
+        ("principals: ['u-1\u200b']", "cannot be seen"),
+        ("principals: ['\u00a0']", "has a blank name"),
+        ("principals: [u-1]\nprincipals: [u-2]", "'principals' is given twice"),
+        ("principal: u-1", "'principal' may be meant as principals"),
+        ("Principals: [u-1]", "'Principals' may be meant as principals"),
+        ("principels: [u-1]", "'principels' may be meant as principals"),
+        ("principles: [u-1]", "'principles' may be meant as principals"),
+        ('"pr\u0456ncipals": [u-1]', "may be meant as principals"),
+        ("allowed_principals: [u-1]", "may be meant as principals"),
+        ("metadata: {principals: u-1}", "principals stands within another key"),
+        ("metadata: {principal: u-1}", "'principal' may be meant as principals"),
+        ("<<: {principals: [u-1]}", "principals stands within another key"),
+        (f"principals: [{', '.join(f'user-{at:032}' for at in range(100))}]", "more than the 2,200 bytes"),
+        (f"groups: [{', '.join(f'group-{at:032}' for at in range(100))}]", "more than the 2,200 bytes"),
     ],
 )
 def test_a_wrong_side_car_fails_its_document_alone(tmp_path: Path, text: str, told: str) -> None:
@@ -179,6 +203,28 @@ def test_a_wrong_side_car_fails_its_document_alone(tmp_path: Path, text: str, to
     assert (failure.uri, failure.code, failure.stage) == ("a.md", "side_car", "raw_documents")
     assert told in failure.message, failure.message
     assert "a.md.meta.yaml" in failure.message
+
+
+def test_principals_stand_among_groups_under_the_name_of_their_source(tmp_path: Path) -> None:
+    write(tmp_path, "a.md", "b.md", "c.md")
+    (tmp_path / "a.md.meta.yaml").write_text("groups: [board]\nprincipals: [u-1, 'CN=Board,OU=x', u-1, 17]\n")
+    (tmp_path / "b.md.meta.yaml").write_text(
+        "principals: u-1\nmetadata: {principal_amount: 5, principal investigator: A}"
+    )
+    named = {raw.uri: raw.groups for raw in listed(tmp_path).documents}
+    assert named["a.md"] == ("board", "s,u-1", "s,CN=Board,OU=x", "s,17")
+    assert named["b.md"] == ("s,u-1",)
+    assert named["c.md"] is None
+
+
+def test_a_file_of_memberships_is_no_document_wherever_it_lies(tmp_path: Path) -> None:
+    write(tmp_path, "a.md", "sub/_memberships.csv", "_Memberships.CSV", "_memberships.csv")
+    found = listed(tmp_path)
+    assert uris(found) == ["a.md"]
+    assert {item.uri: item.code for item in found.skipped} == dict.fromkeys(
+        ("_Memberships.CSV", "_memberships.csv", "sub/_memberships.csv"), "memberships"
+    )
+    assert found.memberships is None and found.failures == []
 
 
 @pytest.mark.case(19)
