@@ -1,4 +1,4 @@
-"""Buckets of S3, and of servers that speak like it, by boto3, which follows no redirects to other hosts.
+"""Buckets of S3, and of servers that speak like it, by botocore, which follows no redirects to other hosts.
 
 Credentials are those that boto3 finds: the environment, ~/.aws, the machine's role.
 """
@@ -6,7 +6,7 @@ Credentials are those that boto3 finds: the environment, ~/.aws, the machine's r
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,6 +17,10 @@ from resources.connectors.source import Address, Entry
 ATTEMPTS = 4
 """Of each request, where the server is busy or ails."""
 _AT_ONCE = 16
+_CONNECTS, _ANSWERS = 5, 30
+"""Seconds for a connection, and between two pieces of an answer."""
+_SIGNED = 900
+"""Seconds that a signed address holds, which is asked at once: clocks differ."""
 _PIECE = 1 << 20
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _REFUSED = frozenset(
@@ -27,9 +31,11 @@ _GONE = frozenset({"NoSuchKey", "404", "PreconditionFailed", "412"})
 
 def connect(address: Address) -> BucketSource:
     """Options: `endpoint` (a server that speaks S3), `region`, `anonymous` (true for a public bucket)."""
-    import boto3
     from botocore import UNSIGNED
     from botocore.config import Config
+    from botocore.httpsession import URLLib3Session
+    from botocore.session import Session
+    from botocore.utils import get_environ_proxies
 
     options = options_of(address, endpoint=None, region=None, anonymous="false")
     parts = urlsplit(address.url)
@@ -40,18 +46,25 @@ def connect(address: Address) -> BucketSource:
     anonymous = options["anonymous"] == "true"
     _require_private(address.name, options["endpoint"], anonymous)
     config = Config(
-        connect_timeout=5,
-        read_timeout=30,
+        connect_timeout=_CONNECTS,
+        read_timeout=_ANSWERS,
         retries={"mode": "standard", "max_attempts": ATTEMPTS},
         max_pool_connections=_AT_ONCE,
-        **({"signature_version": UNSIGNED} if anonymous else {}),
+        signature_version=UNSIGNED if anonymous else "s3v4",
     )
     given = {"endpoint_url": options["endpoint"] or None, "region_name": options["region"] or None}
     try:
-        client = boto3.session.Session().client("s3", config=config, **given)
-    except Exception as error:  # what boto3 raises of an endpoint, a region or a file of settings has no common base
+        session = Session()
+        client = session.create_client("s3", config=config, **given)
+        direct = URLLib3Session(
+            verify=session.get_config_variable("ca_bundle") or True,
+            proxies=get_environ_proxies(client.meta.endpoint_url),
+            timeout=(_CONNECTS, _ANSWERS),
+            max_pool_connections=_AT_ONCE,
+        )
+    except Exception as error:  # what botocore raises of an endpoint, a region or a file of settings has no common base
         raise SourceError(f"source {address.name!r}: {address.url} cannot be used: {error}") from None
-    return BucketSource(address, client, parts.netloc, parts.path.strip("/"))
+    return BucketSource(address, client, direct, parts.netloc, parts.path.strip("/"))
 
 
 def _require_private(name: str, endpoint: str, anonymous: bool) -> None:
@@ -65,8 +78,8 @@ class BucketSource:
 
     at_once = _AT_ONCE
 
-    def __init__(self, address: Address, client: Any, bucket: str, prefix: str) -> None:
-        self._address, self._client, self._bucket = address, client, bucket
+    def __init__(self, address: Address, client: Any, direct: Any, bucket: str, prefix: str) -> None:
+        self._address, self._client, self._direct, self._bucket = address, client, direct, bucket
         self._prefix = f"{prefix}/" if prefix else ""
 
     def entries(self) -> Iterator[Sequence[Entry]]:
@@ -91,9 +104,7 @@ class BucketSource:
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:
-            key = self._prefix + entry.uri
-            found = self._client.get_object(Bucket=self._bucket, Key=key, IfMatch=entry.revision)
-            with closing(found["Body"]) as body:
+            with closing(self._body(entry)) as body:
                 yield from body.iter_chunks(_PIECE)
         except (BotoCoreError, ClientError, OSError) as error:
             if _code(error) in _GONE:
@@ -103,7 +114,25 @@ class BucketSource:
                 raise self._fault(error) from None
             raise DocumentError(f"{entry.uri}: the bucket does not give it: {_said(error)}", "unreadable") from None
 
+    def _body(self, entry: Entry) -> Any:
+        """The object by a signed address, for half of what get_object takes of the processor; what does not come at
+        once is asked for by get_object, which tries again and tells what is wrong."""
+        from botocore.awsrequest import AWSRequest
+        from botocore.exceptions import HTTPClientError
+        from botocore.response import StreamingBody
+
+        asked = {"Bucket": self._bucket, "Key": self._prefix + entry.uri, "IfMatch": entry.revision}
+        url = self._client.generate_presigned_url("get_object", Params=asked, ExpiresIn=_SIGNED)
+        request = AWSRequest("GET", url, headers={"If-Match": entry.revision}, stream_output=True)
+        with suppress(HTTPClientError):
+            response = self._direct.send(request.prepare())
+            if response.status_code == 200:
+                return StreamingBody(response.raw, response.headers.get("content-length"))
+            response.raw.close()
+        return self._client.get_object(**asked)["Body"]
+
     def close(self) -> None:
+        self._direct.close()
         self._client.close()
 
     def _fault(self, error: Exception) -> SourceError:

@@ -105,13 +105,14 @@ def list_source(
     with opened_source(source, root) as folder:
         for found in brought.names() if brought else walk(folder, source):
             listing.skipped.append(found) if isinstance(found, Skipped) else uris.add(found)
-        present = uris | {item.uri for item in listing.skipped}
+        present = uris | {item.uri for item in listing.skipped} if listing.skipped else uris
         lister = _Lister(source, folder, present, max_megabytes, listing, before, brought, readers)
         lister.find_orphans(before.contents)
         maps = {uri for uri in uris if uri.endswith(ELEMENTS_SUFFIX) and uri.removesuffix(ELEMENTS_SUFFIX) in uris}
         lost = orphan_maps(present, uris)
-        for uri in sorted(uris - maps - lister.orphans.side_cars.keys()):
-            if uri.endswith(SIDE_CAR) or not taken(uri, source):
+        apart = maps | lister.orphans.side_cars.keys()
+        for uri in sorted(uri for uri in uris if not uri.endswith(SIDE_CAR) and uri not in apart):
+            if not taken(uri, source):
                 continue
             if uri in lost:
                 lister.fail(uri, "orphan", _lost_map(uri, lost[uri]))
