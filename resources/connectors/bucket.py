@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, suppress
 from typing import Any
-from urllib.parse import urlsplit
 
-from pipelines.errors import DocumentError, SettingsError, SourceError
+from pipelines.errors import DocumentError, SourceError
+from resources.connectors.bucket_address import entries_of, fault, is_anonymous, place_of, said
 from resources.connectors.registry import options_of
 from resources.connectors.source import Address, Entry
 
@@ -22,7 +22,7 @@ _CONNECTS, _ANSWERS = 5, 30
 _SIGNED = 900
 """Seconds that a signed address holds, which is asked at once: clocks differ."""
 _PIECE = 1 << 20
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_REMEDY = "Give credentials that may read it: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile"
 _REFUSED = frozenset(
     {"AccessDenied", "ExpiredToken", "InvalidAccessKeyId", "InvalidToken", "SignatureDoesNotMatch", "403"}
 )
@@ -38,13 +38,7 @@ def connect(address: Address) -> BucketSource:
     from botocore.utils import get_environ_proxies
 
     options = options_of(address, endpoint=None, region=None, anonymous="false")
-    parts = urlsplit(address.url)
-    if not parts.netloc:
-        raise SettingsError(f"source {address.name!r}: no bucket in its path; write s3://BUCKET/PREFIX")
-    if options["anonymous"] not in ("true", "false"):
-        raise SettingsError(f"source {address.name!r}: its option anonymous is true or false")
-    anonymous = options["anonymous"] == "true"
-    _require_private(address.name, options["endpoint"], anonymous)
+    place, anonymous = place_of(address), is_anonymous(address, options)
     config = Config(
         connect_timeout=_CONNECTS,
         read_timeout=_ANSWERS,
@@ -64,13 +58,7 @@ def connect(address: Address) -> BucketSource:
         )
     except Exception as error:  # what botocore raises of an endpoint, a region or a file of settings has no common base
         raise SourceError(f"source {address.name!r}: {address.url} cannot be used: {error}") from None
-    return BucketSource(address, client, direct, parts.netloc, parts.path.strip("/"))
-
-
-def _require_private(name: str, endpoint: str, anonymous: bool) -> None:
-    near = urlsplit(endpoint).hostname in _LOOPBACK
-    if endpoint.startswith("http://") and not near and not anonymous:
-        raise SettingsError(f"source {name!r}: its endpoint is plain HTTP, and not on loopback; use https")
+    return BucketSource(address, client, direct, *place)
 
 
 class BucketSource:
@@ -80,7 +68,7 @@ class BucketSource:
 
     def __init__(self, address: Address, client: Any, direct: Any, bucket: str, prefix: str) -> None:
         self._address, self._client, self._direct, self._bucket = address, client, direct, bucket
-        self._prefix = f"{prefix}/" if prefix else ""
+        self._prefix = prefix
 
     def entries(self) -> Iterator[Sequence[Entry]]:
         from botocore.exceptions import BotoCoreError, ClientError
@@ -88,14 +76,10 @@ class BucketSource:
         pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=self._prefix)
         try:
             for page in pages:
-                # What ends in a slash is how consoles keep an empty folder.
-                found = [item for item in page.get("Contents", ()) if not item["Key"].endswith("/")]
-                yield [self._entry(item) for item in found]
+                found = ((item["Key"], item["ETag"], item["Size"]) for item in page.get("Contents", ()))
+                yield entries_of(found, self._prefix)
         except (BotoCoreError, ClientError) as error:
             raise self._fault(error) from None
-
-    def _entry(self, item: dict[str, Any]) -> Entry:
-        return Entry(item["Key"].removeprefix(self._prefix), item["ETag"], item["Size"])
 
     def prepare(self, entries: Sequence[Entry]) -> None:
         """Each is a request of its own."""
@@ -112,7 +96,7 @@ class BucketSource:
                 raise DocumentError(f"{entry.uri}: {told}", "changed") from None
             if _code(error) in _REFUSED - {"AccessDenied", "403"}:
                 raise self._fault(error) from None
-            raise DocumentError(f"{entry.uri}: the bucket does not give it: {_said(error)}", "unreadable") from None
+            raise DocumentError(f"{entry.uri}: the bucket does not give it: {said(error)}", "unreadable") from None
 
     def _body(self, entry: Entry) -> Any:
         """The object by a signed address, for half of what get_object takes of the processor; what does not come at
@@ -138,21 +122,13 @@ class BucketSource:
     def _fault(self, error: Exception) -> SourceError:
         from botocore.exceptions import NoCredentialsError
 
-        told = f"source {self._address.name!r}: cannot list {self._address.url}: {_said(error)}; nothing was changed."
         if isinstance(error, NoCredentialsError) or _code(error) in _REFUSED:
-            remedy = "Give credentials that may read it: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile"
-            return SourceError(f"{told} {remedy}", "credentials")
-        if _code(error) == "NoSuchBucket":
-            return SourceError(f"{told} See that the bucket is there, and its region and endpoint right")
-        return SourceError(told)
+            return fault(self._address, error, _REMEDY, credentials=True)
+        remedy = "See that the bucket is there, and its region and endpoint right"
+        return fault(self._address, error, remedy if _code(error) == "NoSuchBucket" else "")
 
 
 def _code(error: Exception) -> str:
     """S3's own of an error, such as NoSuchKey; "" of one that no server answered."""
     response: dict[str, Any] = getattr(error, "response", None) or {}
     return str(response.get("Error", {}).get("Code", ""))
-
-
-def _said(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return text if len(text) <= 300 else f"{text[:300]}..."
