@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
@@ -82,8 +83,6 @@ class WebFilesSource:
     # ------------------------------------------------------------ listing
 
     def entries(self) -> Iterator[Sequence[Entry]]:
-        from concurrent.futures import ThreadPoolExecutor
-
         try:
             files = self._listed() if self._manifest else [_File(self._address.url)]
             self._urls = {}
