@@ -1,12 +1,18 @@
 """Documents in a bucket: listed and found unchanged, and indexed the first time, beside bare boto3 and beside a folder.
 
     python benchmarks/sources.py [--documents 10000] [--runs 3]
+    python benchmarks/sources.py --large 1000000
 
 Makes the documents of benchmarks/increments.py, puts them into a bucket of moto's S3 server, which is a process of its
 own on the same cores, and embeds at a loopback endpoint that answers at once. In turn, each the best of its runs:
 listing the bucket by boto3 alone; bringing it, with nothing changed, and the listing with all hashes that follows; the
 command from the bucket and from the folder, with nothing changed and from nothing. Beside the first index stands what
-boto3 alone takes to get the same objects with as many threads.
+boto3 alone takes to get the same objects with as many threads. Of what is measured within a process, the seconds of the
+processor that this process takes stand beside those of the clock: the server has its own.
+
+With --large, a bucket of so many objects instead, which a server of a process of its own makes by arithmetic and which
+no reader takes: listed into the state, found unchanged, and the listing that follows, each with the most memory that
+the process had until then.
 """
 
 from __future__ import annotations
@@ -14,6 +20,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -22,7 +29,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -33,6 +40,7 @@ from pipelines.settings.sources import SourceSettings  # noqa: E402
 from resources.connectors.registry import connect  # noqa: E402
 from resources.sources.folder import list_source  # noqa: E402
 from resources.sources.landing import Landing  # noqa: E402
+from tests.support.large_bucket import large_bucket  # noqa: E402
 
 BUCKET = "papers"
 KEYS = {"AWS_ACCESS_KEY_ID": "reader", "AWS_SECRET_ACCESS_KEY": "any", "AWS_DEFAULT_REGION": "us-east-1"}
@@ -70,13 +78,23 @@ def put(client: Any, folder: Path) -> list[str]:
     return keys
 
 
-def best(work: Callable[[], Any], runs: int) -> float:
+class Seconds(NamedTuple):
+    """Of the clock, and of the processor."""
+
+    clock: float
+    own: float
+
+    def __str__(self) -> str:
+        return f"{self.clock:7.2f} s, {self.own:6.2f} s of the processor"
+
+
+def best(work: Callable[[], Any], runs: int) -> Seconds:
     found = []
     for _ in range(runs):
-        started = time.perf_counter()
+        started = time.perf_counter(), time.process_time()
         work()
-        found.append(time.perf_counter() - started)
-    return min(found)
+        found.append(Seconds(time.perf_counter() - started[0], time.process_time() - started[1]))
+    return Seconds(*map(min, zip(*found, strict=True)))
 
 
 def listed_bare(client: Any) -> int:
@@ -104,10 +122,37 @@ def listing(place: Path, url: str, runs: int, client: Any) -> None:
 
     first = best(bring, 1)
     bare, again, records = best(lambda: listed_bare(client), runs), best(bring, runs), best(read, runs)
-    print(f"fetched the first time           {first:7.2f} s")
-    print(f"listed by boto3 alone            {bare:7.2f} s")
-    print(f"listed and found unchanged       {again:7.2f} s   {again / bare:.2f} x boto3 alone (under 5 s)")
-    print(f"records of it, hashes included   {records:7.2f} s")
+    print(f"fetched the first time           {first}")
+    print(f"listed by boto3 alone            {bare}")
+    print(f"listed and found unchanged       {again}   {again.clock / bare.clock:.2f} x boto3 alone (under 5 s)")
+    print(f"records of it, hashes included   {records}")
+
+
+def large(place: Path, objects: int) -> None:
+    """Prints what it takes to list so many."""
+    with large_bucket(objects, ".bin") as url:
+        source = SourceSettings(name="large", path="s3://large/", options={"endpoint": url})
+        landing = Landing(place, source)
+
+        def bring() -> None:
+            with landing.alone(), closing(connect(source, landing.folder)) as connected:
+                landing.bring(connected, None)
+
+        def read() -> None:
+            with landing.brought() as brought:
+                assert len(list_source(source, landing.root, None, brought=brought).skipped) == objects
+
+        with closing(connect(source, place)) as connected:
+            next(iter(connected.entries()))
+        print(f"{objects} objects; a page of them       peak {peak():5.0f} MB", flush=True)
+        for told, work in (("listed", bring), ("found unchanged", bring), ("the listing that follows", read)):
+            took = best(work, 1)
+            print(f"{told:26} {took}   peak {peak():5.0f} MB", flush=True)
+
+
+def peak() -> float:
+    """MB that the process has had at most."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def project(folder: Path, source: dict[str, Any], endpoint: str) -> list[str]:
@@ -140,15 +185,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--documents", type=int, default=10_000)
     parser.add_argument("--runs", type=int, default=3, help="Runs of each kind; the best counts.")
+    parser.add_argument("--large", type=int, help="Objects of a bucket that is listed alone.")
     options = parser.parse_args()
     os.environ.update(KEYS)
+    if options.large:
+        with tempfile.TemporaryDirectory(prefix="pincite-bench-") as name:
+            large(Path(name), options.large)
+        return
     with tempfile.TemporaryDirectory(prefix="pincite-bench-") as name, s3_process() as (url, client):
         place = Path(name)
         make_documents(place / "docs", options.documents)
         keys = put(client, place / "docs")
         print(f"{len(keys)} objects")
         listing(place / "landing", url, options.runs, client)
-        print(f"got by boto3 alone, 16 threads   {best(lambda: got_bare(client, keys), 1):7.2f} s")
+        print(f"got by boto3 alone, 16 threads   {best(lambda: got_bare(client, keys), 1)}")
         commands(place, place / "docs", url, options.runs)
 
 

@@ -15,12 +15,18 @@ from resources.connectors.source import Address, Connect, Source
 GROUP = "pincite.sources"
 _BUILT_IN = {
     "s3": "bucket",
+    "gs": "google_bucket",
+    "az": "azure_container",
     "git+https": "git",
     "git+ssh": "git",
     "git+file": "git",
     "imap": "mail",
     "imaps": "mail",
     "postgresql": "sql_rows",
+    "webdav+http": "webdav",
+    "webdav+https": "webdav",
+    "http": "web_files",
+    "https": "web_files",
     "web+http": "site",
     "web+https": "site",
 }

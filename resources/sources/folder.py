@@ -114,7 +114,7 @@ def list_source(
     with opened_source(source, root) as folder:
         for found in brought.names() if brought else walk(folder, source):
             listing.skipped.append(found) if isinstance(found, Skipped) else uris.add(found)
-        present = uris | {item.uri for item in listing.skipped}
+        present = uris | {item.uri for item in listing.skipped} if listing.skipped else uris
         chosen = {**(readers or {}), **source.readers}
         lister = _Lister(source, folder, present, max_megabytes, listing, before, brought, chosen)
         lister.find_orphans(before.contents)
@@ -122,11 +122,12 @@ def list_source(
         lost = orphan_maps(present, uris)
         if source.memberships:
             listing.told(source.name, FILE, lister.memberships())
-        for uri in sorted(uris - maps - lister.orphans.side_cars.keys()):
+        apart = maps | lister.orphans.side_cars.keys()
+        for uri in sorted(uri for uri in uris if not uri.endswith(SIDE_CAR) and uri not in apart):
             if is_file(uri):
                 lister.pass_over(uri)
                 continue
-            if uri.endswith(SIDE_CAR) or not taken(uri, source):
+            if not taken(uri, source):
                 continue
             if uri in lost:
                 lister.fail(uri, "orphan", _lost_map(uri, lost[uri]))

@@ -11,7 +11,7 @@ import fcntl
 import re
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from itertools import islice
@@ -29,6 +29,8 @@ from resources.sources.walk import LONGEST_NAME, UNCLEAN, Skipped, taken
 
 AT_ONCE = 256
 """Entries whose fetching is one step: what is fetched of it stays fetched when the next is killed."""
+MOST = 10_000_000
+"""Entries, and pages of them, after which a listing is given up."""
 FAILING = 20
 """Entries in a row that cannot be read, after which the source itself counts as failing."""
 _LONGEST_PART = 255
@@ -107,7 +109,12 @@ class Landing:
     def _list(self, database: sqlite3.Connection, connected: Source) -> None:
         database.execute(_sql("drop_listing"))
         database.execute(_sql("listing_table"))
+        met = 0
         for page in connected.entries():
+            met += 1 + len(page)
+            if met > MOST:
+                told = f"its listing does not end within {MOST} entries; name less of it in its path"
+                raise SourceError(f"source {self._source.name!r}: {told}. Nothing was changed")
             rows = [(item.uri, item.revision, item.size) for item in page if not hidden(item.uri)]
             try:
                 database.executemany(_sql("add_listing"), rows)
@@ -175,7 +182,8 @@ class Landing:
     def _one(self, connected: Source, entry: Entry, largest: int | None) -> tuple[int, str] | DocumentError:
         """Size and hash of an entry that is there now."""
         try:
-            return self.files.put(entry.uri, _bounded(connected, entry, largest))
+            with closing(_bounded(connected, entry, largest)) as pieces:
+                return self.files.put(entry.uri, pieces)
         except DocumentError as error:
             return error
         except (NotADirectoryError, IsADirectoryError, FileExistsError):
@@ -244,11 +252,12 @@ def _over(entry: Entry, largest: int | None) -> bool:
     return entry.size is not None and largest is not None and entry.size > largest << 20
 
 
-def _bounded(connected: Source, entry: Entry, largest: int | None) -> Iterator[bytes]:
+def _bounded(connected: Source, entry: Entry, largest: int | None) -> Generator[bytes]:
     """The bytes of an entry. Raises DocumentError `limit_exceeded` before more is read than the limit."""
     require_size(entry.uri, entry.size or 0, largest)
     size = 0
-    for piece in connected.read(entry):
-        size += len(piece)
-        require_size(entry.uri, size, largest)
-        yield piece
+    with closing(connected.read(entry)) as reading:  # what is asked for no more must not wait for the collector
+        for piece in reading:
+            size += len(piece)
+            require_size(entry.uri, size, largest)
+            yield piece

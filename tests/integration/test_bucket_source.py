@@ -180,4 +180,4 @@ def test_an_address_with_a_password_or_without_a_name_is_refused(project: Projec
     assert ran.code == 2 and "password" in ran.err and "s3cret" not in ran.err + ran.out
     assert project.run("index", "--source", "s3://papers/x").code == 2
     ran = project.run("index", "--source", "x=s4://papers/x")
-    assert ran.code == 2 and "known: git+file" in ran.err
+    assert ran.code == 2 and "known: az" in ran.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import subprocess
 from collections.abc import Iterator
@@ -21,7 +22,17 @@ from resources.sources.side_cars import read_side_car
 from tests.support.imap_server import ImapServer, imap_server
 from tests.support.projects import new_database
 from tests.support.s3_server import ENVIRONMENT, S3Server, s3_server
+from tests.support.site import Site, running_site
 from tests.support.source_contract import Place, keeps_the_contract, listed, refuses_what_it_does_not_know
+from tests.support.stores import (
+    KEY,
+    AzureContainer,
+    GoogleBucket,
+    WebdavFolder,
+    azure_container,
+    google_bucket,
+    webdav_folder,
+)
 
 pytestmark = pytest.mark.integration
 
@@ -167,7 +178,71 @@ def letters(monkeypatch: pytest.MonkeyPatch) -> Iterator[Letters]:
         yield Letters(server)
 
 
-@pytest.fixture(params=["bucket", "repository", "rows", "letters"])
+@dataclass
+class Manifest:
+    """Files of a site, named by a list; `told` says of each what the list does."""
+
+    site: Site
+    ending: str = ".md"
+
+    @property
+    def settings(self) -> SourceSettings:
+        return SourceSettings(name="papers", path=f"{self.site.url}/files/list.txt", options={"manifest": "true"})
+
+    def put(self, uri: str, text: str) -> None:
+        self.site.pages[f"/files/{uri}"] = "text/markdown", text.encode()
+        self.tell()
+
+    def delete(self, uri: str) -> None:
+        del self.site.pages[f"/files/{uri}"]
+        self.tell()
+
+    def line(self, uri: str, body: bytes) -> str:
+        return uri
+
+    def tell(self) -> None:
+        found = {path.removeprefix("/files/"): body for path, (_, body) in self.site.pages.items()}
+        lines = [self.line(uri, body) for uri, body in found.items() if uri.endswith(".md")]
+        self.site.pages["/files/list.txt"] = "text/plain", "\n".join(["# papers", "", *lines]).encode()
+
+
+class Sums(Manifest):
+    def line(self, uri: str, body: bytes) -> str:
+        return f"{hashlib.sha256(body).hexdigest()}  {uri}"
+
+
+@pytest.fixture
+def google() -> Iterator[GoogleBucket]:
+    with google_bucket() as made:
+        yield made
+
+
+@pytest.fixture
+def azure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[AzureContainer]:
+    monkeypatch.setenv("AZURE_STORAGE_KEY", KEY)
+    with azure_container(tmp_path / "azurite") as made:
+        yield made
+
+
+@pytest.fixture
+def webdav(tmp_path: Path) -> Iterator[WebdavFolder]:
+    with webdav_folder(tmp_path / "webdav") as made:
+        yield made
+
+
+@pytest.fixture
+def manifest() -> Iterator[Manifest]:
+    with running_site() as site:
+        yield Manifest(site)
+
+
+@pytest.fixture
+def sums() -> Iterator[Manifest]:
+    with running_site() as site:
+        yield Sums(site)
+
+
+@pytest.fixture(params=["bucket", "google", "azure", "webdav", "manifest", "sums", "repository", "rows", "letters"])
 def place(request: pytest.FixtureRequest) -> Place:
     made: Place = request.getfixturevalue(request.param)
     return made
@@ -178,7 +253,17 @@ def test_a_source_lists_and_reads_what_is_there(place: Place, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("of", "near"), [("bucket", "endpoint"), ("repository", "ref"), ("rows", "revision"), ("letters", "since")]
+    ("of", "near"),
+    [
+        ("bucket", "endpoint"),
+        ("google", "anonymous"),
+        ("azure", "account"),
+        ("webdav", "token"),
+        ("manifest", "manifest"),
+        ("repository", "ref"),
+        ("rows", "revision"),
+        ("letters", "since"),
+    ],
 )
 def test_a_slip_in_an_option_is_refused(of: str, near: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     settings = request.getfixturevalue(of).settings

@@ -11,15 +11,11 @@ from typing import Any
 import boto3
 import requests
 from moto.server import ThreadedMotoServer
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
 
-from tests.support.asgi import in_thread
+from tests.support.front import Front as BareFront
+from tests.support.front import front_before
 
 BUCKET = "papers"
-_PASSED_ON = ("etag", "content-type", "last-modified")
 ENVIRONMENT = {"AWS_ACCESS_KEY_ID": "reader", "AWS_SECRET_ACCESS_KEY": "any", "AWS_DEFAULT_REGION": "us-east-1"}
 
 
@@ -68,13 +64,8 @@ def s3_server() -> Iterator[S3Server]:
 
 
 @dataclass
-class Front:
-    """Stands before a server; `faults` by a part of the path and query: a status and a body in the server's place."""
-
-    url: str
-    server: S3Server
-    faults: dict[str, tuple[int, str]]
-    asked: list[str]
+class Front(BareFront):
+    """Before a bucket."""
 
     def address(self, prefix: str = "") -> str:
         return f"s3://{BUCKET}/{prefix}?endpoint={self.url}"
@@ -86,21 +77,5 @@ def error_body(code: str) -> str:
 
 @contextmanager
 def front_of(server: S3Server) -> Iterator[Front]:
-    faults: dict[str, tuple[int, str]] = {}
-    asked: list[str] = []
-
-    def passed_on(request: Request) -> Response:
-        path = f"{request.scope['raw_path'].decode()}?{request.url.query}"
-        asked.append(path)
-        for part, (status, body) in faults.items():
-            if part in path:
-                return Response(body, status, media_type="application/xml")
-        headers = {name: value for name, value in request.headers.items() if name != "host"}
-        answer = requests.get(f"{server.url}{path}", headers=headers, timeout=30)
-        kept = {
-            name: answer.headers[name] for name in ("etag", "content-type", "last-modified") if name in answer.headers
-        }
-        return Response(answer.content, answer.status_code, kept)
-
-    with in_thread(Starlette(routes=[Route("/{path:path}", passed_on)])) as port:
-        yield Front(f"http://127.0.0.1:{port}", server, faults, asked)
+    with front_before(Front("", server.url)) as front:
+        yield front

@@ -1,0 +1,125 @@
+"""Containers of Azure Blob Storage, by azure-storage-blob; redirects are refused.
+
+Credentials are AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN, else those that azure-identity finds: the environment's
+service principal, a workload's or machine's identity, the Azure CLI's.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import DocumentError, SettingsError, SourceError
+from resources.connectors.bucket_address import entries_of, fault, is_anonymous, missing, place_of, said
+from resources.connectors.registry import options_of
+from resources.connectors.source import Address, Entry
+
+if TYPE_CHECKING:
+    from azure.storage.blob import ContainerClient
+
+ATTEMPTS = 4
+"""Of each request, where the server is busy or ails."""
+_CONNECTS, _ANSWERS = 5, 30
+_AT_ONCE = 16
+_PAGE = 1000
+_PIECE = 4 << 20
+_REMEDY = (
+    "Give credentials that may read it: AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN, `az login`, or an identity that "
+    "has the role Storage Blob Data Reader"
+)
+
+
+def connect(address: Address) -> ContainerSource:
+    """Options: `account`, `endpoint` (the address of the account where it is not Azure's own), `anonymous` (true for a
+    public container)."""
+    options = options_of(address, account=None, endpoint=None, anonymous="false")
+    (container, prefix), anonymous = place_of(address), is_anonymous(address, options)
+    account = options["account"] or os.environ.get("AZURE_STORAGE_ACCOUNT", "")
+    if not account:
+        raise SettingsError(f"source {address.name!r}: its options need an account, which has the container")
+    try:
+        from azure.storage.blob import ContainerClient
+    except ImportError:
+        raise missing(address, "az") from None
+    try:
+        client = ContainerClient(
+            options["endpoint"] or f"https://{account}.blob.core.windows.net",
+            container,
+            None if anonymous else _credential(account),
+            connection_timeout=_CONNECTS,
+            read_timeout=_ANSWERS,
+            permit_redirects=False,
+            retry_total=ATTEMPTS - 1,
+            initial_backoff=1,
+            increment_base=2,
+            max_single_get_size=_PIECE,
+            max_chunk_get_size=_PIECE,
+        )
+    except ValueError as error:
+        raise SourceError(f"source {address.name!r}: {address.url} cannot be used: {said(error)}") from None
+    return ContainerSource(address, client, prefix)
+
+
+def _credential(account: str) -> Any:
+    from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
+    from azure.identity import DefaultAzureCredential
+
+    if key := os.environ.get("AZURE_STORAGE_KEY"):
+        return AzureNamedKeyCredential(account, key)
+    if token := os.environ.get("AZURE_STORAGE_SAS_TOKEN"):
+        return AzureSasCredential(token)
+    return DefaultAzureCredential()
+
+
+class ContainerSource:
+    """What is below a prefix. The revision is the blob's ETag."""
+
+    at_once = _AT_ONCE
+
+    def __init__(self, address: Address, client: ContainerClient, prefix: str) -> None:
+        self._address, self._client, self._prefix = address, client, prefix
+
+    def entries(self) -> Iterator[Sequence[Entry]]:
+        from azure.core.exceptions import AzureError
+
+        try:
+            found = self._client.list_blobs(name_starts_with=self._prefix or None, results_per_page=_PAGE)
+            for page in found.by_page():
+                yield entries_of(((blob.name, blob.etag or "", blob.size) for blob in page), self._prefix)
+        except AzureError as error:
+            raise self._fault(error) from None
+
+    def prepare(self, entries: Sequence[Entry]) -> None:
+        """Each is a request of its own."""
+
+    def read(self, entry: Entry) -> Generator[bytes]:
+        from azure.core import MatchConditions
+        from azure.core.exceptions import (
+            AzureError,
+            ClientAuthenticationError,
+            ResourceModifiedError,
+            ResourceNotFoundError,
+        )
+
+        key, same = self._prefix + entry.uri, MatchConditions.IfNotModified
+        try:
+            yield from self._client.download_blob(key, etag=entry.revision, match_condition=same).chunks()
+        except (ResourceModifiedError, ResourceNotFoundError):
+            told = "it changed or went away after it was listed; the next run reads it again"
+            raise DocumentError(f"{entry.uri}: {told}", "changed") from None
+        except ClientAuthenticationError as error:
+            raise self._fault(error) from None
+        except (AzureError, OSError) as error:
+            raise DocumentError(f"{entry.uri}: the container does not give it: {said(error)}", "unreadable") from None
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _fault(self, error: Exception) -> SourceError:
+        from azure.core.exceptions import ClientAuthenticationError, ResourceNotFoundError
+
+        if isinstance(error, ClientAuthenticationError) or getattr(error, "status_code", None) in (401, 403):
+            return fault(self._address, error, _REMEDY, credentials=True)
+        absent = isinstance(error, ResourceNotFoundError)
+        return fault(self._address, error, "See that the container is there, and the account right" if absent else "")

@@ -1,0 +1,172 @@
+"""Requests to the one server of a source: bounded in time, tried again where it is busy, and redirected within that
+server alone. Credentials are those of the netrc file, or a token that an environment variable has."""
+
+from __future__ import annotations
+
+import netrc
+import os
+import time
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urljoin, urlsplit
+
+from pipelines.errors import SettingsError, SourceError
+from resources.connectors.bucket_address import LOOPBACK, said
+from resources.connectors.source import Address
+
+if TYPE_CHECKING:
+    import httpx
+
+ATTEMPTS = 4
+"""Of each request, where the server is busy or ails."""
+LONGEST_WAIT = 10.0
+"""Seconds between two of them, whatever the server asks for."""
+SECONDS = 3600.0
+"""That one body may take."""
+_BUSY = frozenset({429, 500, 502, 503, 504})
+_MOST_REDIRECTS = 5
+_PIECE = 1 << 20
+
+
+class Unreached(Exception):
+    """No answer, or none that can be meant; the message says why."""
+
+
+class HttpClient:
+    """Safe in several threads."""
+
+    def __init__(self, address: Address, url: str, token: str) -> None:
+        """`token` names the environment variable that has one, "" for none. Raises SettingsError, SourceError."""
+        import httpx
+
+        self.server = server_of(url)
+        if not self.server[1]:
+            raise SettingsError(f"source {address.name!r}: no host in its path; write {urlsplit(url).scheme}://HOST/")
+        if self.server[0] != "https" and self.server[1] not in LOOPBACK:
+            raise SettingsError(f"source {address.name!r}: plain HTTP is for loopback; use https")
+        headers = {"User-Agent": "pincite", "Accept-Encoding": "identity"}
+        if token:
+            if not os.environ.get(token):
+                raise SourceError(f"source {address.name!r}: the variable {token} is not set", "credentials")
+            headers["Authorization"] = f"Bearer {os.environ[token]}"
+        auth = None if token else _of_netrc(address, self.server[1])
+        timeout = httpx.Timeout(30.0, connect=5.0)
+        self._client = httpx.Client(auth=auth, headers=headers, timeout=timeout, follow_redirects=False)
+
+    @contextmanager
+    def asked(
+        self, method: str, url: str, headers: Mapping[str, str] | None = None, content: bytes | None = None
+    ) -> Iterator[httpx.Response]:
+        """An answer whose body is not read yet. Raises Unreached."""
+        response = self._answered(method, url, dict(headers or {}), content)
+        try:
+            yield response
+        finally:
+            response.close()
+
+    def _answered(self, method: str, url: str, headers: dict[str, str], content: bytes | None) -> httpx.Response:
+        for _ in range(_MOST_REDIRECTS + 1):
+            response = self._sent(method, url, headers, content)
+            if not response.is_redirect:
+                return response
+            response.close()
+            url = urljoin(url, response.headers["location"])
+            if server_of(url) != self.server:
+                raise Unreached("it redirects to another server, which is not followed")
+        raise Unreached(f"it redirects more than {_MOST_REDIRECTS} times")
+
+    def _sent(self, method: str, url: str, headers: dict[str, str], content: bytes | None) -> httpx.Response:
+        import httpx
+
+        for attempt in range(1, ATTEMPTS + 1):
+            wait = 0.5 * 2.0**attempt
+            try:
+                request = self._client.build_request(method, url, headers=headers, content=content)
+                response = self._client.send(request, stream=True)
+                if response.status_code not in _BUSY or attempt == ATTEMPTS:
+                    return response
+                wait = _asked_wait(response.headers.get("retry-after", ""), wait)
+                response.close()
+            except (httpx.HTTPError, httpx.InvalidURL, httpx.CookieConflict) as error:
+                if attempt == ATTEMPTS or not isinstance(error, httpx.TransportError):
+                    raise Unreached(said(error) or type(error).__name__) from None
+            time.sleep(min(wait, LONGEST_WAIT))
+        raise AssertionError("the last attempt answers or raises")
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def server_of(url: str) -> tuple[str, str, int]:
+    """Scheme, host and port; empty ones of what is no address."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or {"https": 443, "http": 80}.get(parts.scheme, 0)
+        return parts.scheme, parts.hostname or "", port
+    except ValueError:
+        return "", "", 0
+
+
+def body_of(response: httpx.Response, most: int | None = None) -> Generator[bytes]:
+    """What is sent, in pieces. Raises Unreached where it breaks off, or is longer or slower than it may be."""
+    import httpx
+
+    ends, size = time.monotonic() + SECONDS, 0
+    try:
+        for piece in response.iter_bytes(_PIECE):
+            size += len(piece)
+            if most is not None and size > most:
+                raise Unreached(f"it is over {most >> 20} MB")
+            if time.monotonic() > ends:
+                raise Unreached(f"it does not end within {SECONDS:.0f} s")
+            yield piece
+    except httpx.HTTPError as error:
+        raise Unreached(said(error) or type(error).__name__) from None
+
+
+def revision_of(response: httpx.Response) -> str:
+    """The ETag of an answer, else when it was modified and its size; "" where the server tells neither."""
+    etag, modified = response.headers.get("etag", ""), response.headers.get("last-modified", "")
+    return etag or (f"{modified} {response.headers.get('content-length', '')}" if modified else "")
+
+
+def same_revision(asked: str, response: httpx.Response) -> bool:
+    """Whether an answer is of a revision that `revision_of` told; so is one that tells nothing."""
+    told = revision_of(response)
+    return response.status_code not in (404, 410, 412) and told.removeprefix("W/") in ("", asked.removeprefix("W/"))
+
+
+def pinned(revision: str) -> dict[str, str]:
+    """The header that asks for nothing but this revision, where it is a strong ETag."""
+    return {"If-Match": revision} if revision.startswith('"') else {}
+
+
+def length_of(told: str) -> int | None:
+    """Bytes, of what a server tells."""
+    return int(told) if told.isascii() and told.isdigit() and len(told) < 19 else None
+
+
+def _of_netrc(address: Address, host: str) -> tuple[str, str] | None:
+    """What NETRC, else ~/.netrc, says of a host, and of no other."""
+    file = Path(os.environ.get("NETRC") or Path.home() / ".netrc")
+    try:
+        found = netrc.netrc(str(file)).hosts.get(host)
+    except FileNotFoundError:
+        return None
+    except (OSError, netrc.NetrcParseError) as error:
+        told = error.msg if isinstance(error, netrc.NetrcParseError) else error.strerror
+        raise SourceError(f"source {address.name!r}: {file} cannot be read: {told}", "credentials") from None
+    return (found[0], found[2]) if found else None
+
+
+def _asked_wait(told: str, otherwise: float) -> float:
+    """Seconds that a server asks for: a number, or a date."""
+    if (seconds := length_of(told)) is not None:
+        return float(seconds)
+    try:
+        return max(0.0, parsedate_to_datetime(told).timestamp() - time.time())
+    except (ValueError, TypeError, OverflowError):
+        return otherwise

@@ -1,0 +1,179 @@
+"""A folder of a WebDAV server, as Nextcloud, ownCloud and many drives are: listed folder by folder, each by a PROPFIND
+of depth 1, of whose answer no more is held than an entry.
+
+Of an answer only names of files directly in the folder that was asked for count, so that no server leads elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote, urljoin, urlsplit
+
+from pipelines.errors import DocumentError, SourceError
+from resources.connectors.bucket_address import fault
+from resources.connectors.http_client import HttpClient, Unreached, body_of, length_of, pinned, same_revision
+from resources.connectors.registry import options_of
+from resources.connectors.source import Address, Entry
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element
+
+MOST_BYTES = 256 << 20
+"""Of the listing of one folder."""
+MOST_OF_ONE = 4 << 20
+"""Of one entry in it."""
+MOST_FOLDERS = 1_000_000
+DEEPEST = 100
+"""Folders within each other."""
+_AT_ONCE = 8
+_PAGE = 1000
+_DAV = "{DAV:}"
+_ASKED = (
+    b'<?xml version="1.0"?><propfind xmlns="DAV:"><prop><resourcetype/><getetag/><getlastmodified/>'
+    b"<getcontentlength/></prop></propfind>"
+)
+_REMEDY = "Give credentials that may read it in ~/.netrc, or the file that NETRC names, or by its option token"
+
+
+def connect(address: Address) -> WebdavSource:
+    """Options: `token`, the name of an environment variable that has a bearer token."""
+    options = options_of(address, token=None)
+    url = address.url.removeprefix("webdav+")
+    return WebdavSource(address, f"{url.rstrip('/')}/", HttpClient(address, url, options["token"]))
+
+
+class WebdavSource:
+    """The revision is the file's ETag, else when it was modified and its size."""
+
+    at_once = _AT_ONCE
+
+    def __init__(self, address: Address, root: str, client: HttpClient) -> None:
+        self._address, self._root, self._client = address, root, client
+
+    # ------------------------------------------------------------ listing
+
+    def entries(self) -> Iterator[Sequence[Entry]]:
+        page: list[Entry] = []
+        pending, met = [""], 0
+        while pending:
+            folder, met = pending.pop(), met + 1
+            if met > MOST_FOLDERS:
+                raise self._fault(Unreached(f"it has over {MOST_FOLDERS} folders"))
+            for name, entry in self._folder(folder):
+                if entry is None:
+                    pending.append(f"{folder}{name}/")
+                    continue
+                page.append(entry)
+                if len(page) == _PAGE:
+                    yield page
+                    page = []
+        yield page
+
+    def _folder(self, folder: str) -> Iterator[tuple[str, Entry | None]]:
+        """Names in a folder, each with its entry; None of a folder."""
+        url = self._root + quote(folder)
+        if folder.count("/") > DEEPEST:
+            raise self._fault(Unreached(f"{folder}: over {DEEPEST} folders are within each other"))
+        headers = {"Depth": "1", "Content-Type": "application/xml"}
+        try:
+            with self._client.asked("PROPFIND", url, headers, _ASKED) as response:
+                if response.status_code != 207:
+                    raise self._refused(folder, response.status_code)
+                own, found = _parts(url), False
+                for element in _responses(body_of(response, MOST_BYTES)):
+                    parts = _parts(urljoin(url, (element.findtext(f"{_DAV}href") or "").strip()))
+                    found = found or parts == own
+                    # Another depth than was asked for is no matter: every folder is asked for itself.
+                    if parts[:-1] == own:
+                        yield self._entry(folder, parts[-1], element)
+                if not found:
+                    raise Unreached(f"{folder or 'the folder'}: the server lists another folder than was asked for")
+        except Unreached as error:
+            raise self._fault(error) from None
+
+    def _entry(self, folder: str, name: str, element: _Element) -> tuple[str, Entry | None]:
+        values = {}
+        for found in element.iterfind(f"{_DAV}propstat"):
+            if " 200" in (found.findtext(f"{_DAV}status") or " 200"):
+                for value in found.iterfind(f"{_DAV}prop/*"):
+                    values[value.tag] = value
+        kind = values.get(f"{_DAV}resourcetype")
+        if kind is not None and kind.find(f"{_DAV}collection") is not None and name not in (".", ".."):
+            return name, None
+        etag, modified, length = (
+            (values[tag].text or "").strip() if (tag := f"{_DAV}{told}") in values else ""
+            for told in ("getetag", "getlastmodified", "getcontentlength")
+        )
+        if not etag and not modified:
+            raise Unreached(f"{folder}{name}: the server tells neither getetag nor getlastmodified of it")
+        tag = etag if '"' in etag or not etag else f'"{etag}"'  # some servers leave its quotes out here alone
+        return name, Entry(folder + name, tag or f"{modified} {length}", length_of(length))
+
+    # ------------------------------------------------------------ reading
+
+    def prepare(self, entries: Sequence[Entry]) -> None:
+        """Each is a request of its own."""
+
+    def read(self, entry: Entry) -> Generator[bytes]:
+        try:
+            with self._client.asked("GET", self._root + quote(entry.uri), pinned(entry.revision)) as response:
+                if not same_revision(entry.revision, response):
+                    told = "it changed or went away after it was listed; the next run reads it again"
+                    raise DocumentError(f"{entry.uri}: {told}", "changed")
+                if response.status_code == 401:
+                    raise self._refused(entry.uri, 401)
+                if response.status_code != 200:
+                    raise Unreached(f"the server answers {response.status_code}")
+                yield from body_of(response)
+        except Unreached as error:
+            raise DocumentError(f"{entry.uri}: {error}", "unreadable") from None
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _refused(self, what: str, status: int) -> SourceError:
+        told = Unreached(f"{what or 'the folder'}: the server answers {status}")
+        if status in (401, 403):
+            return fault(self._address, told, _REMEDY, credentials=True)
+        return fault(self._address, told, "See that the address is that of a WebDAV folder")
+
+    def _fault(self, error: Unreached) -> SourceError:
+        return fault(self._address, error, "See that the server is well, and try again")
+
+
+def _parts(url: str) -> list[str]:
+    """Of a path, so that what is written otherwise is the same, and an escaped slash is no other part."""
+    return [unquote(part) for part in urlsplit(url).path.rstrip("/").split("/")]
+
+
+def _responses(pieces: Iterator[bytes]) -> Iterator[_Element]:
+    """The `response` elements of a multistatus, each forgotten after it was looked at. Raises Unreached."""
+    from lxml import etree
+
+    parser = etree.XMLPullParser(
+        events=("end",), resolve_entities=False, load_dtd=False, no_network=True, huge_tree=False
+    )
+    first, unended = True, 0
+    try:
+        for piece in pieces:
+            parser.feed(piece)
+            unended += len(piece)
+            for _, element in parser.read_events():
+                parent = element.getparent()
+                if parent is None or parent.getparent() is not None:
+                    continue
+                if first and element.getroottree().docinfo.internalDTD is not None:
+                    raise Unreached("its answer declares a document type")
+                first = False
+                if element.tag == f"{_DAV}response":
+                    yield element
+                element.clear()
+                while element.getprevious() is not None:
+                    del parent[0]
+                unended = 0
+            if unended > MOST_OF_ONE:
+                raise Unreached(f"an entry of its answer is over {MOST_OF_ONE >> 20} MB")
+        parser.close()
+    except etree.XMLSyntaxError as error:
+        raise Unreached(f"its answer is no XML: {error}") from None
