@@ -179,7 +179,7 @@ def letters(monkeypatch: pytest.MonkeyPatch) -> Iterator[Letters]:
 
 
 @dataclass
-class Manifest:
+class Manifest(Place):
     """Files of a site, named by a list; `told` says of each what the list does."""
 
     site: Site

@@ -66,7 +66,7 @@ class Store:
 
 
 @dataclass
-class Manifest:
+class Manifest(Place):
     site: Site
     ending: str = ".md"
 
@@ -105,8 +105,8 @@ def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
             place = folder = stack.enter_context(webdav_folder(tmp_path / "webdav"))
             behind = folder.url
         else:
-            place = Manifest(stack.enter_context(running_site()))
-            behind = place.site.url
+            place = listed = Manifest(stack.enter_context(running_site()))
+            behind = listed.site.url
         place.put("a.md", "# A\n\nThe ferry crosses.\n")
         place.put("deep/b.md", "# B\n\nThe choir sings.\n")
         yield Store(request.param, place, stack.enter_context(front_before(Front("", behind))))

@@ -16,12 +16,13 @@ from typing import Any
 import pytest
 
 from pipelines.settings.sources import SourceSettings
+from tests.support.source_contract import Place
 
 BUCKET = "papers"
 
 
 @dataclass
-class GoogleBucket:
+class GoogleBucket(Place):
     url: str
     client: Any
     ending: str = ".md"
@@ -55,7 +56,7 @@ def google_bucket() -> Iterator[GoogleBucket]:
 
 
 @dataclass
-class AzureContainer:
+class AzureContainer(Place):
     url: str
     client: Any
     ending: str = ".md"
@@ -105,7 +106,7 @@ def azure_container(place: Path) -> Iterator[AzureContainer]:
 
 
 @dataclass
-class WebdavFolder:
+class WebdavFolder(Place):
     url: str
     folder: Path
     ending: str = ".md"
