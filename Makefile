@@ -93,4 +93,4 @@ library: $(STAMP)  ## Rebuild the project's own documents from their sources
 	$(BIN)/python tests/data/build_library.py
 
 clean:  ## Remove the virtual environments and the default state
-	rm -rf $(VENV) .pincite .peers
+	rm -rf $(VENV) .pincite build/peers

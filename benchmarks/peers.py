@@ -3,11 +3,11 @@
     python benchmarks/peers.py [--source FOLDER] [--questions FILE] [--rounds N] [--systems NAME ...] [--output FILE]
 
 Each system is the script and the settings of benchmarks/peers/NAME, taken from its own documentation, in an environment
-of its own that is made at first need (about 1 GB each, in .peers). Every round indexes a copy of the PDFs of a folder
-(the shared policies) from nothing, again with nothing changed, with one file modified, with one deleted; then from
-nothing, killed when half of the texts are embedded, and once more to the end; then killed as soon as all rows are in,
-and once more. All systems go through a case before the next begins, each round from another one on. The first round
-also asks the questions. With all systems on all policies the page is docs/measured/peers.md, else .peers/peers.md,
+of its own that is made at first need (about 1 GB each, in build/peers). Every round indexes a copy of the PDFs of a
+folder (the shared policies) from nothing, again with nothing changed, with one file modified, with one deleted; then
+from nothing, killed when half of the texts are embedded, and once more to the end; then killed as soon as all rows are
+in, and once more. All systems go through a case before the next begins, each round from another one on. The first round
+also asks the questions. With all systems on all policies the page is docs/measured/peers.md, else build/peers/peers.md,
 where nothing else is said; it is written after each case, so that an interrupted command leaves what it measured.
 """
 
@@ -35,7 +35,8 @@ from benchmarks.support.peers_systems import SYSTEMS, System, python_of  # noqa:
 from resources.postgres.server import PostgresServer  # noqa: E402
 
 POLICIES = ROOT.parent / "shared" / "data" / "policies"
-CACHE = ROOT / ".peers"
+CACHE = ROOT / "build" / "peers"
+"""Not a hidden folder: LlamaIndex reads no file that has one above it."""
 PAGE = ROOT / "docs" / "measured" / "peers.md"
 
 
@@ -192,6 +193,7 @@ def main() -> None:
     started, known, work = time.monotonic(), {"commit": commit(ROOT), "command": command}, CACHE / "work"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
+    target.parent.mkdir(parents=True, exist_ok=True)
     server = PostgresServer(CACHE / "server")
     server.acquire()
     try:

@@ -40,6 +40,8 @@ differ between rounds, both ends are shown.
 - **memory** is that of all processes of a run from nothing, pages that they share counted once; that run is not timed.
 - **page hit@k**: a passage among the first k touches a page that counts: the cited one or the next, since an answer may
   go on there. A long passage touches more pages.
+- pincite searches by words and vectors, the others by vectors, which is what their documentation begins with; the
+  stores of Haystack, LangChain and LlamaIndex can search words too. **dense search** is pincite by vectors alone.
 """
 
 

@@ -8,6 +8,7 @@ from html import escape
 
 COLOURS = ("#0b6e4f", "#c1440e", "#4059ad", "#97572b", "#8f3985", "#555555")
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM, GAP, LEGEND = 360, 240, 44, 28, 40, 16, 22
+ANCHORED = " text-anchor='end'"
 Point = tuple[float, float]
 
 
@@ -66,7 +67,8 @@ def _panel(panel: Panel, colours: Mapping[str, str], right: float, x_label: str)
     for name, point in panel.crosses.items():
         x, y = place(point)
         parts.append(f'<path d="M{x - 4:.1f} {y - 4:.1f}l8 8m0 -8l-8 8" stroke="black" stroke-width="1.5"/>')
-        parts.append(_text(x + 6, y - 5, name, "font-size='9'"))
+        right = x > LEFT + wide / 2  # there it would run out of the panel
+        parts.append(_text(x - 6 if right else x + 6, y - 5, name, f"font-size='9'{ANCHORED if right else ''}"))
     return "".join(parts)
 
 

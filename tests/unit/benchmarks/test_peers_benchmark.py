@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.peers import chosen
+from benchmarks.peers import CACHE, chosen
 from benchmarks.support.peers_figures import (
     Figures,
     Texts,
@@ -148,6 +148,10 @@ def test_systems_are_named_by_their_beginnings() -> None:
     assert chosen([]) == [*SYSTEMS]
     with pytest.raises(SystemExit, match="no system begins with 'ragflow'"):
         chosen(["haystack", "ragflow"])
+
+
+def test_documents_are_copied_where_every_system_reads_them() -> None:
+    assert not any(part.startswith(".") for part in CACHE.relative_to(ROOT).parts)
 
 
 def test_every_system_has_a_script_and_what_is_installed_for_it_is_pinned() -> None:
