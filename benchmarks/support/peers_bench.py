@@ -89,7 +89,8 @@ class Bench:
             return seconds, None
         if process.returncode:
             last = (errors.read_text(errors="replace").strip().splitlines() or ["nothing was said"])[-1]
-            raise Failed(f"{words[0]} exited with {process.returncode}: {last[:200]}")
+            said = last.replace(str(self.folder), self.folder.name)[:200]
+            raise Failed(f"{words[0]} exited with {process.returncode}: {said}")
         return seconds, result_in(output)
 
     def _environment(self, variant: str | None, kill: int) -> dict[str, str]:

@@ -7,11 +7,14 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from benchmarks.peers import CACHE, chosen
+from benchmarks.support import peers_systems
+from benchmarks.support.peers_bench import Bench, Failed
 from benchmarks.support.peers_figures import (
     Figures,
     Texts,
@@ -24,7 +27,7 @@ from benchmarks.support.peers_figures import (
 )
 from benchmarks.support.peers_files import ADDED, Corpus, corpus, questions_of, write_modified
 from benchmarks.support.peers_page import page, picture
-from benchmarks.support.peers_systems import SCRIPTS, SYSTEMS
+from benchmarks.support.peers_systems import SCRIPTS, SYSTEMS, System
 
 ROOT = Path(__file__).resolve().parents[3]
 LIBRARY = ROOT / "tests" / "data" / "library" / "policies"
@@ -163,6 +166,34 @@ def test_every_system_has_a_script_and_what_is_installed_for_it_is_pinned() -> N
     for file, lines in pins.items():
         assert "torch==2.13.0" in lines and "sentence-transformers==6.2.0" in lines, file
         assert all(line.count("==") == 1 and not line.lower().startswith("nvidia") for line in lines), file
+
+
+SCRIPT = """
+import json, os, sys
+if sys.argv[1] == "index":
+    sys.exit(f"cannot read {os.environ['PEER_STATE']}/../documents/a.pdf")
+print("a library says hello")
+print(json.dumps({"asked": sys.argv[1:], "told": dict(os.environ)}))
+"""
+
+
+def test_a_script_is_told_what_it_needs_and_its_last_words_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peers_systems, "SCRIPTS", tmp_path)
+    monkeypatch.setenv("SECRET_KEY", "x")
+    (tmp_path / "toy").mkdir()
+    (tmp_path / "work").mkdir()
+    (tmp_path / "toy" / "peer.py").write_text(SCRIPT)
+    server: Any = SimpleNamespace(url="postgresql://pincite@/postgres?host=/sockets&requirepeer=postgres")
+    bench = Bench(System("Toy", "toy", "quick"), Path(sys.executable), tmp_path / "work", server)
+    seconds, found = bench.script("query", "questions.json", variant="slow", kill=3)
+    told = found["told"]
+    assert found["asked"] == ["query", "questions.json"] and seconds > 0 and "SECRET_KEY" not in told
+    assert (told["PGHOST"], told["PGDATABASE"]) == ("/sockets", "toy_quick")
+    assert (told["PEER_VARIANT"], told["PEER_KILL"]) == ("slow", "3")
+    with pytest.raises(Failed, match=r"^index exited with 1: cannot read work/state/../documents/a.pdf$"):
+        bench.script("index", "documents")
 
 
 COUNTED = """
