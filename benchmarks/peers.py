@@ -97,16 +97,16 @@ class Cases:
         bench.figures.wrong.setdefault("deleted", []).append((len(left), 0))
 
     def kill(self, bench: Bench) -> None:
-        bench.wipe(self.corpus.files)
-        bench.script("index", str(bench.documents), kill=bench.figures.cold.count // 2)
-        self._go_on(bench, "killed")
+        self._killed(bench, "killed", kill=bench.figures.cold.count // 2)
 
     def kill_late(self, bench: Bench) -> None:
-        bench.wipe(self.corpus.files)
-        bench.script("index", str(bench.documents), watch=bench.kill_when_rows_are_in)
-        self._go_on(bench, "killed late")
+        self._killed(bench, "killed late", watch=bench.kill_when_rows_are_in)
 
-    def _go_on(self, bench: Bench, case: str) -> None:
+    def _killed(self, bench: Bench, case: str, **how: Any) -> None:
+        bench.wipe(self.corpus.files)
+        _, result = bench.script("index", str(bench.documents), **how)
+        if result is not None:
+            raise Failed("was over before it could be killed")
         bench.index(case)
         self._compare(bench, case, self.truth[bench.system.name])
 
