@@ -71,11 +71,13 @@ def query(questions: Sequence[str]) -> list[list[Place]]:
     from llama_index.core import VectorStoreIndex
 
     retriever = VectorStoreIndex.from_vector_store(store(), embed_model=model()).as_retriever(similarity_top_k=K)
-    found = []
-    for question in questions:
-        pages = [hit.node.metadata for hit in retriever.retrieve(question)]
-        found.append([(page["file_name"], int(page["page_label"]), int(page["page_label"])) for page in pages])
-    return found
+    return [[place(hit.node) for hit in retriever.retrieve(question)] for question in questions]
+
+
+def place(node) -> Place:
+    """The reader makes a document of each page and numbers them in their ids; a page's label may be `iv`."""
+    page = int(node.ref_doc_id.rpartition("_part_")[2]) + 1
+    return node.metadata["file_name"], page, page
 
 
 if __name__ == "__main__":
