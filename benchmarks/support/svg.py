@@ -67,8 +67,8 @@ def _panel(panel: Panel, colours: Mapping[str, str], right: float, x_label: str)
     for name, point in panel.crosses.items():
         x, y = place(point)
         parts.append(f'<path d="M{x - 4:.1f} {y - 4:.1f}l8 8m0 -8l-8 8" stroke="black" stroke-width="1.5"/>')
-        right = x > LEFT + wide / 2  # there it would run out of the panel
-        parts.append(_text(x - 6 if right else x + 6, y - 5, name, f"font-size='9'{ANCHORED if right else ''}"))
+        beyond = x > LEFT + wide / 2  # there it would run out of the panel
+        parts.append(_text(x - 6 if beyond else x + 6, y - 5, name, f"font-size='9'{ANCHORED if beyond else ''}"))
     return "".join(parts)
 
 

@@ -28,6 +28,7 @@ from benchmarks.support.peers_figures import (
 from benchmarks.support.peers_files import ADDED, Corpus, corpus, questions_of, write_modified
 from benchmarks.support.peers_page import page, picture
 from benchmarks.support.peers_systems import SCRIPTS, SYSTEMS, System
+from benchmarks.support.svg import LEFT
 
 ROOT = Path(__file__).resolve().parents[3]
 LIBRARY = ROOT / "tests" / "data" / "library" / "policies"
@@ -144,6 +145,16 @@ def test_the_picture_has_a_cross_for_each_system_that_was_asked() -> None:
     texts = [each.text for each in ET.fromstring(picture({"A & B": figures(), "unasked": Figures()})).iter()]
     assert texts.count("A & B") == 2 and "unasked" not in texts
     assert picture({"unasked": Figures()}) == ""
+
+
+def test_crosses_stand_at_their_seconds_and_their_names_within_the_panel() -> None:
+    slow, quick = figures(), figures()
+    slow.seconds, quick.seconds = {"cold": [100.0]}, {"cold": [10.0]}
+    root = ET.fromstring(picture({"slow": slow, "quick": quick}))
+    ends = [float(str(each.get("d")).split()[0][1:]) for each in root.iter() if each.tag.endswith("path")]
+    assert (ends[0] + 4 - LEFT) / (ends[1] + 4 - LEFT) == pytest.approx(10, rel=0.01)
+    names = {each.text: each.get("text-anchor") for each in root.iter() if each.text in ("slow", "quick")}
+    assert names == {"slow": "end", "quick": None}
 
 
 def test_systems_are_named_by_their_beginnings() -> None:
