@@ -89,13 +89,13 @@ def picture(figures: Mapping[str, Figures]) -> str:
     """Share of questions whose page is hit first, by the seconds of a run from nothing, and of one after a change."""
     panels = []
     for case, title in (("cold", "from nothing"), ("modified", "one file modified")):
-        crosses = {
-            name: (seconds, each.hits[1])
+        points = {
+            name: [(seconds, each.hits[1])]
             for name, each in figures.items()
             if each.hits and (seconds := each.middle(case)) is not None
         }
-        if crosses:
-            panels.append(Panel(f"page hit@1 by seconds: {title}", {}, crosses))
+        if points:
+            panels.append(Panel(f"page hit@1 by seconds: {title}", points, {}))
     return curves(panels, "seconds") if panels else ""
 
 

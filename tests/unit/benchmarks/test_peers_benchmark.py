@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -141,20 +142,26 @@ def test_the_page_shows_the_median_and_both_ends_of_counts_that_differ() -> None
     assert "lib 1.2" in text and "long.pdf (9 pages)" in text and "median of 3 rounds" in text
 
 
-def test_the_picture_has_a_cross_for_each_system_that_was_asked() -> None:
-    texts = [each.text for each in ET.fromstring(picture({"A & B": figures(), "unasked": Figures()})).iter()]
-    assert texts.count("A & B") == 2 and "unasked" not in texts
+def test_the_picture_has_a_point_for_each_system_that_was_asked() -> None:
+    slow, quick = figures(), figures()
+    slow.seconds, quick.seconds = {"cold": [100.0]}, {"cold": [10.0]}
+    root = ET.fromstring(picture({"slow & sure": slow, "quick": quick, "unasked": Figures()}))
+    names = [each.text for each in root.iter() if each.tag.endswith("text")]
+    assert names.count("slow & sure") == names.count("quick") == 1 and "unasked" not in names
+    far, near = (float(each.attrib["cx"]) - LEFT for each in root.iter() if each.tag.endswith("circle"))
+    assert far == pytest.approx(10 * near, rel=0.01)
     assert picture({"unasked": Figures()}) == ""
 
 
-def test_crosses_stand_at_their_seconds_and_their_names_within_the_panel() -> None:
-    slow, quick = figures(), figures()
-    slow.seconds, quick.seconds = {"cold": [100.0]}, {"cold": [10.0]}
-    root = ET.fromstring(picture({"slow": slow, "quick": quick}))
-    ends = [float(str(each.get("d")).split()[0][1:]) for each in root.iter() if each.tag.endswith("path")]
-    assert (ends[0] + 4 - LEFT) / (ends[1] + 4 - LEFT) == pytest.approx(10, rel=0.01)
-    names = {each.text: each.get("text-anchor") for each in root.iter() if each.text in ("slow", "quick")}
-    assert names == {"slow": "end", "quick": None}
+def test_names_of_systems_stand_apart_and_within_the_picture() -> None:
+    names = [each.name for each in SYSTEMS]
+    root = ET.fromstring(picture(dict.fromkeys(names, figures())))
+    found = {
+        each.text: (float(each.attrib["x"]), float(each.attrib["y"])) for each in root.iter() if each.text in names
+    }
+    ends = {name: x + 6 * len(str(name)) for name, (x, _) in found.items()}
+    assert len(found) == len(names) and max(ends.values()) < float(root.attrib["width"])
+    assert all(found[one][1] != found[other][1] or ends[one] < found[other][0] for one, other in pairwise(names))
 
 
 def test_systems_are_named_by_their_beginnings() -> None:
