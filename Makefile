@@ -18,7 +18,7 @@ define watched
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help install index test tests rest faults test-ui test-llm lint bench bench-parsing results pictures library clean
+.PHONY: help install index test tests rest faults test-ui test-llm lint bench bench-parsing results peers pictures library clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -96,8 +96,12 @@ bench-parsing: $(STAMP)  ## Measure what the parsers find, and how fast, beside 
 results: $(STAMP)  ## Measure every shared set beside the published figures; writes docs/measured/results.md
 	$(BIN)/python benchmarks/results.py
 
+peers: $(STAMP)  ## Measure CocoIndex, Haystack, LangChain and LlamaIndex beside pincite (SOURCE=folder QUESTIONS=file ROUNDS=n)
+	$(BIN)/python benchmarks/peers.py --rounds $(or $(ROUNDS),1) $(if $(QUESTIONS),--questions "$(QUESTIONS)") \
+		$(if $(filter-out $(LIBRARY),$(SOURCE)),--source "$(SOURCE)")
+
 library: $(STAMP)  ## Rebuild the project's own documents from their sources
 	$(BIN)/python tests/data/build_library.py
 
-clean:  ## Remove the virtual environment and the default state
-	rm -rf $(VENV) .pincite
+clean:  ## Remove the virtual environments and the default state
+	rm -rf $(VENV) .pincite build/peers

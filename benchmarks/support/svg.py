@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-COLOURS = ("#0b6e4f", "#c1440e", "#4059ad", "#97572b", "#8f3985", "#555555")
+COLOURS = ("#0b6e4f", "#c1440e", "#4059ad", "#97572b", "#8f3985", "#555555", "#d4a017", "#2a9d9d", "#e377c2")
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM, GAP, LEGEND = 360, 240, 44, 28, 40, 16, 22
 Point = tuple[float, float]
 
@@ -26,19 +26,34 @@ def curves(panels: Sequence[Panel], x_label: str, across: int = 2) -> str:
     colours = {name: COLOURS[at % len(COLOURS)] for at, name in enumerate(names)}
     right = max(x for panel in panels for points in _all(panel) for x, _ in points) * 1.05
     down = -(-len(panels) // across)
-    width, height = across * (WIDTH + GAP), LEGEND + down * (HEIGHT + GAP)
+    width = across * (WIDTH + GAP)
+    places = _legend(names, width)
+    above = LEGEND + (places[-1][1] if places else 0)
+    height = above + down * (HEIGHT + GAP)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         'font-family="sans-serif" font-size="11">',
         f'<rect width="{width}" height="{height}" fill="white"/>',
     ]
-    for at, name in enumerate(names):
-        x = LEFT + at * 110
-        parts.append(_line([(x, 12), (x + 18, 12)], colours[name]) + _text(x + 22, 16, name))
+    for name, (x, y) in zip(names, places, strict=True):
+        parts.append(_line([(x, y + 12), (x + 18, y + 12)], colours[name]) + _text(x + 22, y + 16, name))
     for at, panel in enumerate(panels):
-        x, y = (at % across) * (WIDTH + GAP), LEGEND + (at // across) * (HEIGHT + GAP)
+        x, y = (at % across) * (WIDTH + GAP), above + (at // across) * (HEIGHT + GAP)
         parts.append(f'<g transform="translate({x} {y})">{_panel(panel, colours, right, x_label)}</g>')
     return "\n".join([*parts, "</svg>", ""])
+
+
+def _legend(names: Sequence[str], width: float) -> list[tuple[int, int]]:
+    """Where each name begins: beside the one before, or in the next row where it would run out of the picture."""
+    places: list[tuple[int, int]] = []
+    x, y = LEFT, 0
+    for name in names:
+        wide = max(110, 32 + 7 * len(name))
+        if places and x + wide > width:
+            x, y = LEFT, y + LEGEND
+        places.append((x, y))
+        x += wide
+    return places
 
 
 def _all(panel: Panel) -> list[Sequence[Point]]:
