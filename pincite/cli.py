@@ -5,6 +5,13 @@ from __future__ import annotations
 import io
 import sys
 
+from pincite.environment import ForeignPackageError, require_own
+
+try:
+    require_own()
+except ForeignPackageError as foreign:
+    sys.exit(f"pincite: {foreign}")
+
 from resources.child_process import module_path, protect_children
 
 # Before anything else is imported: the current folder may be one of documents, one of them named `click.py`.
