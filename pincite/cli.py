@@ -23,6 +23,7 @@ import click
 from pincite import __version__
 from pincite.commands.ask import ask
 from pincite.commands.database import db
+from pincite.commands.demo import demo
 from pincite.commands.evaluate import evaluate
 from pincite.commands.explain import explain
 from pincite.commands.generations import generations
@@ -48,6 +49,7 @@ def cli() -> None:
     """Index folders of real documents; get passages pinned to document, page and box.
 
     \b
+    pincite demo                             example documents, indexed and asked
     pincite index --source docs/handbook     index a folder (again: only what changed)
     pincite plan                             what that would do, and what its model calls would cost
     pincite query "how long are logs kept?"  ranked passages with page and box
@@ -64,6 +66,7 @@ def cli() -> None:
 
 
 COMMANDS = (
+    demo,
     index,
     plan,
     query,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -30,12 +31,16 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return installed
 
 
-def run(installed: Path, *arguments: str, folder: Path) -> str:
+def run(installed: Path, *arguments: str | Path, folder: Path) -> str:
     """Output of the command of that folder's packages, from another one."""
     code = "import sys; from pincite.cli import main; sys.argv[0] = 'pincite'; main()"
     environment = {**os.environ, "PYTHONPATH": str(installed)}
     ran = subprocess.run(
-        [sys.executable, "-P", "-c", code, *arguments], cwd=folder, env=environment, capture_output=True, text=True
+        [sys.executable, "-P", "-c", code, *map(str, arguments)],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     assert ran.returncode == 0, ran.stderr
     return ran.stdout
@@ -96,3 +101,23 @@ def test_prompts_and_statements_are_read_from_it(installed: Path, tmp_path: Path
 
 def test_the_command_runs_from_it(installed: Path, tmp_path: Path) -> None:
     assert run(installed, "--version", folder=tmp_path).startswith("pincite, version ")
+
+
+@pytest.mark.faults
+def test_the_example_library_is_indexed_asked_and_served_from_it(installed: Path, tmp_path: Path) -> None:
+    made = json.loads(run(installed, "demo", "--json", folder=tmp_path))
+    assert made["written"] and made["index"]["published"] and made["index"]["documents"]["added"] == 10
+    hits = [hit for answer in made["answers"] for hit in answer["hits"]]
+    assert [(hit["uri"], hit["page_start"]) for hit in hits] == [
+        ("proposals/harbour-records-proposal.docx", None),
+        ("policies/travel-policy-2026.pdf", 2),
+        ("matrices/retention-matrix.xlsx", None),
+        ("ukrainian/rules-of-storage.md", None),
+    ]
+    assert made["serve"] == "pincite serve --config pincite-demo/pincite.yaml"
+    assert {path.name for path in tmp_path.iterdir()} == {"pincite-demo"}
+    again = json.loads(run(installed, "demo", "--json", folder=tmp_path))
+    assert not again["written"] and again["index"]["documents"]["unchanged"] == 10
+    folder = tmp_path / "pincite-demo"
+    own = json.loads(run(installed, "index", "--source", folder / "library" / "notes", "--json", folder=tmp_path))
+    assert own["published"] and (tmp_path / ".pincite").is_dir()
