@@ -24,6 +24,7 @@ from pincite import __version__
 from pincite.commands.ask import ask
 from pincite.commands.database import db
 from pincite.commands.demo import demo
+from pincite.commands.doctor import doctor
 from pincite.commands.evaluate import evaluate
 from pincite.commands.explain import explain
 from pincite.commands.generations import generations
@@ -58,6 +59,7 @@ def cli() -> None:
     pincite parse FILE --image DIR           what the parser finds, to look at
     pincite eval questions.jsonl             score retrieval on golden questions
     pincite generations list                 the live index, and those beside it
+    pincite doctor                           whether pincite can work here, and what to do
     pincite verify                           whether all that should be there is
     pincite serve                            a page to ask on, HTTP, chat and MCP
     pincite mcp                              for an agent that starts it: search, fetch, ask
@@ -78,6 +80,7 @@ COMMANDS = (
     sources,
     generations,
     status,
+    doctor,
     verify,
     explain,
     db,

@@ -10,8 +10,6 @@ from __future__ import annotations
 import os
 import sys
 
-import pincite
-
 LAYERS = ("assets", "pipelines", "resources")
 REMEDY = "give pincite an environment of its own: `uv tool install pincite`, `pipx install pincite`, or a new venv"
 
@@ -22,7 +20,7 @@ class ForeignPackageError(ImportError):
 
 def require_own() -> None:
     """Raises ForeignPackageError, of one line, where a layer that would be imported is not the one beside pincite."""
-    here = os.path.dirname(pincite.__path__[0])
+    here = os.path.dirname(sys.modules["pincite"].__path__[0])
     for name in LAYERS:
         found = _place(name)
         if found and not os.path.samefile(found, os.path.join(here, name)):
