@@ -11,6 +11,11 @@ import click
 from pincite.console import Progress, block, emit, guarded, say, tell
 from resources.umask import unshared
 
+_WRITTEN = (
+    "ten example documents and settings are written; they are indexed by the models that come with pincite, which "
+    "takes about a minute"
+)
+
 
 @click.command()
 @click.argument("folder", default="pincite-demo", type=click.Path(path_type=Path))
@@ -31,8 +36,7 @@ def _demo(folder: Path, as_json: bool) -> int:
 
     began = time.perf_counter()
     written = write_library(folder)
-    say(f"{folder}: ten example documents and settings {'are written' if written else 'are there from before'}; they "
-        "are indexed by the models that come with pincite, which takes about a minute at first")  # fmt: skip
+    say(f"{folder}: {_WRITTEN if written else 'the example documents are there from before'}")
     config = folder / DEFAULT_FILE
     # Not the state that PINCITE_STATE may name: that is of the user's own documents.
     project = locate(str(config), str(folder / ".pincite"))
