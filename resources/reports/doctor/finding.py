@@ -45,6 +45,12 @@ def looked_at(name: str, check: Callable[[], Iterable[Finding]]) -> Iterator[Fin
         yield from check()
     except PinciteError as error:
         yield failed(name, error)
+    except OSError as error:
+        named = f"{error.filename}: " if error.filename else ""
+        told = error.strerror or type(error).__name__
+        yield broken(
+            name, f"could not be looked at: {named}{told}", "see that it is there, and its owner and permissions"
+        )
     except Exception as error:
         # Its text may be of another's library, and hold an address with its password.
         yield broken(name, f"could not be looked at: {type(error).__name__}", "report it, with what is installed")

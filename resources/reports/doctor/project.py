@@ -65,8 +65,8 @@ def dagster(state: Path) -> Iterator[Finding]:
     else:
         yield from _instance(home)
     if named and Path(named).resolve() != home.resolve():
-        yield doubtful("dagster", f"DAGSTER_HOME is {named}: runs of `pincite index` are recorded there, and "
-                      f"`pincite ui` looks into {home}", f"unset DAGSTER_HOME, or set it to {home}")  # fmt: skip
+        yield doubtful("dagster", f"DAGSTER_HOME is {named}: there plain Dagster looks for runs, and pincite's are "
+                       f"in {home}", f"set DAGSTER_HOME={home}, or unset it")  # fmt: skip
 
 
 def _instance(home: Path) -> Iterator[Finding]:

@@ -297,14 +297,18 @@ def test_a_check_that_breaks_keeps_no_other_from_being_made() -> None:
         yield ok("first", "made")
         raise ValueError(f"at postgresql://user:{SECRET}@host")
 
+    def refuses() -> Iterator[Finding]:
+        yield ok("read", Path("/proc/none").read_text())
+
     def fails() -> Iterator[Finding]:
         raise IndexStateError("this is wrong: so it is; do that")
         yield
 
-    found = [*looked_at("breaks", breaks), *looked_at("fails", fails)]
-    assert [each.severity for each in found] == ["ok", "failure", "failure"]
+    found = [*looked_at("breaks", breaks), *looked_at("fails", fails), *looked_at("refuses", refuses)]
+    assert [each.severity for each in found] == ["ok", "failure", "failure", "failure"]
     assert "ValueError" in found[1].found and SECRET not in str(found)
     assert (found[2].found, found[2].remedy) == ("this is wrong: so it is", "do that")
+    assert found[3].found == "could not be looked at: /proc/none: No such file or directory"
 
 
 def test_broken_settings_are_named_and_the_rest_is_looked_at(tmp_path: Path) -> None:
