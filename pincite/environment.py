@@ -22,19 +22,16 @@ def require_own() -> None:
     """Raises ForeignPackageError, of one line, where a layer that would be imported is not the one beside pincite."""
     here = os.path.dirname(sys.modules["pincite"].__path__[0])
     for name in LAYERS:
-        found = _place(name)
-        if found and not os.path.samefile(found, os.path.join(here, name)):
+        found = _file(name)
+        if found and os.path.realpath(os.path.dirname(found)) != os.path.realpath(os.path.join(here, name)):
             told = f"another package {name!r} is found before pincite's own, in {found}"
             raise ForeignPackageError(f"{told}; take it off Python's path, or {REMEDY}", name=name, path=found)
 
 
-def _place(name: str) -> str | None:
-    """The folder or file that an import would take, found without running it; None where it is none on disk."""
+def _file(name: str) -> str | None:
+    """The file that an import would run, found without running it; None where there is none, as of a mere folder."""
     if name in sys.modules:
         spec = sys.modules[name].__spec__
     else:
         spec = next(filter(None, (finder.find_spec(name, None) for finder in sys.meta_path)), None)
-    origin = spec.origin if spec else None
-    if not origin or not os.path.exists(origin):
-        return None
-    return os.path.dirname(origin) if os.path.basename(origin) == "__init__.py" else origin
+    return spec.origin if spec else None

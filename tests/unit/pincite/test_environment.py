@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,12 @@ def test_a_module_of_one_file_is_refused_and_a_folder_of_documents_is_not(tmp_pa
     assert run(COMMAND, tmp_path, "--version").returncode == 0
     (tmp_path / "assets.py").touch()
     assert f"in {tmp_path / 'assets.py'}; take it off" in run(COMMAND, tmp_path, "--version").stderr
+
+
+def test_one_in_an_archive_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "theirs.zip", "w") as archive:
+        archive.writestr("pipelines/__init__.py", "")
+    assert "another package 'pipelines'" in run(COMMAND, tmp_path / "theirs.zip", "--version").stderr
 
 
 def test_by_itself_nothing_is_wrong() -> None:
