@@ -99,8 +99,8 @@ def shown(found: Mapping[str, Any]) -> str:
     largest = ", ".join(f"{name} {size:.0f}" for name, size in found["largest"])
     lines = [
         f"The venv has {found['packages']} packages and takes {size['venv']:.0f} MB ({largest}). The demo with its",
-        f"index takes {size['demo']:.0f} MB, the unpacked model {size['cache']:.0f} MB; the largest process took "
-        f"{found['memory']:.0f} MB of memory.",
+        f"index takes {size['demo']:.0f} MB, the unpacked model {size['cache']:.0f} MB; the largest process of all "
+        f"took {found['memory']:.0f} MB of memory.",
         "",
         f"Seconds of the first demo's index, {total:.1f} in all: {told}; imports, the starts of Postgres and Dagster,",
         f"the model's unpacking and the golden questions {total - sum(stages.values()):.1f}.",
