@@ -5,6 +5,13 @@ from __future__ import annotations
 import io
 import sys
 
+from pincite.environment import ForeignPackageError, require_own
+
+try:
+    require_own()
+except ForeignPackageError as foreign:
+    sys.exit(f"pincite: {foreign}")
+
 from resources.child_process import module_path, protect_children
 
 # Before anything else is imported: the current folder may be one of documents, one of them named `click.py`.
@@ -16,6 +23,8 @@ import click
 from pincite import __version__
 from pincite.commands.ask import ask
 from pincite.commands.database import db
+from pincite.commands.demo import demo
+from pincite.commands.doctor import doctor
 from pincite.commands.evaluate import evaluate
 from pincite.commands.explain import explain
 from pincite.commands.generations import generations
@@ -41,6 +50,7 @@ def cli() -> None:
     """Index folders of real documents; get passages pinned to document, page and box.
 
     \b
+    pincite demo                             example documents, indexed and asked
     pincite index --source docs/handbook     index a folder (again: only what changed)
     pincite plan                             what that would do, and what its model calls would cost
     pincite query "how long are logs kept?"  ranked passages with page and box
@@ -49,6 +59,7 @@ def cli() -> None:
     pincite parse FILE --image DIR           what the parser finds, to look at
     pincite eval questions.jsonl             score retrieval on golden questions
     pincite generations list                 the live index, and those beside it
+    pincite doctor                           whether pincite can work here, and what to do
     pincite verify                           whether all that should be there is
     pincite serve                            a page to ask on, HTTP, chat and MCP
     pincite mcp                              for an agent that starts it: search, fetch, ask
@@ -57,6 +68,7 @@ def cli() -> None:
 
 
 COMMANDS = (
+    demo,
     index,
     plan,
     query,
@@ -68,6 +80,7 @@ COMMANDS = (
     sources,
     generations,
     status,
+    doctor,
     verify,
     explain,
     db,

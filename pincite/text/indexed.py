@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pincite.console import block
@@ -45,3 +46,12 @@ def _standing(result: dict[str, Any]) -> str:
         if result["llm"]["pending"]
         else f"{named} is built but not published"
     )
+
+
+def seconds_shown(seconds: Mapping[str, float], least: float = 0.05) -> str:
+    """Where the time of a run went, the most first. The rest is imports, the starts of Postgres and Dagster, and golden
+    questions."""
+    stages = {name: took for name, took in seconds.items() if name != "total" and took >= least}
+    stages["the rest"] = max(0.0, seconds["total"] - sum(stages.values()))
+    told = sorted(stages.items(), key=lambda item: -item[1])
+    return "seconds: " + ", ".join(f"{name} {took:.1f}" for name, took in told)

@@ -125,7 +125,7 @@ class _Services:
 
     def start_code_server(self, at: Path) -> None:
         """Returns when it listens. It runs what is launched, and ends after its last run."""
-        named = ["-m", "assets.definitions", "--working-directory", ROOT, "--location-name", "pincite"]
+        named = ["-m", "pincite.definitions", "--working-directory", ROOT, "--location-name", "pincite"]
         self._start(
             "dagster", "api", "grpc", "--lazy-load-user-code", "--socket", str(at), "--log-level", "warning", *named
         )

@@ -30,7 +30,7 @@ from resources.evaluation.matrix_results import KeptRuns, RunResult, tables_show
 from resources.evaluation.matrix_state import EMBEDDED, MadeIndex, experiment_state, made_index, under
 from resources.prompts import read_prompts
 from resources.settings_file import anchored
-from resources.shipped import ROOT
+from resources.shipped import ROOT, shipped
 from resources.state.generation import installed, spec_of
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ _ANSWERING = (
     "resources/postgres/search_*.py",
     "resources/postgres/sentence_index.py",
     "resources/search/*.py",
-    "sql/queries/*.sql",
 )
+_ASKING = "queries/*.sql"
 """Code that decides what a question is answered with, and what that scores."""
 
 
@@ -258,4 +258,5 @@ def _code() -> str:
     """Hash of the code that answers and scores, so that no result of other code is taken for one of this."""
     found = sorted({file for pattern in _ANSWERING for file in Path(ROOT).glob(pattern)})
     files = [file for file in found if not file.name.startswith("matrix")]
+    files += sorted(Path(shipped("sql")).glob(_ASKING))
     return combined(text_hash(file.read_text(encoding="utf-8")) for file in files)

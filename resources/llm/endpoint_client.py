@@ -74,6 +74,13 @@ def posted(client: Any, path: str, body: Mapping[str, Any]) -> bytes:
     return reply
 
 
+def fetched(client: Any, path: str) -> bytes:
+    """The reply to a request that sends nothing but the key."""
+    raw = {"headers": {"X-Stainless-Raw-Response": "true"}}
+    reply: bytes = client.get(path, cast_to=object, options=raw).content
+    return reply
+
+
 @cache
 def _connection() -> Any:
     """The class of connections, made from the HTTP library that this openai client speaks."""

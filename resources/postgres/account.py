@@ -173,17 +173,19 @@ def reachable(installed: Path, account: Account) -> Path:
     """The folder of an installation of Postgres, or a copy of it that the account can get to.
 
     Raises DatabaseError where the copy cannot be made."""
-    program = installed / "bin" / "postgres"
-    if os.geteuid() != 0 or _passes([program, installed / "lib", installed / "share"], account.uid, account.gid):
+    program, libraries = installed / "bin" / "postgres", _libraries(installed)
+    needed = [program, installed / "lib", installed / "share", *([libraries] if libraries.exists() else [])]
+    if os.geteuid() != 0 or _passes(needed, account.uid, account.gid):
         return installed
     status = program.stat()
     known = hashlib.blake2b(f"{installed} {status.st_size} {status.st_mtime_ns}".encode(), digest_size=8).hexdigest()
-    copy = PROGRAMS / f"postgres-{known}"
+    copy = PROGRAMS / f"programs-{known}"
     try:
         PROGRAMS.mkdir(mode=0o755, parents=True, exist_ok=True)
         there = PROGRAMS.lstat()
         if not stat.S_ISDIR(there.st_mode) or there.st_uid != 0 or there.st_mode & 0o022:
             raise DatabaseError(f"{PROGRAMS} is not root's alone; remove it, or {REMEDIES}")
+        PROGRAMS.chmod(0o755)  # commands have a umask that shuts what they make
         if not copy.exists():
             _copy_programs(installed, copy)
     except OSError as error:
@@ -191,18 +193,27 @@ def reachable(installed: Path, account: Account) -> Path:
             f"user {account.uid}, as whom Postgres runs, cannot enter the folders of {program}, and it cannot be "
             f"copied to {copy}: {error}; install pincite where others may enter, or {REMEDIES}"
         ) from error
-    return copy
+    return copy / installed.parent.name / installed.name
+
+
+def _libraries(installed: Path) -> Path:
+    """Beside the package that the programs are in: they look for them there, by a path relative to their own."""
+    package = installed.parent
+    return package.with_name(f"{package.name}.libs")
 
 
 def _copy_programs(installed: Path, copy: Path) -> None:
     """Beside its place, then renamed, so that it is there whole or not at all."""
     with tempfile.TemporaryDirectory(dir=copy.parent) as beside:
-        fresh = Path(beside) / copy.name
-        shutil.copytree(installed, fresh, symlinks=True, ignore=shutil.ignore_patterns("include"))
-        for folder, _, files, within in os.fwalk(fresh):
+        fresh, libraries = Path(beside) / copy.name, _libraries(installed)
+        within = fresh / installed.parent.name / installed.name
+        shutil.copytree(installed, within, symlinks=True, ignore=shutil.ignore_patterns("include"))
+        if libraries.exists():
+            shutil.copytree(libraries, fresh / libraries.name, symlinks=True)
+        for folder, _, files, opened in os.fwalk(fresh):
             os.chmod(folder, 0o755)
             for name in files:
-                if not stat.S_ISLNK(mode := os.stat(name, dir_fd=within, follow_symlinks=False).st_mode):
-                    os.chmod(name, 0o755 if mode & stat.S_IXUSR else 0o644, dir_fd=within)
+                if not stat.S_ISLNK(mode := os.stat(name, dir_fd=opened, follow_symlinks=False).st_mode):
+                    os.chmod(name, 0o755 if mode & stat.S_IXUSR else 0o644, dir_fd=opened)
         with suppress(FileExistsError):
             fresh.rename(copy)

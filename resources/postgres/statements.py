@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 from pipelines.errors import DatabaseError
-from resources.shipped import ROOT
+from resources.shipped import shipped
 
 if TYPE_CHECKING:
     from psycopg.sql import Composable, Composed
@@ -23,7 +23,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 Value = Union[str, int, tuple[str, ...], "Composable"]
 _MIGRATION = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
-_FOLDER = Path(ROOT, "sql")
+_FOLDER = Path(shipped("sql"))
 
 
 def _text(*parts: str) -> str:

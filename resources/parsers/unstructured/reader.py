@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import importlib
 import os
-from contextlib import suppress
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -82,8 +84,9 @@ def _pages(elements: list[Any]) -> int | None:
 def _partition(path: Path, kind: str, given: dict[str, str]) -> list[Any]:
     os.environ |= {**_QUIET, "PYPANDOC_PANDOC": pandoc_path() or ""}
     try:
-        give_model()
-        module = importlib.import_module(f"unstructured.partition.{kind}")
+        with _without("torch"):
+            give_model()
+            module = importlib.import_module(f"unstructured.partition.{kind}")
     except ModuleNotFoundError as error:
         told = f"{path.name}: reading it needs the library {error.name!r}: {_INSTALL}"
         raise DocumentError(told, "unsupported") from None
@@ -99,6 +102,20 @@ def _partition(path: Path, kind: str, given: dict[str, str]) -> list[Any]:
         told = f"{path.name}: it cannot be read ({_first(error)}): open it and save it again"
         raise DocumentError(told, "corrupt") from None
     return found
+
+
+@contextmanager
+def _without(name: str) -> Iterator[None]:
+    """What is imported meanwhile does not find a package that it can do without: thinc takes torch where it is there,
+    whose builds for GPUs fill the memory that a document may have, before a byte of it is read."""
+    if name in sys.modules:
+        yield
+        return
+    sys.modules[name] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules[name]
 
 
 def give_model() -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,6 @@ import pytest
 from pipelines.errors import SettingsError
 from pipelines.llm.prompts import FIELDS, TAGS, templates_of
 from resources.prompts import read_prompts
-from tests.support.places import ROOT
 
 SHIPPED = read_prompts()
 
@@ -38,11 +36,6 @@ def test_words_that_code_reads_are_the_same_in_both_languages() -> None:
         assert all(SHIPPED[name][language].count("NOT ANSWERED") == 2 for language in ("en", "uk"))
     assert all("[3] > [1] > [2]" in SHIPPED["listwise"][language] for language in ("en", "uk"))
     assert "Yes or No" in SHIPPED["logprob"]["en"] and "Так або Ні" in SHIPPED["logprob"]["uk"]
-
-
-def test_prompts_are_in_the_wheel() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    assert "prompts" in project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
 
 
 def test_a_folder_of_ones_own_goes_over_the_shipped_ones(tmp_path: Path) -> None:

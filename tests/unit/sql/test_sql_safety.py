@@ -22,7 +22,14 @@ STATEMENT = re.compile(
     r"\b(SELECT\s.+\sFROM|INSERT\s+INTO|UPDATE\s+\S+\s+SET|DELETE\s+FROM|(CREATE|ALTER|DROP)\s+(TABLE|SCHEMA|INDEX|ROLE))\b",
     re.DOTALL,
 )
-HELP = frozenset({"resources/checks/findings.py", "resources/postgres/database.py", "pincite/codes.py"})
+HELP = frozenset(
+    {
+        "resources/checks/findings.py",
+        "resources/postgres/database.py",
+        "resources/reports/doctor/database.py",
+        "pincite/codes.py",
+    }
+)
 """Their statements are printed for a person to run."""
 
 

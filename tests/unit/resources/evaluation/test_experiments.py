@@ -11,9 +11,9 @@ import pytest
 from pipelines.errors import UsageError
 from pipelines.evaluation.matrix import BASE, settings_of
 from pipelines.settings.base import Settings
-from resources.evaluation.matrix import _ANSWERING, _Clock, read_matrix
+from resources.evaluation.matrix import _ANSWERING, _ASKING, _Clock, read_matrix
 from resources.evaluation.matrix_results import _file_name
-from resources.shipped import ROOT
+from resources.shipped import ROOT, shipped
 
 PAGE = Path(ROOT, "docs", "guide", "evaluation.md")
 
@@ -82,3 +82,7 @@ def test_what_is_left_is_told_by_what_was() -> None:
 def test_every_pattern_of_the_code_that_answers_matches_a_file(pattern: str) -> None:
     """One that matches none would take results of other code for those of this."""
     assert any(file.is_file() for file in Path(ROOT).glob(pattern))
+
+
+def test_the_statements_that_ask_match_too() -> None:
+    assert any(Path(shipped("sql")).glob(_ASKING))

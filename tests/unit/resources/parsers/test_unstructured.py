@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -232,3 +235,21 @@ def test_nothing_is_fetched(handbooks: dict[str, Path], monkeypatch: pytest.Monk
     monkeypatch.setattr(socket.socket, "connect", refused)
     monkeypatch.setattr(socket, "getaddrinfo", refused)
     assert parse_file(handbooks["xml"], media_type_of(handbooks["xml"]) or "").blocks
+
+
+def test_torch_is_not_loaded_to_read_a_document(handbooks: dict[str, Path], tmp_path: Path) -> None:
+    """Its builds for GPUs are larger than the memory that a document may have."""
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("raise SystemExit('torch was imported')\n")
+    code = (
+        "import sys; from pathlib import Path; from resources.parsers.unstructured.reader import parse\n"
+        "print(len(parse(Path(sys.argv[1])).blocks), 'torch' in sys.modules)"
+    )
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    ran = subprocess.run(
+        [sys.executable, "-c", code, str(handbooks["rst"])],
+        env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    count, loaded = ran.stdout.split()
+    assert int(count) > 2 and loaded == "False"

@@ -1,0 +1,9 @@
+"""The code location, for Dagster: `dagster dev -m pincite.definitions`."""
+
+from pincite.environment import require_own
+
+require_own()
+
+from assets.definitions import defs
+
+__all__ = ["defs"]

@@ -1,0 +1,80 @@
+"""The library of example documents, which comes with pincite: written into a folder of the user's, and asked."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pincite.console import Block, block
+from pincite.text.passages import excerpt, pin
+from pipelines.errors import UsageError
+from resources.settings_file import DEFAULT_FILE
+from resources.shipped import shipped
+from resources.umask import for_the_user
+
+if TYPE_CHECKING:
+    from pincite.index import Index
+
+QUESTIONS = (
+    "What is the recovery time objective of the records service?",
+    "What is the hotel limit in London now?",
+    "How long are payroll records kept?",
+    "Яка температура має бути у сховищі?",
+)
+_SHOWN = 300
+"""Characters of a passage."""
+_ANOTHER_STATE = "state:"
+"""Begins the line of the settings by which a checkout keeps its state elsewhere."""
+
+
+def write_library(folder: Path) -> bool:
+    """Writes documents, golden questions and settings into a folder; False where they are there from before.
+
+    Raises UsageError where anything else is."""
+    example = Path(shipped("example"))
+    settings = _settings(example)
+    there = folder / DEFAULT_FILE
+    try:
+        if there.is_file() and there.read_text(encoding="utf-8") == settings:
+            return False
+        if folder.exists() and any(folder.iterdir()):
+            raise UsageError(f"{folder} is there and not empty; name another folder: pincite demo FOLDER")
+        with for_the_user():
+            for file in sorted(path for path in example.glob("library*/**/*") if path.is_file()):
+                _copied(file, folder / file.relative_to(example))
+            _copied(example / "library.questions.jsonl", folder / "library.questions.jsonl")
+            there.write_text(settings, encoding="utf-8")  # the last: by it a whole library is known
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be written to: {error.strerror}; name another folder") from None
+    return True
+
+
+def _settings(example: Path) -> str:
+    lines = (example / DEFAULT_FILE).read_text(encoding="utf-8").splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith(_ANOTHER_STATE))
+
+
+def _copied(file: Path, to: Path) -> None:
+    to.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(file, to)
+
+
+def asked(index: Index) -> list[dict[str, Any]]:
+    """The JSON of `query` for each of the questions, with its best hit."""
+    return [index.query(question, k=1) for question in QUESTIONS]
+
+
+def asked_shown(results: list[dict[str, Any]]) -> Block:
+    return block(line for result in results for line in _lines(result))
+
+
+def _lines(result: dict[str, Any]) -> Iterator[str]:
+    yield f"? {result['query']}"
+    for hit in result["hits"]:
+        chain = " › ".join(hit["header_chain"])
+        yield f"  {pin(hit)}" + (f"  ({chain})" if chain else "")
+        yield Block(textwrap.indent(excerpt(hit["text"], result["query"], _SHOWN), "  | "))
+    yield ""

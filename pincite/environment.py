@@ -1,0 +1,37 @@
+"""pincite is made of packages with general names, so it wants an environment of its own.
+
+Its layers import one another as `assets`, `pipelines` and `resources`. Where another package of such a name is found
+first, its code would run in place of ours, so each is looked for before any is imported. Nothing is imported here but
+what Python has at its start: the current folder may still be on the path.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+LAYERS = ("assets", "pipelines", "resources")
+REMEDY = "give pincite an environment of its own: `uv tool install pincite`, `pipx install pincite`, or a new venv"
+
+
+class ForeignPackageError(ImportError):
+    """Another package has the name of a layer and is found first."""
+
+
+def require_own() -> None:
+    """Raises ForeignPackageError, of one line, where a layer that would be imported is not the one beside pincite."""
+    here = os.path.dirname(sys.modules["pincite"].__path__[0])
+    for name in LAYERS:
+        found = _file(name)
+        if found and os.path.realpath(os.path.dirname(found)) != os.path.realpath(os.path.join(here, name)):
+            told = f"another package {name!r} is found before pincite's own, in {found}"
+            raise ForeignPackageError(f"{told}; take it off Python's path, or {REMEDY}", name=name, path=found)
+
+
+def _file(name: str) -> str | None:
+    """The file that an import would run, found without running it; None where there is none, as of a mere folder."""
+    if name in sys.modules:
+        spec = sys.modules[name].__spec__
+    else:
+        spec = next(filter(None, (finder.find_spec(name, None) for finder in sys.meta_path)), None)
+    return spec.origin if spec else None

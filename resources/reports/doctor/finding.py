@@ -1,0 +1,56 @@
+"""What `pincite doctor` says of one thing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from pipelines.errors import PinciteError
+
+Severity = Literal["ok", "warning", "failure"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`name` is what was looked at; `remedy` says what to do, and is empty where it is ok."""
+
+    name: str
+    severity: Severity
+    found: str
+    remedy: str = ""
+
+
+def ok(name: str, found: str) -> Finding:
+    return Finding(name, "ok", found)
+
+
+def doubtful(name: str, found: str, remedy: str) -> Finding:
+    return Finding(name, "warning", found, remedy)
+
+
+def broken(name: str, found: str, remedy: str) -> Finding:
+    return Finding(name, "failure", found, remedy)
+
+
+def failed(name: str, error: PinciteError) -> Finding:
+    """An error's message has its remedy."""
+    found, _, remedy = str(error).rpartition("; ")
+    return broken(name, found or remedy, remedy if found else "see docs/reference/codes.md, code " + error.code)
+
+
+def looked_at(name: str, check: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
+    """The findings of a check. One that cannot be made is a failure, and keeps no other from being made."""
+    try:
+        yield from check()
+    except PinciteError as error:
+        yield failed(name, error)
+    except OSError as error:
+        named = f"{error.filename}: " if error.filename else ""
+        told = error.strerror or type(error).__name__
+        yield broken(
+            name, f"could not be looked at: {named}{told}", "see that it is there, and its owner and permissions"
+        )
+    except Exception as error:
+        # Its text may be of another's library, and hold an address with its password.
+        yield broken(name, f"could not be looked at: {type(error).__name__}", "report it, with what is installed")
