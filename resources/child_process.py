@@ -30,9 +30,10 @@ def child_command(module: str, *arguments: str) -> list[str]:
     return [sys.executable, "-P", "-m", module, *arguments]
 
 
-def script_command(script: str, *arguments: str) -> list[str]:
-    """Runs a file of ours that imports none of ours: a confined process may not list the folder that they are in."""
-    return [sys.executable, "-I", "-S", script, *arguments]
+def script_command(module: str, *arguments: str) -> list[str]:
+    """Runs a module of ours that imports none of ours, by its file: a confined process may not list the folder that
+    they are in."""
+    return [sys.executable, "-I", "-S", os.path.join(ROOT, *module.split(".")) + ".py", *arguments]
 
 
 def protect_children() -> None:

@@ -1,14 +1,14 @@
 -- Who is behind the principals of a source, as the source says: members are groups of askers. What is restricted to a
 -- principal is found by those groups for as long as that is known to be so, whatever is indexed meanwhile.
-ALTER TABLE sources ADD COLUMN memberships_at timestamptz;
+ALTER TABLE sources ADD COLUMN IF NOT EXISTS memberships_at timestamptz;
 
-CREATE TABLE memberships (
+CREATE TABLE IF NOT EXISTS memberships (
     source text NOT NULL REFERENCES sources ON DELETE CASCADE,
     principal text NOT NULL,
     "group" text NOT NULL,
     PRIMARY KEY ("group", source, principal)
 );
-CREATE INDEX ON memberships (source);
+CREATE INDEX IF NOT EXISTS memberships_source_idx ON memberships (source);
 
 -- The groups that who asks was said to have, and the principals that these are members of now. Those are read by the
 -- database itself: a name with a comma, as a principal stands among a document's groups, is nobody's to say. The query

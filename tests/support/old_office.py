@@ -28,7 +28,7 @@ def write_as(source: Path, target: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         places = (OFFICE.library, Path(folder) / "profile", source, target)
         done = subprocess.run(
-            script_command(convert.__file__, str(os.getpid()), *map(str, places)),
+            script_command(convert.__name__, str(os.getpid()), *map(str, places)),
             env=program_environment(HOME=folder, XDG_CACHE_HOME=folder, SAL_USE_VCLPLUGIN="svp"),
             capture_output=True,
         )

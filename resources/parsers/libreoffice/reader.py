@@ -104,7 +104,7 @@ def _convert(office: LibreOffice, source: Path, target: Path) -> None:
     )
     with bounded():
         done = subprocess.run(
-            script_command(convert.__file__, str(os.getpid()), *map(str, places)),
+            script_command(convert.__name__, str(os.getpid()), *map(str, places)),
             env=environment,
             cwd=folder,
             stdin=subprocess.DEVNULL,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 
 from pipelines.settings.base import Settings
@@ -70,7 +71,7 @@ def dagster(state: Path) -> Iterator[Finding]:
 
 
 def _instance(home: Path) -> Iterator[Finding]:
-    from dagster import DagsterInstance, __version__
+    from dagster import DagsterInstance
 
     try:
         with DagsterInstance.from_config(str(home)) as instance:
@@ -79,4 +80,4 @@ def _instance(home: Path) -> Iterator[Finding]:
         told = f"mend {home / 'dagster.yaml'}, or move {home} away: it holds the history of runs alone"
         yield broken("dagster", f"{home} cannot be opened: {type(error).__name__}", told)
         return
-    yield ok("dagster", f"{__version__}, {runs} runs in {home}")
+    yield ok("dagster", f"{version('dagster')}, {runs} runs in {home}")

@@ -150,9 +150,9 @@ def test_no_bomb_gets_past_its_limit(torn: bool, tmp_path: Path, reader: Reader)
 
 
 def test_what_the_second_try_takes_is_of_the_same_memory(tmp_path: Path) -> None:
-    """The other reader does not fit in it, with its model."""
+    """The other reader does not fit in it with so many paragraphs, which it reads in the memory that is usual."""
     file = tmp_path / "a.eml"
-    file.write_text(NO_HEADERS)
+    file.write_text(NO_HEADERS + "\n\nPorters rest on Sundays, says the book." * 80_000)
     with open_reader(ParsingSettings(workers=1, memory_mb=256, timeout_seconds=60)) as bounded:
         with pytest.raises(DocumentError, match="no headers") as refused:
             bounded.read(file)
