@@ -214,6 +214,7 @@ def test_a_reader_that_saw_another_place(project: Project, column: str, value: s
     with Reader(project) as reader:
         project.rows(f"UPDATE g0001.chunks SET {column} = {value} WHERE {OF_CARDS} AND ordinal = 0")
         reader.ask()
+        until(lambda: len(reader.polled) > 1)
     with pytest.raises(AssertionError, match=r"cards\.md"):
         reader.assert_saw_only(reader.first)
 

@@ -29,7 +29,10 @@ def in_files(folder: Path, texts: Sequence[str]) -> list[str]:
 
 
 def _parts(path: Path) -> Iterator[bytes]:
-    data = path.read_bytes()
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:  # the server goes on working
+        return
     yield data
     if data.startswith(b"PAR1"):
         yield str(pq.read_table(path).to_pydict()).encode()
