@@ -38,10 +38,10 @@ def make(state: State, stage: str, buckets: Sequence[int]) -> StageReport:
 
 
 def _make(state: State, stage: str, buckets: Sequence[int]) -> StageReport:
-    if state.parts.tables.damaged:
-        buckets = sorted({*buckets, *state.run.remade, *lost_buckets(state, stage)})
     if stage not in _BEFORE_GENERATIONS:
         state.ensure_generation()
+    lost = lost_buckets(state, stage) if state.parts.tables.damaged else []
+    buckets = sorted({*buckets, *state.run.remade, *lost})
     if stage == "chunk_embeddings":
         _require_replies(state)
     if stage in OF_VECTORS:

@@ -96,10 +96,13 @@ class State:
     def ensure_generation(self) -> GenerationRow:
         """The generation of the settings, made with frozen statistics where there is none yet."""
         if self._generation is None:
+            known = generations.find_generation(self.parts.catalog, self.settings)
             static = partial(static_vectors, self.parts.pool)
             made = generations.ensure_generation(self.parts.catalog, self.settings, self.runner, static, self.embedder)
             self.runner.freeze(generations.frozen_of(made))
             self._generation = made
+            if known and known.generation != made.generation:
+                self.run.remade.update(range(self.settings.buckets))
         return self._generation
 
     def renew(self, generation: GenerationRow) -> None:

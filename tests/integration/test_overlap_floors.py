@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pipelines.fingerprint import bucket_of, document_id
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.projects import Project, kept_workers, make_project, new_database, run_command
 
@@ -84,6 +85,23 @@ def test_added_documents_move_no_floor_and_no_chunk_of_the_others(project: Proje
     project.configure(chunking={**project.settings["chunking"], "clause_tokens": 24})
     assert project.index()["generation"] == 2
     assert floors(project, 2)[0]["floor"] != frozen[0]["floor"]
+
+
+def test_a_corpus_that_doubles_in_one_bucket_is_made_anew_in_all(project: Project) -> None:
+    """What the run was to look at is decided before it is known how many chunks the new documents have."""
+    project.index()
+    buckets = int(project.settings["buckets"])
+    first = {
+        name for name in map("same-{}.txt".format, range(400)) if bucket_of(document_id("docs", name), buckets) == 0
+    }
+    for number, name in enumerate(sorted(first)):
+        project.write(name, "\n\n".join([list(SUBJECTS.values())[number % len(SUBJECTS)]] * 8))
+    old = {uri for (uri,) in project.rows("SELECT uri FROM g0001.documents")}
+    result = project.index()
+    assert (result["generation"], result["published"], result["documents"]["added"]) == (2, True, len(first))
+    assert {uri for (uri,) in project.rows("SELECT uri FROM g0002.documents")} == old | first
+    assert project.run("verify").code == 0
+    assert project.index()["generation"] == 2
 
 
 @pytest.mark.faults
