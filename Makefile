@@ -26,7 +26,7 @@ help:  ## Show this list
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 		echo 'python3 cannot make a virtual environment here: apt-get install python3-venv, then again'; exit 1; }
-	@echo 'Installing into $(VENV), 2.3 GB in all and most of it models and torch: two to five minutes, once.'
+	@echo 'Installing into $(VENV), 3.2 GB in all and most of it models and torch: two to five minutes, once.'
 	@echo 'torch, without a GPU'
 	$(call watched,$(PIP) install --constraint constraints.txt torch)
 	@echo 'pincite with all it needs'
