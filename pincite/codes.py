@@ -97,7 +97,6 @@ ERRORS: Mapping[str, Told] = {
         "the message names file, line and key",
     ),
     "in_use": ("The server, or the UI, of this state is in use.", "wait for the other, or stop it; `db stop --force`"),
-    "index_state": ("The state is not one that the command can work on.", "the message says why"),
     "internal": ("Not foreseen; a traceback is on standard error.", "run again; if it stays, report it"),
     "interrupted": ("Ctrl-C, or SIGTERM.", "run again: what was committed is kept"),
     "limit_exceeded": ("A file that was to be shown or parsed is over a limit.", "the message names the setting"),

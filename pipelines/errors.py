@@ -115,7 +115,7 @@ class Waiting(PinciteError):
 
 
 class IndexStateError(PinciteError):
-    default_code = "index_state"
+    """Each is raised with a code of its own."""
 
 
 class DamagedFile(IndexStateError):

@@ -108,7 +108,11 @@ class GenerationTables(PostingTable):
         index_rows.check_vectors(documents, self.generation.dimension, self.generation.half)
         average = self.generation.statistics.get("average_terms")
         if average is None and documents:
-            raise IndexStateError(f"generation {self.generation.generation} has no frozen average_terms yet")
+            raise IndexStateError(
+                f"generation {self.generation.generation} was never completed: it has no frozen statistics; run "
+                "`pincite index` with its settings first",
+                "not_built",
+            )
         doc_ids = [*removed_doc_ids, *(document.raw.doc_id for document in documents)]
         with self.database.writing() as connection:
             deleted = self._clear(connection, bucket, held) if whole else self._remove(connection, bucket, doc_ids)

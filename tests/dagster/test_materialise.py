@@ -248,6 +248,11 @@ def shown(evaluation: dg.AssetCheckEvaluation) -> str:
     return str(evaluation.metadata["examples"].value)
 
 
+def codes_of(evaluation: dg.AssetCheckEvaluation) -> set[str]:
+    examples: Any = evaluation.metadata["examples"].value
+    return {record.data["code"] for record in examples.records}
+
+
 def test_checks_see_what_was_done_behind_their_back(run: Run) -> None:
     whole, _ = run
     assert all(evaluation.passed for evaluation in check(whole).values())
@@ -261,6 +266,7 @@ def test_checks_see_what_was_done_behind_their_back(run: Run) -> None:
     made = check(whole)
     assert not made["parquet_and_postgres_agree"].passed
     assert "changed by somebody else" in shown(made["parquet_and_postgres_agree"])
+    assert codes_of(made["parquet_and_postgres_agree"]) == {"disagree"}
 
     whole.rows("DELETE FROM g0001.documents WHERE uri = 'boilers.txt'")
     made = check(whole)

@@ -57,8 +57,9 @@ def test_a_source_is_forgotten(catalog: Catalog) -> None:
     catalog.remember_source("handbook", "/docs/handbook", {})
     catalog.remove_source("handbook")
     assert catalog.sources() == []
-    with pytest.raises(SourceError, match="no source is named 'handbook'"):
+    with pytest.raises(SourceError, match="no source is named 'handbook'; see `pincite sources list`") as raised:
         catalog.remove_source("handbook")
+    assert raised.value.code == "unknown_source"
 
 
 # ---------------------------------------------------------------- manifest and failures

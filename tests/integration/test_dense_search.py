@@ -152,14 +152,19 @@ def _index_scans(index: PostgresSearchIndex, generation: GenerationRow) -> int:
 
 
 @pytest.mark.parametrize(
-    ("vector", "message"),
-    [([1.0] * 3, "3 dimensions"), ([0.0] * DIMENSION, "zero"), ([math.nan] * DIMENSION, "finite")],
+    ("vector", "message", "code"),
+    [
+        ([1.0] * 3, "3 dimensions, generation .*; query with the embedder it was made with", "wrong_dimension"),
+        ([0.0] * DIMENSION, "zero or not finite; mend the model", "bad_vector"),
+        ([math.nan] * DIMENSION, "zero or not finite; mend the model", "bad_vector"),
+    ],
 )
 def test_a_vector_that_cannot_be_compared_is_refused(
-    database: Database, large: GenerationRow, vector: list[float], message: str
+    database: Database, large: GenerationRow, vector: list[float], message: str, code: str
 ) -> None:
-    with opened(database, large) as index, pytest.raises(ModelError, match=message):
+    with opened(database, large) as index, pytest.raises(ModelError, match=message) as raised:
         index.dense(vector, 5, Filters())
+    assert raised.value.code == code
 
 
 def test_long_vectors_are_compared_in_half_precision(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

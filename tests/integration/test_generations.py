@@ -362,6 +362,13 @@ def test_what_is_not_there_cannot_be_published(project: Project, number: str, co
     assert (ran.code, ran.json["error"]["code"]) == (1, code)
 
 
+def test_what_was_never_completed_cannot_be_published(project: Project) -> None:
+    project.rows("UPDATE pincite.generations SET built_at = NULL WHERE generation = 1")
+    ran = project.run("generations publish 1")
+    assert (ran.code, ran.json["error"]["code"]) == (1, "not_built")
+    assert "generation 1 was never completed; run `pincite index`" in ran.json["error"]["message"]
+
+
 @pytest.mark.faults
 def test_pruning_gives_back_tables_and_files_and_nothing_that_is_needed(
     project: Project, endpoint: EmbeddingServer

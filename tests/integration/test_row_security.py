@@ -366,7 +366,8 @@ def test_a_missing_query_role_is_one_clear_error_and_no_answer(
     project.configure()
     try:
         ran = project.run("query", "harbour", "--strategy", "lexical")
-        assert ran.code == 1 and "pincite_query" in ran.json["error"]["message"], ran.out
+        assert (ran.code, ran.json["error"]["code"]) == (1, "no_query_role"), ran.out
+        assert "CREATE ROLE pincite_query NOLOGIN" in ran.json["error"]["message"]
     finally:
         project.settings["database"] = url
         project.configure()

@@ -58,5 +58,6 @@ def test_what_older_files_lack_takes_its_default() -> None:
     assert found.places == (replace(place, stops=()),)
     summary = DocumentSummary("d", "text", "extractive", "model", "reply", "note")
     assert from_table(DocumentSummary, older(DocumentSummary, [summary], "note")) == [replace(summary, note="")]
-    with pytest.raises(IndexStateError, match=r"older version, without text; run `pincite index`"):
+    with pytest.raises(IndexStateError, match=r"older version, without text; run `pincite index`") as raised:
         from_table(DocumentSummary, older(DocumentSummary, [summary], "text"))
+    assert raised.value.code == "older_file"

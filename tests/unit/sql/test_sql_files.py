@@ -53,17 +53,21 @@ def test_text_becomes_a_quoted_identifier_and_a_number_a_literal() -> None:
 
 
 def test_placeholders_and_values_must_match() -> None:
-    with pytest.raises(DatabaseError, match=r"no value for \{schema\}"):
-        sql_files.fill("SELECT FROM {schema}.t", {})
-    with pytest.raises(DatabaseError, match="nothing to fill with schema"):
-        sql_files.fill("SELECT 1", {"schema": "g0001"})
+    with pytest.raises(DatabaseError, match=r"catalog\.names: no value for \{schema\}") as without:
+        sql_files.fill("SELECT FROM {schema}.t", {}, "catalog.names")
+    with pytest.raises(DatabaseError, match=r"catalog\.names: nothing to fill with schema") as unused:
+        sql_files.fill("SELECT 1", {"schema": "g0001"}, "catalog.names")
+    assert without.value.code == unused.value.code == "sql_placeholder"
 
 
 def test_unknown_names_say_what_there_is() -> None:
-    with pytest.raises(DatabaseError, match=r"catalog.sql has no statement 'nothing'; it has .*manifest_of"):
+    with pytest.raises(
+        DatabaseError, match=r"catalog.sql has no statement 'nothing'; it has .*manifest_of"
+    ) as statement:
         sql_files.query("catalog", "nothing")
-    with pytest.raises(DatabaseError, match=r"no SQL file 'queries/nothing\.sql'"):
+    with pytest.raises(DatabaseError, match=r"no SQL file 'queries/nothing\.sql'") as file:
         sql_files.query("nothing", "at_all")
+    assert statement.value.code == file.value.code == "sql_missing"
 
 
 def test_every_query_file_parses() -> None:

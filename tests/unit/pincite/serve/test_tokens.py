@@ -33,10 +33,12 @@ def test_neither_the_token_nor_a_readable_file_is_left(tmp_path: Path) -> None:
 def test_a_name_has_one_token(tmp_path: Path) -> None:
     tokens = TokenFile(tmp_path)
     tokens.add("anna", (), operator=False)
-    with pytest.raises(IndexStateError, match="has a token already"):
+    with pytest.raises(IndexStateError, match=r"anna has a token already.*`pincite tokens remove anna`") as taken:
         tokens.add("anna", ("hr",), operator=False)
-    with pytest.raises(IndexStateError, match="nobody named"):
+    assert taken.value.code == "name_taken"
+    with pytest.raises(IndexStateError, match=r"nobody named 'boris'.*`pincite tokens list`") as unknown:
         tokens.remove("boris")
+    assert unknown.value.code == "unknown_name"
     for name in ("", "a\nb", "x" * 101):
         with pytest.raises(PinciteError):
             tokens.add(name, (), operator=False)

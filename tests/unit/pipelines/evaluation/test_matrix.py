@@ -124,6 +124,7 @@ def test_what_cannot_be_meant_is_named_with_its_place(values: Any, told: str) ->
     with pytest.raises(UsageError) as caught:
         matrix_from(values if isinstance(values, list) else {"axes": AXES, **values}, "m.yaml", "m")
     assert str(caught.value).startswith("m.yaml: ")
+    assert caught.value.code == "matrix"
     assert told in str(caught.value)
 
 
