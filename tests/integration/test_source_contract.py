@@ -22,12 +22,13 @@ from resources.sources.side_cars import read_side_car
 from tests.support.imap_server import ImapServer, imap_server
 from tests.support.projects import new_database
 from tests.support.s3_server import ENVIRONMENT, S3Server, s3_server
-from tests.support.site import Site, running_site
+from tests.support.site import running_site
 from tests.support.source_contract import Place, keeps_the_contract, listed, refuses_what_it_does_not_know
 from tests.support.stores import (
     KEY,
     AzureContainer,
     GoogleBucket,
+    Manifest,
     WebdavFolder,
     azure_container,
     google_bucket,
@@ -176,34 +177,6 @@ def letters(monkeypatch: pytest.MonkeyPatch) -> Iterator[Letters]:
     with imap_server() as server:
         monkeypatch.setenv("IMAP_PASSWORD", server.password)
         yield Letters(server)
-
-
-@dataclass
-class Manifest(Place):
-    """Files of a site, named by a list; `told` says of each what the list does."""
-
-    site: Site
-    ending: str = ".md"
-
-    @property
-    def settings(self) -> SourceSettings:
-        return SourceSettings(name="papers", path=f"{self.site.url}/files/list.txt", options={"manifest": "true"})
-
-    def put(self, uri: str, text: str) -> None:
-        self.site.pages[f"/files/{uri}"] = "text/markdown", text.encode()
-        self.tell()
-
-    def delete(self, uri: str) -> None:
-        del self.site.pages[f"/files/{uri}"]
-        self.tell()
-
-    def line(self, uri: str, body: bytes) -> str:
-        return uri
-
-    def tell(self) -> None:
-        found = {path.removeprefix("/files/"): body for path, (_, body) in self.site.pages.items()}
-        lines = [self.line(uri, body) for uri, body in found.items() if uri.endswith(".md")]
-        self.site.pages["/files/list.txt"] = "text/plain", "\n".join(["# papers", "", *lines]).encode()
 
 
 class Sums(Manifest):

@@ -25,7 +25,7 @@ from resources.sources.landing import Landing
 from tests.support.front import Front, front_before
 from tests.support.site import Site, running_site
 from tests.support.source_contract import Place
-from tests.support.stores import KEY, azure_container, google_bucket, webdav_folder
+from tests.support.stores import KEY, Manifest, azure_container, google_bucket, webdav_folder
 
 pytestmark = pytest.mark.integration
 
@@ -63,24 +63,6 @@ class Store:
         settings, behind, front = self.place.settings, self.front.behind, self.front.url
         options = {name: value.replace(behind, front) for name, value in settings.options.items()}
         return settings.model_copy(update={"path": settings.path.replace(behind, front), "options": options})
-
-
-@dataclass
-class Manifest(Place):
-    site: Site
-    ending: str = ".md"
-
-    @property
-    def settings(self) -> SourceSettings:
-        return SourceSettings(name="papers", path=f"{self.site.url}/files/list.txt", options={"manifest": "true"})
-
-    def put(self, uri: str, text: str) -> None:
-        self.site.pages[f"/files/{uri}"] = "text/markdown", text.encode()
-        names = [path.removeprefix("/files/") for path in self.site.pages if path.endswith(".md")]
-        self.site.pages["/files/list.txt"] = "text/plain", "\n".join(names).encode()
-
-    def delete(self, uri: str) -> None:
-        raise NotImplementedError
 
 
 @pytest.fixture(params=list(_LISTING))

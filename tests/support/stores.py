@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from pipelines.settings.sources import SourceSettings
+from tests.support.site import Site
 from tests.support.source_contract import Place
 
 BUCKET = "papers"
@@ -158,3 +159,31 @@ def free_port() -> int:
     with socket.socket() as asked:
         asked.bind(("127.0.0.1", 0))
         return int(asked.getsockname()[1])
+
+
+@dataclass
+class Manifest(Place):
+    """Files of a site, named by a list; `told` says of each what the list does."""
+
+    site: Site
+    ending: str = ".md"
+
+    @property
+    def settings(self) -> SourceSettings:
+        return SourceSettings(name="papers", path=f"{self.site.url}/files/list.txt", options={"manifest": "true"})
+
+    def put(self, uri: str, text: str) -> None:
+        self.site.pages[f"/files/{uri}"] = "text/markdown", text.encode()
+        self.tell()
+
+    def delete(self, uri: str) -> None:
+        del self.site.pages[f"/files/{uri}"]
+        self.tell()
+
+    def line(self, uri: str, body: bytes) -> str:
+        return uri
+
+    def tell(self) -> None:
+        found = {path.removeprefix("/files/"): body for path, (_, body) in self.site.pages.items()}
+        lines = [self.line(uri, body) for uri, body in found.items() if uri.endswith(".md")]
+        self.site.pages["/files/list.txt"] = "text/plain", "\n".join(["# papers", "", *lines]).encode()
