@@ -92,10 +92,13 @@ class ArrowObjects:
                 sink.write(body)
 
     def read(self, key: str, start: int, end: int | None) -> Generator[bytes]:
-        with self._asking(), self._files.open_input_file(f"{self._root}/{key}") as stream:
-            at, last = start, end if end is not None else stream.size()
-            while at < last and (piece := stream.read_at(min(_PIECE, last - at), at)):
-                at += len(piece)
+        path = f"{self._root}/{key}"
+        if end is not None:
+            with self._asking(), self._files.open_input_file(path) as file:
+                yield file.read_at(end - start, start)
+            return
+        with self._asking(), self._files.open_input_stream(path) as stream:
+            while piece := stream.read(_PIECE):
                 yield piece
 
     def size(self, key: str) -> int | None:

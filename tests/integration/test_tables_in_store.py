@@ -166,7 +166,7 @@ def test_an_edit_copies_one_file_and_rewrites_what_is_made_of_it(project: Projec
     assert not [each for each in of_method(store.taken(), "PUT") if "/raw/" in each], "the same bytes are there"
 
 
-def test_settings_that_move_tables_to_a_store_index_into_it_and_buy_nothing(
+def test_an_index_moves_to_a_store_with_its_vectors(
     store: S3Store, server_url: str, endpoint: EmbeddingServer, tmp_path: Path
 ) -> None:
     with new_database(server_url) as url:
@@ -176,10 +176,15 @@ def test_settings_that_move_tables_to_a_store_index_into_it_and_buy_nothing(
         )  # fmt: skip
         project.index()
         before = content(project)
+        for file in (project.state / "parquet").rglob("*.parquet"):
+            store.server.put(f"moved/parquet/{file.relative_to(project.state / 'parquet')}", file.read_bytes())
+        shutil.rmtree(project.state / "parquet")
         project.configure(tables=f"s3://{BUCKET}/moved")
-        project.index()
-        assert content(project) == before and project.run("verify").json["ok"]
-        assert any(key.startswith("moved/raw/") for key in all_keys(store))
+        endpoint.forget()
+        assert project.index()["documents"]["unchanged"] == 1
+        assert [each["code"] for each in project.run("verify").json["problems"]] == ["missing_raw_file"]
+        project.index("--retry-failed")
+        assert content(project) == before and project.run("verify").json["ok"] and endpoint.texts == []
 
 
 # ---------------------------------------------------------------- another machine
