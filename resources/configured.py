@@ -7,9 +7,11 @@ from functools import partial
 import dagster as dg
 
 from resources.dagster_instance.home import close_dead_runs, present
+from resources.dagster_instance.run_errors import coded
 from resources.generations.upkeep import restricted_whatever
 from resources.postgres.row_security import secure
 from resources.settings_file import locate
+from resources.state.launched import asked_of, require_same, telling
 from resources.state.private import private
 from resources.state.run import Run
 from resources.state.state import State
@@ -24,21 +26,29 @@ class StateResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @contextmanager
     def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[State]:
-        project = locate()
-        state = State(project, Run(context.run_id or ""))
-        try:
-            with (
-                private(project.state),
-                _present(context, state),
-                state.parts.database.exclusive("index", LONGEST_WAIT, partial(_waits, context)),
-            ):
-                if context.instance:
-                    close_dead_runs(context.instance, state.parts.database, state.run.id)
-                with restricted_whatever(state):
-                    secure(state.parts.catalog)
-                yield state
-        finally:
-            state.close()
+        with coded(), _opened(context) as state:
+            yield state
+
+
+@contextmanager
+def _opened(context: dg.InitResourceContext) -> Iterator[State]:
+    project, tags = locate(), context.run.tags if context.run else {}
+    require_same(tags, project.settings)
+    state = State(project, Run(context.run_id or "", retry_failed=asked_of(tags).retry_failed))
+    try:
+        with (
+            private(project.state),
+            _present(context, state),
+            telling(state, tags) if context.run else nullcontext(),
+            state.parts.database.exclusive("index", LONGEST_WAIT, partial(_waits, context, state)),
+        ):
+            if context.instance:
+                close_dead_runs(context.instance, state.parts.database, state.run.id)
+            with restricted_whatever(state):
+                secure(state.parts.catalog)
+            yield state
+    finally:
+        state.close()
 
 
 def _present(context: dg.InitResourceContext, state: State) -> AbstractContextManager[None]:
@@ -47,6 +57,7 @@ def _present(context: dg.InitResourceContext, state: State) -> AbstractContextMa
     return present(context.instance, context.run_id, state.parts.database)
 
 
-def _waits(context: dg.InitResourceContext, busy: str) -> None:
+def _waits(context: dg.InitResourceContext, state: State, busy: str) -> None:
+    state.run.at("waiting for another run")
     if context.log:
         context.log.info("%s; waiting for it to end, at most %d hours", busy, LONGEST_WAIT // 3600)
