@@ -7,8 +7,9 @@ from functools import partial
 import dagster as dg
 
 from resources.dagster_instance.home import close_dead_runs, present
+from resources.dagster_instance.run_buckets import buckets_alone, is_for
 from resources.dagster_instance.run_errors import coded
-from resources.generations.upkeep import restricted_whatever
+from resources.generations.upkeep import nothing_to_keep, restricted_whatever
 from resources.postgres.row_security import secure
 from resources.settings_file import locate
 from resources.state.launched import asked_of, require_same, telling
@@ -34,21 +35,33 @@ class StateResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 def _opened(context: dg.InitResourceContext) -> Iterator[State]:
     project, tags = locate(), context.run.tags if context.run else {}
     require_same(tags, project.settings)
-    state = State(project, Run(context.run_id or "", retry_failed=asked_of(tags).retry_failed))
+    buckets = buckets_alone(context.run, project.settings) if context.run else None
+    run = Run(context.run_id or "", retry_failed=asked_of(tags).retry_failed, buckets=buckets)
+    state = State(project, run)
+    told = telling(state, tags) if context.run else nullcontext()
     try:
-        with (
-            private(project.state),
-            _present(context, state),
-            telling(state, tags) if context.run else nullcontext(),
-            state.parts.database.exclusive("index", LONGEST_WAIT, partial(_waits, context, state)),
-        ):
-            if context.instance:
-                close_dead_runs(context.instance, state.parts.database, state.run.id)
-            with restricted_whatever(state):
-                secure(state.parts.catalog)
+        with private(project.state), _present(context, state), told, _lock(context, state):
+            if run.alone and state.parts.database.fenced:
+                _begin_alone(context, state)
             yield state
     finally:
         state.close()
+
+
+def _begin_alone(context: dg.InitResourceContext, state: State) -> None:
+    if context.instance:
+        close_dead_runs(context.instance, state.parts.database, state.run.id)
+    with restricted_whatever(state):
+        secure(state.parts.catalog)
+
+
+def _lock(context: dg.InitResourceContext, state: State) -> AbstractContextManager[None]:
+    if context.run and is_for(context.run, "kept_generations") and nothing_to_keep(state):
+        return nullcontext()  # a backfill asks for it beside the first runs of buckets, which would all wait for it
+    how = {"wait_seconds": LONGEST_WAIT, "waiting": partial(_waits, context, state), "run_id": state.run.id}
+    if state.run.buckets is None:
+        return state.parts.database.exclusive("index", **how)
+    return state.parts.database.shared("index", sorted(state.run.buckets), **how)
 
 
 def _present(context: dg.InitResourceContext, state: State) -> AbstractContextManager[None]:

@@ -37,6 +37,8 @@ class LaunchedRun:
     stage: str
     done: int
     total: int
+    alone: bool | None = None
+    """Whether it holds the lock alone, or shared; None where it holds none, or nobody asked."""
 
 
 class OwnRun:
@@ -100,6 +102,6 @@ class LaunchedRuns:
         with self._database.connect() as connection:
             found = connection.execute(query("launched_runs", name), values).fetchall()
         return [
-            LaunchedRun(run_id, host, process, tuple(buckets or ()), began, stage, done, total)
-            for run_id, host, process, buckets, began, stage, done, total in found
+            LaunchedRun(run_id, host, process, tuple(buckets or ()), *more)
+            for run_id, host, process, buckets, *more in found
         ]

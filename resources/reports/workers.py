@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 def workers(database: Database) -> list[dict[str, Any]]:
     """One a run that Dagster launched and whose session is there, in the order in which they began: `run`, its `host`
-    and `process`, `since` when, its `buckets` (none where what it makes has none), and how far it is: `done` of `total`
-    in its `stage`."""
+    and `process`, `since` when, its `buckets` (none where what it makes has none), the `lock` that it holds (`exclusive`,
+    `shared`; none while it waits), and how far it is: `done` of `total` in its `stage`."""
     return [
         {
             "run": row.run_id,
@@ -22,6 +22,7 @@ def workers(database: Database) -> list[dict[str, Any]]:
             "process": row.process,
             "since": row.began.isoformat(timespec="seconds"),
             "buckets": list(row.buckets),
+            "lock": None if row.alone is None else "exclusive" if row.alone else "shared",
             "stage": row.stage,
             "done": row.done,
             "total": row.total,

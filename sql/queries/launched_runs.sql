@@ -19,15 +19,17 @@ UPDATE pincite.launched_runs SET record = %(record)s WHERE run_id = %(run_id)s;
 UPDATE pincite.launched_runs SET ended_at = now() WHERE run_id = %(run_id)s;
 
 -- name: of_backfill
-SELECT run_id, host, process, buckets, began, stage, done, total
+SELECT run_id, host, process, buckets, began, stage, done, total, NULL
 FROM pincite.launched_runs WHERE backfill = %(backfill)s ORDER BY began, run_id;
 
 -- name: records
 SELECT record FROM pincite.launched_runs WHERE run_id = ANY(%(run_ids)s) ORDER BY began, run_id;
 
 -- name: at_work
--- Those whose session is there, by the name that it has.
-SELECT r.run_id, r.host, r.process, r.buckets, r.began, r.stage, r.done, r.total
+-- Those whose session is there, by the name that it has; and how they hold the lock `index`, if they do: alone (-1 is
+-- all that belongs to no bucket), or shared.
+SELECT r.run_id, r.host, r.process, r.buckets, r.began, r.stage, r.done, r.total,
+    (SELECT min(held.bucket) < 0 FROM pincite.runs held WHERE held.name = 'index' AND held.run_id = r.run_id)
 FROM pincite.launched_runs r JOIN pg_stat_activity a ON a.application_name = %(session)s || r.run_id
 WHERE a.datname = current_database() AND r.ended_at IS NULL
 ORDER BY r.began, r.run_id;
