@@ -116,6 +116,8 @@ def _begin(
         if standing and not asked.retry_failed:
             state.listing.keep_memberships()
             return _Nothing(standing, served)
+        for source in given:
+            book.remember(source)  # workers know it by that, where this machine could not list it
         require_daemon(instance, tell)
         return _Begun(_started(state, instance, asked), served)
 

@@ -107,20 +107,25 @@ def instance_home(state: Path) -> Path:
     the state's own.
 
     Raises IndexStateError: `no_instance` where DAGSTER_HOME is no folder, `state`."""
-    named = os.environ.get(_HOME)
-    if not named or Path(named).resolve() == (state / "dagster").resolve():
+    home = home_of(state)
+    if home.resolve() == (state / "dagster").resolve():
         return dagster_home(state)
-    if not Path(named).is_dir():
-        raise IndexStateError(f"{_HOME} is {named!r}, which is no folder; make it with a dagster.yaml, or unset it",
+    if not home.is_dir():
+        raise IndexStateError(f"{_HOME} is {str(home)!r}, which is no folder; make it with a dagster.yaml, or unset it",
                               "no_instance")  # fmt: skip
-    return Path(named)
+    return home
+
+
+def home_of(state: Path) -> Path:
+    """The same, whether it is there or not."""
+    return Path(os.environ.get(_HOME) or state / "dagster")
 
 
 def workers_home(state: Path) -> Path:
     """The same, of an instance that is there already, since others than this process make its runs.
 
     Raises IndexStateError `no_instance`."""
-    home = instance_home(state) if os.environ.get(_HOME) else state / "dagster"
+    home = home_of(state)
     if not (home / "dagster.yaml").is_file():
         told = f"{_HOME} is {home}" if os.environ.get(_HOME) else f"{_HOME} is not set, and {home} has none"
         raise IndexStateError(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import WITHHELD
 from pipelines.parsing.formats import MARKDOWN
+from resources.dagster_instance.home import home_of
 from resources.dagster_instance.last_runs import last_runs
 from resources.parsers.registry import ELEMENTS
 from resources.postgres.catalog import schema_name
@@ -72,7 +73,7 @@ def asked_status(state: State, searcher: Searcher, groups: Sequence[str], operat
             }
             for row in reversed(catalog.generations()[-GENERATIONS:])
         ],
-        "runs": [asdict(run) for run in last_runs(state.project.state / "dagster", RUNS)],
+        "runs": [asdict(run) for run in last_runs(home_of(state.project.state), RUNS)],
         "workers": workers(state.parts.database) if operator else [],
     }
 

@@ -13,6 +13,7 @@ from dagster._core.execution.backfill import BULK_ACTION_TERMINAL_STATUSES, Bulk
 from dagster._daemon.types import DaemonHeartbeat
 
 from pincite.following import STILL_SECONDS, Watch, require_daemon
+from pincite.ui.services import _has_daemon
 from pipelines.errors import IndexStateError, PinciteError, SettingsError, SourceError
 from resources.dagster_instance.backfill_runs import BackfillRun, failed_for_good, runs_of
 from resources.dagster_instance.backfills import backfill_of, last_signs, start, under_way
@@ -102,6 +103,19 @@ def test_a_daemon_is_told_by_a_new_sign_whatever_its_clock(
     monkeypatch.setattr("pincite.following.time.sleep", lambda seconds: beat(instance, 1030.0))
     require_daemon(instance, lines.append)
     assert lines == ["Dagster's daemon was silent for minutes; waiting for a sign of it"]
+
+
+def test_a_ui_starts_no_second_daemon_on_an_instance_that_has_one(
+    instance: dg.DagsterInstance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    assert not _has_daemon(tmp_path / "state")
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
+    assert not _has_daemon(tmp_path / "state")
+    beat(instance, time.time())
+    assert _has_daemon(tmp_path / "state")
+    beat(instance, time.time() - 120)
+    assert not _has_daemon(tmp_path / "state")
 
 
 # ---------------------------------------------------------------- errors of runs

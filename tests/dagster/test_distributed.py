@@ -110,6 +110,7 @@ def test_the_first_index_is_that_of_one_machine(
         assert content(served) == content(alone)
 
 
+@pytest.mark.faults
 def test_a_change_with_a_failing_document_is_that_of_one_machine(
     project: Project, server_url: str, tmp_path: Path
 ) -> None:
@@ -145,6 +146,7 @@ def test_a_mass_deletion_is_refused_before_anybody_is_asked(project: Project, ho
     assert backfills(home) == before
 
 
+@pytest.mark.faults
 def test_the_error_of_a_run_is_the_error_of_the_command(project: Project, home: Path, tmp_path: Path) -> None:
     """The machine that asks has not the sources; a worker, which has, refuses what is left of them."""
     elsewhere = asking_machine(project, tmp_path)
@@ -161,6 +163,7 @@ def test_the_error_of_a_run_is_the_error_of_the_command(project: Project, home: 
     assert (ran.code, ran.json["error"]["code"]) == (2, "other_settings"), ran.err
 
 
+@pytest.mark.faults
 def test_the_work_goes_on_without_who_asked_for_it(project: Project, home: Path, endpoint: EmbeddingServer) -> None:
     project.write("new.txt", "The lighthouse is lit at dusk.")
     endpoint.hold(lambda texts: True)
@@ -198,6 +201,7 @@ def test_the_work_goes_on_without_who_asked_for_it(project: Project, home: Path,
     assert project.run("status").json["workers"] == []
 
 
+@pytest.mark.faults
 def test_a_cancelled_backfill_is_told(project: Project, home: Path, endpoint: EmbeddingServer) -> None:
     project.write("new.txt", "The lock keeper sleeps at noon.")
     endpoint.hold(lambda texts: True)
@@ -214,6 +218,7 @@ def test_a_cancelled_backfill_is_told(project: Project, home: Path, endpoint: Em
     assert json.loads(out)["error"]["code"] == "cancelled"
 
 
+@pytest.mark.faults
 def test_workers_with_other_buckets_make_nothing(project: Project, tmp_path: Path) -> None:
     elsewhere = asking_machine(project, tmp_path, buckets=8)
     ran = elsewhere.run("index", "--distributed")
@@ -246,7 +251,8 @@ def test_without_an_instance_there_is_nobody_to_ask(
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "nowhere"))
     code, name, message = refused(unserved)
     assert (code, name) == (1, "no_instance")
-    assert "which is no folder" in message
+    assert f"DAGSTER_HOME is {tmp_path / 'nowhere'}" in message
+    assert unserved.run("index").json["error"]["code"] == "no_instance", "of one machine it is no folder to write to"
     broken = make_home(tmp_path / "broken")
     (broken / "dagster.yaml").write_text("storage: {postgres: {postgres_url: 'postgresql://u:secret@/none'}}")
     monkeypatch.setenv("DAGSTER_HOME", str(broken))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from functools import partial
 from importlib.metadata import version
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from pipelines.settings.base import Settings
 from pipelines.settings.sources import SourceSettings
+from resources.dagster_instance.home import home_of
 from resources.reports.doctor.finding import Finding, broken, doubtful, looked_at, ok
 from resources.settings_file import Project
 
@@ -59,12 +59,11 @@ def _source(source: SourceSettings) -> Iterator[Finding]:
 
 
 def dagster(state: Path) -> Iterator[Finding]:
-    named = os.environ.get("DAGSTER_HOME")
-    home = Path(named) if named else state / "dagster"
-    if named and not home.is_dir():
-        yield broken("dagster", f"DAGSTER_HOME is {named}, which is no folder",
+    home, own = home_of(state), state / "dagster"
+    if home.resolve() != own.resolve() and not home.is_dir():
+        yield broken("dagster", f"DAGSTER_HOME is {home}, which is no folder",
                      "make it with a dagster.yaml, or unset it")  # fmt: skip
-    elif not named and not (home / "dagster.yaml").exists():
+    elif not (home / "dagster.yaml").exists() and home.resolve() == own.resolve():
         yield ok("dagster", f"{home} is not there yet; `pincite index` makes it")
     else:
         yield from _instance(home)
