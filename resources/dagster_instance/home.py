@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.errors import IndexStateError
+from pipelines.stages import STAGES
 from resources.postgres.run_lock import ENDS_WITHIN
 from resources.postgres.statements import query
 from resources.processes import process_of
@@ -24,13 +25,15 @@ if TYPE_CHECKING:
     from resources.postgres.database import Database
     from resources.settings_file import Project
 
-_SESSION = "pincite run "
+SESSION = "pincite run "
+"""What the session of a run is named, before its id."""
 _PROCESS = "pincite/process"
 """Tag of a run: its database, machine, process and when that began."""
 
 _SILENT = timedelta(minutes=10)
 """Longer than a process that was launched takes before it is `present`."""
 
+_HOME = "DAGSTER_HOME"
 GONE_FOR = 30.0
 """Seconds after which a run whose session is gone is taken for dead: it may be ending at this moment."""
 _KILLED = "The process of this run was killed; the next run reuses what it committed."
@@ -99,13 +102,53 @@ def dagster_home(state: Path) -> Path:
     return home
 
 
+def instance_home(state: Path) -> Path:
+    """The folder of the instance in which runs of a state are recorded: DAGSTER_HOME, where an operator names one, else
+    the state's own.
+
+    Raises IndexStateError: `no_instance` where DAGSTER_HOME is no folder, `state`."""
+    home = home_of(state)
+    if home.resolve() == (state / "dagster").resolve():
+        return dagster_home(state)
+    if not home.is_dir():
+        raise IndexStateError(f"{_HOME} is {str(home)!r}, which is no folder; make it with a dagster.yaml, or unset it",
+                              "no_instance")  # fmt: skip
+    return home
+
+
+def home_of(state: Path) -> Path:
+    """The same, whether it is there or not."""
+    return Path(os.environ.get(_HOME) or state / "dagster")
+
+
+def workers_home(state: Path) -> Path:
+    """The same, of an instance that is there already, since others than this process make its runs.
+
+    Raises IndexStateError `no_instance`."""
+    home = home_of(state)
+    if not (home / "dagster.yaml").is_file():
+        told = f"{_HOME} is {home}" if os.environ.get(_HOME) else f"{_HOME} is not set, and {home} has none"
+        raise IndexStateError(
+            f"no dagster.yaml says where Dagster keeps its runs ({told}); set {_HOME} to the folder of the one that "
+            "the daemon and the workers have, or start `pincite ui` on this machine",
+            "no_instance",
+        )
+    return home
+
+
 @contextmanager
 def present(instance: DagsterInstance, run_id: str, database: Database) -> Iterator[None]:
     """While it lasts, others can tell that the process of a run lives: by a session that has the run's name, from
     any machine, and by the process, from this one."""
-    with database.connect(f"{_SESSION}{run_id}", autocommit=True):
-        instance.add_run_tags(run_id, {_PROCESS: json.dumps([database.identity, *process_of(os.getpid())])})
+    with database.connect(f"{SESSION}{run_id}", autocommit=True):
+        instance.add_run_tags(run_id, process_tag(database))
         yield
+
+
+def process_tag(database: Database) -> dict[str, str]:
+    """The tag of a run of this process: others tell by it whether it is one of theirs, and on its machine whether it is
+    there."""
+    return {_PROCESS: json.dumps([database.identity, *process_of(os.getpid())])}
 
 
 def close_dead_runs(
@@ -121,7 +164,7 @@ def close_dead_runs(
 
     begun = (dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING)
     records = instance.get_run_records(dg.RunsFilter(statuses=list(begun)))
-    others = [record for record in records if record.dagster_run.run_id != own]
+    others = [each for each in records if each.dagster_run.run_id != own and _is_of_pincite(each.dagster_run)]
     if not others:
         return []
     runs = [each.dagster_run for each in others if _is_gone(each, database, silent)]
@@ -174,8 +217,8 @@ def _sessions(database: Database, ended: set[str]) -> set[str]:
     deadline = time.monotonic() + ENDS_WITHIN
     with database.connect(autocommit=True) as connection:
         while True:
-            rows = connection.execute(query("session", "sessions"), {"like": f"{_SESSION}%"}).fetchall()
-            sessions = {name.removeprefix(_SESSION) for (name,) in rows}
+            rows = connection.execute(query("session", "sessions"), {"like": f"{SESSION}%"}).fetchall()
+            sessions = {name.removeprefix(SESSION) for (name,) in rows}
             if not sessions & ended or time.monotonic() > deadline:
                 return sessions
             time.sleep(0.05)
@@ -183,6 +226,13 @@ def _sessions(database: Database, ended: set[str]) -> set[str]:
 
 def _was_here(run: DagsterRun) -> bool:
     return _PROCESS in run.tags and json.loads(run.tags[_PROCESS])[1] == socket.gethostname()
+
+
+def _is_of_pincite(run: DagsterRun) -> bool:
+    """An instance may have runs of other code locations."""
+    if _PROCESS in run.tags or run.job_name == "index":
+        return True
+    return any(key.to_user_string() in STAGES for key in run.asset_selection or ())
 
 
 def _is_gone(record: RunRecord, database: Database, silent: timedelta) -> bool:

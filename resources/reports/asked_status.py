@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import WITHHELD
 from pipelines.parsing.formats import MARKDOWN
+from resources.dagster_instance.home import home_of
 from resources.dagster_instance.last_runs import last_runs
 from resources.parsers.registry import ELEMENTS
 from resources.postgres.catalog import schema_name
 from resources.postgres.statements import query as statement
 from resources.reports.status import failures
+from resources.reports.workers import workers
 from resources.search.search_options import asked_groups
 
 if TYPE_CHECKING:
@@ -71,7 +73,8 @@ def asked_status(state: State, searcher: Searcher, groups: Sequence[str], operat
             }
             for row in reversed(catalog.generations()[-GENERATIONS:])
         ],
-        "runs": [asdict(run) for run in last_runs(state.project.state / "dagster", RUNS)],
+        "runs": [asdict(run) for run in last_runs(home_of(state.project.state), RUNS)],
+        "workers": workers(state.parts.database) if operator else [],
     }
 
 

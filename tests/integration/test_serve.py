@@ -19,6 +19,9 @@ from pincite.serve.access import access_of
 from pincite.serve.app import application
 from pincite.serve.service import Service
 from pincite.serve.tokens import TokenFile
+from resources.dagster_instance.home import SESSION
+from resources.postgres.database import Database
+from resources.postgres.launched_runs import OwnRun
 from resources.settings_file import locate
 from tests.support.documents import pdf_of
 from tests.support.embedding_server import EmbeddingServer
@@ -139,6 +142,17 @@ def test_the_state_tells_the_last_runs(served: Served) -> None:
     (run, *_) = served.get("/api/status", "guest").json()["runs"]
     assert (run["job"], run["status"]) == ("index", "SUCCESS") and run["seconds"] > 0
     assert "success" in served.get("/status", "guest").text
+
+
+def test_only_an_operator_is_told_which_runs_are_at_work(served: Served) -> None:
+    database = Database(served.project.settings["database"], served.project.state)
+    OwnRun(database, "aaaabbbb-run").begin("b", [0, 1])
+    with database.connect(f"{SESSION}aaaabbbb-run", autocommit=True):
+        (worker,) = served.get("/api/status", "operator").json()["workers"]
+        assert (worker["run"], worker["buckets"]) == ("aaaabbbb-run", [0, 1])
+        assert "aaaabbbb" in served.get("/status", "operator").text
+        assert served.get("/api/status", "guest").json()["workers"] == []
+        assert "aaaabbbb" not in served.get("/status", "guest").text
 
 
 def test_signing_in_by_the_page(served: Served) -> None:

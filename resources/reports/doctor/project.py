@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from functools import partial
 from importlib.metadata import version
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from pipelines.settings.base import Settings
 from pipelines.settings.sources import SourceSettings
+from resources.dagster_instance.home import home_of
 from resources.reports.doctor.finding import Finding, broken, doubtful, looked_at, ok
 from resources.settings_file import Project
 
@@ -59,15 +59,14 @@ def _source(source: SourceSettings) -> Iterator[Finding]:
 
 
 def dagster(state: Path) -> Iterator[Finding]:
-    home = state / "dagster"
-    named = os.environ.get("DAGSTER_HOME")
-    if not (home / "dagster.yaml").exists():
+    home, own = home_of(state), state / "dagster"
+    if home.resolve() != own.resolve() and not home.is_dir():
+        yield broken("dagster", f"DAGSTER_HOME is {home}, which is no folder",
+                     "make it with a dagster.yaml, or unset it")  # fmt: skip
+    elif not (home / "dagster.yaml").exists() and home.resolve() == own.resolve():
         yield ok("dagster", f"{home} is not there yet; `pincite index` makes it")
     else:
         yield from _instance(home)
-    if named and Path(named).resolve() != home.resolve():
-        yield doubtful("dagster", f"DAGSTER_HOME is {named}: there plain Dagster looks for runs, and pincite's are "
-                       f"in {home}", f"set DAGSTER_HOME={home}, or unset it")  # fmt: skip
 
 
 def _instance(home: Path) -> Iterator[Finding]:
