@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -60,7 +61,8 @@ class FolderObjects:
     def size(self, key: str) -> int | None:
         with self._asking():
             with suppress(FileNotFoundError, NotADirectoryError):
-                return (self._root / key).stat().st_size
+                status = (self._root / key).stat()
+                return status.st_size if stat.S_ISREG(status.st_mode) else None
             return None
 
     def pages(self, below: str) -> Iterator[Sequence[Found]]:

@@ -8,7 +8,6 @@ always asks.
 from __future__ import annotations
 
 import errno
-import hashlib
 import io
 import os
 from collections.abc import Collection
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError
+from resources.hashes import content_hash
 from resources.parquet.local_files import Harmed, Listed, Sound, content_of
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from resources.object_store.objects import ObjectStore
 
 BELOW = "parquet/"
-_PIECE = 1 << 20
 _BUFFER = 1 << 18
+_TRIES = 10
 
 
 class StoredFiles:
@@ -47,21 +47,22 @@ class StoredFiles:
 
     def open(self, name: str) -> Any:
         content = content_of(name)
-        while (path := self._cache.found(content)) is not None:
+        for _ in range(_TRIES):
+            path = self.place(name)
             try:
                 return self._sound.open(path, content)
             except FileNotFoundError:
                 continue  # another process made room
             except Harmed:
-                self._cache.drop(content)
-        return self._sound.open(self._fetched(name, content), content)
+                self._cache.drop(content)  # the copy, since what is fetched is looked at
+        raise Harmed
 
     def _fetched(self, name: str, content: str) -> Path:
         try:
             fresh = self._cache.fresh()
             try:
                 self._store.fetch(BELOW + name, fresh)
-                if _hash(fresh) != content:
+                if content_hash(fresh) != content:
                     raise Harmed
                 return self._cache.put(content, fresh)
             finally:
@@ -163,14 +164,6 @@ class _Ranges(io.RawIOBase):
         buffer[: len(data)] = data
         self._at += len(data)
         return len(data)
-
-
-def _hash(path: Path) -> str:
-    held = hashlib.blake2b(digest_size=16)
-    with open(path, "rb") as stream:
-        while data := stream.read(_PIECE):
-            held.update(data)
-    return held.hexdigest()
 
 
 def _full(path: Path, error: OSError) -> IndexStateError:

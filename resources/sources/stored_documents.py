@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 BELOW = "raw/"
 _PIECE = 1 << 20
+_TRIES = 10
 _IN_A_PAGE = 1000
 """Objects that one request lists."""
 Tell = Callable[[int, int], None]
@@ -73,11 +74,13 @@ class StoredDocuments:
         raise self._wrong(raw, "has other bytes than were listed: delete it there, and")
 
     def _opened(self, name: str, raw: RawDocument) -> BinaryIO:
-        while True:
+        for _ in range(_TRIES):
             try:
                 return open(self._cache.found(name) or self._fetched(name, raw), "rb")
             except FileNotFoundError:
                 continue  # another process made room
+        told = "copies of it go away as fast as they are made; raise tables_cache_mb"
+        raise DocumentError(f"{raw.uri}: {told}", "unreadable")
 
     def _fetched(self, name: str, raw: RawDocument) -> Path:
         fresh = self._cache.fresh()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -14,6 +15,7 @@ from PIL import Image
 from starlette.responses import Response, StreamingResponse
 
 from pincite.index import open_index
+from pipelines.errors import DocumentError
 from resources.settings_file import locate
 from resources.stages.make import make
 from resources.state.state import State
@@ -210,6 +212,62 @@ def test_another_machine_asks_shows_and_explains_without_the_source(
         assert index.documents.text(documents["handbook.md"]) is not None
     assert other.run("verify").json["ok"] and other.run("status").json["live"] == 1
     assert other.run("show", hit["chunk_id"]).json["error"]["code"] == "unknown_chunk", "groups hold"
+
+
+def test_a_document_with_a_map_and_a_map_beside_a_pdf_have_their_pages(project: Project, tmp_path: Path) -> None:
+    def mapped(words: str) -> str:
+        box = {"page": 1, "x0": 70, "y0": 80, "x1": 300, "y1": 100}
+        return json.dumps({"version": 1, "elements": [{"kind": "paragraph", "runs": [{"text": words, "box": box}]}]})
+
+    page = pdf_of(tmp_path / "p.pdf", [[(72, 700, "Drawn, not read.")]]).read_bytes()
+    for name in ("maps/lease.pdf", "maps/deed.pdf"):
+        project.write(name, page)
+    project.write("maps/lease.pdf.elements.json", mapped("The tenant of the mill is Oksana."))
+    project.write("maps/deed.elements.json", mapped("The owner of the mill is Petro."))
+    project.write("maps/alone.elements.json", mapped("The miller has no page."))
+    assert project.index()["documents"]["failed"] == []
+    other = Project(tmp_path / "other", dict(project.settings))
+    other.state.mkdir(parents=True)
+    other.configure(sources=[])
+    shutil.rmtree(project.docs)
+    for words, uri in (("tenant of the mill", "maps/lease.pdf"), ("owner of the mill", "maps/deed.elements.json")):
+        hit = other.hits(words, "--strategy", "lexical")[0]
+        assert hit["uri"] == uri
+        ran = other.run("show", hit["chunk_id"], "--image", tmp_path / "page.png")
+        assert ran.code == 0, ran.err
+    hit = other.hits("miller has no page", "--strategy", "lexical")[0]
+    assert other.run("show", hit["chunk_id"], "--image", tmp_path / "page.png").json["error"]["code"] == "no_pages"
+    with open_index(other.config) as index:
+        documents = {each.uri: each for each in index.documents.listed([])}
+        with pytest.raises(DocumentError, match="read by the map beside it"):
+            index.files.content(documents["maps/lease.pdf"])
+    assert other.run("verify").json["ok"]
+
+
+def test_a_plan_reads_the_store_and_writes_nothing(project: Project, store: S3Store) -> None:
+    project.write("boilers.txt", "Boiler inspection\n\nThe boiler is new.\n")
+    project.write("key.md", "# Keys\n\nThe porter has the key.\n")
+    planned = project.run("plan").json["documents"]
+    assert (planned["added"], planned["changed"], planned["unchanged"]) == (1, 1, len(DOCUMENTS))
+    assert of_method(store.taken(), *CHANGES) == []
+
+
+def test_experiments_take_vectors_out_of_the_store_and_write_none_into_it(
+    project: Project, store: S3Store, endpoint: EmbeddingServer, server_url: str
+) -> None:
+    questions = project.write("questions.jsonl", json.dumps(
+        {"id": "q", "question": "vault key", "gold": [{"uri": "archive/keys.md", "quote": "The vault key"}]}
+    ), project.folder)  # fmt: skip
+    axes = {"strategy": {"hybrid": {}, "lexical": {"query.strategy": "lexical"}}}
+    tables = {"Strategies": {"rows": [{"strategy": "*"}]}}
+    endpoint.forget()
+    with new_database(server_url) as url:
+        told = json.dumps({"axes": axes, "tables": tables, "database": url})
+        ran = project.run("eval", questions, "--matrix", project.write("few.yaml", told, project.folder))
+    assert ran.code == 0, ran.out + ran.err
+    assert {run["metrics"]["recall@5"] for run in ran.json["runs"]} == {1.0}
+    assert set(endpoint.texts) <= {"vault key", "dimension"}, "no text of a document"
+    assert of_method(store.taken(), *CHANGES) == []
 
 
 def test_what_changed_in_its_source_is_shown_as_it_was_indexed(project: Project, tmp_path: Path) -> None:

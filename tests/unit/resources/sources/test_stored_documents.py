@@ -162,3 +162,50 @@ def test_the_names_of_documents_are_those_of_all_their_files(docs: Path, here: M
     assert stored.mapped(mapped.content_hash) and not stored.mapped(listed(docs)["b.md"].content_hash)
     stored.delete(sorted(stored.held()))
     assert stored.held() == {} and not stored.holds(mapped.content_hash)
+
+
+def test_a_listing_that_was_killed_while_it_copied_goes_on_where_it_was(
+    docs: Path, here: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put, left = here.objects.put, [2]
+
+    def ends(key: str, body: bytes | Path) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        put(key, body)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(here.objects, "put", ends)
+        with pytest.raises(KeyboardInterrupt):
+            keep(here, docs)
+    kept = set(StoredDocuments(here.store, here.cache).held())
+    assert len(kept) == 2
+    here.objects.taken()
+    assert keep(here, docs) == []
+    again = {each.partition("raw/")[2] for each in here.objects.taken() if each.startswith("PUT")}
+    assert again | kept == StoredDocuments(here.store, here.cache).held().keys()
+    assert len(again & kept) <= 1, "a map goes with its file"
+
+
+@pytest.mark.parametrize(("times", "kept"), [(3, True), (1000, False)])
+def test_a_copy_that_another_process_makes_room_of_is_fetched_again(
+    docs: Path, here: Machine, there: Machine, tmp_path: Path, times: int, kept: bool
+) -> None:
+    keep(here, docs)
+    put, left = there.cache.put, [times]
+
+    def gone(name: str, made: Path) -> Path:
+        path = put(name, made)
+        left[0] -= 1
+        if left[0] >= 0:
+            path.unlink()
+        return path
+
+    there.cache.put = gone  # type: ignore[method-assign]
+    stored = StoredDocuments(there.store, there.cache)
+    if kept:
+        assert stored.copy(listed(docs)["a.txt"], tmp_path / "copy").read_text() == "The ferry crosses."
+    else:
+        with pytest.raises(DocumentError, match="raise tables_cache_mb"):
+            stored.copy(listed(docs)["a.txt"], tmp_path / "copy")

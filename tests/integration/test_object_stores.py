@@ -1,0 +1,142 @@
+"""Every kind of object store keeps one contract, on a real server of its kind or an emulator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pytest
+
+from pipelines.errors import IndexStateError, SettingsError
+from resources.object_store.objects import ObjectStore
+from resources.object_store.opened import open_store
+from tests.support.object_stores import S3Store, s3_store
+from tests.support.s3_server import BUCKET, error_body
+from tests.support.stores import ACCOUNT, KEY, azure_container, google_bucket
+
+pytestmark = pytest.mark.integration
+
+
+@contextmanager
+def amazon(patch: pytest.MonkeyPatch, folder: Path) -> Iterator[ObjectStore]:
+    with s3_store(patch) as served:
+        yield open_store(served.address)
+
+
+@contextmanager
+def google(patch: pytest.MonkeyPatch, folder: Path) -> Iterator[ObjectStore]:
+    with google_bucket() as bucket:
+        patch.setenv("STORAGE_EMULATOR_HOST", bucket.url)
+        yield open_store("gs://papers/team/handbook")
+
+
+@contextmanager
+def azure(patch: pytest.MonkeyPatch, folder: Path) -> Iterator[ObjectStore]:
+    with azure_container(folder) as container:
+        patch.setenv("AZURE_STORAGE_ACCOUNT", ACCOUNT)
+        patch.setenv("AZURE_STORAGE_KEY", KEY)
+        patch.setenv("AZURE_STORAGE_ENDPOINT", container.url.removesuffix(f"/{ACCOUNT}"))
+        yield open_store("az://papers/team/handbook")
+
+
+@contextmanager
+def shared_folder(patch: pytest.MonkeyPatch, folder: Path) -> Iterator[ObjectStore]:
+    folder.mkdir()
+    yield open_store(f"file://{folder}")
+
+
+Opens = Callable[[pytest.MonkeyPatch, Path], AbstractContextManager[ObjectStore]]
+
+
+@pytest.mark.parametrize("opened", [amazon, google, azure, shared_folder])
+def test_a_store_keeps_the_contract(opened: Opens, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with opened(monkeypatch, tmp_path / "store") as store:
+        (tmp_path / "file").write_bytes(bytes(range(256)) * 8192)
+        store.put("raw/ab", tmp_path / "file")
+        store.put("raw/cd", b"first")
+        store.put("raw/cd", b"second")
+        store.put("rawer", b"")
+        store.fetch("raw/ab", tmp_path / "copy")
+        assert (tmp_path / "copy").read_bytes() == (tmp_path / "file").read_bytes()
+        if opened is not google:  # whose emulator does not know the ranges that pyarrow asks for
+            assert store.read("raw/cd", 1, 4) == b"eco"
+        assert {found.key: found.size for found in store.listed("raw/")} == {"raw/ab": 2 << 20, "raw/cd": 6}
+        assert all(found.changed > 1.7e9 for found in store.listed("raw/"))
+        assert [store.size(key) for key in ("raw/cd", "rawer", "raw", "raw/c", "other/x")] == [6, 0, None, None, None]
+        assert store.listed("other/") == []
+        with pytest.raises(FileNotFoundError):
+            store.fetch("raw/zz", tmp_path / "none")
+        with pytest.raises(OverflowError):
+            store.fetch("raw/cd", tmp_path / "none", 5)
+        store.delete(["raw/ab", "raw/zz"])
+        store.delete([])
+        assert {found.key for found in store.listed("")} == {"raw/cd", "rawer"}
+        store.delete(["raw/cd"])
+        assert {found.key for found in store.listed("")} == {"rawer"}
+        store.close()
+
+
+def test_an_account_of_azure_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT", raising=False)
+    with pytest.raises(SettingsError, match="set AZURE_STORAGE_ACCOUNT"):
+        open_store("az://papers/x")
+
+
+@pytest.mark.parametrize("module", ["AzureFileSystem", "GcsFileSystem"])
+def test_a_pyarrow_without_a_store_says_so(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT", "some")
+    monkeypatch.delattr(f"pyarrow.fs.{module}")
+    with pytest.raises(IndexStateError, match="is built without") as caught:
+        open_store("az://papers/x" if module == "AzureFileSystem" else "gs://papers/x")
+    assert caught.value.code == "store"
+
+
+# ---------------------------------------------------------------- Amazon's
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Store]:
+    monkeypatch.setattr("resources.object_store.objects.FIRST_PAUSE", 0.001)
+    with s3_store(monkeypatch) as made:
+        yield made
+
+
+def test_more_than_a_page_is_listed_and_deleted(served: S3Store) -> None:
+    keys = [f"raw/{number:04d}" for number in range(1010)]
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda key: served.server.put(f"team/handbook/{key}", "x"), keys))
+    store = open_store(served.address)
+    assert [found.key for found in store.listed("raw/")] == keys
+    store.delete(keys)
+    assert store.listed("raw/") == [] and [each.split()[0] for each in served.taken()].count("POST") == 2
+
+
+def test_a_large_object_is_sent_in_parts_and_is_there_with_the_last(
+    served: S3Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("resources.object_store.s3.IN_PARTS", 1 << 20)
+    monkeypatch.setattr("resources.object_store.objects.LONGEST_PAUSE", 0.001)
+    (tmp_path / "large").write_bytes(bytes(range(256)) * (9 << 12))
+    store = open_store(served.address, 0.01)
+    served.front.faults["partNumber=2"] = (500, error_body("InternalError"))
+    with pytest.raises(IndexStateError, match="InternalError"):
+        store.put("raw/ab", tmp_path / "large")
+    assert store.size("raw/ab") is None
+    served.front.faults.clear()
+    store.put("raw/ab", tmp_path / "large")
+    store.fetch("raw/ab", tmp_path / "copy")
+    assert (tmp_path / "copy").read_bytes() == (tmp_path / "large").read_bytes()
+
+
+def test_what_may_not_be_looked_for_is_told_from_what_may_not_be_read(served: S3Store, tmp_path: Path) -> None:
+    """Of what is not there a store says "forbidden" to whoever may list no more than a prefix."""
+    store = open_store(served.address)
+    store.put("raw/ab", b"there")
+    served.front.faults[f"GET /{BUCKET}/team"] = (403, error_body("AccessDenied"))
+    with pytest.raises(FileNotFoundError):
+        store.fetch("raw/zz", tmp_path / "none")
+    with pytest.raises(IndexStateError, match="AccessDenied; give credentials") as caught:
+        store.fetch("raw/ab", tmp_path / "none")
+    assert caught.value.code == "credentials"
