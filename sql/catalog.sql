@@ -107,11 +107,16 @@ CREATE TABLE pincite.scores (
     PRIMARY KEY (generation, at, name)
 );
 
--- The number of the run that may write. A run that lost its lock has an older one.
+-- The number of the run that may write, by bucket; -1 is all that belongs to none. A run that lost its lock has an older one.
 CREATE TABLE pincite.runs (
-    name text PRIMARY KEY,
-    token bigint NOT NULL
+    name text NOT NULL,
+    token bigint NOT NULL,
+    bucket integer NOT NULL DEFAULT -1,
+    run_id text NOT NULL DEFAULT '',
+    began timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (name, bucket)
 );
+CREATE SEQUENCE pincite.run_tokens;
 
 -- ---------------------------------------------------------------- language models
 

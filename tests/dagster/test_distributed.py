@@ -81,16 +81,8 @@ def served(
             yield project
 
 
-@pytest.fixture(scope="module")
-def first(served: Project, home: Path) -> dict[str, Any]:
-    """What the first index of it gave, which is a distributed one."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DAGSTER_HOME", str(home))
-        return served.index("--distributed")
-
-
 @pytest.fixture
-def project(served: Project, first: dict[str, Any], home: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+def project(served: Project, home: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     """The project as it was first, indexed."""
     monkeypatch.setenv("DAGSTER_HOME", str(home))
     for path in [path for path in served.docs.rglob("*") if path.is_file()]:
@@ -102,8 +94,16 @@ def project(served: Project, first: dict[str, Any], home: Path, monkeypatch: pyt
 
 
 def test_the_first_index_is_that_of_one_machine(
-    served: Project, first: dict[str, Any], server_url: str, endpoint: EmbeddingServer, tmp_path: Path
+    served: Project,
+    home: Path,
+    server_url: str,
+    endpoint: EmbeddingServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    assert not served.state.exists(), "this test is the first that makes something of it"
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    first = served.index("--distributed")
     with new_database(server_url) as url:
         alone = make_project(tmp_path / "alone", database=url, embedder={"endpoint": endpoint.url, "model": "fake"})
         assert counts(first) == counts(alone.index())

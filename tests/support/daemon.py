@@ -11,6 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import dagster as dg
+
+from resources.dagster_instance.backfills import last_signs
 from tests.support.places import ROOT
 from tests.support.projects import Project
 
@@ -38,6 +41,8 @@ main()
 def make_home(folder: Path) -> Path:
     folder.mkdir(parents=True)
     (folder / "dagster.yaml").write_text(INSTANCE)
+    with dg.DagsterInstance.from_config(str(folder)) as instance:
+        instance.get_asset_keys()  # its tables are made before two processes want to make them
     return folder
 
 
@@ -68,10 +73,6 @@ def running_daemon(home: Path, project: Project) -> Iterator[subprocess.Popen[by
 
 
 def _wait_for_signs(home: Path, daemon: subprocess.Popen[bytes], log: Path) -> None:
-    import dagster as dg
-
-    from resources.dagster_instance.backfills import last_signs
-
     latest = time.monotonic() + 120
     with dg.DagsterInstance.from_config(str(home)) as instance:
         while not all(last_signs(instance).values()):
