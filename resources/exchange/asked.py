@@ -62,7 +62,8 @@ def works(state: State, only: Collection[str] | None = None) -> Iterator[Work]:
     Raises IndexStateError (`missing_input`)."""
     runner, tables = state.runner, state.parts.tables
     made = {table: runner.manifest(table) for table in _READ}
-    every = range(state.settings.buckets)
+    count = state.settings.buckets
+    every = range(count) if only is None else sorted({bucket_of(doc_id, count) for doc_id in only})
     for bucket in sorted({bucket for stage in OF_VECTORS for bucket in runner.due(stage, every)}):
         if missing := [table for table in _READ if bucket not in made[table]]:
             raise IndexStateError(
@@ -98,34 +99,35 @@ class Asked:
     tables have a vector of it."""
 
     def __init__(self, state: State, identity: str) -> None:
-        self._state = state
-        self.tables = [(stage, source.table) for stage, source in sources_of(state.settings.sentences.embedded)]
+        self._state, self._sources = state, sources_of(state.settings.sentences.embedded)
+        self.tables = [(stage, source.table) for stage, source in self._sources]
         self.basis = basis_of(state)
-        found: list[tuple[Keys, NDArray[np.uint8], NDArray[np.uint32]]] = []
-        doc_ids: list[str] = []
-        for work in works(state):
-            state.run.at(f"reading what is to be embedded, bucket {work.bucket:02d}")
-            numbers = {doc_id: len(doc_ids) + at for at, doc_id in enumerate(work.doc_ids)}
-            doc_ids.extend(numbers)
-            for bit, (_, source) in enumerate(sources_of(state.settings.sentences.embedded)):
-                rows = [item.row for item in source.items_of(work)]
-                owners = np.fromiter((numbers[row.doc_id] for row in rows), np.uint32, len(rows))
-                bits = np.full(len(rows), 1 << bit, np.uint8)
-                found.append((keys_from(row.text_hash for row in rows), bits, owners))
-            work.forget()
-        keys, wants, owners = (np.concatenate(parts) for parts in zip(*found, strict=True)) if found else _nothing()
+        keys, wants, owners, self._doc_ids = self._read()
         order = np.argsort(keys, kind="stable")
-        first = np.ones(len(keys), np.bool_)
-        first[1:] = keys[order][1:] != keys[order][:-1]
-        starts = np.flatnonzero(first)
-        self.keys: Keys = keys[order][starts]
+        keys = keys[order]
+        starts = np.flatnonzero(np.concatenate([np.ones(len(keys[:1]), np.bool_), keys[1:] != keys[:-1]]))
+        self.keys: Keys = keys[starts]
         self._wanted = np.bitwise_or.reduceat(wants[order], starts) if len(starts) else wants
         self._owners = owners[order][starts]
-        self._doc_ids = keys_from(doc_ids)
         self._known = np.zeros(len(self.keys), np.uint8)
         for bit, (_, table) in enumerate(self.tables):
             _, there = places_in(known_keys(state, table, identity), self.keys)
             self._known[there] |= 1 << bit
+
+    def _read(self) -> tuple[Keys, NDArray[np.uint8], NDArray[np.uint32], Keys]:
+        """Of each row of each table its key, the table's bit, and the number of its document; and all documents."""
+        keys, wants, owners, doc_ids = [keys_from(())], [np.zeros(0, np.uint8)], [np.zeros(0, np.uint32)], list[str]()
+        for work in works(self._state):
+            self._state.run.at(f"reading what is to be embedded, bucket {work.bucket:02d}")
+            numbers = {doc_id: len(doc_ids) + at for at, doc_id in enumerate(work.doc_ids)}
+            doc_ids.extend(numbers)
+            for bit, (_, source) in enumerate(self._sources):
+                rows = [item.row for item in source.items_of(work)]
+                keys.append(keys_from(row.text_hash for row in rows))
+                wants.append(np.full(len(rows), 1 << bit, np.uint8))
+                owners.append(np.fromiter((numbers[row.doc_id] for row in rows), np.uint32, len(rows)))
+            work.forget()
+        return np.concatenate(keys), np.concatenate(wants), np.concatenate(owners), keys_from(doc_ids)
 
     @property
     def missing(self) -> int:
@@ -152,7 +154,7 @@ class Asked:
         wanted = set(digits_of(self.keys[places]))
         found: dict[str, str] = {}
         for work in works(self._state, set(self.documents(places))):
-            for _, source in sources_of(self._state.settings.sentences.embedded):
+            for _, source in self._sources:
                 found.update((item.key, item.text) for item in source.items_of(work) if item.key in wanted)
             work.forget()
         return found
@@ -162,7 +164,3 @@ def basis_of(state: State) -> Mapping[str, list[str]]:
     """The committed files that tell what is asked for: others mean that it may be something else."""
     tables = [*_READ, *(table for stage in OF_VECTORS for table in STAGES[stage].tables)]
     return {table: [row.file for _, row in sorted(state.runner.manifest(table).items())] for table in tables}
-
-
-def _nothing() -> tuple[Keys, NDArray[np.uint8], NDArray[np.uint32]]:
-    return keys_from(()), np.zeros(0, np.uint8), np.zeros(0, np.uint32)

@@ -224,7 +224,7 @@ class Sample:
 
     def require_agreement(self, file: VectorFile, made: Callable[[Sequence[str]], Vectors]) -> None:
         """Raises VectorFileError where the embedder makes another vector of one of these texts."""
-        places = sorted(self.rows)
+        places = sorted(self.rows.keys() & self.texts.keys())
         if not places:
             return
         found = cosines(

