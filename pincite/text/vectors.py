@@ -30,7 +30,8 @@ def imported(result: dict[str, Any]) -> str:
     taken = "would be taken" if result["checked_only"] else "taken"
     lines = [
         f"{result['files']:,} files, {result['rows']:,} rows: {result['taken']:,} vectors {taken}, "
-        f"{result['known']:,} rows known already, {result['unasked']:,} of texts that are not asked for",
+        f"{result['known']:,} rows known already, {result['unasked']:,} of texts that are not asked for (embedded "
+        "already, changed since, or of other settings)",
     ]
     if result["sampled"]:
         lines.append(f"{result['sampled']:,} texts were embedded again and agree")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 PART = re.compile(r"texts-[0-9]{2,5}-[0-9]{5}\.parquet(?:\.partial)?")
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _PIECE = 1 << 20
 _SECRET = re.compile(r"//[^/@]*@")
 
@@ -34,6 +36,8 @@ def _opened(place: str) -> tuple[Any, str]:
     import pyarrow as pa
     from pyarrow import fs
 
+    if not place.strip():
+        raise UsageError("a place without a name; name a file, a folder or a URI")
     if "://" not in place:
         return fs.LocalFileSystem(), str(Path(place).expanduser().resolve())
     try:
@@ -132,6 +136,10 @@ class Found:
             raise refusal(self.name, "vectors_absent", "there is no such file") from None
         except OSError as error:
             said = shown(error.strerror or " ".join(str(error).split()))
+            if error.errno in NO_ROOM:
+                raise IndexStateError(
+                    f"cannot bring {self.name} to {folder}: {said}; make room on that disk, then import again", "disk"
+                ) from None
             raise refusal(self.name, "vectors_absent", f"it cannot be read ({said})") from None
 
     def _require_same(self, size: int | None, time: int | None) -> None:

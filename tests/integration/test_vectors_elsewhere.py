@@ -164,6 +164,8 @@ def test_nothing_that_was_imported_is_embedded(
         assert alike(live(project), live(ordinary), 1e-6) == 1.0
         assert kept(project) == []
         assert project.run("verify").json == {"ok": True, "problems": [], "notes": []}
+        late = imported(project, tmp_path / "vectors.parquet")
+        assert (late["unasked"], late["taken"], late["missing"], kept(project)) == (rows, 0, 0, [])
         again = project.run("export-texts", tmp_path / "again")
         assert again.json["texts"] == 0 and list((tmp_path / "again").iterdir()) == []
 
@@ -171,7 +173,7 @@ def test_nothing_that_was_imported_is_embedded(
 @pytest.mark.slow
 def test_the_library_embedded_by_sentence_transformers_alone(server_url: str, tmp_path: Path) -> None:
     """The example of docs/reference/vectors.md is run as it stands. Vectors agree to 1e-5 in every number; those of
-    texts in windows, where a word at an end is two others to another engine, to the cosine that every sample must have."""
+    texts in windows, where a word at an end is two others to another engine, to the cosine that samples must have."""
     page = (ROOT / "docs" / "reference" / "vectors.md").read_text(encoding="utf-8")
     script = tmp_path / "embed.py"
     script.write_text(re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[0], encoding="utf-8")
@@ -380,8 +382,9 @@ def test_what_is_not_there_or_no_parquet_is_refused(
         exported[0], *(tmp_path / name for name in ("absent.parquet", "empty", "torn.parquet", "vectors.csv")), code=1
     )
     assert [item["code"] for item in result["refused"]] == ["vectors_absent"] * 2 + ["vectors_unreadable"] * 2
-    ran = exported[0].run("import-vectors", "nowhere://bucket/x")
-    assert (ran.code, ran.json["error"]["code"]) == (2, "usage")
+    for place in ("nowhere://user:secret@bucket/x", " "):
+        ran = exported[0].run("import-vectors", place)
+        assert (ran.code, ran.json["error"]["code"]) == (2, "usage") and "secret" not in ran.out + ran.err
 
 
 def test_the_good_files_of_a_call_are_taken(project: Project, vectors: pa.Table, tmp_path: Path) -> None:
