@@ -140,7 +140,8 @@ class _Import:
                     sample.texts.update((place, texts[name]) for place, name in pairs if name in texts)
                 sample.require_agreement(file, self._made)
         self.result.rows += seen.rows
-        self.result.known += seen.known
+        if not seen.wanted:  # those of a file that is taken are counted then
+            self.result.known += seen.known
         self.result.unasked += seen.unasked
         self.result.sampled += len(sample.rows)
         return seen.wanted, seen.twice
@@ -212,6 +213,7 @@ class _Kept:
         """Adds one to the mean of its text, which is kept with the last of them, as `averaged` makes it."""
         places = np.array([place])
         if not self._asked.missing_at(places)[0]:
+            self.known += 1
             return
         if (place, windows) not in self._means and len(self._means) >= MOST_WINDOWED:
             self._left_out += 1
