@@ -40,6 +40,7 @@ from pincite.commands.sources import sources
 from pincite.commands.status import status
 from pincite.commands.tokens import tokens
 from pincite.commands.ui import ui
+from pincite.commands.vectors import export_texts, import_vectors
 from pincite.commands.verify import verify
 from pincite.console import Block, emit, say
 
@@ -60,6 +61,8 @@ def cli() -> None:
     pincite eval questions.jsonl             score retrieval on golden questions
     pincite generations list                 the live index, and those beside it
     pincite doctor                           whether pincite can work here, and what to do
+    pincite export-texts FOLDER              what is to be embedded, for others to embed
+    pincite import-vectors FOLDER            the vectors that they made
     pincite verify                           whether all that should be there is
     pincite serve                            a page to ask on, HTTP, chat and MCP
     pincite mcp                              for an agent that starts it: search, fetch, ask
@@ -83,6 +86,8 @@ COMMANDS = (
     doctor,
     verify,
     explain,
+    export_texts,
+    import_vectors,
     db,
     serve,
     mcp,

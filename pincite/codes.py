@@ -33,12 +33,13 @@ EXITS: Mapping[int, Told] = {
     ),
     1: (
         "An error, named by its code. `index`: it stopped, or its result was not published; what was live goes on "
-        "serving. `verify`: something is not as it should be.",
+        "serving. `verify`: something is not as it should be. `import-vectors`: every file was refused.",
         "By the code; after most, running again is enough.",
     ),
     2: ("Wrong usage or settings; nothing was begun.", "The message names the option, or the file and key."),
     3: (
-        "Done, but some documents failed (`index`), or some runs of a matrix (`eval`); the rest is in.",
+        "Done, but some documents failed (`index`, `export-texts`), some files were refused (`import-vectors`), or "
+        "some runs of a matrix failed (`eval`); the rest is in.",
         "By the code of each; a document's last good version stays served, in the same generation.",
     ),
 }
@@ -259,6 +260,45 @@ ERRORS: Mapping[str, Told] = {
         "The model gives no vector of unit length, of any text that it is asked for.",
         "mend the model, then run again",
     ),
+    "vectors_absent": (
+        "A file of vectors that was named is not there, or may not be read; or a folder has none.",
+        "see its path",
+    ),
+    "vectors_columns": (
+        "A file of vectors lacks a column, has it twice, or as another type.",
+        "write the columns that [vectors](vectors.md#what-is-imported) names",
+    ),
+    "vectors_contract": (
+        "A file of vectors does not say what it was made for, or is of another version of the contract.",
+        "export the texts again, and hand on `contract` and `embedder`",
+    ),
+    "vectors_dimension": (
+        "Vectors of a file are longer or shorter than the embedder's.",
+        "make them with the embedder's model, whole",
+    ),
+    "vectors_embedder": (
+        "A file of vectors was made for another model, revision, prompt or window than the settings have.",
+        "make them with that one, or set the embedder that they are of",
+    ),
+    "vectors_key": ("A row of a file of vectors has no key that was exported.", "hand the column `key` on as it is"),
+    "vectors_limit": (
+        "A file of vectors is over a limit, or unfolds into more than its reader may take.",
+        "write it anew, in more files",
+    ),
+    "vectors_text": (
+        "A text in a file of vectors is not the one that its key is of.",
+        "embed the texts as they were exported, or leave the column `text` out",
+    ),
+    "vectors_twice": ("A key has several vectors in a file, unlike each other.", "write each key once"),
+    "vectors_unlike": (
+        "The embedder makes other vectors of the same texts than a file has.",
+        "mind the prompt, the model's own pooling, and its window; see [vectors](vectors.md#what-is-imported)",
+    ),
+    "vectors_unreadable": (
+        "A file of vectors is no Parquet, is damaged, or changed while it was read.",
+        "write it again",
+    ),
+    "vectors_values": ("A vector of a file is missing, zero, or not finite.", "mend what made it"),
     "worse": (
         "The generation answers the golden questions worse than the live one.",
         "leave it, or `pincite generations publish ID --force`",

@@ -147,6 +147,31 @@ class Index:
         self._opened = _Opened(self._project, self._progress, self._seconds)
         return run_distributed(self._project, sources, allow_deletions, retry_failed, self._progress, tell)
 
+    def export_texts(
+        self, folder: str | Path, sources: Sequence[str] = (), *, allow_deletions: bool = False
+    ) -> dict[str, Any]:
+        """The JSON of `pincite export-texts`: writes what is to be embedded to a new or empty folder, or a URI, as
+        docs/reference/vectors.md says. Needs no index. What stood open is opened anew afterwards.
+
+        Raises PinciteError where the command exits with 1 or 2."""
+        from pincite.run import run_texts
+
+        self.close()
+        self._opened = _Opened(self._project, self._progress, self._seconds)
+        return run_texts(self._project, str(folder), sources, allow_deletions, self._progress)
+
+    @unshared()
+    def import_vectors(
+        self, places: Sequence[str | Path], *, check: bool = False, unchecked: bool = False
+    ) -> dict[str, Any]:
+        """The JSON of `pincite import-vectors`: takes vectors that others made of exported texts, of files, folders and
+        URIs; with `check` only says what it would take, `unchecked` compares none with the embedder's own.
+
+        Files that are refused are in the result. Raises IndexStateError, ModelError, UsageError."""
+        from resources.exchange.vectors import import_vectors
+
+        return import_vectors(self._state, [str(place) for place in places], check, unchecked)
+
     def query(
         self,
         text: str,

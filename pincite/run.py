@@ -13,17 +13,21 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pipelines.errors import IndexStateError, PinciteError, Waiting
+from pipelines.stages import STAGES
 from resources.dagster_instance.home import close_dead_runs, instance_home, process_tag, usable
-from resources.generations.due import find_due, new_documents, served_now
+from resources.exchange.asked import sources_of
+from resources.exchange.places import TextFolder
+from resources.exchange.texts import export_texts
+from resources.generations.due import Served, find_due, new_documents, served_now
 from resources.generations.upkeep import restricted_whatever
 from resources.postgres.row_security import secure
 from resources.reports import run_result as outcome
 from resources.settings_file import Project
 from resources.sources.folder import source_from
-from resources.stages.make import guard
+from resources.stages.make import guard, mended, require_replies
 from resources.state.private import private
 from resources.state.run import Run
-from resources.state.state import State
+from resources.state.state import LAST_OF_TEXT, State
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
 
@@ -43,6 +47,34 @@ def run_index(
 
     Raises PinciteError; Interrupted says what the next run will reuse."""
     started = time.perf_counter()
+    run = Run(str(uuid.uuid4()), progress, retry_failed)
+    return _alone(project, sources, run, lambda state: _locked(state, sources, allow_deletions, retry_failed, started))
+
+
+def run_texts(
+    project: Project,
+    folder: str,
+    sources: Sequence[str],
+    allow_deletions: bool,
+    progress: Callable[[str, int, int], None],
+) -> dict[str, Any]:
+    """Brings the stages of text up to date, as a run does, and writes what is to be embedded to a folder; returns the
+    JSON of `export-texts`. Raises PinciteError."""
+    sources_of(project.settings.sentences.embedded)
+    target = TextFolder(folder)
+
+    def work(state: State) -> dict[str, Any]:
+        served = _texts(state, sources, allow_deletions)
+        found = mended(state, lambda: export_texts(state, target), before="chunk_embeddings")
+        return {**found, "documents": outcome.documents(state, served), "failing_sources": dict(state.listing.failing)}
+
+    return _alone(project, sources, Run(str(uuid.uuid4()), progress), work)
+
+
+def _alone(
+    project: Project, sources: Sequence[str], run: Run, work: Callable[[State], dict[str, Any]]
+) -> dict[str, Any]:
+    """What work gives that holds the lock of the state, which is made where there is none."""
     if not project.state.exists():  # nothing is served that it would have to restrict first
         _require_given(project, sources)
     if not (project.state / "dagster").exists():
@@ -51,7 +83,13 @@ def run_index(
     with usable(project.state):
         project.state.mkdir(mode=0o700, parents=True, exist_ok=True)
     with private(project.state):
-        return _run(project, sources, allow_deletions, retry_failed, progress, started)
+        state = State(project, run)
+        state.run.at("opening the state")
+        try:
+            with state.parts.database.exclusive("index", run_id=run.id):
+                return work(state)
+        finally:
+            state.close()
 
 
 def _require_given(project: Project, sources: Sequence[str]) -> None:
@@ -66,33 +104,11 @@ def _require_given(project: Project, sources: Sequence[str]) -> None:
         golden_questions(read_questions(golden), str(golden))
 
 
-def _run(
-    project: Project,
-    sources: Sequence[str],
-    allow_deletions: bool,
-    retry_failed: bool,
-    progress: Callable[[str, int, int], None],
-    started: float,
-) -> dict[str, Any]:
-    state = State(project, Run(str(uuid.uuid4()), progress, retry_failed))
-    state.run.at("opening the state")
-    try:
-        with state.parts.database.exclusive("index", run_id=state.run.id):
-            return _locked(state, sources, allow_deletions, retry_failed, started)
-    finally:
-        state.close()
-
-
 def _locked(
     state: State, sources: Sequence[str], allow_deletions: bool, retry_failed: bool, started: float
 ) -> dict[str, Any]:
-    book = state.parts.sources
     with restricted_whatever(state):
-        secure(state.parts.catalog)
-        _require_given(state.project, sources)
-        for argument in sources:
-            book.select(source_from(argument, book.known()))
-        state.run.at("listing the sources")
+        _select(state, sources)
         served = served_now(state)
         due = find_due(state)
         if due.standing and not retry_failed:
@@ -108,7 +124,31 @@ def _locked(
     return outcome.result(state, served, time.perf_counter() - started)
 
 
-def _materialise(state: State, due: range, allow_deletions: bool) -> None:
+def _texts(state: State, sources: Sequence[str], allow_deletions: bool) -> Served:
+    """Brings all that is embedded up to date, and nothing that is served but what is restricted; returns what is."""
+    with restricted_whatever(state):
+        _select(state, sources)
+        served = served_now(state)
+        due = find_due(state)
+        guard(state, allow_deletions)
+    if not due.standing:
+        stages = list(STAGES)
+        _materialise(state, due.buckets, allow_deletions, stages[: stages.index(LAST_OF_TEXT) + 1])
+    require_replies(state)
+    return served
+
+
+def _select(state: State, sources: Sequence[str]) -> None:
+    book = state.parts.sources
+    secure(state.parts.catalog)
+    _require_given(state.project, sources)
+    for argument in sources:
+        book.select(source_from(argument, book.known()))
+    state.run.at("listing the sources")
+
+
+def _materialise(state: State, due: range, allow_deletions: bool, only: Sequence[str] = ()) -> None:
+    """Runs the job, or these assets of it alone."""
     import dagster as dg
 
     from assets.declare import bucket_partitions
@@ -135,7 +175,13 @@ def _materialise(state: State, due: range, allow_deletions: bool) -> None:
     with run_history(instance_home(state.project.state)) as instance:
         close_dead_runs(instance, state.parts.database)
         try:
-            job.execute_in_process(instance=instance, run_config=config, tags=tags, run_id=state.run.id)
+            job.execute_in_process(
+                instance=instance,
+                run_config=config,
+                tags=tags,
+                run_id=state.run.id,
+                asset_selection=[dg.AssetKey(name) for name in only] or None,
+            )
         except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
             raise Interrupted(f"interrupted; {outcome.kept(state)}") from None
         except Exception as error:

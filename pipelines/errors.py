@@ -8,6 +8,7 @@ PinciteError                  exit 1, code in JSON
 ├── DatabaseError             Postgres cannot be reached, started or used
 ├── ModelError                an embedder cannot be loaded or answers wrongly
 │   └── RefusedText           it takes other texts, but not these
+├── VectorFileError           one file of vectors; others are taken
 ├── Waiting                   exit 0: paid work is under way elsewhere; a later run goes on
 └── IndexStateError           no index yet, wrong embedder, a damaged state, a run in progress
     └── DamagedFile           a Parquet file is not the one that was written
@@ -107,6 +108,14 @@ class RefusedText(ModelError):
 
     def code_of(self, text: str) -> str:
         return self.codes.get(text, self.default_code)
+
+
+class VectorFileError(PinciteError):
+    """A file of vectors is refused, and nothing of it is taken: its codes begin with `vectors_`."""
+
+    default_code = "vectors_unreadable"
+    row: int | None = None
+    """The row that is at fault, from 1."""
 
 
 class Waiting(PinciteError):

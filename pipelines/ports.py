@@ -21,6 +21,14 @@ Progress = Callable[[int, int], None]
 """Called with (done, total) while long work goes on."""
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What a model is given of a text at once, prompt included, and its weight in the vector of the whole text."""
+
+    text: str
+    weight: int
+
+
 class TextEmbedder(Protocol):
     """Turns texts into unit vectors. What exceeds the model's limit is embedded in windows that
     are averaged; nothing is cut."""
@@ -56,6 +64,17 @@ class CountingEmbedder(TextEmbedder, Protocol):
 
     def load(self) -> None:
         """Makes it ready, so that what it is made of has been read."""
+
+    @property
+    def prompt(self) -> str:
+        """What it puts before a passage."""
+
+    @property
+    def window(self) -> int:
+        """Tokens of the longest text that it is given at once; 0 where there is no such limit."""
+
+    def pieces(self, texts: Sequence[str]) -> list[list[Piece]]:
+        """What `passages` gives the model of each text: the whole, or windows whose vectors are averaged by weight."""
 
 
 @dataclass(frozen=True, slots=True)

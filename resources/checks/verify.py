@@ -21,6 +21,7 @@ from resources.postgres.row_security import security_problems
 from resources.postgres.run_lock import lock_key
 from resources.postgres.statements import query
 from resources.sources.stored_documents import wanted_names
+from resources.stages.imported import waiting
 from resources.state.groups import groups_now
 from resources.state.parts import Parts
 from resources.state.state import State
@@ -136,10 +137,14 @@ class _Oracle:
 
     def _note_files(self) -> None:
         committed = {row[0] for row in self._rows("verify", "files")}
-        loose = [size for name, size in self._tables.sizes().items() if name not in committed]
+        sizes = self._tables.sizes()
+        _, imported = waiting(self._seen, sizes.keys() - committed)
+        loose = [size for name, size in sizes.items() if name not in committed and name not in imported]
         if loose:
             counted = f"{len(loose)} files ({sum(loose) / 1e6:.1f} MB) are named by no commit"
             self.notes.append(f"{counted}; `pincite generations prune` collects them")
+        if imported:
+            self.notes.append(f"{len(imported)} files of imported vectors wait for the next `pincite index`")
 
     # ------------------------------------------------------------ generations
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import UsageError
 from resources.generations import raw_files
 from resources.postgres.statements import query
+from resources.stages.imported import waiting
 from resources.state.generation import kept_keys
 
 ASKED = ("hyde", "rerank", "answer")
@@ -21,7 +22,7 @@ def prune(state: State, keep: int, dry_run: bool = False) -> dict[str, Any]:
     """Drops all but `keep` generations: the live one, the one to roll back to, then the newest; then the
     commits, failures and files of no generation that is left. Files that no commit names go too, raw files in a store
     that nothing kept was made of, and what language models said to questions; what they said of documents is kept,
-    since it was paid for.
+    since it was paid for. Imported vectors that the present settings wait for stay, and their generation.
 
     Returns {"dropped", "kept", "files", "bytes"}. Raises UsageError for a `keep` under 1."""
     if keep < 1:
@@ -34,11 +35,13 @@ def prune(state: State, keep: int, dry_run: bool = False) -> dict[str, Any]:
             return live is not None and row.generation == live.generation, row.generation == previous, row.generation
 
         best = sorted(catalog.generations(), key=worth, reverse=True)
-        kept, dropped = best[:keep], best[keep:]
-        keys = kept_keys(state.settings, kept)
         sizes = tables.sizes()
+        awaited, imported = waiting(state, sizes)
+        kept = [row for at, row in enumerate(best) if at < keep or row == awaited]
+        dropped = [row for row in best if row not in kept]
+        keys = kept_keys(state.settings, kept)
         needed = catalog.files_under(keys)
-        garbage = sorted(name for name in sizes if name not in needed)
+        garbage = sorted(sizes.keys() - needed - imported)
         stored = state.parts.sources.stored
         held = stored.held() if stored else {}
         loose = sorted(held.keys() - raw_files.needed(state, keys, kept)) if held else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
 
 _UNFINISHED = "unfinished"
+
+
+def imported_for(key: str) -> str:
+    """What stands in place of a key for vectors that others made for a stage of this key, until that is committed."""
+    return f"imported-{key}"
 
 
 def matrix(column: Any) -> NDArray[np.float32]:
@@ -66,6 +71,12 @@ def vectors_of(tables: ParquetTables, file: str, doc_ids: Collection[str]) -> di
     return found
 
 
+def kept_files(tables: ParquetTables, table: str, place: str, buckets: Collection[int]) -> list[str]:
+    """Files of a table that stand in place of a key, and are of these buckets."""
+    parts = tuple(tables.path(table, place, bucket, "").removesuffix(".parquet") for bucket in buckets)
+    return [name for name in tables.files(f"{table}/{place}") if name.startswith(parts)]
+
+
 class KnownVectors:
     """Vectors of one embedder by the key of what they are made of (the column `text_hash`): those of this run,
     and those that any file under the state holds, whatever its stage key and whether or not it was committed.
@@ -75,6 +86,13 @@ class KnownVectors:
         self._tables, self._table, self._embedder = tables, table, embedder
         self._found: dict[str, NDArray[np.float32]] = {}
         self._places: dict[str, tuple[str, int]] = {}
+
+    def keys(self) -> Iterator[list[str]]:
+        """The keys of all vectors of this embedder that any file holds, file by file."""
+        for file in self._tables.files(self._table):
+            seen = self._tables.peek(file, ["text_hash"]) if self._tables.exists(file) else None
+            if seen is not None and seen[0] == self._embedder:
+                yield seen[1]["text_hash"].to_pylist()
 
     def seek(self, keys: Iterable[str]) -> set[str]:
         """Looks once through all files for these vectors; returns the keys of those that none holds."""
@@ -121,13 +139,10 @@ class KnownVectors:
         """Writes vectors that no commit has yet, so that the stage that asks for them, or a later run, finds them."""
         self._tables.write(self._table, _UNFINISHED, bucket, rows, {}, self._embedder)
 
-    def unkeep(self, buckets: Collection[int]) -> None:
-        """Deletes what was kept of buckets that are committed now."""
-        parts = tuple(
-            self._tables.path(self._table, _UNFINISHED, bucket, "").removesuffix(".parquet") for bucket in buckets
-        )
-        kept = [name for name in self._tables.files(f"{self._table}/{_UNFINISHED}") if name.startswith(parts)]
-        self._tables.delete(kept)
+    def unkeep(self, buckets: Collection[int], key: str) -> None:
+        """Deletes what was kept, or imported for a stage of this key, of buckets that are committed now."""
+        for place in (_UNFINISHED, imported_for(key)):
+            self._tables.delete(kept_files(self._tables, self._table, place, buckets))
 
     def rows(self, keys: Sequence[str]) -> NDArray[np.float32]:
         """The vectors of these keys, shape (len(keys), dimension)."""

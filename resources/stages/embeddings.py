@@ -50,7 +50,7 @@ def embed(state: State, stage: str, buckets: Sequence[int]) -> StageReport:
     if texts.embedded:
         state.parts.catalog.add_cost(state.run.id, stage, texts.embedded, tokens, report.seconds, generation.generation)
     for each in STAGES[stage](form):
-        known[each.table].unkeep(report.buckets)
+        known[each.table].unkeep(report.buckets, state.runner.key(stage))
     return report
 
 

@@ -44,7 +44,7 @@ def _make(state: State, stage: str, buckets: Sequence[int]) -> StageReport:
     lost = lost_buckets(state, stage) if state.parts.tables.damaged else []
     buckets = sorted({*buckets, *state.run.remade, *lost})
     if stage == "chunk_embeddings":
-        _require_replies(state)
+        require_replies(state)
     if stage in OF_VECTORS:
         return embedding.embed(state, stage, buckets)
     if stage == "parsed_elements":
@@ -56,7 +56,7 @@ def _make(state: State, stage: str, buckets: Sequence[int]) -> StageReport:
     return report
 
 
-def _require_replies(state: State) -> None:
+def require_replies(state: State) -> None:
     """A generation that nobody is served from is not embedded twice: it waits for its batches.
 
     Raises Waiting."""

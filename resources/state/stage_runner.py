@@ -115,6 +115,18 @@ class StageRunner:
         report.seconds = time.perf_counter() - started
         return report
 
+    def due(self, name: str, buckets: Iterable[int]) -> list[int]:
+        """Those of the buckets whose inputs are not those that the stage was made from last; all that are not made."""
+        stage = STAGES[name]
+        inputs = {table: self.manifest(table) for table in stage.inputs}
+        made = self._made(stage)[next(iter(stage.tables))]
+
+        def stands(bucket: int) -> bool:
+            whole = bucket in made and all(bucket in rows for rows in inputs.values())
+            return whole and made[bucket].input == self._input(inputs, bucket)
+
+        return [bucket for bucket in buckets if not stands(bucket)]
+
     def _made(self, stage: Stage) -> dict[str, dict[int, ManifestRow]]:
         """Commits of a stage's tables; a bucket of which one table is gone was never made."""
         found = {table: self.manifest(table) for table in stage.tables}

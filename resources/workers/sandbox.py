@@ -35,6 +35,9 @@ _SYSTEM = (
 _PACKAGES = ("pincite", "assets", "resources", "pipelines", "sql", "prompts")
 OPEN_FILES = 1024
 FILE_BYTES = 1 << 30
+MEGABYTE = 1 << 20
+GUESSED_BYTES = 1 << 30
+"""Of address space that a process has by itself, where the system does not tell."""
 _PROBE_SECONDS = 30.0
 LAYERS = {
     "no_new_privileges": "no program gains rights",
@@ -109,6 +112,17 @@ def _lower(kind: int, most: int) -> None:
     _, hard = resource.getrlimit(kind)
     least = most if hard == resource.RLIM_INFINITY else min(most, hard)
     resource.setrlimit(kind, (least, least))
+
+
+def limit_memory(megabytes: int) -> None:
+    """Let the address space grow by `megabytes` from what it is now; without end for 0."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+    except OSError:
+        pages = GUESSED_BYTES // resource.getpagesize()
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    wanted = pages * resource.getpagesize() + megabytes * MEGABYTE if megabytes else resource.RLIM_INFINITY
+    resource.setrlimit(resource.RLIMIT_AS, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
 
 
 def holds() -> dict[str, bool]:

@@ -27,26 +27,12 @@ from pipelines.schemas import from_table, to_table
 from pipelines.tables import TABLES
 from resources.models.text_models import TextModels
 from resources.workers.frames import Message, decoded, encoded, packed, read_message
+from resources.workers.sandbox import limit_memory
 from resources.workers.tasks import KINDS, Given, detect_language
 
 MEGABYTE = 1 << 20
 STACK_BYTES = 64 * MEGABYTE
-GUESSED_BYTES = 1 << 30
-"""Of address space that the process has by itself, where the system does not tell."""
 DOCUMENTS_BETWEEN_COLLECTIONS = 16
-
-
-def limit_memory(megabytes: int) -> None:
-    """Let the address space grow by `megabytes` from what it is now; without end for 0."""
-    import resource
-
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[0])
-    except OSError:
-        pages = GUESSED_BYTES // resource.getpagesize()
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    wanted = pages * resource.getpagesize() + megabytes * MEGABYTE if megabytes else resource.RLIM_INFINITY
-    resource.setrlimit(resource.RLIMIT_AS, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
 
 
 class Worker:

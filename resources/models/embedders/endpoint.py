@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.endpoint_keys import key_variable
 from pipelines.errors import ModelError, RefusedText
 from pipelines.indexing.embeddings import averaged, windows
+from pipelines.ports import Piece
 from pipelines.settings.llm import Fields
 from pipelines.tokens import TokenIndex
 from resources.llm.endpoint_client import NotRead, at_most, endpoint_client, posted
@@ -84,8 +85,27 @@ class EndpointEmbedder(WholeTexts):
     def load(self) -> None:
         _ = self._client
 
+    @property
+    def prompt(self) -> str:
+        return self.spec.passage_prefix or ""
+
+    @property
+    def window(self) -> int:
+        return self.spec.max_tokens
+
+    def pieces(self, texts: Sequence[str]) -> list[list[Piece]]:
+        return list(self._pieces(texts, self.prompt))
+
+    def _pieces(self, texts: Sequence[str], prefix: str) -> Iterator[list[Piece]]:
+        for text in texts:
+            starts = [*TokenIndex(text).starts, len(text)]
+            yield [
+                Piece(prefix + (text[starts[left] : starts[min(right, len(starts) - 1)]] or text), max(1, right - left))
+                for left, right in windows(max(1, len(starts) - 1), self.spec.max_tokens)
+            ]
+
     def passages(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
-        return self._embed(texts, self.spec.passage_prefix or "", self.spec.passage_fields, progress)
+        return self._embed(texts, self.prompt, self.spec.passage_fields, progress)
 
     def queries(self, texts: Sequence[str]) -> Vectors:
         try:
@@ -112,14 +132,10 @@ class EndpointEmbedder(WholeTexts):
 
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
-        pieces, owners, weights = [], [], []
-        for owner, text in enumerate(texts):
-            starts = [*TokenIndex(text).starts, len(text)]
-            for left, right in windows(max(1, len(starts) - 1), self.spec.max_tokens):
-                piece = text[starts[left] : starts[min(right, len(starts) - 1)]] or text
-                pieces.append(prefix + piece)
-                owners.append(owner)
-                weights.append(max(1, right - left))
+        divided = list(enumerate(self._pieces(texts, prefix)))
+        pieces = [piece.text for _, own in divided for piece in own]
+        owners = [owner for owner, own in divided for _ in own]
+        weights = [piece.weight for _, own in divided for piece in own]
         made: list[NDArray[np.float32] | _NoVector] = []
         for start in range(0, len(pieces), self._batch):
             try:

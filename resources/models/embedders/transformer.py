@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import ModelError
 from pipelines.indexing.embeddings import averaged, unit, windows
+from pipelines.ports import Piece
 from resources.models.embedders.e5_weights import unpacked_model
 from resources.models.embedders.lanes import in_lanes, lanes_of
 from resources.models.embedders.numeric_type import faster_type
@@ -97,10 +98,28 @@ class TransformerEmbedder:
 
     def passages(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
         """Unit vectors, shape (len(texts), dimension)."""
-        return self._embed(texts, [()] * len(texts), self._prefix("passage", self.spec.passage_prefix), progress)[0]
+        return self._embed(texts, [()] * len(texts), self.prompt, progress)[0]
 
     def queries(self, texts: Sequence[str]) -> Vectors:
         return self._embed(texts, [()] * len(texts), self._prefix("query", self.spec.query_prefix), None)[0]
+
+    @property
+    def prompt(self) -> str:
+        return self._prefix("passage", self.spec.passage_prefix)
+
+    @property
+    def window(self) -> int:
+        return self._limit
+
+    def pieces(self, texts: Sequence[str]) -> list[list[Piece]]:
+        encoded, prompt = self._encode(texts), self.prompt
+        made: list[list[Piece]] = [[] for _ in texts]
+        for row in self._windows(encoded, prompt):
+            text, offsets = texts[row.owner], encoded[row.owner].offsets
+            left = offsets[row.start][0] if row.start else 0
+            right = offsets[row.end][0] if row.end < len(offsets) else len(text)
+            made[row.owner].append(Piece(prompt + text[left:right], len(row.ids)))
+        return made
 
     def _prefix(self, role: str, declared: str | None) -> str:
         """The settings' prefix, else the model's own prompt for the role."""
@@ -147,7 +166,7 @@ class TransformerEmbedder:
         be asked."""
         if not self.pools:
             raise no_parts(self.spec.name)
-        return self._embed(texts, spans, self._prefix("passage", self.spec.passage_prefix), progress)
+        return self._embed(texts, spans, self.prompt, progress)
 
     def _embed(
         self, texts: Sequence[str], spans: Sequence[Spans], prefix: str, progress: Progress | None

@@ -58,6 +58,9 @@ PLACES: Mapping[str, tuple[int, str]] = {
     "fail": (1, "failure"),
     "_told": (0, "found"),
     "problem": (0, "explained"),
+    "Unfit": (0, "error"),
+    "unfit": (0, "error"),
+    "refusal": (1, "error"),
     "error": (1, "error"),
 }
 """Functions and classes that take a code, where it stands, and of what kind it is."""

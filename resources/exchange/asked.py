@@ -1,0 +1,166 @@
+"""What the present settings would have embedded and is not embedded yet: keys of texts, sixteen bytes each, whatever
+the size of the corpus; texts bucket by bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.errors import IndexStateError, SettingsError
+from pipelines.fingerprint import bucket_of
+from pipelines.increments import Plan
+from pipelines.stages import STAGES
+from resources.parquet.vectors import KnownVectors
+from resources.stages.embedded_items import SENTENCE_FORMS, FromModel
+from resources.stages.embedded_items import STAGES as OF_VECTORS
+from resources.state.stage_work import Work, with_rows
+
+if TYPE_CHECKING:
+    from resources.state.state import State
+
+_READ = ("chunks", "document_summaries", "chunk_contexts", "sentences")
+Keys = NDArray[Any]
+"""Shape (n,), of sixteen bytes each."""
+_KEY = "S16"
+
+
+def keys_from(digits: Iterable[str]) -> Keys:
+    """Of keys in 32 hex digits each."""
+    return np.frombuffer(bytes.fromhex("".join(digits)), dtype=_KEY)
+
+
+def digits_of(keys: Keys) -> list[str]:
+    digits = np.ascontiguousarray(keys).view(np.uint8).tobytes().hex()
+    return [digits[at : at + 32] for at in range(0, len(digits), 32)]
+
+
+def places_in(known: Keys, keys: Keys) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Where each of these keys stands among the known ones, which are sorted, and whether it does."""
+    if not len(known):
+        return np.zeros(len(keys), np.int64), np.zeros(len(keys), np.bool_)
+    at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+    return at, known[at] == keys
+
+
+def sources_of(form: str) -> list[tuple[str, FromModel]]:
+    """The stages and tables that the model makes, by the form of sentences. Raises SettingsError."""
+    if form == "fast":
+        others = ", ".join(sorted(SENTENCE_FORMS.keys() - {"fast"}))
+        raise SettingsError(
+            "sentences.embedded is fast: vectors of sentences come out of the pass through the model that makes those "
+            f"of chunks, so that vectors made elsewhere would save none; set sentences.embedded to one of {others}"
+        )
+    return [(stage, each) for stage, of in OF_VECTORS.items() for each in of(form) if isinstance(each, FromModel)]
+
+
+def works(state: State, only: Collection[str] | None = None) -> Iterator[Work]:
+    """The documents of each bucket that is not embedded as it is now, of these only where they are named.
+
+    Raises IndexStateError (`missing_input`)."""
+    runner, tables = state.runner, state.parts.tables
+    made = {table: runner.manifest(table) for table in _READ}
+    count = state.settings.buckets
+    every = range(count) if only is None else sorted({bucket_of(doc_id, count) for doc_id in only})
+    for bucket in sorted({bucket for stage in OF_VECTORS for bucket in runner.due(stage, every)}):
+        if missing := [table for table in _READ if bucket not in made[table]]:
+            raise IndexStateError(
+                f"bucket {bucket:02d} of {missing[0]} has not been made with these settings, so that it is not known "
+                "what they would have embedded; run `pincite export-texts FOLDER`",
+                "missing_input",
+            )
+        files = {table: made[table][bucket].file for table in _READ}
+        states = [with_rows(tables.documents(file)) for file in files.values()]
+        whole = [doc_id for doc_id in states[0] if all(doc_id in known for known in states[1:])]
+        wanted = [doc_id for doc_id in whole if only is None or doc_id in only]
+        if wanted:
+            todo = Plan(dict.fromkeys(wanted, ""), {}, {}, ())
+            yield Work(STAGES["chunk_embeddings"], bucket, todo, files, tables)
+
+
+def known_keys(state: State, table: str, identity: str) -> Keys:
+    """The keys of all vectors of an embedder that any file of a table holds, sorted."""
+    found = map(_sound, KnownVectors(state.parts.tables, table, identity).keys())
+    return np.unique(np.concatenate([keys_from(()), *found]))
+
+
+def _sound(digits: Sequence[str]) -> Keys:
+    """None where they are those of a damaged file, which no run takes vectors from."""
+    try:
+        return keys_from(digits)
+    except ValueError:
+        return keys_from(())
+
+
+class Asked:
+    """All texts that are asked for, by key: by which tables (a bit each), by which document first, and which of these
+    tables have a vector of it."""
+
+    def __init__(self, state: State, identity: str) -> None:
+        self._state, self._sources = state, sources_of(state.settings.sentences.embedded)
+        self.tables = [(stage, source.table) for stage, source in self._sources]
+        self.basis = basis_of(state)
+        keys, wants, owners, self._doc_ids = self._read()
+        order = np.argsort(keys, kind="stable")
+        keys = keys[order]
+        starts = np.flatnonzero(np.concatenate([np.ones(len(keys[:1]), np.bool_), keys[1:] != keys[:-1]]))
+        self.keys: Keys = keys[starts]
+        self._wanted = np.bitwise_or.reduceat(wants[order], starts) if len(starts) else wants
+        self._owners = owners[order][starts]
+        self._known = np.zeros(len(self.keys), np.uint8)
+        for bit, (_, table) in enumerate(self.tables):
+            _, there = places_in(known_keys(state, table, identity), self.keys)
+            self._known[there] |= 1 << bit
+
+    def _read(self) -> tuple[Keys, NDArray[np.uint8], NDArray[np.uint32], Keys]:
+        """Of each row of each table its key, the table's bit, and the number of its document; and all documents."""
+        keys, wants, owners, doc_ids = [keys_from(())], [np.zeros(0, np.uint8)], [np.zeros(0, np.uint32)], list[str]()
+        for work in works(self._state):
+            self._state.run.at(f"reading what is to be embedded, bucket {work.bucket:02d}")
+            numbers = {doc_id: len(doc_ids) + at for at, doc_id in enumerate(work.doc_ids)}
+            doc_ids.extend(numbers)
+            for bit, (_, source) in enumerate(self._sources):
+                rows = [item.row for item in source.items_of(work)]
+                keys.append(keys_from(row.text_hash for row in rows))
+                wants.append(np.full(len(rows), 1 << bit, np.uint8))
+                owners.append(np.fromiter((numbers[row.doc_id] for row in rows), np.uint32, len(rows)))
+            work.forget()
+        return np.concatenate(keys), np.concatenate(wants), np.concatenate(owners), keys_from(doc_ids)
+
+    @property
+    def missing(self) -> int:
+        """How many texts have no vector in some table that asks for it."""
+        return int(np.count_nonzero(self._wanted & ~self._known))
+
+    def missing_at(self, places: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Which of the tables that ask for the texts at these places have no vector of them: a bit each."""
+        return self._wanted[places] & ~self._known[places]
+
+    def mark(self, places: NDArray[np.int64]) -> None:
+        """The texts at these places have a vector now."""
+        self._known[places] |= self._wanted[places]
+
+    def documents(self, places: NDArray[np.int64]) -> list[str]:
+        """The first document that asks for each of these texts."""
+        return digits_of(self._doc_ids[self._owners[places]])
+
+    def buckets(self, doc_ids: Sequence[str]) -> list[int]:
+        return [bucket_of(doc_id, self._state.settings.buckets) for doc_id in doc_ids]
+
+    def texts(self, places: NDArray[np.int64]) -> dict[str, str]:
+        """The texts at these places, by key; the documents that have them are read again."""
+        wanted = set(digits_of(self.keys[places]))
+        found: dict[str, str] = {}
+        for work in works(self._state, set(self.documents(places))):
+            for _, source in self._sources:
+                found.update((item.key, item.text) for item in source.items_of(work) if item.key in wanted)
+            work.forget()
+        return found
+
+
+def basis_of(state: State) -> Mapping[str, list[str]]:
+    """The committed files that tell what is asked for: others mean that it may be something else."""
+    tables = [*_READ, *(table for stage in OF_VECTORS for table in STAGES[stage].tables)]
+    return {table: [row.file for _, row in sorted(state.runner.manifest(table).items())] for table in tables}

@@ -1,0 +1,189 @@
+"""Where files of texts and vectors are: folders and files here, or any URI that pyarrow's file systems know."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from pipelines.errors import IndexStateError, UsageError, VectorFileError
+from resources.exchange.vector_file import refusal
+from resources.umask import for_the_user
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PART = re.compile(r"texts-[0-9]{2,5}-[0-9]{5}\.parquet(?:\.partial)?")
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_PIECE = 1 << 20
+_SECRET = re.compile(r"//[^/@]*@")
+
+
+def shown(place: str) -> str:
+    """A place as people are told it, without the user and password of a URI."""
+    return _SECRET.sub("//", place)
+
+
+def _opened(place: str) -> tuple[Any, str]:
+    """A file system, and the path in it. Raises UsageError for a URI that cannot be meant."""
+    import pyarrow as pa
+    from pyarrow import fs
+
+    if not place.strip():
+        raise UsageError("a place without a name; name a file, a folder or a URI")
+    if "://" not in place:
+        return fs.LocalFileSystem(), str(Path(place).expanduser().resolve())
+    try:
+        files, path = fs.FileSystem.from_uri(place)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        said = shown(" ".join(str(error).split()))
+        raise UsageError(
+            f"{shown(place)} cannot be reached: {said}; name a file, a folder or a URI such as s3://BUCKET/PREFIX"
+        ) from None
+    return files, path.rstrip("/")
+
+
+# ---------------------------------------------------------------- texts
+
+
+class TextFolder:
+    """A folder that texts are written to. Raises UsageError where something else is in it."""
+
+    def __init__(self, place: str) -> None:
+        from pyarrow import fs
+
+        self.shown = shown(place)
+        self._files, self._path = _opened(place)
+        self._local = isinstance(self._files, fs.LocalFileSystem)
+        with self._named():
+            there = self._files.get_file_info(fs.FileSelector(self._path, allow_not_found=True))
+        names = [info.base_name for info in there]
+        if other := sorted(name for name in names if not PART.fullmatch(name)):
+            raise UsageError(f"{self.shown} has something else in it, {other[0]!r}; name a folder that is empty or new")
+        self._former = names
+
+    def begin(self) -> None:
+        """Makes the folder, and takes out what was exported before."""
+        with self._named(), for_the_user():
+            if self._local:
+                self._files.create_dir(self._path, recursive=True)
+            for name in self._former:
+                self._files.delete_file(f"{self._path}/{name}")
+
+    def write(self, name: str, rows: pa.Table) -> int:
+        """Writes a part, which appears whole or not at all; returns its bytes."""
+        import pyarrow.parquet as pq
+
+        target = f"{self._path}/{name}"
+        partial = f"{target}.partial" if self._local else target
+        with self._named(), for_the_user():
+            with self._files.open_output_stream(partial) as stream:
+                pq.write_table(rows, stream, compression="zstd")
+            if self._local:
+                os.replace(partial, target)
+            return int(self._files.get_file_info(target).size)
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            said = shown(error.strerror or " ".join(str(error).split()))
+            raise IndexStateError(
+                f"cannot write to {self.shown}: {said}; make room, or name another folder", "disk"
+            ) from None
+
+
+# ---------------------------------------------------------------- vectors
+
+
+@dataclass(frozen=True)
+class Found:
+    """A file as it was found: by its name for people, size and time."""
+
+    name: str
+    path: str
+    files: Any
+    seen: tuple[int, int]
+
+    @contextmanager
+    def opened(self, folder: Path) -> Iterator[BinaryIO]:
+        """Its bytes, from a descriptor; those of an address are brought to `folder` first, without a name there.
+
+        Raises VectorFileError, also where it is another file by now."""
+        from pyarrow import fs
+
+        try:
+            if isinstance(self.files, fs.LocalFileSystem):
+                with open(self.path, "rb") as stream:
+                    self._require_same(os.fstat(stream.fileno()).st_size, os.fstat(stream.fileno()).st_mtime_ns)
+                    yield stream
+                return
+            with self.files.open_input_stream(self.path) as source, tempfile.TemporaryFile(dir=folder) as copy:
+                shutil.copyfileobj(source, copy, _PIECE)
+                copy.flush()
+                info = self.files.get_file_info(self.path)
+                self._require_same(info.size, info.mtime_ns)
+                yield copy
+        except FileNotFoundError:
+            raise refusal(self.name, "vectors_absent", "there is no such file") from None
+        except OSError as error:
+            said = shown(error.strerror or " ".join(str(error).split()))
+            if error.errno in NO_ROOM:
+                raise IndexStateError(
+                    f"cannot bring {self.name} to {folder}: {said}; make room on that disk, then import again", "disk"
+                ) from None
+            raise refusal(self.name, "vectors_absent", f"it cannot be read ({said})") from None
+
+    def _require_same(self, size: int | None, time: int | None) -> None:
+        if (size or 0, time or 0) != self.seen:
+            raise refusal(self.name, "vectors_unreadable", "it was changed while it was read")
+
+
+def vector_files(places: Sequence[str]) -> list[Found | VectorFileError]:
+    """The files of these places in order, each once, or why there are none: in a folder all that end in `.parquet`, but
+    for those whose names begin with `_` or `.`, which engines write beside them."""
+    from pyarrow import fs
+
+    found: dict[tuple[str, str], Found | VectorFileError] = {}
+    for place in places:
+        files, path = _opened(place)
+        try:
+            info = files.get_file_info(path)
+            infos = [info]
+            if info.type == fs.FileType.Directory:
+                listed = files.get_file_info(fs.FileSelector(path, recursive=True))
+                infos = sorted((each for each in listed if _is_part(each, path)), key=lambda each: each.path)
+        except OSError as error:
+            said = shown(error.strerror or " ".join(str(error).split()))
+            found[place, ""] = refusal(shown(place), "vectors_absent", f"it cannot be listed ({said})")
+            continue
+        if not infos:
+            found[place, ""] = refusal(shown(place), "vectors_absent", "no file in this folder ends in .parquet")
+        for each in infos:
+            named = shown(place) + each.path[len(path) :]
+            if each.type != fs.FileType.File:
+                found[place, ""] = refusal(named, "vectors_absent", "there is no such file")
+            else:
+                found.setdefault(
+                    (files.type_name, each.path), Found(named, each.path, files, (each.size or 0, each.mtime_ns or 0))
+                )
+    return list(found.values())
+
+
+def _is_part(info: Any, root: str) -> bool:
+    from pyarrow import fs
+
+    parts = info.path[len(root) :].strip("/").split("/")
+    return (
+        info.type == fs.FileType.File
+        and info.base_name.endswith(".parquet")
+        and not any(part[:1] in "_." for part in parts)
+    )

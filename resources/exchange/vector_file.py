@@ -1,0 +1,179 @@
+"""A file of vectors as its reader (resources/exchange/reader.py) hands it on. Whatever the file does to that process,
+it is an error here that names the file."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from pipelines.errors import VectorFileError
+from pipelines.visible import one_line
+from resources.child_process import child_command, child_environment
+from resources.exchange.reader import BATCH_BYTES, MEMORY_MB, MOST_TEXT
+from resources.workers.frames import MOST_JSON, Message, Received, decoded
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SECONDS = 120.0
+"""For the reader to start, and for each batch of rows."""
+_PIECE = 1 << 20
+_MOST = MOST_JSON + 4 * (BATCH_BYTES + MOST_TEXT)
+REMEDY = {
+    "vectors_absent": "see the path, and that it may be read",
+    "vectors_unreadable": "write it again as Parquet",
+    "vectors_limit": "write it anew in more files",
+    "vectors_contract": "export the texts again, and keep the columns contract and embedder",
+    "vectors_embedder": "make the vectors with that model, or set the embedder that they were made with",
+    "vectors_columns": "write the columns that docs/reference/vectors.md names",
+    "vectors_dimension": "make the vectors with the embedder's model, whole",
+    "vectors_values": "mend what made it; float16 overflows above 65,504",
+    "vectors_key": "hand the column key on as it was exported",
+    "vectors_twice": "write each key once",
+    "vectors_text": "embed the texts as they were exported, or leave the column text out",
+    "vectors_unlike": "use the exported prompt, the model's own pooling, and its whole window",
+}
+"""What to do about each reason for which a file is refused."""
+
+
+def refusal(name: str, code: str, said: str, row: int | None = None) -> VectorFileError:
+    """One line that names file, row and remedy; `row` counts from 1."""
+    where = f"{name}, row {row:,}" if row else name
+    error = VectorFileError(one_line(f"{where}: {said}; {REMEDY[code]}"), code)
+    error.row = row
+    return error
+
+
+class VectorFile:
+    """One opened file, `name` for people, of vectors that should have so many dimensions. A context ends its reader.
+
+    All raise VectorFileError."""
+
+    def __init__(self, name: str, stream: BinaryIO, dimension: int) -> None:
+        self.name, self._dimension = name, dimension
+        self._stream = stream
+        self._process: subprocess.Popen[bytes] | None = None
+        self._received = Received(_MOST)
+        self._waiting: list[Message] = []
+        self.head: dict[str, Any] = {}
+
+    def __enter__(self) -> VectorFile:
+        try:
+            self._process = subprocess.Popen(
+                child_command("resources.exchange.reader", str(self._stream.fileno()), str(self._dimension)),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                pass_fds=[self._stream.fileno()],
+                env=child_environment(ARROW_DEFAULT_MEMORY_POOL="system"),
+            )
+            self.head = self._next("head").value
+            self._require_head()
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        if self._process is None:
+            return
+        self._process.kill()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream:
+                with suppress(OSError):
+                    stream.close()
+        self._process.wait()
+
+    def unfit(self, code: str, said: str, row: int | None = None) -> VectorFileError:
+        return refusal(self.name, code, said, row)
+
+    @property
+    def rows(self) -> int:
+        return int(self.head["rows"])
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.head["columns"])
+
+    # ------------------------------------------------------------ what is asked of the reader
+
+    def names(self) -> Iterator[tuple[int, list[str]]]:
+        """The number of a first row, and the keys of it and those that follow."""
+        import pyarrow as pa
+
+        for first, _, table in self._ask("keys", pa.schema([("key", pa.string())])):
+            yield first, table["key"].to_pylist()
+
+    def vectors(self) -> Iterator[tuple[int, dict[str, Any], pa.Table]]:
+        """The number of a first row, what the columns `contract` and `embedder` say of it and those that follow, and
+        their keys, texts where the file has them, and vectors as lists of fixed size."""
+        import pyarrow as pa
+
+        plain = [(name, pa.string()) for name in ("key", "text") if name in self.columns]
+        yield from self._ask("rows", pa.schema([*plain, ("vector", pa.list_(pa.float32(), self._dimension))]))
+
+    def _ask(self, what: str, schema: pa.Schema) -> Iterator[tuple[int, dict[str, Any], pa.Table]]:
+        assert self._process and self._process.stdin
+        with suppress(BrokenPipeError):  # what it died of is read from its output
+            self._process.stdin.write(f"{what}\n".encode())
+            self._process.stdin.flush()
+        first = 1
+        while (message := self._next("rows", "end")).value["kind"] == "rows":
+            try:
+                table = decoded(message.blobs["rows"], schema, cleaned=False)
+            except (ValueError, LookupError) as error:
+                raise self.unfit("vectors_unreadable", f"its reader gave no rows ({error})", first) from None
+            yield first, message.value, table
+            first += table.num_rows
+        if first - 1 != self.rows:
+            raise self.unfit("vectors_unreadable", f"it has {first - 1:,} rows now, and had {self.rows:,}")
+
+    def _require_head(self) -> None:
+        rows, columns, footer = (self.head.get(name) for name in ("rows", "columns", "footer"))
+        if type(rows) is not int or not isinstance(columns, list) or not isinstance(footer, str):
+            raise self.unfit("vectors_unreadable", "its reader did not say what it has")
+
+    def _next(self, *kinds: str) -> Message:
+        """The next message, of one of these kinds."""
+        deadline = time.monotonic() + SECONDS
+        assert self._process and self._process.stdout
+        output = self._process.stdout.fileno()
+        while not self._waiting:
+            heard = select.poll()
+            heard.register(output, select.POLLIN)
+            if not heard.poll(max(0.0, deadline - time.monotonic()) * 1000):
+                raise self.unfit("vectors_limit", f"it took more than {SECONDS:.0f} s to read the next rows")
+            data = os.read(output, _PIECE)
+            if not data:
+                raise self._died()
+            try:
+                self._waiting.extend(self._received.add(data))
+            except (ValueError, OverflowError):
+                raise self.unfit("vectors_unreadable", "its reader said what is no message") from None
+        message = self._waiting.pop(0)
+        kind, code = message.value.get("kind"), message.value.get("code")
+        if kind == "unfit" and code in REMEDY:
+            row = message.value.get("row")
+            raise self.unfit(code, str(message.value.get("said"))[:500], row if type(row) is int else None)
+        if kind not in kinds:
+            raise self.unfit("vectors_unreadable", "its reader said something else than it was asked")
+        return message
+
+    def _died(self) -> VectorFileError:
+        assert self._process
+        status = self._process.wait()
+        if status in (-signal.SIGKILL, -signal.SIGABRT):
+            return self.unfit("vectors_limit", f"it unfolds into more than {MEMORY_MB:,} MB")
+        return self.unfit("vectors_unreadable", f"it ends the process that reads it (status {status})")
