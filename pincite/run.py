@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pipelines.errors import IndexStateError, PinciteError, Waiting
+from resources.checks.findings import REPORT
 from resources.dagster_instance.home import close_dead_runs, dagster_home, usable
 from resources.generations.due import find_due, new_documents, served_now
 from resources.generations.upkeep import restricted_whatever
@@ -149,7 +150,9 @@ def _failed_check(state: State) -> PinciteError | None:
         if problems:
             told = "; ".join(f"{code}: {message}" for code, message in problems[:5])
             more = f"; and {len(problems) - 5} more" if len(problems) > 5 else ""
-            return IndexStateError(f"the check {name} failed, nothing was published: {told}{more}", "check_failed")
+            return IndexStateError(
+                f"the check {name} failed, nothing was published: {told}{more}; {REPORT}", "check_failed"
+            )
     return None
 
 

@@ -76,7 +76,9 @@ class IndexedFiles:
         root = self.require_unchanged(file)
         if map_beside(root / file.uri).is_file():
             raise DocumentError(
-                f"{file.uri}: it is read by the map beside it, and its own bytes are not known", "no_file"
+                f"{file.uri}: it was read by the map beside it, so that its own bytes are not known; take it from the "
+                "folder of its source",
+                "no_file",
             )
         spool = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  closed by the iterator
         whole = piecewise()
