@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --quiet --disable-pip-version-check
 INSTALL := ./install.sh $(VENV)
+UNPACKED = $(VENV) $${UV_CACHE_DIR:-$${XDG_CACHE_HOME:-$$HOME/.cache}/uv}
 LIBRARY := tests/data/library
 SOURCE ?= $(LIBRARY)
 PAGE := http://127.0.0.1:8750
@@ -14,7 +15,7 @@ PYTEST := $(BIN)/python -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --m
 # What takes minutes says every twenty seconds that it is at work.
 define watched
 	@$(1) & child=$$!; seconds=0; while kill -0 $$child 2>/dev/null; do sleep 1; seconds=$$((seconds + 1)); \
-		[ $$((seconds % 20)) -ne 0 ] || echo "  $$seconds s, $$(du -sm $(VENV) 2>/dev/null | cut -f1) MB in $(VENV)"; \
+		[ $$((seconds % 20)) -ne 0 ] || echo "  $$seconds s, $$(du -scm $(UNPACKED) 2>/dev/null | tail -n 1 | cut -f1) MB unpacked"; \
 	done; wait $$child
 endef
 

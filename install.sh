@@ -3,7 +3,7 @@
 #
 # By uv, which loads and unpacks several packages at once; by pip where uv cannot be had. uv reads nothing of what pip was
 # told: where packages come from, and whose certificates hold, is handed on to it, unless it was told itself. Bytecode is
-# made now, as pip does: processes that read documents may write none, and PYTHONDONTWRITEBYTECODE may be set.
+# made now, as pip does: processes that read documents may write none, nor may any where PYTHONDONTWRITEBYTECODE is set.
 set -eu
 venv=$1
 shift
