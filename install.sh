@@ -19,6 +19,7 @@ if [ -x "$venv/bin/uv" ]; then
     hand_on SSL_CERT_FILE "$(told cert)"
     hand_on UV_INDEX_STRATEGY unsafe-best-match # the best of all places, as pip takes it
     hand_on UV_HTTP_TIMEOUT 180
+    hand_on UV_COMPILE_BYTECODE_TIMEOUT 600
     "$venv/bin/uv" pip install --quiet --compile-bytecode --python "$venv/bin/python" --constraint constraints.txt "$@" &&
         exit
     echo 'uv could not; once more with pip' >&2
