@@ -330,7 +330,7 @@ def test_too_large_is_refused(served: Served) -> None:
 
 def test_a_request_that_is_given_up_midway_is_no_error_of_the_server(served: Served) -> None:
     """Nobody is there to be told anything, and nothing to be logged."""
-    ended, failed = threading.Event(), []
+    ended, failed = threading.Event(), list[BaseException]()
 
     async def watched(scope: Any, receive: Any, send: Any) -> None:
         try:

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -26,7 +27,9 @@ from tests.ui.conftest import PATIENCE
 KEPT = ROOT / "docs" / "guide"
 QUESTION, CITED = "What is the mileage rate for a fully electric car?", "48 pence"
 BROKEN = "scan-of-2019.pdf"
-SIZE, LINEAGE, ASSET = {"width": 1240, "height": 860}, {"width": 1500, "height": 1000}, {"width": 1500, "height": 900}
+SIZE: Any = {"width": 1240, "height": 860}
+LINEAGE: Any = {"width": 1500, "height": 1000}
+ASSET: Any = {"width": 1500, "height": 900}
 COLOURS = 128
 MADE = """(names) => names.every((name) => [...document.querySelectorAll("foreignObject *")].some((it) => {
   const [red, green, blue] = getComputedStyle(it).borderTopColor.match(/[0-9.]+/g).map(Number);
@@ -71,7 +74,7 @@ def asked(library: Project) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_question_and_the_place_of_its_answer(browser: Browser, asked: str, keep: Keep, scheme: str) -> None:
+def test_a_question_and_the_place_of_its_answer(browser: Browser, asked: str, keep: Keep, scheme: Any) -> None:
     page = browser.new_page(viewport=SIZE, color_scheme=scheme, device_scale_factor=1, base_url=asked)
     page.goto(f"/?q={QUESTION}", wait_until="networkidle")
     expect(page.locator(".answer")).to_contain_text(CITED)
