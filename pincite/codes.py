@@ -1,12 +1,13 @@
 """Every code a person can meet: what it means and what to do. docs/reference/codes.md is built from it.
 
-Codes of what `pincite verify` finds stand in resources/checks/findings.py, whose messages carry their remedies;
-here are those whose messages say all.
+Codes of what `pincite verify` finds stand in resources/checks/findings.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+
+from resources.checks.findings import REPORT
 
 Told = tuple[str, str]
 """Meaning, and what to do."""
@@ -15,15 +16,6 @@ _ID = "copy the id from `pincite query`"
 _GENERATION = "see `pincite generations list`"
 _INSTALL = "the installation is damaged: install pincite again"
 _ENDPOINT = "see that the endpoint runs and that its address is right, then run again"
-_REPORT = (
-    "run `pincite index --retry-failed`; if it is found again, report it with its message. What is live goes on serving"
-)
-_WALKS = (
-    "drop it, `DROP INDEX g0001.chunks_embedding`, and run `pincite index`, which builds it anew and lets searches "
-    "compare every row if that does not help"
-)
-_TABLES = "`pincite verify` names the rows that are not as Parquet has them, and what mends them; else: " + _REPORT
-_MAKE = "run `pincite index`, which makes it anew"
 
 EXITS: Mapping[int, Told] = {
     0: (
@@ -77,7 +69,7 @@ ERRORS: Mapping[str, Told] = {
     "changed": ("The file is not the one that was indexed, so its page is not drawn.", "run `pincite index`"),
     "check_failed": (
         "A check of a stage failed, so nothing was published; the codes in the message are those of `verify`.",
-        _REPORT,
+        REPORT,
     ),
     "credentials": (
         "A source, or the store of `tables`, refuses the credentials that it is given, or is given none.",
@@ -103,7 +95,6 @@ ERRORS: Mapping[str, Told] = {
     "encrypted": ("A page of a PDF with a password cannot be drawn.", "save a copy without one"),
     "error": ("A parser process cannot be started, or not in time.", "the message says what to run to see why"),
     "gone": ("The file of a passage is not there any more, so its page is not drawn.", "bring it back, or run `index`"),
-    "disconnected": ("A connection to a server ended before its request did.", "send it again"),
     "golden": (
         "A golden question lacks a key or has a wrong one, or there are none. What cannot be read is `usage`.",
         "the message names file, line and key",
@@ -245,7 +236,10 @@ ERRORS: Mapping[str, Told] = {
         "wait for the run to end; search gives passages meanwhile",
     ),
     "unknown_chunk": ("No chunk has that id in this generation, or not for this asker.", _ID),
-    "unknown_document": ("No document has that id in the live generation, or not for this asker.", _ID),
+    "unknown_document": (
+        "No document has that id in the live generation, or not for this asker.",
+        "take the id from a passage, or from the list of documents",
+    ),
     "unknown_name": ("Nobody of that name has a token.", "see `pincite tokens list`"),
     "unknown_source": ("No source has that name.", "see `pincite sources list`"),
     "unreachable": (
@@ -435,41 +429,6 @@ SKIPPED: Mapping[str, Told] = {
     "unsupported": ("No parser reads that kind of file.", "convert it, or `exclude` it"),
 }
 """Codes of files that are no documents, in `documents.skipped` of `pincite index`."""
-
-FOUND: Mapping[str, Told] = {
-    "chunk_next_not_mutual": ("Chunks have a neighbour that does not know them.", _TABLES),
-    "chunk_without_postings": ("Chunks cannot be found by their words.", _TABLES),
-    "count": ("A bucket has another number of chunks in Postgres than in Parquet.", _MAKE),
-    "coverage": ("Less than .98 of a document's text is in its chunks.", _REPORT),
-    "disagree": ("Rows in Postgres are not those of Parquet.", _TABLES),
-    "empty_document": ("A document has text, but no chunk.", _TABLES),
-    "filter": ("A walk of the vector index with a filter does not find what matches, or is none.", _WALKS),
-    "link_budget": ("More links than the budget allows.", _REPORT),
-    "link_twice": ("A link is there twice.", _REPORT),
-    "link_within_chunk": ("A link lies within one chunk.", _REPORT),
-    "link_without_sentence": ("A link has an end that is no sentence.", _TABLES),
-    "links_of_sentence": ("A sentence has more links than `sentences.related_most`.", _REPORT),
-    "orphan_chunk": ("A chunk is of no document.", _TABLES),
-    "orphan_sentence": ("A sentence lies in no chunk of its document.", _TABLES),
-    "posting_without_chunk": ("The word index names a chunk that is not there.", _TABLES),
-    "recall": (
-        "The vector index finds less than .92 of the exact neighbours.",
-        _WALKS,
-    ),
-    "repeated_sentence": ("A sentence has the id of another.", _REPORT),
-    "sentence_next": ("A sentence does not have its neighbours as NEXT and PREVIOUS.", _REPORT),
-    "sentence_next_not_mutual": ("Sentences have a neighbour that does not know them.", _TABLES),
-    "sentence_order": ("Sentences are not in reading order.", _REPORT),
-    "sentence_paragraph": ("A sentence lies outside its paragraph.", _REPORT),
-    "sentence_text": ("A sentence is not the text at its place in its chunk.", _REPORT),
-    "uneven_postings": ("A word has more chunks than weights, or fewer.", _TABLES),
-    "vector": ("A vector is not of unit length.", "mend the model, delete the file that holds it, run `pincite index`"),
-    "vector_index": ("A vector index is missing or invalid.", _MAKE),
-    "vectors": ("There are more or fewer vectors than texts.", _REPORT),
-    "weak_link": ("A link is weaker than the floor.", _REPORT),
-    "zero_vector": ("A vector is zero.", "mend the model; then as for `changed_chunk` or `changed_sentence`"),
-}
-"""Codes of audits and checks, which `verify` runs too, and which `audit` and `check_failed` carry in their messages."""
 
 EXPLAINED: Mapping[str, str] = {
     "key": "A stage was made by another version, or with other models.",

@@ -14,6 +14,7 @@ from typing import Any
 
 from pipelines.errors import IndexStateError, PinciteError, Waiting
 from pipelines.stages import STAGES
+from resources.checks.findings import REPORT
 from resources.dagster_instance.home import close_dead_runs, instance_home, process_tag, usable
 from resources.exchange.asked import sources_of
 from resources.exchange.places import TextFolder
@@ -197,7 +198,9 @@ def failed_check(found: Mapping[str, Sequence[tuple[str, str]]]) -> PinciteError
         if problems:
             told = "; ".join(f"{code}: {message}" for code, message in problems[:5])
             more = f"; and {len(problems) - 5} more" if len(problems) > 5 else ""
-            return IndexStateError(f"the check {name} failed, nothing was published: {told}{more}", "check_failed")
+            return IndexStateError(
+                f"the check {name} failed, nothing was published: {told}{more}; {REPORT}", "check_failed"
+            )
     return None
 
 

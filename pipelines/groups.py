@@ -128,11 +128,11 @@ def misnamed(values: Any, own: tuple[str, ...] = (GROUPS,)) -> Iterator[str]:
             pending += [(item, False) for item in (value.values() if isinstance(value, dict) else value)]
 
 
-def remedy(key: str) -> str:
-    """What to write in place of a key that is misnamed."""
-    if meant(key) == PRINCIPALS:
-        return f"{key!r} may be meant as principals: write `principals: [NAME]`, outermost in a side-car"
-    return f"{key!r} may be meant as groups: write `groups: [NAME]`, outermost"
+def remedy(key: str, of: tuple[str, ...] = (GROUPS,)) -> str:
+    """What to write in place of a key that is misnamed, where there may be these of the two."""
+    known = meant(key)
+    where = "at the top level" if known in of else "at the top level of its side-car, NAME.meta.yaml"
+    return f"{key!r} may be meant as {known}: write `{known}: [NAME]` {where}"
 
 
 def means_groups(key: str) -> bool:

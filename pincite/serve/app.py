@@ -66,7 +66,7 @@ def application(
         return failed(request, problem.status_code, code, told)
 
     async def gone(request: Request, problem: Exception) -> Response:
-        return error(400, "disconnected", "the connection ended before the request did")
+        return Response(status_code=400)  # nobody is there who could read it
 
     async def unforeseen(request: Request, problem: Exception) -> Response:
         return failed(request, 500, "internal", UNFORESEEN)

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import Request
 
 from pipelines.errors import DatabaseError, DocumentError, IndexStateError, PinciteError, UsageError
+from pipelines.settings.mistakes import explained
 from pipelines.settings.query import StrategyName
 
 MOST_HITS = 100
@@ -45,8 +46,8 @@ class Listing(BaseModel):
 
 
 _MANY: Final = ("filter", "option")
-_LONGEST_NAME: Final = 100
-"""Of a parameter, in what is told of it."""
+MOST_TOLD: Final = 5
+"""Of what is wrong with a request."""
 
 
 async def asked(request: Request, model: type[M]) -> M:
@@ -71,9 +72,8 @@ def checked(model: type[M], values: Any) -> M:
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        wrong = [(".".join(map(str, item["loc"])), item["msg"]) for item in error.errors()[:5]]
-        told = "; ".join(f"{where[:_LONGEST_NAME] or 'the request'}: {what}" for where, what in wrong)
-        raise UsageError(f"this cannot be asked: {told}") from None
+        wrong = explained(model, error.errors()[:MOST_TOLD], "parameter")
+        raise UsageError(f"this cannot be asked: {'; '.join(wrong)}") from None
 
 
 def place_of(item: Mapping[str, Any]) -> str:

@@ -195,7 +195,9 @@ class Service:
         if passage is not None:
             shown = self.passage(passage, asker)
             if shown["doc_id"] != document.doc_id:
-                raise IndexStateError(f"the document {doc_id!a} has no passage {passage!a}", "unknown_chunk")
+                raise IndexStateError(
+                    f"the document {doc_id!a} has no passage {passage!a}; take both ids of one passage", "unknown_chunk"
+                )
             boxes = tuple(Box(**box) for box in shown["boxes"] if box["page"] == number)
         return self._picture(document, number, passage, boxes).png
 

@@ -224,7 +224,7 @@ def _require_guard(services: _Services, host: str, port: int) -> None:
                 return
             raise PinciteError(
                 f"Dagster's webserver answered {status} without a token, so it was stopped; this version of "
-                "dagster-webserver cannot be guarded",
+                "dagster-webserver cannot be guarded: install the one that constraints.txt names",
                 "ui_ended",
             )
         services._look()

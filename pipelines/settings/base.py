@@ -260,5 +260,5 @@ def settings_from(values: Any, origin: str = "settings") -> Settings:
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
-        problems = "; ".join(explained(Settings, dict(item)) for item in error.errors())
+        problems = "; ".join(explained(Settings, error.errors()))
         raise SettingsError(f"{origin}: {problems}") from None

@@ -1,24 +1,19 @@
-"""What is wrong with settings, in the words of whoever wrote them: the key, what was found, and what is expected."""
+"""What is wrong with settings, in the words of whoever wrote them: the key, what was found, and what is expected.
+
+What is expected is told from the model, its types and bounds, whichever of them was not met: so there is no mistake
+that only Pydantic has words for.
+"""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
-from typing import Any, get_args
+from collections.abc import Iterable, Mapping, Sequence
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
-_EXPECTED = {
-    "int": "a whole number",
-    "float": "a number",
-    "bool": "yes or no",
-    "string": "text (put it in quotes)",
-    "tuple": "a list (write it as [...])",
-    "list": "a list (write it as [...])",
-    "dict": "a mapping of names to values",
-    "mapping": "a mapping of names to values",
-}
-"""By the first word of the kind of error that Pydantic tells."""
 _KINDS = {
     type(None): "nothing",
     str: "text",
@@ -28,51 +23,134 @@ _KINDS = {
     list: "a list",
     dict: "a mapping",
 }
-_LONGEST = 20
+_SCALARS = {bool: "yes or no", int: "a whole number{}", float: "a number{}", str: "text{} (put it in quotes)"}
+_BOUNDS = {"ge": "of at least {}", "gt": "above {}", "le": "of at most {}", "lt": "below {}"}
+_LONGEST, _LONGEST_NAME = 20, 100
 
 
-def explained(settings: type[BaseModel], error: Mapping[str, Any]) -> str:
-    """One of a validation's errors, as Pydantic gives them, for settings of this model."""
-    location = error["loc"]
-    where, told = ".".join(map(str, location)), error["msg"].removeprefix("Value error, ")
-    if error["type"] == "extra_forbidden":
-        return f"unknown setting {where!r}; {_nearest(str(location[-1]), _fields(settings, location[:-1]))}"
-    if error["type"] == "missing":
-        return f"setting {where!r} is missing"
-    if error["type"] == "model_type":
-        names = ", ".join(_fields(settings, location))
-        return f"setting {where!r}: expected a mapping with keys of {names}; found {_found(error['input'])}"
-    if error["type"] == "literal_error":
-        valid = error["ctx"]["expected"]
-        return f"setting {where!r}: expected {valid}; found {_found(error['input'])}"
-    kind, _, problem = error["type"].partition("_")
-    if kind in _EXPECTED and problem in ("type", "parsing", "from_float"):
-        return f"setting {where!r}: expected {_EXPECTED[kind]}; found {_found(error['input'])}"
-    return f"setting {where!r}: {told}" if where else told
+def explained(model: type[BaseModel], errors: Iterable[Mapping[str, Any]], noun: str = "setting") -> list[str]:
+    """What is wrong, by the errors that Pydantic gives of values for this model; `noun` is what one of its keys is.
+    A value that is none of several types is one mistake, though there is an error for each."""
+    return list(dict.fromkeys(_explained(model, error, noun) for error in errors))
+
+
+def _explained(model: type[BaseModel], error: Mapping[str, Any], noun: str) -> str:
+    location, kind = error["loc"], error["type"]
+    if kind in ("extra_forbidden", "invalid_key"):
+        names = list(_bare(_at(model, location[:-1])[1]).model_fields)
+        return f"unknown {_named(noun, location)}; {_nearest(str(location[-1]), names)}"
+    place, expected = _at(model, location)
+    if kind == "missing":
+        return f"{_named(noun, place)} is missing"
+    if kind == "value_error":  # a validator of ours
+        told: str = error["msg"].removeprefix("Value error, ")
+        return f"{_named(noun, place)}: {told}" if place else told
+    where = _named(noun, place) if place else f"all {noun}s"
+    if location[-1:] == ("[key]",):
+        return f"{where}: expected a name that is text (put it in quotes); found {_found(error['input'])}"
+    many = kind.endswith("too_long")
+    return f"{where}: expected {described(expected)}; found {len(error['input']) if many else _found(error['input'])}"
+
+
+def described(annotation: Any, bounds: Sequence[Any] = ()) -> str:
+    """What a value of a type is; `bounds` are those of a field that has it."""
+    if get_origin(annotation) is Annotated:
+        inner, *given = get_args(annotation)
+        of_fields = [bound for it in given if isinstance(it, FieldInfo) for bound in it.metadata]
+        return described(inner, [*bounds, *given, *of_fields])
+    members = _members(annotation)
+    if len(members) > 1 or members[0] is not annotation:
+        return _either([described(member, bounds) for member in members])
+    origin = get_origin(annotation) or annotation
+    if origin is Literal:
+        return _either([repr(value) for value in get_args(annotation)])
+    if issubclass(origin, BaseModel):
+        return f"a mapping with keys of {', '.join(origin.model_fields)}"
+    if origin is str:
+        return _SCALARS[str].format(_length(bounds, "character"))
+    if origin in _SCALARS:
+        return _SCALARS[origin].format(_range(bounds))
+    if issubclass(origin, Mapping):
+        return "a mapping of names to values"
+    return f"a list{_length(bounds, 'item')} (write it as [...])"
+
+
+def _at(model: type[BaseModel], location: Sequence[Any]) -> tuple[list[Any], Any]:
+    """A place as who wrote it sees it, and what may stand there: of a value that may have several types Pydantic also
+    tells those that it tried, which is no place."""
+    place: list[Any] = []
+    expected: Any = model
+    for part in location:
+        inner = _within(_bare(expected), part)
+        if inner is None:
+            break
+        place.append(part)
+        expected = inner
+    return place, expected
+
+
+def _within(kind: Any, part: Any) -> Any:
+    """What stands at a key of a section, at a name of a mapping, or in a list; None in what holds nothing."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        field = kind.model_fields.get(part)
+        return field and Annotated[field.annotation, field]
+    if get_origin(kind) in (None, Literal, Union, UnionType) or part == "[key]":
+        return None
+    return next(inner for inner in reversed(get_args(kind)) if inner is not Ellipsis)
+
+
+def _bare(annotation: Any) -> Any:
+    """A type without what is said of it, and without that it may be left out."""
+    if get_origin(annotation) is Annotated:
+        return _bare(get_args(annotation)[0])
+    members = _members(annotation)
+    return annotation if members[0] is annotation or len(members) > 1 else _bare(members[0])
+
+
+def _members(annotation: Any) -> list[Any]:
+    """The types that a value may have, besides nothing: that is a key left out."""
+    if get_origin(annotation) in (Union, UnionType):
+        return [member for member in get_args(annotation) if member is not NoneType]
+    return [annotation]
+
+
+# ---------------------------------------------------------------- words
+
+
+def _bound(bounds: Iterable[Any], name: str) -> Any:
+    return next((found for it in bounds if (found := getattr(it, name, None)) is not None), None)
+
+
+def _range(bounds: Sequence[Any]) -> str:
+    found = {name: bound for name in _BOUNDS if (bound := _bound(bounds, name)) is not None}
+    if found.keys() == {"ge", "le"}:
+        return f" from {found['ge']} to {found['le']}"
+    told = " and ".join(_BOUNDS[name].format(bound) for name, bound in found.items())
+    return f" {told}" if told else ""
+
+
+def _length(bounds: Sequence[Any], unit: str) -> str:
+    least, most = _bound(bounds, "min_length"), _bound(bounds, "max_length")
+    if most is not None:
+        return f" of {f'{least} to ' if least else 'at most '}{most} {unit}s"
+    return f" of at least {least} {unit}{'s' if least > 1 else ''}" if least else ""
+
+
+def _either(words: Sequence[str]) -> str:
+    return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
+def _named(noun: str, location: Sequence[Any]) -> str:
+    return f"{noun} {'.'.join(map(str, location))[:_LONGEST_NAME]!r}"
 
 
 def _nearest(name: str, names: list[str]) -> str:
-    near = difflib.get_close_matches(name, names, n=1)
+    near = difflib.get_close_matches(name[:_LONGEST_NAME], names, n=1)
     return f"did you mean {near[0]!r}?" if near else f"valid names: {', '.join(names)}"
-
-
-def _fields(settings: type[BaseModel], location: tuple[Any, ...]) -> list[str]:
-    """Names valid at a place in the tree of settings."""
-    section = settings
-    for part in location:
-        if isinstance(part, str) and part in section.model_fields:
-            section = _section_of(section.model_fields[part].annotation)
-    return list(section.model_fields)
-
-
-def _section_of(annotation: Any) -> Any:
-    """The section that an annotation holds: itself, or what a list, a mapping or an option is of."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next((found for part in get_args(annotation) if (found := _section_of(part))), None)
 
 
 def _found(value: Any) -> str:
     """A number or a short word as it stands; of all else the kind, since it may be a secret in the wrong place."""
-    short = isinstance(value, bool | int | float) or (isinstance(value, str) and len(value) <= _LONGEST)
-    return repr(value) if short and "@" not in str(value) else _KINDS.get(type(value), type(value).__name__)
+    short = isinstance(value, bool | int | float) or (isinstance(value, str) and "@" not in value)
+    shown = repr(value) if short else ""
+    return shown if 0 < len(shown) <= _LONGEST + 2 else _KINDS.get(type(value), type(value).__name__)

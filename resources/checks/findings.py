@@ -12,6 +12,9 @@ Finding = tuple[str, str]
 
 SHOWN = 3
 """Findings of a problem that are named; the rest are counted."""
+REPORT = (
+    "run `pincite index --retry-failed`; if it is found again, report it with its message. What is live goes on serving"
+)
 
 _RUN = "run `pincite index`"
 _ALL = "run `pincite index --retry-failed`, which looks at everything again"
@@ -67,7 +70,6 @@ PROBLEMS: Mapping[str, tuple[str, str]] = {
     "nameless_failure": ("failures without path, stage, code or reason", _ALL),
     "unrecorded_failure": ("documents failed without a record of it", _ALL),
     "false_failure": ("failures recorded of documents that did not fail", _ALL),
-    "vector_index": ("", _RUN),
     "row_security": ("tables whose rows groups do not keep apart", _RUN),
     "policy": ("policies of row-level security that are not pincite's", _RUN),
     "query_role": (
@@ -77,8 +79,46 @@ PROBLEMS: Mapping[str, tuple[str, str]] = {
         "or made outside of the index",
     ),
 }
-"""Code to what its findings are, and the remedy; those of audit and checks say it themselves."""
+"""Code to what its findings are, and the remedy."""
 
+_TABLES = "`pincite verify` names the rows that are not as Parquet has them, and what mends them; else: " + REPORT
+_MAKE = "run `pincite index`, which makes it anew"
+_WALKS = (
+    "drop it, `DROP INDEX {schema}.chunks_embedding`, and run `pincite index`, which builds it anew and lets searches "
+    "compare every row if that does not help"
+)
+AUDITED: Mapping[str, tuple[str, str]] = {
+    "chunk_next_not_mutual": ("Chunks have a neighbour that does not know them.", _TABLES),
+    "chunk_without_postings": ("Chunks cannot be found by their words.", _TABLES),
+    "count": ("A bucket has another number of chunks in Postgres than in Parquet.", _MAKE),
+    "coverage": ("Less than .98 of a document's text is in its chunks.", REPORT),
+    "disagree": ("Rows in Postgres are not those of Parquet.", _TABLES),
+    "empty_document": ("A document has text, but no chunk.", _TABLES),
+    "filter": ("A walk of the vector index with a filter does not find what matches, or is none.", _WALKS),
+    "link_budget": ("More links than the budget allows.", REPORT),
+    "link_twice": ("A link is there twice.", REPORT),
+    "link_within_chunk": ("A link lies within one chunk.", REPORT),
+    "link_without_sentence": ("A link has an end that is no sentence.", _TABLES),
+    "links_of_sentence": ("A sentence has more links than `sentences.related_most`.", REPORT),
+    "orphan_chunk": ("A chunk is of no document.", _TABLES),
+    "orphan_sentence": ("A sentence lies in no chunk of its document.", _TABLES),
+    "posting_without_chunk": ("The word index names a chunk that is not there.", _TABLES),
+    "recall": ("The vector index finds less than .92 of the exact neighbours.", _WALKS),
+    "repeated_sentence": ("A sentence has the id of another.", REPORT),
+    "sentence_next": ("A sentence does not have its neighbours as NEXT and PREVIOUS.", REPORT),
+    "sentence_next_not_mutual": ("Sentences have a neighbour that does not know them.", _TABLES),
+    "sentence_order": ("Sentences are not in reading order.", REPORT),
+    "sentence_paragraph": ("A sentence lies outside its paragraph.", REPORT),
+    "sentence_text": ("A sentence is not the text at its place in its chunk.", REPORT),
+    "uneven_postings": ("A word has more chunks than weights, or fewer.", _TABLES),
+    "vector": ("A vector is not of unit length.", "mend the model, delete the file that holds it, run `pincite index`"),
+    "vector_index": ("A vector index is missing or invalid.", _MAKE),
+    "vectors": ("There are more or fewer vectors than texts.", REPORT),
+    "weak_link": ("A link is weaker than the floor.", REPORT),
+    "zero_vector": ("A vector is zero.", "mend the model; then as for `changed_chunk` or `changed_sentence`"),
+}
+"""Code to the meaning and the remedy of what audits and checks find, and `audit` and `check_failed` name in their
+messages; each finding says by itself what it is."""
 
 SECURED = frozenset({"row_security", "policy", "query_role"})
 """What a run mends in every generation."""
@@ -93,10 +133,16 @@ def told(findings: Iterable[Finding], generation: int | None = None, kept: bool 
         if counts[code] <= SHOWN:
             first.setdefault(code, []).append(message)
     for code, shown in first.items():
-        what, remedy = PROBLEMS.get(code, ("", ""))
+        what = PROBLEMS[code][0] if code in PROBLEMS else ""
         more = f"; and {counts[code] - SHOWN} more" if counts[code] > SHOWN else ""
         text = f"{what}: {'; '.join(shown)}{more}" if what else f"{'; '.join(shown)}{more}"
+        remedy = remedy_of(code, "" if generation is None else schema_name(generation))
         if generation is not None:
             text = f"generation {generation}: {text}"
-            remedy = _KEPT if kept and code not in SECURED else remedy.replace("{schema}", schema_name(generation))
+            remedy = _KEPT if kept and code not in SECURED else remedy
         yield code, f"{text}. {remedy[:1].upper()}{remedy[1:]}" if remedy else text
+
+
+def remedy_of(code: str, schema: str) -> str:
+    """What mends what was found in the generation of this schema."""
+    return (PROBLEMS[code] if code in PROBLEMS else AUDITED[code])[1].replace("{schema}", schema)

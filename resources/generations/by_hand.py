@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from resources.postgres.catalog import GenerationRow
     from resources.state.state import State
 
+_REMEDY = "`pincite index` with the settings that it was made with makes it anew"
+
 
 def publish_by_hand(state: State, number: int, force: bool = False) -> dict[str, Any]:
     """Makes a generation the live one and ends the hold of a rollback.
@@ -33,7 +35,7 @@ def publish_by_hand(state: State, number: int, force: bool = False) -> dict[str,
         problems = _audited(state, index)
         if problems:
             found = "; ".join(f"{code}: {message}" for code, message in problems[:5])
-            raise IndexStateError(f"generation {number} is not published: {found}", "audit")
+            raise IndexStateError(f"generation {number} is not published: {found}; {_REMEDY}", "audit")
         if not force and live is not None and live.generation != number:
             scored = score_both(state, live, generation)
             rows = comparison(state, scored, live.generation, number)
@@ -63,7 +65,7 @@ def rollback(state: State) -> dict[str, Any]:
         problems = _audited(state, index)
         if problems:
             found = "; ".join(f"{code}: {message}" for code, message in problems[:5])
-            raise IndexStateError(f"generation {number} cannot serve again: {found}", "audit")
+            raise IndexStateError(f"generation {number} cannot serve again: {found}; {_REMEDY}", "audit")
         state.parts.catalog.publish(number, held=True)
     return {"live": number, "previous": live.generation}
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pipelines.indexing.indexed_documents import DocumentFacts
 
 LARGEST_HALF = 65504.0
+_MEND = "mend the model or endpoint that gave it, and run again"
 
 Columns = Mapping[str, str]
 """Columns of a table in the order in which its rows are made, copied and compared, with the types of
@@ -100,11 +101,11 @@ def _check(
     for item in ids:
         found = vectors.get(item)
         if found is None:
-            raise ModelError(f"{what} {item} of {place} has no vector", "bad_vector")
+            raise ModelError(f"{what} {item} of {place} has no vector; {_MEND}", "bad_vector")
         if found.shape != (dimension,):
             raise ModelError(
                 f"the vector of {what} {item} of {place} has shape {found.shape}, the generation has dimension "
-                f"{dimension}",
+                f"{dimension}; {_MEND}",
                 "bad_vector",
             )
     if not ids:
@@ -118,7 +119,8 @@ def _check(
     }
     for fault, rows in faults.items():
         if rows.any():
-            raise ModelError(f"the vector of {what} {ids[int(rows.argmax())]} of {place} {fault}", "bad_vector")
+            named = f"the vector of {what} {ids[int(rows.argmax())]} of {place}"
+            raise ModelError(f"{named} {fault}; {_MEND}", "bad_vector")
 
 
 # ---------------------------------------------------------------- rows

@@ -266,5 +266,9 @@ def search_index(
         if damaged(error) or (asking and error.sqlstate == "42501"):
             raise damage(error, "") from error
         if isinstance(error, psycopg.errors.QueryCanceled) and seconds is not None:
-            raise DatabaseError(f"the search took longer than {seconds:g} s, so it was ended", "timeout") from None
+            raise DatabaseError(
+                f"the search took longer than {seconds:g} s, so it was ended; ask with fewer words or a filter, or "
+                "raise serve.seconds",
+                "timeout",
+            ) from None
         raise DatabaseError(f"the search in the index failed: {error}") from error

@@ -24,13 +24,14 @@ _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 Value = Union[str, int, tuple[str, ...], "Composable"]
 _MIGRATION = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
 _FOLDER = Path(shipped("sql"))
+_DAMAGED = "the installation is damaged: install pincite again"
 
 
 def _text(*parts: str) -> str:
     try:
         return _FOLDER.joinpath(*parts).read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError):
-        raise DatabaseError(f"no SQL file {'/'.join(parts)!r} is installed", "sql_missing") from None
+        raise DatabaseError(f"no SQL file {'/'.join(parts)!r} is installed; {_DAMAGED}", "sql_missing") from None
 
 
 def parse(text: str, origin: str = "sql") -> dict[str, str]:
@@ -39,17 +40,21 @@ def parse(text: str, origin: str = "sql") -> dict[str, str]:
     Raises DatabaseError for a statement without a name, without a body, or named twice."""
     preamble, *parts = _HEADER.split(text)
     if _without_comments(preamble):
-        raise DatabaseError(f"{origin}: a statement stands before the first '-- name:' header", "sql_malformed")
+        raise _malformed(origin, "a statement stands before the first '-- name:' header")
     statements: dict[str, str] = {}
     for name, body in zip(parts[::2], parts[1::2], strict=True):
         if not _NAME.fullmatch(name):
-            raise DatabaseError(f"{origin}: {name!r} is no name for a statement", "sql_malformed")
+            raise _malformed(origin, f"{name!r} is no name for a statement")
         if name in statements:
-            raise DatabaseError(f"{origin}: two statements are named {name!r}", "sql_malformed")
+            raise _malformed(origin, f"two statements are named {name!r}")
         if not _without_comments(body):
-            raise DatabaseError(f"{origin}: {name!r} has no statement", "sql_malformed")
+            raise _malformed(origin, f"{name!r} has no statement")
         statements[name] = body.strip().rstrip(";")
     return statements
+
+
+def _malformed(origin: str, what: str) -> DatabaseError:
+    return DatabaseError(f"{origin}: {what}; {_DAMAGED}", "sql_malformed")
 
 
 def _without_comments(text: str) -> str:
@@ -75,7 +80,7 @@ def fill(text: str, values: Mapping[str, Value], origin: str = "sql") -> Compose
     for match in _PLACEHOLDER.finditer(text):
         name = match.group(1)
         if name not in values:
-            raise DatabaseError(f"{origin}: no value for {{{name}}}", "sql_placeholder")
+            raise DatabaseError(f"{origin}: no value for {{{name}}}; {_DAMAGED}", "sql_placeholder")
         value = values[name]
         parts.append(SQL(text[position : match.start()]))
         if isinstance(value, tuple):
@@ -87,7 +92,8 @@ def fill(text: str, values: Mapping[str, Value], origin: str = "sql") -> Compose
     parts.append(SQL(text[position:]))
     unused = set(values) - used
     if unused:
-        raise DatabaseError(f"{origin}: nothing to fill with {', '.join(sorted(unused))}", "sql_placeholder")
+        told = f"nothing to fill with {', '.join(sorted(unused))}"
+        raise DatabaseError(f"{origin}: {told}; {_DAMAGED}", "sql_placeholder")
     return Composed(parts)
 
 
@@ -113,7 +119,8 @@ def query(file: str, name: str, **values: Value) -> Composed:
     known = statements(file)
     if name not in known:
         raise DatabaseError(
-            f"sql/queries/{file}.sql has no statement {name!r}; it has {', '.join(sorted(known))}", "sql_missing"
+            f"sql/queries/{file}.sql has no statement {name!r}; it has {', '.join(sorted(known))}; {_DAMAGED}",
+            "sql_missing",
         )
     return fill(known[name], values, f"{file}.{name}")
 
@@ -132,5 +139,5 @@ def migrations() -> list[tuple[int, str, str]]:
             found.append((int(match.group(1)), match.group(2), item.read_text(encoding="utf-8")))
     found.sort()
     if [number for number, _, _ in found] != list(range(1, len(found) + 1)):
-        raise DatabaseError("sql/migrations must be numbered 0001, 0002, ... without gaps", "sql_malformed")
+        raise _malformed("sql/migrations", "must be numbered 0001, 0002, ... without gaps")
     return found

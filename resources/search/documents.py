@@ -77,7 +77,11 @@ class Documents:
         exist."""
         found = self._read("document", groups, generation, doc_id=doc_id)
         if not found:
-            raise IndexStateError(f"there is no document {doc_id!a} that you may see", "unknown_document")
+            raise IndexStateError(
+                f"there is no document {doc_id[:100]!a} that you may see; take the id from a passage, or from the list "
+                "of documents",
+                "unknown_document",
+            )
         return found[0]
 
     def listed(self, groups: Sequence[str] = (), after: str = "", most: int = 100) -> list[FoundDocument]:

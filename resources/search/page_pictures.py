@@ -188,7 +188,11 @@ def _no_pages(file: IndexedFile) -> DocumentError:
 
 
 def _no_file(file: IndexedFile) -> DocumentError:
-    return DocumentError(f"{file.uri}: it is read by the map beside it, and its own bytes are not known", "no_file")
+    return DocumentError(
+        f"{file.uri}: it was read by the map beside it, so that its own bytes are not known; take it from the folder of "
+        "its source",
+        "no_file",
+    )
 
 
 def _changed(file: IndexedFile) -> DocumentError:

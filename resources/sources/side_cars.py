@@ -33,9 +33,9 @@ def read_side_car(name: str, content: bytes, source: str) -> dict[str, Any]:
     values = _mapping(name, content)
     wrong = list(misnamed(values, RESTRICTING))
     if other := [key for key in wrong if key not in RESTRICTING]:
-        raise ValueError(f"{name}: {remedy(other[0])}")
+        raise ValueError(f"{name}: {remedy(other[0], RESTRICTING)}")
     if wrong:
-        raise ValueError(f"{name}: {meant(wrong[0])} stands within another key: write it outermost")
+        raise ValueError(f"{name}: {meant(wrong[0])} stands within another key: write it at the top level")
     unknown = [str(key) for key in values if key not in _OWN_KEYS]
     if unknown:
         raise ValueError(f"{name}: unknown key {unknown[0]!r}; put free keys under metadata; known: {_OWN_KEYS}")

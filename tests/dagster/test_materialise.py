@@ -267,6 +267,7 @@ def test_checks_see_what_was_done_behind_their_back(run: Run) -> None:
     assert not made["parquet_and_postgres_agree"].passed
     assert "changed by somebody else" in shown(made["parquet_and_postgres_agree"])
     assert codes_of(made["parquet_and_postgres_agree"]) == {"disagree"}
+    assert "what mends them" in shown(made["parquet_and_postgres_agree"])
 
     whole.rows("DELETE FROM g0001.documents WHERE uri = 'boilers.txt'")
     made = check(whole)

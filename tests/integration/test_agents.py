@@ -22,12 +22,13 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import TextContent, TextResourceContents
 from PIL import Image
 
-from pincite.serve.access import access_of
+from pincite.serve.access import Asker, access_of
 from pincite.serve.app import application
 from pincite.serve.mcp_server import OverHttp, by_request, server_of
-from pincite.serve.mcp_tools import Tools
+from pincite.serve.mcp_tools import Fetch, Tools
 from pincite.serve.service import Service
 from pincite.serve.tokens import TokenFile
+from pipelines.errors import IndexStateError
 from resources.settings_file import locate
 from tests.support.asgi import in_thread
 from tests.support.documents import pdf_of
@@ -47,6 +48,7 @@ class Served:
     project: Project
     url: str
     tokens: dict[str, str]
+    tools: Tools
 
     def agent(self, who: str, call: Call) -> Any:
         """What a client with somebody's token gets."""
@@ -85,10 +87,11 @@ def served(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.
                 (("guest", ()), ("treasurer", ("treasury",)))}  # fmt: skip
         found = locate(str(project.config))
         service = Service(found)
-        agents = OverHttp(server_of(Tools(service, "https://ask.example"), by_request))
+        tools = Tools(service, "https://ask.example")
+        agents = OverHttp(server_of(tools, by_request))
         app = application(service, access_of(found), "https://ask.example", agents=agents)
         with in_thread(app) as port:
-            yield Served(project, f"http://127.0.0.1:{port}", made)
+            yield Served(project, f"http://127.0.0.1:{port}", made, tools)
         service.close()
 
 
@@ -197,7 +200,30 @@ def test_no_tool_shows_a_document_to_an_asker_without_its_group(served: Served) 
         async def claim(client: Client, given: dict[str, Any] = given) -> str:
             return await refused(client, "search", query=QUESTION, **given)
 
-        assert "not permitted" in served.agent("guest", claim)
+        assert "unknown parameter" in served.agent("guest", claim)
+
+
+def test_text_that_is_ahead_of_what_is_served_is_not_handed_out(served: Served) -> None:
+    """A run commits a document's text before its rows: what it says by then may be for others."""
+    ((document, before),) = served.project.rows("SELECT doc_id, row_hash FROM g0001.documents WHERE uri = 'page.pdf'")
+    statement = "UPDATE g0001.documents SET row_hash = %s WHERE doc_id = %s"
+
+    async def call(client: Client) -> None:
+        assert "search gives the passages that are served" in await refused(client, "fetch", id=document)
+        with pytest.raises(MCPError, match="being indexed anew"):
+            await client.read_resource(f"pincite://documents/{document}")
+        found = (await called(client, "search", query="lighthouse lamp trimmed")).structured_content["results"]
+        assert found[0]["text"] == LIGHTHOUSE
+
+    served.project.rows(statement, "another", document)
+    try:
+        served.agent("guest", call)
+        with pytest.raises(IndexStateError) as raised:
+            served.tools.fetch(Fetch(id=document), Asker("guest"))
+        assert raised.value.code == "text_moved"
+    finally:
+        served.project.rows(statement, before, document)
+    assert LIGHTHOUSE in served.tools.fetch(Fetch(id=document), Asker("guest")).text
 
 
 def test_what_cannot_be_seen_is_not_handed_to_a_model(served: Served) -> None:
@@ -216,8 +242,10 @@ def test_what_cannot_be_seen_is_not_handed_to_a_model(served: Served) -> None:
 
 def test_what_a_tool_cannot_take_is_told_to_the_agent(served: Served) -> None:
     async def call(client: Client) -> None:
-        assert "query: Field required" in await refused(client, "search")
-        assert "k: " in await refused(client, "search", query="x", k=10_000)
+        assert "parameter 'query' is missing" in await refused(client, "search")
+        assert "'k': expected a whole number from 1 to 100; found 10000" in await refused(
+            client, "search", query="x", k=10_000
+        )
         assert "bogus" in await refused(client, "search", query="x", filter=["bogus=1"])
         assert "there is no tool" in await refused(client, "drop")
         for name in ("", "x\x00y", "../../etc/passwd", "nothing" * 20):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import subprocess
 import sys
@@ -10,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from resources.dagster_instance.home import dagster_home
 from tests.support.places import ROOT
 from tests.support.projects import make_project
+from tests.support.serving import command, processes
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
 
@@ -36,13 +39,23 @@ def test_an_unreachable_database_does_not_show_its_password(tmp_path: Path, monk
     assert SECRET not in ran.out + ran.err
 
 
-@pytest.mark.parametrize("command", ["index", "ui --port 0"])
-def test_a_state_that_cannot_be_made_is_named_with_the_remedy(tmp_path: Path, fresh_url: str, command: str) -> None:
+@pytest.mark.parametrize("asked", ["index", "ui --port 0"])
+def test_a_state_that_cannot_be_made_is_named_with_the_remedy(tmp_path: Path, fresh_url: str, asked: str) -> None:
     (tmp_path / "file").touch()
     project = make_project(tmp_path / "project", database=fresh_url, state=str(tmp_path / "file" / "state"))
-    ran = project.run(command)
+    ran = project.run(asked)
     assert (ran.code, ran.json["error"]["code"]) == (1, "state")
     assert f"{tmp_path}/file/state cannot be used: Not a directory; choose another with --state" in ran.out
+
+
+def test_a_dagster_that_ends_at_once_is_an_error_below_its_own_words(tmp_path: Path) -> None:
+    """A dagster.yaml that somebody edited is left as it is."""
+    project = make_project(tmp_path / "project", {})
+    (dagster_home(project.state) / "dagster.yaml").write_text("telemetry: nonsense\n")
+    ran = subprocess.run([*command(project, "ui", "--port", "0"), "--json"], capture_output=True, text=True)
+    assert (ran.returncode, json.loads(ran.stdout)["error"]["code"]) == (1, "ui_ended")
+    assert "telemetry" in ran.stderr and "the lines above say why" in ran.stderr
+    assert not processes(project.state)
 
 
 def test_a_server_whose_state_has_a_ui_is_not_stopped(tmp_path: Path) -> None:
@@ -60,10 +73,10 @@ def test_a_server_whose_state_has_a_ui_is_not_stopped(tmp_path: Path) -> None:
     assert project.run("db stop").code == 0
 
 
-@pytest.mark.parametrize("command", ["query anything", "status", "sources list", "eval questions.jsonl"])
-def test_without_an_index_the_remedy_is_named(tmp_path: Path, command: str) -> None:
+@pytest.mark.parametrize("asked", ["query anything", "status", "sources list", "eval questions.jsonl"])
+def test_without_an_index_the_remedy_is_named(tmp_path: Path, asked: str) -> None:
     project = make_project(tmp_path / "project")
-    ran = project.run(command)
+    ran = project.run(asked)
     assert (ran.code, ran.json["error"]["code"]) == (1, "no_index")
     assert "pincite index" in ran.json["error"]["message"]
 
@@ -84,9 +97,9 @@ def test_nothing_to_index_is_bad_usage(tmp_path: Path, fresh_url: str) -> None:
 
 def test_the_shell_sees_the_exit_code_and_one_line(tmp_path: Path) -> None:
     """The same through a process of its own, as a shell runs it."""
-    command = [sys.executable, "-m", "pincite.cli", "query", "anything", "--state", str(tmp_path / "none")]
+    called = [sys.executable, "-m", "pincite.cli", "query", "anything", "--state", str(tmp_path / "none")]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+    ran = subprocess.run(called, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
     assert ran.returncode == 1
     assert ran.stdout == ""
     assert ran.stderr.startswith("pincite: there is no index yet")

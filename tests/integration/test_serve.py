@@ -7,6 +7,8 @@ import html
 import json
 import random
 import re
+import socket
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +25,7 @@ from resources.dagster_instance.home import SESSION
 from resources.postgres.database import Database
 from resources.postgres.launched_runs import OwnRun
 from resources.settings_file import locate
+from tests.support.asgi import in_thread
 from tests.support.documents import pdf_of
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.projects import Project, kept_workers, make_project, new_database
@@ -69,6 +72,9 @@ def served(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.
         project.write("treasury/broken.pdf.meta.yaml", "groups: [treasury]\n")
         project.write("public-broken.pdf", b"%PDF-1.4 nothing")
         project.write("hostile <b>.md", HOSTILE)
+        mapped = {"kind": "paragraph", "text": "The harbour gate is painted green each spring."}
+        project.write("mapped.txt", "What a map was made of.")
+        project.write("mapped.txt.elements.json", json.dumps({"version": 1, "elements": [mapped]}))
         pdf_of(project.docs / "page.pdf", [[(72, 72, "The lighthouse lamp is trimmed at noon.")]])
         project.index(code=3)
         tokens = TokenFile(project.state)
@@ -117,6 +123,10 @@ def test_an_asker_without_the_group_sees_nothing_by_any_address(served: Served) 
         assert served.get(address, "guest").status_code == 404
         assert "heliotrope" in served.get(address, "treasurer").text
     assert served.get(f"/api/documents/{document}/file", "treasurer").content.endswith(f"{SECRET}\n".encode())
+    hidden, none = (served.get(f"/api/documents/{name}", "guest").json()["error"] for name in (document, "0" * 32))
+    assert hidden["code"] == none["code"] == "unknown_document"
+    assert hidden["message"].replace(document, "0" * 32) == none["message"]
+    assert "from the list of documents" in none["message"]
 
 
 def test_groups_are_no_parameter(served: Served) -> None:
@@ -255,6 +265,16 @@ def test_a_file_that_has_changed_is_shown_as_it_was_indexed(served: Served) -> N
     assert served.get(f"/api/documents/{hit['doc_id']}/file", "guest").content == before
 
 
+def test_a_file_that_was_read_by_its_map_is_not_given(served: Served) -> None:
+    """What was indexed is the map; of the file it is not known whether it is the one that the map was made of."""
+    (hit, *_) = served.hits("harbour gate painted green")
+    assert hit["uri"] == "mapped.txt"
+    reply = served.get(f"/api/documents/{hit['doc_id']}/file", "guest")
+    assert (reply.status_code, reply.json()["error"]["code"]) == (404, "no_file")
+    assert "take it from the folder of its source" in reply.json()["error"]["message"]
+    assert "painted green" in served.get(f"/api/documents/{hit['doc_id']}", "guest").json()["markdown"]
+
+
 def test_text_that_is_ahead_of_what_is_served_is_not_shown(served: Served) -> None:
     """A run commits a document's text before its rows: what it says by then may be for others."""
     (hit, *_) = served.hits("boiler inspected October")
@@ -320,6 +340,28 @@ def test_too_large_is_refused(served: Served) -> None:
     chunks = (b"x" * 65_536 for _ in range(40))
     assert served.client.post("/api/search", content=chunks, headers=token).status_code == 413
     assert served.client.get("/api/search?q=" + "x" * 60_000, headers=token).status_code == 400
+
+
+def test_a_request_that_is_given_up_midway_is_no_error_of_the_server(served: Served) -> None:
+    """Nobody is there to be told anything, and nothing to be logged."""
+    ended, failed = threading.Event(), list[BaseException]()
+
+    async def watched(scope: Any, receive: Any, send: Any) -> None:
+        try:
+            await served.client.app(scope, receive, send)
+        except BaseException as error:
+            failed.append(error)
+            raise
+        finally:
+            if scope["type"] == "http":
+                ended.set()
+
+    head = f"POST /api/search HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {served.tokens['guest']}\r\n"
+    with in_thread(watched) as port:
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.sendall(f'{head}Content-Length: 99\r\n\r\n{{"q": '.encode())
+        assert ended.wait(60)
+    assert not failed
 
 
 def test_who_waits_too_many_are_told_to_come_back(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ database and one of its own processes, and ends cleanly."""
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import signal
@@ -12,12 +13,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psycopg
 import pytest
 
-from pincite.serve import client
+from pincite.serve import client, run
 from resources.settings_file import locate
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.projects import Project, kept_workers, make_project, new_database
@@ -135,3 +137,22 @@ def test_a_process_that_ends_is_replaced(project: Project) -> None:
         process.send_signal(signal.SIGTERM)
         assert process.wait() == 0
     assert not [pid for pid in children if Path(f"/proc/{pid}").exists()]
+
+
+def test_processes_that_end_again_and_again_are_given_up(
+    project: Project, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The settings are broken after the start, and each process reads them anew."""
+    supervise = run._supervise
+
+    def broken(*given: Any) -> None:
+        project.config.write_text("serve: {port: nonsense}", encoding="utf-8")
+        supervise(*given)
+
+    monkeypatch.setattr(run, "_supervise", broken)
+    monkeypatch.setattr(run, "WITHIN_SECONDS", math.inf)
+    ran = project.run("serve", "--processes", "2")
+    assert (ran.code, ran.json["error"]["code"]) == (1, "serve_ended")
+    said = capfd.readouterr().err
+    assert said.count("'serve.port': expected a whole number from 0 to 65535; found 'nonsense'") > run.MOST_ENDS
+    assert not (project.state / client.FILE).exists()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from resources.checks.verify import verify
+from resources.parquet.tables import ParquetTables
 from resources.postgres.database import Database
 from resources.settings_file import locate
 from resources.state.state import State
@@ -436,6 +437,32 @@ def test_a_file_that_is_gone_or_damaged_is_named(project: Project, table: str) -
     assert file.name in problems(project)["damaged_file"]
     file.unlink()
     assert file.name in problems(project)["missing_file"]
+
+
+def test_a_text_that_its_chunks_do_not_hold_is_told_with_the_remedy(project: Project) -> None:
+    """What a chunker that loses text would commit: a file as it should be, of chunks that are not."""
+    import pyarrow as pa
+
+    (file,) = [path for path in committed(project, "chunks") if "handbook.md" in of_documents(project, path)]
+    tables = ParquetTables(str(project.state / "parquet"))
+    name = file.relative_to(project.state / "parquet").as_posix()
+    rows = tables.read(name)
+    place = rows.schema.get_field_index("spans")
+    spans = [own[:1] if number else [] for number, own in enumerate(rows["spans"].to_pylist())]
+    cut = rows.set_column(place, rows.schema.field(place), pa.array(spans, rows.schema.field(place).type))
+    _, key, bucket = name.split("-")[0].split("/")
+    made = tables.write("chunks", key, int(bucket), cut, tables.documents(name))
+    project.rows("UPDATE pincite.manifest SET file = %s WHERE file = %s", made, name)
+    told = problems(project)["coverage"]
+    assert "of the text of" in told and "Run `pincite index --retry-failed`" in told
+
+
+def of_documents(project: Project, file: Path) -> set[str]:
+    """The names of the documents of a file."""
+    names = dict(project.rows("SELECT doc_id, uri FROM g0002.documents"))
+    tables = ParquetTables(str(project.state / "parquet"))
+    known = tables.documents(file.relative_to(project.state / "parquet").as_posix())
+    return {str(names[doc_id]) for doc_id in known if doc_id in names}
 
 
 def test_vectors_of_another_embedder_are_told(reread: Project) -> None:

@@ -22,6 +22,10 @@ PATIENCE = 60_000
 expect.set_options(timeout=PATIENCE)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--pictures", metavar="FOLDER", help="where the pictures of the manual are kept")
+
+
 @pytest.fixture(scope="session")
 def indexed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Project, dict[str, Any]]]:
     """A project after `pincite index`, and what that printed; its embedder goes on answering."""

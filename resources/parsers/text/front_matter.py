@@ -50,7 +50,9 @@ def front_matter(source: str) -> tuple[dict[str, str], int, tuple[str, ...]]:
         return {}, 0, ()
     if block.end is None:
         if block.names_groups:
-            raise _refused(f"it names groups and does not end within {LONGEST >> 10} KB")
+            raise _refused(
+                f"it names groups and does not end within {LONGEST >> 10} KB: end it by a line of three hyphens"
+            )
         return {}, 0, ()
     import yaml
 
@@ -59,10 +61,11 @@ def front_matter(source: str) -> tuple[dict[str, str], int, tuple[str, ...]]:
     except yaml.YAMLError as error:
         if block.after_comment and not block.names_groups:
             return {}, 0, ()
-        raise _refused(f"it is not valid YAML: {' '.join(str(error).split())[:200]}") from None
+        told = " ".join(str(error).split())[:200]
+        raise _refused(f"it is not valid YAML ({told}): put a text with a colon or another sign in quotes") from None
     if not isinstance(values, dict):
         if block.names_groups:
-            raise _refused("it names groups and is no mapping")
+            raise _refused("it names groups and is no mapping: write `groups: [NAME]` on a line of its own")
         return {}, 0, ()
     return _properties(values), block.end, ()
 
@@ -87,11 +90,14 @@ def groups_at_head(content: bytes, name: str) -> tuple[str, ...] | None:
 def require_recognised(text: str) -> None:
     """Raises DocumentError (`front_matter`) where a text begins with what was meant as front matter and is not."""
     if found := groups_under_rule(text):
-        raise _refused(f"it is not between two lines of three hyphens, or not at the head ({found})")
+        raise _refused(
+            f"it is not between two lines of three hyphens, or not at the head of the file ({found}): put it there"
+        )
 
 
 def _refused(reason: str) -> DocumentError:
-    return DocumentError(f"the front matter may restrict the document, but {reason}: mend it", "front_matter")
+    """For a reason that ends by saying what to write."""
+    return DocumentError(f"the front matter may restrict the document, but {reason}", "front_matter")
 
 
 def _block(source: str) -> _Block | None:
@@ -133,7 +139,7 @@ def _properties(values: dict[Any, Any]) -> dict[str, str]:
     for key, value in values.items():
         name = str(key).strip().lower() if str(key).strip().lower() in _OWN else str(key)
         if name in folded:
-            raise _refused(f"{name} is given twice")
+            raise _refused(f"{name} is given twice: leave one of them")
         folded[name] = value
     if wrong := next(misnamed(folded), None):
         raise _refused(remedy(wrong))

@@ -76,5 +76,5 @@ def test_the_last_message_of_the_user_is_the_question() -> None:
     assert told.question().q == "Second"
     with pytest.raises(UsageError, match="user"):
         checked(Completion, {"messages": messages[1:2]}).question()
-    with pytest.raises(UsageError, match="q: "):
+    with pytest.raises(UsageError, match="parameter 'q'"):
         checked(Completion, {"messages": [{"role": "user", "content": "  "}]}).question()

@@ -1,9 +1,17 @@
 from __future__ import annotations
 
-import pytest
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, get_args, get_origin
 
+import pytest
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+
+from pincite.serve.mcp_tools import AskFor, Fetch, PageImageOf, SearchFor
+from pincite.serve.requests import Ask, Listing
 from pipelines.errors import SettingsError
-from pipelines.settings.base import settings_from
+from pipelines.settings.base import Settings, settings_from
+from pipelines.settings.mistakes import described, explained
 
 
 @pytest.mark.parametrize(
@@ -16,11 +24,14 @@ from pipelines.settings.base import settings_from
         ({"sources": "handbook"}, "setting 'sources': expected a list (write it as [...]); found 'handbook'"),
         ({"sources": [{"name": "a"}]}, "setting 'sources.0.path' is missing"),
         ({"state": 3}, "setting 'state': expected text (put it in quotes); found 3"),
-        ({"buckets": 16.5}, "setting 'buckets': expected a whole number; found 16.5"),
-        ({"vector_index": {"memory_mb": "2GB"}}, "'vector_index.memory_mb': expected a whole number; found '2GB'"),
-        ({"publish": {"max_drop": "2 %"}}, "setting 'publish.max_drop': expected a number; found '2 %'"),
+        ({"buckets": 16.5}, "setting 'buckets': expected a whole number from 1 to 64; found 16.5"),
+        (
+            {"vector_index": {"memory_mb": "2GB"}},
+            "'vector_index.memory_mb': expected a whole number from 16 to 2097151; found '2GB'",
+        ),
+        ({"publish": {"max_drop": "2 %"}}, "setting 'publish.max_drop': expected a number from 0 to 1; found '2 %'"),
         ({"chunking": {"strategy": "semantic"}}, "expected 'structure', 'page', 'recursive', 'sentences' or 'cluster'"),
-        ({"query": {"candidates": -3}}, "setting 'query.candidates': Input should be greater than or equal to 1"),
+        ({"query": {"candidates": -3}}, "setting 'query.candidates': expected a whole number from 1 to 1000; found -3"),
         ({"query": {"rerank": "weighted"}}, "'query.rerank': expected a list (write it as [...]); found 'weighted'"),
     ],
 )
@@ -38,3 +49,99 @@ def test_what_may_be_a_secret_is_not_repeated(secret: str) -> None:
             settings_from(values)
         assert secret not in str(caught.value)
         assert "found text" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        (
+            {"chunking": {"overlap_floor": "high"}},
+            "'chunking.overlap_floor': expected a number or 'auto'; found 'high'",
+        ),
+        (
+            {"llm": {"roles": {"answer": {"temperature": 3}}}},
+            "'llm.roles.answer.temperature': expected a number from 0 to 2 or 'none'; found 3",
+        ),
+        ({"sentences": {"related_floor": 0}}, "expected a number above 0 and of at most 1; found 0"),
+        ({"sentences": {"related_floors": {"mine": 2}}}, "'sentences.related_floors.mine': expected a number above 0"),
+        ({"parsing": {"workers": -1}}, "'parsing.workers': expected a whole number of at least 0; found -1"),
+        ({"parsing": {"readers": {".docx": "mine"}}}, "expected 'auto', 'own' or 'unstructured'; found 'mine'"),
+        ({"serve": {"host": ""}}, "'serve.host': expected text of at least 1 character (put it in quotes); found ''"),
+        ({"query": {"rerank": ["best"]}}, "setting 'query.rerank.0': expected 'none', 'weighted',"),
+        ({"sources": [{"name": "a", "path": "a", "options": {1: "x"}}]}, "expected a name that is text"),
+        ({"embedder": {"query_fields": {"task": []}}}, "or yes or no; found a list"),
+        ({1: "x"}, "unknown setting '1'; valid names: state,"),
+    ],
+)
+def test_bounds_and_choices_are_told_as_they_are(values: object, told: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        settings_from(values, "pincite.yaml")
+    assert told in str(caught.value)
+    assert str(caught.value).count("found") <= 1, "a value that is none of several types is one mistake"
+
+
+# ---------------------------------------------------------------- every field of every model
+
+Path = tuple[Any, ...]
+WRONG = (
+    "no such word", "", "x" * 20_000, -1, 0, 0.5, 1 << 40, -1e300, float("nan"), float("inf"), True, [], [[]],
+    ["x"] * 2_000, {"x": []}, {1: "x"}, {"x": {"y": 1}},
+)  # fmt: skip
+KNOWN = {"ge", "gt", "le", "lt", "min_length", "max_length", "allow_inf_nan", "func"}
+"""Attributes by which what a field asks for is known; `func` is of a validator, which has words of its own."""
+
+
+def fields(model: type[BaseModel], place: Path = ()) -> Iterator[tuple[Path, FieldInfo]]:
+    """Every field, those of lists and mappings of sections at their first place; and what a path of it begins with."""
+    for name, field in model.model_fields.items():
+        yield (*place, name), field
+        for held in held_by(field.annotation):
+            section, inside = held
+            yield from fields(section, (*place, name, *inside))
+
+
+def held_by(annotation: Any) -> Iterator[tuple[type[BaseModel], Path]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation, ()
+    inside: Path = {tuple: (0,), list: (0,), dict: ("m",), Mapping: ("m",)}.get(get_origin(annotation), ())
+    for part in get_args(annotation):
+        yield from ((section, (*inside, *more)) for section, more in held_by(part))
+
+
+def at(place: Path, value: object) -> Any:
+    """Values whose only one stands at a place."""
+    for part in reversed(place):
+        value = [value] if part == 0 else {part: value}
+    return value
+
+
+EVERY = [(model, *found) for model in (Settings, Ask, Listing, SearchFor, Fetch, PageImageOf, AskFor)
+         for found in fields(model)]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("model", "place", "field"), EVERY, ids=lambda it: getattr(it, "__name__", None) or str(it)[:60]
+)
+def test_every_field_says_what_it_expects_and_no_mistake_in_it_is_told_in_pydantics_words(
+    model: type[BaseModel], place: Path, field: FieldInfo
+) -> None:
+    told = described(Annotated[field.annotation, field])
+    nested = [it for part in get_args(field.annotation) for it in getattr(part, "__metadata__", ())]
+    bounds = [*field.metadata, *(bound for it in nested for bound in getattr(it, "metadata", [it]))]
+    for bound in bounds:
+        asked = {name: getattr(bound, name) for name in KNOWN if getattr(bound, name, None) is not None}
+        assert asked, f"{place}: nothing here has words for {bound!r}"
+        for name, value in asked.items():
+            assert name in ("allow_inf_nan", "func") or str(value) in told or get_origin(field.annotation) is dict
+    refused = 0
+    for value in WRONG:
+        try:
+            model.model_validate(at(place, value))
+        except ValidationError as error:
+            mistakes = [item for item in error.errors() if item["loc"][: len(place)] == place]
+            refused += bool(mistakes)
+            for item in mistakes:
+                (said,) = explained(model, [item])
+                assert item["type"] == "value_error" or item["msg"] not in said, said
+                assert said.startswith((f"setting '{'.'.join(map(str, place))}", "unknown setting")), said
+    assert refused, "nothing that is written there is refused"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.errors import DocumentError
 from pipelines.records import Element
 from resources.parsers.text.source_text import decode, read_text
 from tests.support.documents import elements_of, outline
@@ -175,6 +176,29 @@ def test_markdown_that_is_one_long_paragraph_is_taken_by_line(tmp_path: Path) ->
     lines = [f"Line {at} of a text that has no blank lines between its paragraphs at all." for at in range(100)]
     _, elements, _ = elements_of(written(tmp_path, "long.md", "\n".join(lines)))
     assert [element.text for element in elements] == lines
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        ("---\nprincipal: u-1\n---\n", "write `principals: [NAME]` at the top level of its side-car, NAME.meta.yaml"),
+        ("---\nallowed_groups: hr\n---\n", "write `groups: [NAME]` at the top level"),
+        ("---\nmetadata: {groups: [hr]}\n---\n", "write `groups: [NAME]` at the top level"),
+        ("---\ngroups: hr\nGroups: it\n---\n", "groups is given twice: leave one of them"),
+        (
+            "---\n- groups: [hr]\n---\n",
+            "it names groups and is no mapping: write `groups: [NAME]` on a line of its own",
+        ),
+        ("---\ntitle: a: b\n---\n", "put a text with a colon or another sign in quotes"),
+        ("---\n" + "note: y\n" * 400 + "groups: [hr]\n" + "x: y\n" * 20_000, "within 64 KB: end it by a line of three"),
+        ("+++\ngroups = ['hr']\n+++\n", "not between two lines of three hyphens, or not at the head of the file"),
+    ],
+)
+def test_front_matter_that_may_restrict_its_document_says_what_to_write(text: str, remedy: str, tmp_path: Path) -> None:
+    with pytest.raises(DocumentError) as caught:
+        elements_of(written(tmp_path, "closed.md", text))
+    assert caught.value.code == "front_matter"
+    assert remedy in str(caught.value) and len(str(caught.value).splitlines()) == 1
 
 
 def test_front_matter_builds_no_objects(tmp_path: Path) -> None:
