@@ -189,8 +189,8 @@ def _no_pages(file: IndexedFile) -> DocumentError:
 
 def _no_file(file: IndexedFile) -> DocumentError:
     return DocumentError(
-        f"{file.uri}: it was read by the map beside it, so that its own bytes are not known; take it from the folder of "
-        "its source",
+        f"{file.uri}: it was read by the map beside it, so that its own bytes are not known; take it from the folder "
+        "of its source",
         "no_file",
     )
 
