@@ -11,17 +11,23 @@ import errno
 import hashlib
 import json
 import os
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pipelines.errors import DamagedFile, IndexStateError
 from pipelines.increments import DocumentState
+from resources.parquet.document_states import as_states, packed, states_table, table_of_json, unpacked
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FOOTER = b"pincite"
+    Documents: TypeAlias = Mapping[str, DocumentState] | pa.Table
+
+FOOTER, STATES = b"pincite", b"pincite.documents"
+ROW_GROUP = 8192
+"""Rows that are read at a time by who reads a file piece by piece."""
+_LARGE = 1 << 24
+"""Bytes of a file that is hashed piece by piece, and then read from where it lies."""
 
 
 class ParquetTables:
@@ -46,21 +52,22 @@ class ParquetTables:
         """Where a file is, for those who read it by themselves: a path of a local file."""
         return f"{self._root}/{name}"
 
-    def write(
-        self, table: str, key: str, bucket: int, rows: pa.Table, documents: Mapping[str, DocumentState], note: str = ""
-    ) -> str:
+    def write(self, table: str, key: str, bucket: int, rows: pa.Table, documents: Documents, note: str = "") -> str:
         """Writes rows with their documents' states; returns the file's name under the root.
 
         `note` is kept in the footer (the model of a table of vectors). The file appears whole or not at all."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        states = {doc_id: asdict(documents[doc_id]) for doc_id in sorted(documents)}
-        footer = json.dumps({"table": table, "key": key, "bucket": bucket, "note": note, "documents": states})
-        rows = rows.replace_schema_metadata({FOOTER: footer.encode()})
-        sink = pa.BufferOutputStream()
+        states = documents if isinstance(documents, pa.Table) else states_table(documents)
+        footer = json.dumps({"table": table, "key": key, "bucket": bucket, "note": note})
+        sink, rows = pa.BufferOutputStream(), rows.replace_schema_metadata(None)
         dictionary = [field.name for field in rows.schema if field.type == pa.string()]
-        pq.write_table(rows, sink, compression="zstd", use_dictionary=dictionary, write_statistics=False)
+        with pq.ParquetWriter(
+            sink, rows.schema, compression="zstd", use_dictionary=dictionary, write_statistics=False
+        ) as writer:
+            writer.write_table(rows, row_group_size=ROW_GROUP)
+            writer.add_key_value_metadata({FOOTER: footer, STATES: packed(states)})
         data = sink.getvalue()
         content = hashlib.blake2b(data, digest_size=16).hexdigest()
         name = self.path(table, key, bucket, content)
@@ -115,7 +122,12 @@ class ParquetTables:
                 identity = self._identity(name)
                 if self._sound.get(name) == identity:
                     return pq.ParquetFile(self._files.open_input_file(f"{self._root}/{name}"))
-                data = stream.read_buffer()
+                held, data = hashlib.blake2b(digest_size=16), None
+                if stream.size() <= _LARGE:
+                    data = stream.read_buffer()
+                    held.update(data)
+                while piece := stream.read(1 << 20):
+                    held.update(piece)
         except FileNotFoundError:
             raise IndexStateError(
                 f"the state is damaged: {name} is in the manifest but not under {self._root}; "
@@ -126,10 +138,10 @@ class ParquetTables:
             if error.errno != errno.EIO:
                 raise
             raise self._harmed(name) from None
-        if not _named_after(name, hashlib.blake2b(data, digest_size=16)):
+        if not _named_after(name, held):
             raise self._harmed(name)
         self._sound[name] = identity
-        return pq.ParquetFile(pa.BufferReader(data))
+        return self._open(name) if data is None else pq.ParquetFile(pa.BufferReader(data))
 
     def _identity(self, name: str) -> tuple[int, ...]:
         """What changes where other bytes are written under a name."""
@@ -157,22 +169,35 @@ class ParquetTables:
         try:
             with self._files.open_input_file(f"{self._root}/{name}") as stream:
                 file = pq.ParquetFile(stream)
-                return str(json.loads(file.schema_arrow.metadata[FOOTER])["note"]), file.read(columns=list(columns))
+                return str(json.loads(file.metadata.metadata[FOOTER])["note"]), file.read(columns=list(columns))
         except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, MemoryError):
             return None
 
     def read(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         return self._open(name).read(columns=list(columns) if columns else None)
 
+    def pieces(self, name: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """The same, some rows at a time."""
+        file = self._open(name)
+        for group in range(file.num_row_groups):
+            yield file.read_row_group(group, columns=list(columns) if columns else None)
+
     def documents(self, name: str) -> dict[str, DocumentState]:
         """The state of every document of a file."""
-        return {doc_id: DocumentState(**state) for doc_id, state in self._footer(name)["documents"].items()}
+        return as_states(self.states(name))
+
+    def states(self, name: str) -> pa.Table:
+        """The same in columns: doc_id and the fields of DocumentState, in order of ids."""
+        footer = self._open(name).metadata.metadata
+        if STATES in footer:
+            return unpacked(footer[STATES])
+        return table_of_json(json.loads(footer[FOOTER])["documents"])
 
     def note(self, name: str) -> str:
         return str(self._footer(name)["note"])
 
     def _footer(self, name: str) -> Any:
-        return json.loads(self._open(name).schema_arrow.metadata[FOOTER])
+        return json.loads(self._open(name).metadata.metadata[FOOTER])
 
     def exists(self, name: str) -> bool:
         """Whether there is such a file, not known to be damaged; always true of no name, which rows in Postgres
