@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError
@@ -33,6 +33,12 @@ class Table:
         """A bucket's rows. Raises IndexStateError where it was never made, or its file is damaged."""
         return self._runner.tables.read(self.commit(bucket).file, columns)
 
+    def pieces(self, columns: Sequence[str], buckets: Collection[int] | None = None) -> Iterator[pa.Table]:
+        """Columns of these buckets, one after the other; of all that were made where none are named."""
+        for bucket, row in self.commits().items():
+            if buckets is None or bucket in buckets:
+                yield self._runner.tables.read(row.file, columns)
+
     def values(self, bucket: int, column: str) -> list[Any]:
         """One column of a bucket."""
         found: list[Any] = self.read(bucket, [column])[column].to_pylist()
@@ -40,8 +46,7 @@ class Table:
 
     def column(self, name: str) -> list[Any]:
         """One column of all buckets that were made."""
-        tables = self._runner.tables
-        return [value for row in self.commits().values() for value in tables.read(row.file, [name])[name].to_pylist()]
+        return [value for read in self.pieces([name]) for value in read[name].to_pylist()]
 
 
 def committed(table: str, bucket: int, commits: dict[int, ManifestRow]) -> ManifestRow:
