@@ -1,12 +1,13 @@
 """Many small documents through one `pincite index`, by an embedder that costs next to nothing: what the pipeline costs.
 
-    python benchmarks/many_documents.py [--documents 10000] [--against COMMIT] [--folder FOLDER] [--watched]
+    python benchmarks/many_documents.py [--documents 10000 100000] [--against COMMIT] [--folder FOLDER] [--watched]
 
 Makes Markdown documents of two chunks and about six sentences each, indexes them from nothing, again with nothing
-changed, and again with one document changed. Vectors come from an endpoint in a process of its own that makes them of
-hashes. Prints the seconds of each run and of its stages, and of processors; with --against those of another commit on
-the same documents, in turn. With --watched the first run is watched and not timed: the peak of the proportional memory
-of all its processes, those of the database apart and together.
+changed, and again with one document changed, once timed and once watched. Vectors come from an endpoint in a process of
+its own that makes them of hashes. Prints the seconds of each run and of its stages, and of processors, and the peak of
+the proportional memory of all processes of the run with one change; with --against those of another commit on the same
+documents, in turn, and the ratios. The state made from nothing is kept in --folder, and made but once. With --watched
+the first run is watched, and not to be taken for timed.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -97,51 +99,100 @@ def told(name: str, found: Mapping[str, Any]) -> None:
         print("    peak MB: " + ", ".join(f"{name} {value:.0f}" for name, value in found["peaks"].items()), flush=True)
 
 
-def measured(name: str, python: Path, docs: Path, place: Path, url: str, watched: bool) -> float:
-    """Seconds of the first run."""
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A checkout that is measured, and the folder of its states."""
+
+    name: str
+    python: Path
+    place: Path
+
+
+CHANGED = "\nThe gate is shut at night, and the porter has the key to it.\n"
+_NOT_STAGES = ("total", "raw_documents")
+
+
+def measured(version: Version, docs: Path, url: str, watched: bool) -> dict[str, float]:
+    """What is compared: seconds by the clock and of processors of each run, of its stages after the listing, and MB at
+    the peak."""
+    place = version.place / docs.name
     config = place / "pincite.yaml"
+    made, found = (place / "state").exists(), {}
+    place.mkdir(parents=True, exist_ok=True)
     sources = [{"name": "many", "path": str(docs)}]
     config.write_text(
         json.dumps({"state": "state", "sources": sources, "embedder": {"endpoint": url, "model": "ready"}})
     )
-    first = run(python, config, watched)
-    told(f"{name}, from nothing", first)
-    told(f"{name}, nothing changed", run(python, config))
+    if made:
+        run(version.python, config)  # the document that was changed last is as it was
+    else:
+        found["from nothing"] = run(version.python, config, watched)
+        told(f"{version.name}, from nothing", found["from nothing"])
+    found["nothing changed"] = run(version.python, config)
+    told(f"{version.name}, nothing changed", found["nothing changed"])
     changed = docs / "000" / "000007.md"
     text = changed.read_text()
-    changed.write_text(text + "\nThe gate is shut at night, and the porter has the key to it.\n")
-    told(f"{name}, one changed", run(python, config, watched))
-    changed.write_text(text)
-    subprocess.run([str(python), "-m", "pincite.cli", "db", "stop", "--config", str(config)], cwd=place, check=False,
-                   stdout=subprocess.DEVNULL, env=clean_environment())  # fmt: skip
-    shutil.rmtree(place / "state")
-    return float(first["clock"])
+    try:
+        for number, name in enumerate(("one changed", "one changed, watched"), start=1):
+            changed.write_text(text + CHANGED * number)
+            found[name] = run(version.python, config, watched=number > 1)
+            told(f"{version.name}, {name}", found[name])
+    finally:
+        changed.write_text(text)
+    subprocess.run(
+        [str(version.python), "-m", "pincite.cli", "db", "stop", "--config", str(config)],
+        cwd=place,
+        check=False,
+        stdout=subprocess.DEVNULL,
+        env=clean_environment(),
+    )
+    timed = {name: result for name, result in found.items() if not result["peaks"]}
+    stages = found["one changed"]["seconds"]
+    return {
+        **{f"{name}, clock": result["clock"] for name, result in timed.items()},
+        **{f"{name}, processors": result["processors"] for name, result in timed.items()},
+        "one changed, stages": sum(value for stage, value in stages.items() if stage not in _NOT_STAGES),
+        "one changed, peak MB": found["one changed, watched"]["peaks"]["run"],
+        "one changed, peak MB with database": found["one changed, watched"]["peaks"]["with database"],
+    }
+
+
+def compared(what: str, ours: Mapping[str, float], theirs: Mapping[str, float]) -> None:
+    for name, value in ours.items():
+        if theirs.get(name):
+            print(f"{what:40} {name:36} {value:9.2f} / {theirs[name]:9.2f} = {value / theirs[name]:.3f}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--documents", type=int, default=10_000)
+    parser.add_argument("--documents", type=int, nargs="+", default=[10_000])
     parser.add_argument("--against", help="a commit")
     parser.add_argument("--folder", type=Path, help="kept afterwards; a temporary one by default")
     parser.add_argument("--watched", action="store_true")
     given = parser.parse_args()
     place = given.folder or Path(tempfile.mkdtemp(prefix="pincite-many-"))
-    docs = place / "docs"
+    found: dict[tuple[str, int], dict[str, float]] = {}
     try:
-        if not docs.exists():
-            make_documents(docs, given.documents)
-        versions = {"here": python_of(ROOT, place / "own")}
+        versions = [Version("here", python_of(ROOT, place / "own"), place / "here")]
         if given.against:
-            versions = {
-                given.against: python_of(checkout_of(given.against, place / "other"), place / "its"),
-                **versions,
-            }
+            other = place / "other" / given.against
+            python = python_of(other if other.exists() else checkout_of(given.against, other), place / "its")
+            versions.insert(0, Version(given.against, python, place / given.against))
         with endpoint_process() as url:
-            clocks = {
-                name: measured(name, python, docs, place, url, given.watched) for name, python in versions.items()
-            }
-        if given.against and not given.watched:
-            print(f"from nothing: {clocks['here'] / clocks[given.against]:.3f} x {given.against}")
+            for count in given.documents:
+                docs = place / f"docs-{count}"
+                if not docs.exists():
+                    make_documents(docs, count)
+                for version in versions:
+                    print(f"{count} documents, {version.name}", flush=True)
+                    found[version.name, count] = measured(version, docs, url, given.watched)
+        for count in given.documents:
+            if given.against:
+                what = f"{count} documents, here / {given.against}"
+                compared(what, found["here", count], found[given.against, count])
+        for count in given.documents[1:]:
+            first = given.documents[0]
+            compared(f"here, {count} / {first} documents", found["here", count], found["here", first])
     finally:
         if given.folder is None:
             shutil.rmtree(place, ignore_errors=True)

@@ -8,8 +8,9 @@ from typing import Any
 
 from pipelines.fingerprint import combined, records_hash
 
-_PART = 16
+PART = 16
 """Hex digits of each input in a document's fingerprint."""
+FIRST = "first with these settings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class Plan:
 
 def input_fingerprint(inputs: Sequence[Mapping[str, DocumentState]], doc_id: str) -> str:
     """The inputs' outputs, shortened and joined in order, so that it tells which of them changed."""
-    return ".".join(states[doc_id].output[:_PART] if doc_id in states else "" for states in inputs)
+    return ".".join(states[doc_id].output[:PART] if doc_id in states else "" for states in inputs)
 
 
 def plan(
@@ -77,7 +78,7 @@ def plan(
             keep[doc_id] = state
         else:
             compute[doc_id] = wanted
-            reasons[doc_id] = "first with these settings" if previous is None else _reason(tuple(inputs), state, wanted)
+            reasons[doc_id] = FIRST if previous is None else _reason(tuple(inputs), state, wanted)
     present = compute.keys() | keep.keys()
     return Plan(compute, reasons, keep, tuple(doc_id for doc_id in known if doc_id not in present))
 

@@ -31,7 +31,8 @@ EXACT_PAIRS = 1_000_000_000
 _GRID = np.float32(2**26)
 """Products of numbers on this grid are multiples of 2^-52, so their sums below 2 are doubles."""
 _DIGITS = 6
-_NONE = -2.0
+NONE = -2.0
+"""The cosine of what is no link."""
 
 _Ranks = NDArray[np.int64]
 _Some = slice | NDArray[np.int64]
@@ -53,6 +54,11 @@ def floor_for(settings: SentenceSettings, embedder: str) -> float:
     return floors.get(embedder, settings.related_floor)
 
 
+def lowered(floor: float) -> float:
+    """The floor where no pair of sentences reaches this one."""
+    return round(floor - STEP, _DIGITS)
+
+
 def sentence_links(
     ids: Sequence[str],
     chunk_ids: Sequence[str],
@@ -70,7 +76,7 @@ def sentence_links(
     found = links_over(floor, ids, chunk_ids, vectors, most, progress, reaching, known)
     if found.links:
         return found
-    lower = round(floor - STEP, _DIGITS)
+    lower = lowered(floor)
     # Beside links that reach the floor nobody looked for weaker ones.
     if reaching:
         return links_over(lower, ids, chunk_ids, vectors, most, progress)
@@ -103,11 +109,11 @@ def links_over(
     chunks = np.array([numbers[chunk_id] for chunk_id in chunk_ids], dtype=np.int64)
     if int((fresh | lost).sum()) * len(names) > EXACT_PAIRS and most:
         at = np.array(order, dtype=np.int64)
-        best = _near_one_another(_on_grid(_taken(vectors, at)), chunks[at], most, floor, progress)
+        best = _near_one_another(on_grid(_taken(vectors, at)), chunks[at], most, floor, progress)
         return Links(best.links(names), len(names), floor)
     ranks = np.concatenate([np.flatnonzero(fresh), np.flatnonzero(lost), np.flatnonzero(~(fresh | lost))])
     places = np.array(order, dtype=np.int64)[ranks]
-    compare = _Comparison(_on_grid(_taken(vectors, places)), chunks[places], ranks, best)
+    compare = _Comparison(on_grid(_taken(vectors, places)), chunks[places], ranks, best)
     compared = compare.all_pairs(int(fresh.sum()), int(lost.sum()), progress)
     return Links(best.links(names), compared, floor)
 
@@ -131,7 +137,7 @@ def _taken(vectors: Vectors, places: NDArray[np.int64]) -> Vectors:
     return vectors if np.array_equal(places, np.arange(len(vectors))) else vectors[places]
 
 
-def _on_grid(rows: Vectors) -> Vectors:
+def on_grid(rows: Vectors) -> Vectors:
     """The rows rounded in place; single precision holds what is on the grid."""
     rows = np.ascontiguousarray(rows, dtype=np.float32)
     rows *= _GRID
@@ -140,12 +146,25 @@ def _on_grid(rows: Vectors) -> Vectors:
     return rows
 
 
+def rounding_margin(dimension: int) -> float:
+    """What a sum of products in single precision may be off, and the rounding of cosines."""
+    return dimension * 2.0**-23 + 10.0**-_DIGITS
+
+
+def exact_cosines(sources: Vectors, targets: Vectors, floor: float) -> _Cosines:
+    """Of rows on the grid, shape (sources, targets), rounded; NONE below the floor."""
+    product: Any = sources.astype(np.float64) @ targets.astype(np.float64).T
+    cosines: _Cosines = np.minimum(np.round(product, _DIGITS), 1.0)
+    cosines[cosines < floor] = NONE
+    return cosines
+
+
 class _Best:
     """The strongest targets of each sentence so far. Sentences are told by rank, their place by id."""
 
     def __init__(self, count: int, most: int, floor: float) -> None:
         self.most, self.floor = most, floor
-        self.cosines: _Cosines = np.full((count, most), _NONE)
+        self.cosines: _Cosines = np.full((count, most), NONE)
         self.targets: _Ranks = np.zeros((count, most), dtype=np.int64)
 
     def resume(
@@ -164,7 +183,7 @@ class _Best:
                 self.cosines[source, held[source]], self.targets[source, held[source]] = link.similarity, target
                 held[source] += 1
         lost: NDArray[np.bool_] = (held < had) & (had == self.most)
-        self.cosines[lost] = _NONE
+        self.cosines[lost] = NONE
         return lost
 
     def least(self, sources: _Ranks, first: int) -> _Cosines:
@@ -180,7 +199,7 @@ class _Best:
             at = left.argmax(axis=1)  # the first of equals, so the smaller id
             found.append(left[lines, at, None])
             chosen.append(targets[at, None])
-            left[lines, at] = _NONE
+            left[lines, at] = NONE
         cosine, target = np.concatenate(found, axis=1), np.concatenate(chosen, axis=1)
         best = np.lexsort((target, -cosine), axis=1)[:, : self.most]
         self.cosines[sources] = np.take_along_axis(cosine, best, axis=1)
@@ -195,7 +214,7 @@ class _Best:
             self.cosines[source, : len(targets)], self.targets[source, : len(targets)] = 1.0, targets
 
     def links(self, names: Sequence[str]) -> list[SentenceLink]:
-        sources, slots = np.nonzero(self.cosines > _NONE)
+        sources, slots = np.nonzero(self.cosines > NONE)
         pairs = zip(sources.tolist(), self.targets[sources, slots].tolist(), strict=True)
         cosines = self.cosines[sources, slots].tolist()
         return [SentenceLink(names[a], names[b], cosine) for (a, b), cosine in zip(pairs, cosines, strict=True)]
@@ -208,8 +227,7 @@ class _Comparison:
     def __init__(self, rows: Vectors, chunks: NDArray[np.int64], ranks: _Ranks, best: _Best) -> None:
         self._rows, self._chunks, self._ranks, self._best = rows, chunks, ranks, best
         self._places = np.arange(len(rows))
-        # What a sum of products in single precision may be off, and the rounding of cosines.
-        self._margin = rows.shape[1] * 2.0**-23 + 10.0**-_DIGITS
+        self._margin = rounding_margin(rows.shape[1])
 
     def all_pairs(self, fresh: int, lost: int, progress: Progress | None) -> int:
         """Offers new sentences to all, and all to those that lost a target, each pair once. Returns how many were
@@ -262,11 +280,9 @@ class _Comparison:
         return np.asarray(least - self._margin, dtype=np.float32)
 
     def _exact(self, sources: _Ranks, targets: _Ranks) -> _Cosines:
-        """Shape (sources, targets); what cannot be a link is `_NONE`."""
-        product: Any = self._rows[sources].astype(np.float64) @ self._rows[targets].astype(np.float64).T
-        cosines: _Cosines = np.minimum(np.round(product, _DIGITS), 1.0)
-        cosines[self._chunks[sources][:, None] == self._chunks[targets][None, :]] = _NONE
-        cosines[cosines < self._best.floor] = _NONE
+        """Shape (sources, targets); what cannot be a link is `NONE`."""
+        cosines = exact_cosines(self._rows[sources], self._rows[targets], self._best.floor)
+        cosines[self._chunks[sources][:, None] == self._chunks[targets][None, :]] = NONE
         return cosines
 
 

@@ -6,7 +6,7 @@ so that there are at most three for each; RELATED_TO has its own table and budge
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from resources.checks.audit import EDGE_BUDGET, RELATED_BUDGET
@@ -75,8 +75,25 @@ def _place_problems(sentences: pa.Table, chunks: pa.Table) -> Iterator[tuple[str
     yield from _told("sentence_order", "begin before the one before them ends", ids, unordered & ~orphans)
 
 
-def related_problems(links: pa.Table, sentences: pa.Table, most: int, floor: float) -> Problems:
-    """Of RELATED_TO and of all sentences (columns ENDS): both ends exist and lie in different chunks, at most
+def link_ends(links: pa.Table, sentences: Iterable[pa.Table]) -> pa.Table:
+    """Of all sentences, some at a time, those that a link begins or ends at."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    ends = pa.chunked_array([*links["source_id"].chunks, *links["target_id"].chunks], pa.string()).unique()
+    return pa.concat_tables([read.filter(pc.is_in(read["sentence_id"], ends)) for read in sentences])
+
+
+def neighbours(sentences: pa.Table) -> int:
+    """How many NEXT and PREVIOUS there are of sentences (columns ENDS)."""
+    return sum(sentences.num_rows - sentences[name].null_count for name in ("previous_id", "next_id"))
+
+
+def related_problems(
+    links: pa.Table, sentences: pa.Table, most: int, floor: float, counted: tuple[int, int] | None = None
+) -> Problems:
+    """Of RELATED_TO and of all sentences (columns ENDS), or of those at its ends, where all and their neighbours were
+    `counted`: both ends exist and lie in different chunks, at most
     `most` from a sentence, none weaker than `floor`, none twice, and all within the budgets."""
     import numpy as np
     import pyarrow.compute as pc
@@ -101,9 +118,7 @@ def related_problems(links: pa.Table, sentences: pa.Table, most: int, floor: flo
         *_told(
             "links_of_sentence", f"have more than {most} links", _values(sentences, "sentence_id"), from_each > most
         ),
-        *_over_budget(
-            len(names), count, sum(count - sentences[name].null_count for name in ("previous_id", "next_id"))
-        ),
+        *_over_budget(len(names), *(counted or (count, neighbours(sentences)))),
     ]
 
 

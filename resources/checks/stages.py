@@ -6,20 +6,23 @@ A check looks at what its stage computed in this run, at everything where the st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pipelines.errors import SourceError
 from pipelines.indexing.sentence_links import STEP, floor_for
 from pipelines.stages import MAKER, WHOLE
 from resources.checks import sentences as skeleton_checks
-from resources.checks.audit import audit
+from resources.checks.audit import RELATED_BUDGET, audit
 from resources.parquet.vectors import matrix
 from resources.stages.indexed_documents import IndexBuild
 from resources.stages.make import after, mended
 from resources.state.built import Problems
+from resources.state.stage_work import rows_of
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from resources.state.state import State
 
 LEAST_COVERAGE = 0.98
@@ -47,13 +50,25 @@ def _buckets(state: State, table: str, everywhere: bool = False) -> list[int]:
     return [bucket for bucket, counts in report.buckets.items() if counts.get("computed")]
 
 
+def _read(state: State, made: str, table: str, bucket: int, names: Sequence[str], everywhere: bool) -> pa.Table:
+    """Columns of a bucket; where this run computed only some of the documents of `made`, a table of the stage that is
+    checked, of these."""
+    read, report = state.table(table).read(bucket, names), state.run.reports.get(MAKER[made].name)
+    if everywhere or report is None or bucket not in report.parts:
+        return read
+    return rows_of(read, report.parts[bucket])
+
+
 def empty_documents(state: State, everywhere: bool = False) -> Problems:
     """Every document that was parsed has at least one chunk."""
     state.ensure_generation()
     problems, held = [], state.runner.held()
     for bucket in _buckets(state, "chunks", everywhere):
-        parsed = _column(state, "parsed_documents", bucket, "doc_id")
-        bare = sorted(set(parsed) - set(_column(state, "chunks", bucket, "doc_id")) - held.keys())
+        parsed, chunks = (
+            set(_read(state, "chunks", table, bucket, ["doc_id"], everywhere)["doc_id"].unique().to_pylist())
+            for table in ("parsed_documents", "chunks")
+        )
+        bare = sorted(parsed - chunks - held.keys())
         problems += [("empty_document", f"{doc_id} has text but no chunk") for doc_id in bare]
     return problems
 
@@ -63,24 +78,24 @@ def text_coverage(state: State, everywhere: bool = False) -> Problems:
     state.ensure_generation()
     problems, held = [], state.runner.held()
     for bucket in _buckets(state, "chunks", everywhere):
-        for doc_id, share in coverage(state, bucket).items():
+        for doc_id, share in coverage(state, bucket, everywhere).items():
             if share < LEAST_COVERAGE and doc_id not in held:
                 problems.append(("coverage", f"only {share:.3f} of the text of {doc_id} is in its chunks"))
     return problems
 
 
-def coverage(state: State, bucket: int) -> dict[str, float]:
+def coverage(state: State, bucket: int, everywhere: bool = True) -> dict[str, float]:
     """doc_id to the share of its body's characters, white space apart, that its chunks and headings hold."""
     spans: dict[str, list[tuple[int, int]]] = {}
-    chunks = state.table("chunks").read(bucket, ["doc_id", "spans"])
+    chunks = _read(state, "chunks", "chunks", bucket, ["doc_id", "spans"], everywhere)
     for doc_id, own in zip(chunks["doc_id"].to_pylist(), chunks["spans"].to_pylist(), strict=True):
         spans.setdefault(doc_id, []).extend((span["start"], span["end"]) for span in own)
     columns = ["doc_id", "kind", "start", "end"]
-    elements = state.table("parsed_elements").read(bucket, columns)
+    elements = _read(state, "chunks", "parsed_elements", bucket, columns, everywhere)
     for doc_id, kind, start, end in zip(*(elements[name].to_pylist() for name in columns), strict=True):
         if kind == "heading":
             spans.setdefault(doc_id, []).append((start, end))
-    parsed = state.table("parsed_documents").read(bucket, ["doc_id", "body"])
+    parsed = _read(state, "chunks", "parsed_documents", bucket, ["doc_id", "body"], everywhere)
     bodies = zip(parsed["doc_id"].to_pylist(), parsed["body"].to_pylist(), strict=True)
     return {doc_id: _covered(body, spans.get(doc_id, [])) for doc_id, body in bodies}
 
@@ -101,12 +116,13 @@ def unsound_vectors(state: State, table: str, items: str, everywhere: bool = Fal
     state.ensure_generation()
     problems, held = [], state.runner.held()
     for bucket in _buckets(state, table, everywhere):
-        read = state.table(table).read(bucket, ["item_id", "vector"])
+        made = state.parts.tables.rows(state.table(table).commit(bucket).file)
         wanted = state.table(items).commit(bucket).rows
         if held:
             wanted = sum(doc_id not in held for doc_id in _column(state, items, bucket, "doc_id"))
-        if read.num_rows != wanted:
-            problems.append(("vectors", f"bucket {bucket:02d} has {read.num_rows} vectors of {wanted} {items}"))
+        if made != wanted:
+            problems.append(("vectors", f"bucket {bucket:02d} has {made} vectors of {wanted} {items}"))
+        read = _read(state, table, table, bucket, ["doc_id", "item_id", "vector"], everywhere)
         lengths = np.linalg.norm(matrix(read["vector"]), axis=1) if read.num_rows else np.ones(0)
         for row in np.flatnonzero(~(np.abs(lengths - 1.0) < _UNIT)):
             problems.append(("vector", f"the vector of {read['item_id'][int(row)]} has length {lengths[row]:.3f}"))
@@ -119,9 +135,10 @@ def unsound_sentence_vectors(state: State, everywhere: bool = False) -> Problems
     return [problem for table in tables for problem in unsound_vectors(state, table, "sentences", everywhere)]
 
 
-def disagreements(state: State) -> Problems:
+def disagreements(state: State, everywhere: bool = False) -> Problems:
     """Parquet and Postgres hold the same documents, chunks and sentences."""
-    return IndexBuild(state).disagreements()
+    report = None if everywhere else state.run.reports.get("indexed_documents")
+    return IndexBuild(state).disagreements(report.buckets if report else ())
 
 
 def broken_skeleton(state: State, everywhere: bool = False) -> Problems:
@@ -129,22 +146,25 @@ def broken_skeleton(state: State, everywhere: bool = False) -> Problems:
     state.ensure_generation()
     problems = []
     for bucket in _buckets(state, "sentences", everywhere):
-        sentences = state.table("sentences").read(bucket, skeleton_checks.SENTENCES)
-        chunks = state.table("chunks").read(bucket, skeleton_checks.CHUNKS)
+        sentences = _read(state, "sentences", "sentences", bucket, skeleton_checks.SENTENCES, everywhere)
+        chunks = _read(state, "sentences", "chunks", bucket, skeleton_checks.CHUNKS, everywhere)
         problems += skeleton_checks.skeleton_problems(sentences, chunks)
     return problems
 
 
 def unsound_links(state: State) -> Problems:
     """RELATED_TO against all sentences, and the budgets. The floor is the one that the links were made with."""
-    import pyarrow as pa
-
     embedder, tables = state.ensure_generation().embedder["name"], state.parts.tables
     settings, file = state.settings.sentences, state.table("sentence_links").commit(WHOLE).file
-    files = [state.table("sentences").commit(bucket).file for bucket in _buckets(state, "sentences", everywhere=True)]
-    sentences = pa.concat_tables([tables.read(name, skeleton_checks.ENDS) for name in files])
     floor = max(float(tables.note(file)), floor_for(settings, embedder) - STEP)
-    return skeleton_checks.related_problems(tables.read(file), sentences, settings.related_most, floor)
+    links, files = tables.read(file), [row.file for row in state.table("sentences").commits().values()]
+    ends = skeleton_checks.link_ends(links, (tables.read(name, ("sentence_id", "chunk_id")) for name in files))
+    count = sum(tables.rows(name) for name in files)
+    # Neighbours are two a sentence at most: with links within their budget all edges are within theirs.
+    over = links.num_rows > RELATED_BUDGET * count
+    columns = (tables.read(name, skeleton_checks.ENDS) for name in files) if over else ()
+    neighbours = sum(map(skeleton_checks.neighbours, columns))
+    return skeleton_checks.related_problems(links, ends, settings.related_most, floor, (count, neighbours))
 
 
 def audit_problems(state: State) -> Problems:
@@ -169,7 +189,7 @@ def before_publishing(state: State) -> Problems:
         *unsound_vectors(state, "chunk_embeddings", "chunks", everywhere=True),
         *unsound_sentence_vectors(state, everywhere=True),
         *unsound_links(state),
-        *disagreements(state),
+        *disagreements(state, everywhere=True),
     ]
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pipelines.errors import SettingsError
-from pipelines.fingerprint import bucket_of, fingerprint
-from pipelines.records import Failure
+from pipelines.fingerprint import bucket_of
+from pipelines.records import Failure, RawDocument
+from pipelines.schemas import from_table
 from pipelines.stages import STAGES
 from resources.generations.publish import judged
 from resources.postgres.generation_tables import GenerationTables
@@ -16,7 +17,7 @@ from resources.stages.indexed_documents import IndexBuild
 from resources.stages.make import mended
 from resources.state import generation as generations
 from resources.state.built import Built
-from resources.state.committed_listing import listing_output, merged_listing
+from resources.state.committed_listing import listed_output, listing_output, merged_listing
 
 if TYPE_CHECKING:
     from resources.postgres.catalog import GenerationRow
@@ -89,8 +90,14 @@ def _changed_buckets(state: State, failures: Sequence[Failure]) -> set[int]:
     unread = {failure.doc_id for failure in listed.failures}
     before = {item.doc_id for item in failures if item.stage == "raw_documents" and item.source in listed.sources}
     committed = state.runner.manifest("raw_documents")
-    merged = merged_listing(state.runner, listed.documents, listed.sources, listed.failures, listed.known)
-    changed = {bucket for bucket, (_, rows) in merged.items() if fingerprint(rows) != committed[bucket].output}
+    columns = state.listing.columns_now()
+    merged = merged_listing(state.runner, columns, listed.sources, listed.failures, listed.known)
+    other = {bucket: found.now for bucket, found in merged.items() if not found.same}
+    changed = {
+        bucket
+        for bucket, rows in other.items()
+        if listed_output(from_table(RawDocument, rows)) != committed[bucket].output
+    }
     return changed | {bucket_of(doc_id, buckets) for doc_id in unread ^ before}
 
 
@@ -98,7 +105,7 @@ def new_documents(state: State, before: Served) -> int:
     """How many listed files there are of which nothing is known yet: they are not served, and did not fail as they
     are."""
     failed = {item.doc_id for item in state.runner.failures()}
-    known = {raw.doc_id: raw.content_hash for raw in state.listing.raw_documents() if raw.doc_id in failed}
+    known = {doc_id: raw.content_hash for doc_id, raw in state.listing.documents(failed).items()}
     return sum(
         item.content_hash not in (before.get(item.doc_id), known.get(item.doc_id))
         for item in state.listing.now().documents

@@ -11,6 +11,8 @@ from typing import Any, Protocol
 
 from pipelines.errors import IndexStateError
 
+LARGE = 1 << 24
+"""Bytes of a file that is hashed piece by piece, and then read from where it lies."""
 Listed = tuple[str, int]
 """The name of a file, and its bytes."""
 
@@ -68,15 +70,20 @@ class Sound:
                 identity = found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
                 if self._seen.get(str(path)) == identity:
                     return pa.OSFile(str(path))
-                data = stream.read_buffer()
+                held, data = hashlib.blake2b(digest_size=16), None
+                if stream.size() <= LARGE:
+                    data = stream.read_buffer()
+                    held.update(data)
+                while piece := stream.read(1 << 20):
+                    held.update(piece)
         except OSError as error:
             if error.errno != errno.EIO:
                 raise
             raise Harmed from None
-        if hashlib.blake2b(data, digest_size=16).hexdigest() != content:
+        if held.hexdigest() != content:
             raise Harmed
         self._seen[str(path)] = identity
-        return pa.BufferReader(data)
+        return pa.OSFile(str(path)) if data is None else pa.BufferReader(data)
 
 
 def content_of(name: str) -> str:

@@ -12,17 +12,21 @@ import json
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pipelines.errors import DamagedFile, IndexStateError
 from pipelines.increments import DocumentState
+from resources.parquet.document_states import as_states, packed, states_table, table_of_json, unpacked
 from resources.parquet.local_files import Files, Harmed, LocalFiles
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FOOTER = b"pincite"
+    Documents: TypeAlias = Mapping[str, DocumentState] | pa.Table
+
+FOOTER, STATES = b"pincite", b"pincite.documents"
+ROW_GROUP = 8192
+"""Rows that are read at a time by who reads a file piece by piece."""
 PEEKED = 64 << 20
 """Bytes of what was peeked at in files that are elsewhere, which is not asked for again."""
 
@@ -55,21 +59,22 @@ class ParquetTables:
         with self._told(name):
             return str(self.files_kept.place(name))
 
-    def write(
-        self, table: str, key: str, bucket: int, rows: pa.Table, documents: Mapping[str, DocumentState], note: str = ""
-    ) -> str:
+    def write(self, table: str, key: str, bucket: int, rows: pa.Table, documents: Documents, note: str = "") -> str:
         """Writes rows with their documents' states; returns the file's name under the root.
 
         `note` is kept in the footer (the model of a table of vectors). The file appears whole or not at all."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        states = {doc_id: asdict(documents[doc_id]) for doc_id in sorted(documents)}
-        footer = json.dumps({"table": table, "key": key, "bucket": bucket, "note": note, "documents": states})
-        rows = rows.replace_schema_metadata({FOOTER: footer.encode()})
-        sink = pa.BufferOutputStream()
+        states = documents if isinstance(documents, pa.Table) else states_table(documents)
+        footer = json.dumps({"table": table, "key": key, "bucket": bucket, "note": note})
+        sink, rows = pa.BufferOutputStream(), rows.replace_schema_metadata(None)
         dictionary = [field.name for field in rows.schema if field.type == pa.string()]
-        pq.write_table(rows, sink, compression="zstd", use_dictionary=dictionary, write_statistics=False)
+        with pq.ParquetWriter(
+            sink, rows.schema, compression="zstd", use_dictionary=dictionary, write_statistics=False
+        ) as writer:
+            writer.write_table(rows, row_group_size=ROW_GROUP)
+            writer.add_key_value_metadata({FOOTER: footer, STATES: packed(states)})
         data = sink.getvalue()
         content = hashlib.blake2b(data, digest_size=16).hexdigest()
         name = self.path(table, key, bucket, content)
@@ -121,7 +126,7 @@ class ParquetTables:
         try:
             with self.files_kept.glance(name) as stream:
                 file = pq.ParquetFile(stream)
-                found = str(json.loads(file.schema_arrow.metadata[FOOTER])["note"]), file.read(columns=list(columns))
+                found = str(json.loads(file.metadata.metadata[FOOTER])["note"]), file.read(columns=list(columns))
         except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, MemoryError):
             return None
         if not self.local:
@@ -133,15 +138,28 @@ class ParquetTables:
     def read(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         return self._open(name).read(columns=list(columns) if columns else None)
 
+    def pieces(self, name: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """The same, some rows at a time."""
+        file = self._open(name)
+        for group in range(file.num_row_groups):
+            yield file.read_row_group(group, columns=list(columns) if columns else None)
+
     def documents(self, name: str) -> dict[str, DocumentState]:
         """The state of every document of a file."""
-        return {doc_id: DocumentState(**state) for doc_id, state in self._footer(name)["documents"].items()}
+        return as_states(self.states(name))
+
+    def states(self, name: str) -> pa.Table:
+        """The same in columns: doc_id and the fields of DocumentState, in order of ids."""
+        footer = self._open(name).metadata.metadata
+        if STATES in footer:
+            return unpacked(footer[STATES])
+        return table_of_json(json.loads(footer[FOOTER])["documents"])
 
     def note(self, name: str) -> str:
         return str(self._footer(name)["note"])
 
     def _footer(self, name: str) -> Any:
-        return json.loads(self._open(name).schema_arrow.metadata[FOOTER])
+        return json.loads(self._open(name).metadata.metadata[FOOTER])
 
     def exists(self, name: str) -> bool:
         """Whether there is such a file, not known to be damaged; always true of no name, which rows in Postgres

@@ -62,12 +62,15 @@ def vector_table(rows: Sequence[VectorRow], vectors: NDArray[np.float32]) -> pa.
 
 def vectors_of(tables: ParquetTables, file: str, doc_ids: Collection[str]) -> dict[str, dict[str, NDArray[np.float32]]]:
     """Vectors of some documents of one file: doc_id to item id to shape (dimension,)."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     read = tables.read(file, ["doc_id", "item_id", "vector"])
+    read = read.filter(pc.is_in(read["doc_id"], pa.array(sorted(doc_ids), pa.string())))
     values = matrix(read["vector"])
     found: dict[str, dict[str, NDArray[np.float32]]] = {doc_id: {} for doc_id in doc_ids}
     for row, (doc_id, item) in enumerate(zip(read["doc_id"].to_pylist(), read["item_id"].to_pylist(), strict=True)):
-        if doc_id in found:
-            found[doc_id][item] = values[row]
+        found[doc_id][item] = values[row]
     return found
 
 

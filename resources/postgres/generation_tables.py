@@ -27,6 +27,8 @@ __all__ = ["GenerationTables", "IndexedDocument"]
 
 EMPTY = ""
 """The state of a bucket that holds nothing."""
+FEW = 4
+"""Buckets that are asked for one by one; of more, all are asked for at once."""
 
 Commit = Callable[["Connection[Any]", str, int], None]
 """Called at the end of a transaction with its connection, the bucket's state and its number of chunks."""
@@ -56,8 +58,11 @@ class GenerationTables(PostingTable):
         """doc_id to row hash, of a bucket's documents."""
         return dict(self._rows("document_hashes", bucket=bucket))
 
-    def bucket_states(self) -> dict[int, str]:
-        """What stands in every bucket that is not empty, as one text that tells when it is not what it was."""
+    def bucket_states(self, buckets: Collection[int] = ()) -> dict[int, str]:
+        """What stands in every bucket that is not empty, as one text that tells when it is not what it was. Of these
+        buckets, of all where none are named."""
+        if 0 < len(buckets) <= FEW:
+            return dict(row for bucket in buckets for row in self._rows("bucket_states", bucket=bucket))
         return dict(self._rows("bucket_states", bucket=None))
 
     def bytes(self) -> int:
@@ -83,6 +88,12 @@ class GenerationTables(PostingTable):
         """Rows of documents, chunks, sentences, sentence_links and terms."""
         names = ("documents", "chunks", "sentences", "sentence_links", "terms")
         return dict(zip(names, self._rows("counts")[0], strict=True))
+
+    def link_count(self) -> int:
+        return int(self._rows("link_count")[0][0])
+
+    def term_count(self) -> int:
+        return int(self._rows("term_count")[0][0])
 
     # ------------------------------------------------------------ documents
 

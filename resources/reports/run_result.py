@@ -60,20 +60,21 @@ def _failures(state: State) -> list[Failure]:
 def documents(state: State, before: Served) -> dict[str, Any]:
     """Counts against what was served before; a failed document is neither added nor changed. One that waits
     for a batch has not failed."""
-    raws = {raw.doc_id: raw for raw in state.listing.raw_documents()}
+    listed = state.listing.read(["doc_id", "content_hash"])
+    contents = dict(zip(listed["doc_id"].to_pylist(), listed["content_hash"].to_pylist(), strict=True))
     faults = [item for item in _failures(state) if item.code not in _NO_FAULT]
     failed = {item.doc_id for item in faults}
-    good = {doc_id: raw for doc_id, raw in raws.items() if doc_id not in failed}
-    new = [doc_id for doc_id, raw in good.items() if before.get(doc_id) != raw.content_hash]
+    good = len(contents.keys() - failed)
+    new = [name for name, content in contents.items() if name not in failed and before.get(name) != content]
     added = sum(doc_id not in before for doc_id in new)
-    said, unseen = (document_warnings(state), figure_warnings(state)) if new else ({}, [])
-    places = {(raws[doc_id].source, raws[doc_id].uri) for doc_id in new}
+    said, unseen = (document_warnings(state, new), figure_warnings(state)) if new else ({}, [])
+    places = set(state.listing.places(new).values()) if unseen else set()
     return {
-        "listed": len(raws.keys() | failed),
+        "listed": len(contents.keys() | failed),
         "added": added,
         "changed": len(new) - added,
-        "unchanged": len(good) - len(new),
-        "removed": sum(doc_id not in raws for doc_id in before),
+        "unchanged": good - len(new),
+        "removed": sum(doc_id not in contents for doc_id in before),
         "failed": [{key: value for key, value in asdict(item).items() if key != "doc_id"} for item in faults],
         "skipped": [asdict(item) for item in state.listing.skipped],
         "warnings": [

@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import SettingsError
+from pipelines.fingerprint import bucket_of
 from pipelines.indexing.figures import UNSEEN
 from pipelines.indexing.overlap import EVERY, Calibration
 from resources.postgres.memberships import MembershipTable, Told
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 def sources(state: State) -> list[dict[str, Any]]:
     """Every known source with its folder or address, the documents last listed in it, those of them that fail, and
     when it was last listed whole."""
-    counts = Counter(raw.source for raw in state.listing.raw_documents())
+    counts = Counter(state.listing.column("source"))
     failed = Counter(source for source, _ in {(item.source, item.uri) for item in state.runner.failures()})
     listed = {row.name: row.indexed_at for row in state.parts.catalog.sources()}
     told = MembershipTable(state.parts.database).told()
@@ -54,16 +55,20 @@ def _memberships(told: Told, state: State) -> dict[str, Any]:
     }
 
 
-def document_warnings(state: State) -> dict[str, list[dict[str, Any]]]:
+def document_warnings(state: State, doc_ids: Collection[str] | None = None) -> dict[str, list[dict[str, Any]]]:
     """What parsers had to say of documents that are indexed all the same (pages left out, text put
-    back), by document id."""
-    raws = {raw.doc_id: raw for raw in state.listing.raw_documents()}
-    parsed = state.table("parsed_documents")
-    said = zip(parsed.column("doc_id"), parsed.column("warnings"), strict=True)
+    back), by document id; of some documents where they are named."""
+    import pyarrow.compute as pc
+
+    said: dict[str, list[str]] = {}
+    buckets = None if doc_ids is None else {bucket_of(name, state.settings.buckets) for name in doc_ids}
+    for read in state.table("parsed_documents").pieces(["doc_id", "warnings"], buckets):
+        read = read.filter(pc.greater(pc.list_value_length(read["warnings"]), 0))
+        said.update(zip(read["doc_id"].to_pylist(), read["warnings"].to_pylist(), strict=True))
+    places = state.listing.places(said)
     return {
-        doc_id: [{"source": raws[doc_id].source, "uri": raws[doc_id].uri, "message": message} for message in messages]
-        for doc_id, messages in said
-        if messages and doc_id in raws
+        doc_id: [{"source": source, "uri": uri, "message": message} for message in said[doc_id]]
+        for doc_id, (source, uri) in ((name, places[name]) for name in said if name in places)
     }
 
 
@@ -75,13 +80,15 @@ def figure_methods(state: State) -> dict[str, dict[str, int]]:
 
 def figure_warnings(state: State) -> list[dict[str, Any]]:
     """The figures whose picture could not be shown to a model, and why: nobody reads them."""
-    raws = {raw.doc_id: raw for raw in state.listing.raw_documents()}
-    columns = [state.table("figure_descriptions").column(name) for name in ("doc_id", "method", "note")]
-    return [
-        {"source": raws[doc_id].source, "uri": raws[doc_id].uri, "message": note}
-        for doc_id, method, note in zip(*columns, strict=True)
-        if method == UNSEEN and doc_id in raws
-    ]
+    import pyarrow.compute as pc
+
+    unseen: list[tuple[str, str]] = []
+    for read in state.table("figure_descriptions").pieces(["doc_id", "method", "note"]):
+        read = read.filter(pc.equal(read["method"], UNSEEN))
+        unseen += zip(read["doc_id"].to_pylist(), read["note"].to_pylist(), strict=True)
+    places = state.listing.places({doc_id for doc_id, _ in unseen})
+    named = ((places[doc_id], note) for doc_id, note in unseen if doc_id in places)
+    return [{"source": source, "uri": uri, "message": note} for (source, uri), note in named]
 
 
 def sentence_counts(state: State, buckets: Collection[int] | None = None) -> dict[str, Any]:

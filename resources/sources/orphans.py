@@ -51,6 +51,8 @@ class Orphans:
     def doubt(self, uri: str, content: str) -> str | None:
         """Why a file without a side-car may be one that is restricted: its name is nearly that of the side-car, or
         the same in another folder; it is the file that is gone, or a new one in its place; it was withheld before."""
+        if not self.names:
+            return None
         side_car = self.names.get(_folded(uri)) or self.names.get(_folded(str(Path(uri).with_suffix(""))))
         new = uri not in self.before.contents
         if side_car is None and content != self.before.contents.get(uri):

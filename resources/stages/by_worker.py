@@ -36,7 +36,7 @@ def made_by_workers(
     state: State, stage: str, works: Sequence[Work], options: Options, progress: Progress | None = None
 ) -> Iterator[tuple[Task, Result]]:
     """What workers make of all documents of these works for a stage, as they are done."""
-    places = {raw.doc_id: (raw.source, raw.uri) for raw in state.listing.raw_documents()}
+    places = state.listing.places(documents_of(works))
 
     def tasks() -> Iterator[Task]:
         for work in works:
@@ -61,6 +61,11 @@ class _Inputs:
 
     def __call__(self) -> dict[str, pa.Table]:
         return {table: self.work.arrow(table, self.doc_id) for table in self.work.stage.inputs}
+
+
+def documents_of(works: Sequence[Work]) -> list[str]:
+    """All that these works compute."""
+    return [doc_id for work in works for doc_id in work.doc_ids]
 
 
 def by_bucket(works: Sequence[Work], results: Iterator[tuple[Task, Result]]) -> Iterator[Outcome]:

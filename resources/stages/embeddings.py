@@ -99,7 +99,7 @@ def _outcomes(works: Iterable[Work], tables: Sequence[BoughtVectors | FromVector
 
 
 def _refusal(state: State, doc_id: str, stage: str, refused: Sequence[Refused]) -> Failure:
-    raw = next((raw for raw in state.listing.raw_documents() if raw.doc_id == doc_id), None)
+    raw = state.listing.documents([doc_id]).get(doc_id)
     if raw is None:
         raise IndexStateError(
             f"{stage}: {doc_id} is not listed any more; materialise all from raw_documents on", "missing_input"

@@ -21,7 +21,7 @@ from pipelines.ports import NoReply, Prompt, Reply, ReplyCheck
 from pipelines.records import FALLBACK, LLM, OFF, WAITING, ChunkContext, DocumentSummary, Failure
 from pipelines.schemas import from_table
 from pipelines.stages import STAGES
-from resources.stages.by_worker import Options, by_worker, made_by_workers
+from resources.stages.by_worker import Options, by_worker, documents_of, made_by_workers
 from resources.state.stage_work import Makeshift
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _bought(state: State, stage: Enrichment) -> Compute:
         templates = templates_of(stage.role, state.runner.frozen.prompts[stage.role])
         plain = _plain(state, stage, pending)
         model = state.language_model(stage.role, stage.stage)
-        sources = {raw.doc_id: raw for raw in state.listing.raw_documents()}
+        sources = state.listing.documents(documents_of(pending))
 
         def prompts() -> Iterator[Prompt]:
             for work in pending:

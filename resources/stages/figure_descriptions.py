@@ -23,6 +23,7 @@ from pipelines.records import Element, RawDocument
 from resources.hashes import bytes_hash
 from resources.parsers.registry import MEDIA_TYPES, media_type_of
 from resources.sources.files import Place
+from resources.stages.by_worker import documents_of
 from resources.stages.enrichment import outcome_of, reply_check, require_answers
 from resources.workers.read_figures import figure_images
 
@@ -102,7 +103,7 @@ def _described(state: State) -> Compute:
         if not pending:
             return
         templates = templates_of(ROLE, state.runner.frozen.prompts[ROLE])
-        model, sources = state.language_model(ROLE, STAGE), {raw.doc_id: raw for raw in state.listing.raw_documents()}
+        model, sources = state.language_model(ROLE, STAGE), state.listing.documents(documents_of(pending))
 
         def task(work: Work, doc_id: str) -> FigureTask:
             language, raw = work.one("parsed_documents", doc_id).language, sources[doc_id]

@@ -79,7 +79,7 @@ class IndexBuild:
         written = self._catalog.manifest_of("indexed_documents", self.key)
         inputs = {table: self._state.runner.manifest(table) for table in INPUTS}
         self.require_terms()
-        states = self.index.bucket_states()
+        states = self.index.bucket_states(buckets)
         for done, bucket in enumerate(buckets, start=1):
             files = {table: committed(table, bucket, rows) for table, rows in inputs.items()}
             wanted, before = _input(files.values()), written.get(bucket)
@@ -108,11 +108,11 @@ class IndexBuild:
         links = self._catalog.manifest_of("loaded_links", self.key).get(WHOLE)
         if links is None or len(committed) != self._state.settings.buckets:
             return False
-        counts, valid = self.index.counts(), self.index.vector_indexes.states()
+        valid, terms = self.index.vector_indexes.states(), self.generation.statistics.get("terms")
         return (
             self.precision == self.generation.precision
-            and counts["sentence_links"] == links.rows
-            and counts["terms"] == self.generation.statistics.get("terms", counts["terms"])
+            and self.index.link_count() == links.rows
+            and (terms is None or self.index.term_count() == terms)
             and all(valid.get(index_name(table)) for table in INDEXED_TABLES)
         )
 
@@ -255,7 +255,7 @@ class IndexBuild:
         statistics = self.generation.statistics
         if not statistics.get("chunks"):  # of documents that all failed: no row was weighed by them
             statistics = {name: value for name, value in statistics.items() if name != "average_terms"}
-        if "average_terms" in statistics and self.index.counts()["terms"] == statistics.get("terms"):
+        if "average_terms" in statistics and self.index.term_count() == statistics.get("terms"):
             return
         generations.require_whole(self._state.runner, "chunks")
         frequency: defaultdict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
@@ -286,7 +286,7 @@ class IndexBuild:
         """Brings RELATED_TO in Postgres to what Parquet says; reads nothing where it is."""
         links = self._state.table("sentence_links").commit(WHOLE)
         loaded = self._catalog.manifest_of("loaded_links", self.key).get(WHOLE)
-        if loaded and loaded.input == links.output and self.index.counts()["sentence_links"] == loaded.rows:
+        if loaded and loaded.input == links.output and self.index.link_count() == loaded.rows:
             return
         self.index.replace_links(from_table(SentenceLink, self._tables.read(links.file)))
         row = ManifestRow(
@@ -308,12 +308,15 @@ class IndexBuild:
             return []
         return [("missing_bucket", f"indexed_documents has not been made for buckets {', '.join(missing)}")]
 
-    def disagreements(self) -> list[tuple[str, str]]:
-        """Where the rows of the buckets that were written are not those that Parquet says they should be."""
+    def disagreements(self, buckets: Collection[int] = ()) -> list[tuple[str, str]]:
+        """Where the rows of these buckets, of all that were written where none are named, are not those that Parquet
+        says they should be."""
         problems = []
-        states = self.index.bucket_states()
+        states = self.index.bucket_states(buckets)
         inputs = {table: self._state.runner.manifest(table) for table in INPUTS}
         for bucket, row in self._catalog.manifest_of("indexed_documents", self.key).items():
+            if buckets and bucket not in buckets:
+                continue
             files = {table: committed(table, bucket, rows) for table, rows in inputs.items()}
             found = None if files["chunks"].rows == row.rows else self._read(bucket, files)
             if found:

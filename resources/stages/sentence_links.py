@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pipelines.errors import IndexStateError
 from pipelines.fingerprint import combined
-from pipelines.increments import DocumentState, Plan, plan
-from pipelines.indexing.embeddings import vector_key
 from pipelines.indexing.sentence_links import floor_for, sentence_links
 from pipelines.records import SentenceLink
 from pipelines.schemas import from_table, to_table
 from pipelines.stages import STAGES, WHOLE
 from resources.parquet.vectors import matrix
 from resources.postgres.catalog import ManifestRow
-from resources.state.stage_work import StageReport, with_rows
+from resources.stages.link_plan import LinkPlan, Made, link_plan
+from resources.stages.link_update import Updated, link_columns, link_table, linked, links_hash, updated
+from resources.state.stage_work import StageReport
 from resources.state.table import committed
 
 if TYPE_CHECKING:
@@ -32,15 +31,13 @@ if TYPE_CHECKING:
 
 STAGE = "sentence_links"
 
-_Made = Mapping[str, Mapping[int, ManifestRow]]
-
 
 def link_sentences(state: State) -> StageReport:
     """Compares the sentences of documents that changed since the last links were made with all others.
     No row is read where no sentence and no vector changed. Raises IndexStateError (`missing_input`)
     where a bucket's sentences have no vectors yet."""
     report, started = StageReport(STAGE, notes={"sentences compared": 0}), time.perf_counter()
-    embedder, settings = state.ensure_generation().embedder["name"], state.settings.sentences
+    state.ensure_generation()
     runner, tables, made = state.runner, state.parts.tables, made_from(state)
     wanted = combined(rows[bucket].output for rows in made.values() for bucket in rows)
     before = runner.manifest(STAGE).get(WHOLE)
@@ -48,19 +45,35 @@ def link_sentences(state: State) -> StageReport:
         report.kept, report.total = before.documents, before.rows
         report.notes["floor"] = float(tables.note(before.file))
         return report
-    todo = _plan(tables, made, before)
-    sentences = LinkedSentences(tables, made)
-    old = from_table(SentenceLink, tables.read(before.file)) if before else []
-    links, compared, floor = sentence_links(
-        sentences.ids, sentences.chunk_ids, sentences.vectors, floor_for(settings, embedder), settings.related_most,
-        lambda done, total: state.run.progress(STAGE, done, total), old, sentences.of(todo.keep),
-    )  # fmt: skip
-    _commit(state, links, floor, _states(todo, state.run.id), wanted)
-    report.computed, report.kept, report.gone = len(todo.compute), len(todo.keep), len(todo.gone)
-    report.total = report.written = len(links)
-    report.notes.update({"sentences compared": compared, "floor": floor})
+    todo = link_plan(tables, made, before)
+    found = _links(state, made, todo, before)
+    _commit(state, found, todo.states(state.run.id), wanted)
+    report.computed, report.kept, report.gone = len(todo.changed), todo.kept.num_rows, todo.gone
+    report.total = report.written = len(found.links.sources)
+    report.notes.update({"sentences compared": found.compared, "floor": found.floor})
     report.seconds = time.perf_counter() - started
     return report
+
+
+def _links(state: State, made: Made, todo: LinkPlan, before: ManifestRow | None) -> Updated:
+    """With all vectors in memory only where too many changed, or there were no links before."""
+    settings, tables = state.settings.sentences, state.parts.tables
+    floor, most = floor_for(settings, state.ensure_generation().embedder["name"]), settings.related_most
+
+    def progress(done: int, total: int) -> None:
+        state.run.progress(STAGE, done, total)
+
+    if before:
+        files = [(row.file, made["sentence_embeddings"][bucket].file) for bucket, row in made["sentences"].items()]
+        if found := updated(tables, files, before.file, todo.changed, floor, most, progress):
+            return found
+    sentences = LinkedSentences(tables, made)
+    old = from_table(SentenceLink, tables.read(before.file)) if before else []
+    known = {name for name, doc_id in zip(sentences.ids, sentences.doc_ids, strict=True) if doc_id not in todo.changed}
+    links, compared, used = sentence_links(
+        sentences.ids, sentences.chunk_ids, sentences.vectors, floor, most, progress, old, known if before else ()
+    )
+    return Updated(link_columns(to_table(SentenceLink, links)), compared, used)
 
 
 def floor_used(catalog: Catalog, tables: ParquetTables, generation: GenerationRow) -> float | None:
@@ -70,7 +83,7 @@ def floor_used(catalog: Catalog, tables: ParquetTables, generation: GenerationRo
     return float(note) if note else None
 
 
-def made_from(state: State) -> _Made:
+def made_from(state: State) -> Made:
     """The committed buckets of what links are made from.
 
     Raises IndexStateError (`missing_input`) where a bucket's sentences have no vectors yet."""
@@ -79,76 +92,35 @@ def made_from(state: State) -> _Made:
     return {table: {bucket: committed(table, bucket, rows[table]) for bucket in buckets} for table in rows}
 
 
-def _plan(tables: ParquetTables, made: _Made, before: ManifestRow | None) -> Plan:
-    """Which documents' sentences are as they were for the last links, by the states that stand beside them."""
-    now: dict[str, dict[str, DocumentState]] = {table: {} for table in made}
-    for table, rows in made.items():
-        for row in rows.values():
-            now[table].update(with_rows(tables.documents(row.file)))
-    return plan(now, tables.documents(before.file) if before else None)
-
-
-def _states(todo: Plan, run_id: str) -> dict[str, DocumentState]:
-    at = datetime.now(UTC).isoformat(timespec="seconds")
-    fresh = {doc_id: DocumentState(wanted, "", None, run_id, at, todo.reasons[doc_id])
-             for doc_id, wanted in todo.compute.items()}  # fmt: skip
-    return {**todo.keep, **fresh}
-
-
-def _commit(
-    state: State, links: Sequence[SentenceLink], floor: float, states: Mapping[str, DocumentState], wanted: str
-) -> None:
-    """The output is a hash of the links alone: the same links are not loaded again because documents changed."""
+def _commit(state: State, found: Updated, states: pa.Table, wanted: str) -> None:
     key = state.runner.key(STAGE)
-    file = state.parts.tables.write(STAGE, key, WHOLE, to_table(SentenceLink, links), states, note=str(floor))
-    output = combined(f"{link.source_id} {link.target_id} {link.similarity}" for link in links)
-    row = ManifestRow(STAGE, key, WHOLE, file, wanted, output, len(links), len(states), state.run.id)
+    file = state.parts.tables.write(STAGE, key, WHOLE, link_table(found.links), states, note=str(found.floor))
+    count = len(found.links.sources)
+    row = ManifestRow(STAGE, key, WHOLE, file, wanted, links_hash(found.links), count, states.num_rows, state.run.id)
     state.parts.catalog.commit([row], STAGE, key, WHOLE)
 
 
-def _stand_ins(tables: ParquetTables, sentences: str, vectors: str) -> set[str]:
-    """Ids of sentences that have the vector of another text, since an endpoint refused theirs."""
-    marked = {doc_id for doc_id, state in tables.documents(vectors).items() if state.stands_in}
-    if not marked:
-        return set()
-    read = tables.read(vectors, ["item_id", "text_hash"])
-    keys: dict[Any, str] = dict(zip(read["item_id"].to_pylist(), read["text_hash"].to_pylist(), strict=True))
-    read = tables.read(sentences, ["sentence_id", "doc_id", "text"])
-    rows = zip(*(read[name].to_pylist() for name in ("sentence_id", "doc_id", "text")), strict=True)
-    return {name for name, doc_id, text in rows if doc_id in marked and keys[name] != vector_key(text)}
-
-
-def _linked(tables: ParquetTables, sentences: str, vectors: str) -> pa.Table:
-    """The sentences of a bucket that have a vector of their own: id, chunk and document."""
-    read = tables.read(sentences, ["sentence_id", "chunk_id", "doc_id"]).replace_schema_metadata(None)
-    if poor := _stand_ins(tables, sentences, vectors):
-        read = read.filter([name not in poor for name in read["sentence_id"].to_pylist()])
-    embedded = with_rows(tables.documents(vectors))
-    if held := set(read["doc_id"].unique().to_pylist()) - embedded.keys():
-        read = read.filter([doc_id not in held for doc_id in read["doc_id"].to_pylist()])
-    return read
-
-
 class LinkedSentences:
-    """All sentences in order of their ids, with their chunks, documents and vectors, shape (sentences, dimension). Left
-    out are those that an endpoint refused: what stands in for them is like other sentences by its place, not its sense.
+    """All sentences in order of their ids, with their chunks, documents and vectors, shape (sentences, dimension); but
+    for those that link_update.linked leaves out.
 
-    The vectors are held once, and one bucket's beside them while they are read. Raises IndexStateError
+    The vectors are held once, and some rows beside them while they are read. Raises IndexStateError
     (`missing_input`)."""
 
-    def __init__(self, tables: ParquetTables, made: _Made) -> None:
+    def __init__(self, tables: ParquetTables, made: Made) -> None:
         import pyarrow as pa
 
         embedded = made["sentence_embeddings"]
         files = [(row.file, embedded[bucket].file) for bucket, row in made["sentences"].items()]
-        read = [_linked(tables, *pair) for pair in files]
+        read = [linked(tables, *pair) for pair in files]
         whole = pa.concat_tables(read).sort_by("sentence_id") if read else None
         self.ids, self.chunk_ids, self.doc_ids = (
             whole[name].to_pylist() if whole else [] for name in ("sentence_id", "chunk_id", "doc_id")
         )
         places = {name: place for place, name in enumerate(self.ids)}
         self.vectors: NDArray[np.float32] = np.zeros((0, 0), dtype=np.float32)
-        found = sum(self._take(tables.read(file, ["item_id", "vector"]), places) for _, file in files)
+        pieces = (piece for _, file in files for piece in tables.pieces(file, ["item_id", "vector"]))
+        found = sum(self._take(piece, places) for piece in pieces)
         if found != len(places):
             raise IndexStateError(
                 f"{len(places) - found} sentences have no vector yet; materialise sentence_embeddings first",
@@ -165,7 +137,3 @@ class LinkedSentences:
             rows, own = np.array(named, dtype=np.int64).T
             self.vectors[own] = vectors[rows]
         return len(named)
-
-    def of(self, doc_ids: Mapping[str, DocumentState]) -> set[str]:
-        """The ids of these documents' sentences."""
-        return {name for name, doc_id in zip(self.ids, self.doc_ids, strict=True) if doc_id in doc_ids}

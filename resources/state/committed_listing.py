@@ -3,27 +3,45 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from pipelines.fingerprint import bucket_of, combined, fingerprint
 from pipelines.increments import DocumentState
 from pipelines.records import Failure, RawDocument
-from pipelines.schemas import from_table, to_table
+from pipelines.schemas import from_table, schema_of, to_table
 from resources.state.stage_runner import time_shown, withheld
 from resources.state.stage_work import StageReport
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from resources.postgres.catalog import ManifestRow
     from resources.sources.book import Restrictions
     from resources.state.stage_runner import StageRunner
 
 D = TypeVar("D", RawDocument, Failure)
 
+Documents = Sequence[RawDocument] | Mapping[int, "pa.Table"]
+"""A listing, or its rows by bucket, each in order of ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """A bucket's listing as it was committed, and as it becomes."""
+
+    before: pa.Table
+    now: pa.Table
+
+    @property
+    def same(self) -> bool:
+        return bool(self.before.equals(self.now))
+
 
 def commit_listing(
     runner: StageRunner,
-    documents: Sequence[RawDocument],
+    documents: Documents,
     sources: Sequence[str],
     failures: Sequence[Failure] = (),
     buckets: Sequence[int] | None = None,
@@ -38,13 +56,15 @@ def commit_listing(
     listed = runner.catalog.failures([runner.key("raw_documents")])
     others = {item.doc_id for item in listed if item.source not in sources}
     for bucket in merged if buckets is None else buckets:
-        old, rows = merged[bucket]
-        last = {row.doc_id: row for row in old}
-        report.total += len(rows)
-        report.computed += sum(last.get(row.doc_id) != row for row in rows)
-        report.gone += len(set(last) - {row.doc_id for row in rows})
-        report.buckets[bucket] = {"rows": len(rows)}
-        _commit_bucket(runner, bucket, rows, previous.get(bucket), failed.get(bucket, []), others)
+        found = merged[bucket]
+        report.total += found.now.num_rows
+        if not found.same:
+            last = {row.doc_id: row for row in from_table(RawDocument, found.before)}
+            rows = {row.doc_id: row for row in from_table(RawDocument, found.now)}
+            report.computed += sum(last.get(doc_id) != row for doc_id, row in rows.items())
+            report.gone += len(last.keys() - rows.keys())
+        report.buckets[bucket] = {"rows": found.now.num_rows}
+        _commit_bucket(runner, bucket, found, previous.get(bucket), failed.get(bucket, []), others)
     report.kept = report.total - report.computed
     report.seconds = time.perf_counter() - started
     return report
@@ -53,51 +73,89 @@ def commit_listing(
 def adopt_listing(runner: StageRunner, documents: Sequence[RawDocument], failures: Sequence[Failure]) -> None:
     """Commits a whole listing made under other settings; does nothing under the same."""
     sources = {document.source for document in documents} | {failure.source for failure in failures}
-    old = {raw.source for bucket, _ in merged_listing(runner, [], []).values() for raw in bucket}
+    for row in runner.manifest("raw_documents").values():
+        sources.update(runner.tables.read(row.file, ["source"])["source"].unique().to_pylist())
     failed = [failure for failure in failures if failure.stage == "raw_documents"]
-    commit_listing(runner, documents, sorted(sources | old), failed)
+    commit_listing(runner, documents, sorted(sources), failed)
 
 
 def merged_listing(
     runner: StageRunner,
-    documents: Sequence[RawDocument],
+    documents: Documents,
     sources: Sequence[str],
     failures: Sequence[Failure] = (),
     known: Restrictions | None = None,
-) -> dict[int, tuple[list[RawDocument], list[RawDocument]]]:
+) -> dict[int, Merged]:
     """By bucket: the committed listing, and what it becomes with that of these sources."""
-    previous, listed = runner.manifest("raw_documents"), by_bucket(documents, runner.settings.buckets)
+    import pyarrow as pa
+
+    previous, empty = runner.manifest("raw_documents"), schema_of(RawDocument).empty_table()
+    listed = documents if isinstance(documents, Mapping) else listing_columns(documents, runner.settings.buckets)
     unread = {failure.doc_id for failure in failures}
     hidden = {failure.doc_id for failure in failures if withheld(failure)}
     merged = {}
     for bucket in range(runner.settings.buckets):
         before = previous.get(bucket)
-        old = from_table(RawDocument, runner.tables.read(before.file)) if before else []
-        stay = [row for row in old if row.source not in sources or row.doc_id in unread]
-        stay = [row for row in stay if row.doc_id not in hidden]
-        stay = [known.applied(row) for row in stay] if known else stay
-        merged[bucket] = (old, sorted([*listed.get(bucket, []), *stay], key=lambda row: row.doc_id))
+        old = _whole(runner.tables.read(before.file)) if before else empty
+        stay, now = _staying(old, sources, unread, hidden), listed.get(bucket, empty)
+        if stay.num_rows:
+            if known:
+                stay = to_table(RawDocument, [known.applied(row) for row in from_table(RawDocument, stay)])
+            now = pa.concat_tables([now, stay]).sort_by("doc_id")
+        merged[bucket] = Merged(old, now)
     return merged
+
+
+def listing_columns(documents: Sequence[RawDocument], buckets: int) -> dict[int, pa.Table]:
+    """The rows of a listing by bucket, each in order of ids."""
+    grouped = by_bucket(documents, buckets)
+    return {bucket: to_table(RawDocument, sorted(rows, key=lambda row: row.doc_id)) for bucket, rows in grouped.items()}
+
+
+def _whole(read: pa.Table) -> pa.Table:
+    """With all columns; a file of an older version may lack some."""
+    schema, read = schema_of(RawDocument), read.replace_schema_metadata(None)
+    return read if read.schema.equals(schema) else to_table(RawDocument, from_table(RawDocument, read))
+
+
+def _staying(old: pa.Table, sources: Sequence[str], unread: Collection[str], hidden: Collection[str]) -> pa.Table:
+    """Rows of other sources, and of documents that could not be read, but for those that are withheld."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    names = {name: pa.array(sorted(values), pa.string())
+             for name, values in (("sources", sources), ("unread", unread), ("hidden", hidden))}  # fmt: skip
+    others = pc.invert(pc.is_in(old["source"], names["sources"]))
+    stay = pc.or_(others, pc.is_in(old["doc_id"], names["unread"]))
+    return old.filter(pc.and_(stay, pc.invert(pc.is_in(old["doc_id"], names["hidden"]))))
 
 
 def _commit_bucket(
     runner: StageRunner,
     bucket: int,
-    rows: Sequence[RawDocument],
+    found: Merged,
     before: ManifestRow | None,
     failures: Sequence[Failure],
     others: Collection[str],
 ) -> None:
     from resources.postgres.catalog import ManifestRow
 
-    key, output, committed = runner.key("raw_documents"), fingerprint(rows), []
-    if before is None or before.output != output:
-        known = runner.tables.documents(before.file) if before else {}
-        states = {row.doc_id: _state(runner, row, known.get(row.doc_id)) for row in rows}
-        file = runner.tables.write("raw_documents", key, bucket, to_table(RawDocument, rows), states)
-        count = len(rows)
-        committed = [ManifestRow("raw_documents", key, bucket, file, output, output, count, count, runner.run_id)]
+    key, committed = runner.key("raw_documents"), []
+    if before is None or not found.same:
+        rows = from_table(RawDocument, found.now)
+        output = listed_output(rows)
+        if before is None or before.output != output:
+            known = runner.tables.documents(before.file) if before else {}
+            states = {row.doc_id: _state(runner, row, known.get(row.doc_id)) for row in rows}
+            file = runner.tables.write("raw_documents", key, bucket, found.now, states)
+            count = len(rows)
+            committed = [ManifestRow("raw_documents", key, bucket, file, output, output, count, count, runner.run_id)]
     runner.catalog.commit(committed, "raw_documents", key, bucket, failures, keep_failures_of=others)
+
+
+def listed_output(rows: Sequence[RawDocument]) -> str:
+    """Hash of a bucket's listing."""
+    return fingerprint(rows)
 
 
 def _state(runner: StageRunner, row: RawDocument, before: DocumentState | None) -> DocumentState:

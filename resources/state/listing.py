@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipelines.fingerprint import bucket_of
 from pipelines.records import RawDocument
-from pipelines.schemas import from_table
+from pipelines.schemas import from_table, schema_of
 from resources.postgres.generation_tables import GenerationTables
 from resources.postgres.index_rows import ServedDocument
 from resources.sources.book import Listed
 from resources.sources.orphans import Before
 from resources.sources.walk import Skipped
-from resources.state.committed_listing import commit_listing
+from resources.state.committed_listing import Documents, commit_listing, listing_columns
 from resources.state.stage_runner import withheld
 from resources.state.stage_work import StageReport
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from resources.state.parts import Parts
     from resources.state.stage_runner import StageRunner
 
@@ -29,6 +31,7 @@ class SourceListing:
     def __init__(self, parts: Parts, runner: StageRunner, listed: Listed | None = None) -> None:
         self._parts, self._runner, self._listed = parts, runner, listed
         self._raws: tuple[list[str], list[RawDocument]] | None = None
+        self._columns: tuple[Listed, dict[int, pa.Table]] | None = None
 
     # ------------------------------------------------------------ as it is now
 
@@ -37,6 +40,13 @@ class SourceListing:
         if self._listed is None:
             self._listed = self._read()
         return self._listed
+
+    def columns_now(self) -> Documents:
+        """The same by bucket; made once a listing."""
+        listed = self.now()
+        if self._columns is None or self._columns[0] is not listed:
+            self._columns = listed, listing_columns(listed.documents, self._runner.settings.buckets)
+        return self._columns[1]
 
     @property
     def skipped(self) -> list[Skipped]:
@@ -55,12 +65,13 @@ class SourceListing:
 
     def _known_before(self) -> Callable[[str], Before]:
         """What is known of a source when it is listed again."""
-        raws, lost = self._listed_before(), self._parts.catalog.lost_files()
+        listed, lost = self._listed_before(), self._parts.catalog.lost_files()
         failures = self._parts.catalog.failures([self._runner.key("raw_documents")])
 
         def before(name: str) -> Before:
-            contents = {raw.uri: raw.content_hash for raw in raws if raw.source == name}
-            restricted = {raw.uri for raw in raws if raw.source == name and raw.groups}
+            own = [item for item in listed if item.source == name]
+            contents = {item.uri: item.content_hash for item in own}
+            restricted = {item.uri for item in own if item.groups}
             withheld = {item.uri for item in failures if item.source == name and item.code == "orphan"}
             return Before({**lost.get(name, {}), **contents}, restricted, withheld)
 
@@ -70,10 +81,12 @@ class SourceListing:
         """Refuses the listing as it is now where it would delete most of a source. Raises SourceError."""
         self._parts.sources.guard(self.now(), self._listed_before(), allow_deletions)
 
-    def _listed_before(self) -> list[RawDocument | ServedDocument]:
+    def _listed_before(self) -> list[ServedDocument]:
         """The last committed listing. Where files of it are damaged or gone, or it was made for another number of
         buckets, what is served tells what they listed."""
-        known: list[RawDocument | ServedDocument] = [*self.raw_documents()]
+        read = self.read(["doc_id", "source", "uri", "content_hash", "groups"])
+        rows = zip(*(column.to_pylist() for column in read.columns), strict=True)
+        known = [ServedDocument(*row, tuple(groups or ())) for *row, groups in rows]
         there, buckets = self._runner.manifest("raw_documents").keys(), self._runner.settings.buckets
         live = self._parts.catalog.live()
         if live and len(there) < buckets:
@@ -96,7 +109,9 @@ class SourceListing:
         wanted = sorted({*buckets, *lost})
         listed = self._listed = self._stored(self._listed, wanted)
         self._parts.sources.keep_memberships(listed)
-        report = commit_listing(self._runner, listed.documents, listed.sources, listed.failures, wanted, listed.known)
+        columns = self.columns_now()
+        report = commit_listing(self._runner, columns, listed.sources, listed.failures, wanted, listed.known)
+        self._columns = None
         self._parts.sources.settle(listed.sources)
         return report
 
@@ -105,7 +120,7 @@ class SourceListing:
         if self._parts.sources.stored is None:
             return listed
         own = [raw for raw in listed.documents if bucket_of(raw.doc_id, self._runner.settings.buckets) in buckets]
-        known = set() if self._runner.retry_failed else {raw.content_hash for raw in self.raw_documents()}
+        known = set() if self._runner.retry_failed else set(self.column("content_hash"))
         failures = self._parts.sources.keep_files(own, known, self._runner.progress)
         failed = {item.doc_id for item in failures}
         documents = [raw for raw in listed.documents if raw.doc_id not in failed]
@@ -127,7 +142,7 @@ class SourceListing:
     def forget(self, name: str) -> int:
         """Takes a source's documents out of the listing; the next run takes them out of the index."""
         with self._parts.database.exclusive("index"):
-            count = sum(raw.source == name for raw in self.raw_documents())
+            count = self.column("source").count(name)
             self._parts.sources.root(name)
             commit_listing(self._runner, [], [name])
             self._parts.sources.forget_files(name)
@@ -144,7 +159,38 @@ class SourceListing:
             self._raws = files, [raw for file in files for raw in from_table(RawDocument, tables.read(file))]
         return self._raws[1]
 
+    def read(self, names: Sequence[str] | None = None, doc_ids: Collection[str] | None = None) -> pa.Table:
+        """Columns of the last committed listing, in order of buckets; of some documents where they are named."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        wanted = None if doc_ids is None else pa.array(sorted(doc_ids), pa.string())
+        buckets = None if doc_ids is None else {bucket_of(name, self._runner.settings.buckets) for name in doc_ids}
+        found = []
+        for bucket, row in self._runner.manifest("raw_documents").items():
+            if buckets is None or bucket in buckets:
+                read = self._parts.tables.read(row.file, [*dict.fromkeys(["doc_id", *names])] if names else None)
+                read = read if wanted is None else read.filter(pc.is_in(read["doc_id"], wanted))
+                found.append((read.select(names) if names else read).replace_schema_metadata(None))
+        nothing = schema_of(RawDocument).empty_table()
+        return pa.concat_tables(found) if found else nothing.select(names) if names else nothing
+
+    def column(self, name: str) -> list[Any]:
+        """One column of it."""
+        found: list[Any] = self.read([name])[name].to_pylist()
+        return found
+
+    def documents(self, doc_ids: Collection[str]) -> dict[str, RawDocument]:
+        """Some documents of it, by id."""
+        return {raw.doc_id: raw for raw in from_table(RawDocument, self.read(doc_ids=doc_ids))} if doc_ids else {}
+
+    def places(self, doc_ids: Collection[str]) -> dict[str, tuple[str, str]]:
+        """Source and uri of some documents, by id."""
+        read = self.read(["doc_id", "source", "uri"], doc_ids)
+        rows = zip(*(read[name].to_pylist() for name in ("doc_id", "source", "uri")), strict=True)
+        return {doc_id: (source, uri) for doc_id, source, uri in rows}
+
     def file_of(self, doc_id: str) -> str:
         """Source and uri, as people are told of a document."""
-        found = (f"{raw.source}/{raw.uri}" for raw in self.raw_documents() if raw.doc_id == doc_id)
-        return next(found, doc_id)
+        found = self.places([doc_id]).get(doc_id)
+        return "/".join(found) if found else doc_id

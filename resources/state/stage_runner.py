@@ -7,6 +7,7 @@ work, in order; so a stage may look ahead over buckets (parsing, embedding) or n
 from __future__ import annotations
 
 import time
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from functools import cached_property
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
+from pipelines.columns import runs
 from pipelines.errors import LIMITED, PASSING, UNREAD, WITHHELD, IndexStateError
 from pipelines.fingerprint import bucket_of, combined, fingerprint
 from pipelines.increments import DocumentState, bucket_output, output_hash, plan
@@ -22,7 +24,7 @@ from pipelines.schemas import schema_of, to_table
 from pipelines.settings.base import Settings
 from pipelines.stages import KEEPING, MAKER, STAGES, Frozen, Stage, stage_keys
 from resources.parsers.installed import installed
-from resources.state.stage_work import Compute, Makeshift, Outcome, Rows, Settled, StageReport, Work, with_rows
+from resources.state.stage_work import Compute, Makeshift, Outcome, Rows, Settled, StageReport, Work, rows_of, with_rows
 from resources.workers.task import Made
 
 if TYPE_CHECKING:
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
     from resources.parquet.tables import ParquetTables
     from resources.postgres.catalog import Catalog, ManifestRow
     from resources.state.run import Run, StageProgress
+
+FEW = 64
+"""Documents that are put between the rows that are kept; of more, all are sorted."""
 
 
 class StageRunner:
@@ -243,6 +248,8 @@ class StageRunner:
         self.catalog.commit(rows, stage, key, work.bucket, failures, keep_failures_of=set(work.todo.keep))
         report.computed += len(work.todo.compute)
         report.kept += len(work.todo.keep)
+        if work.todo.keep:
+            report.parts[work.bucket] = work.doc_ids
         report.gone += len(work.todo.gone)
         report.failures.extend(failures)
 
@@ -258,17 +265,13 @@ class StageRunner:
     def _kept(self, work: Work, before: ManifestRow | None, settled: Settled) -> pa.Table | None:
         """Rows carried over: of unchanged documents, and of those that KEEPING could not make, unless they
         are withheld."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         keeps = work.stage.name == KEEPING
         failures = {doc_id: result for doc_id, result in settled.items() if keeps and isinstance(result, Failure)}
         failed = {doc_id for doc_id, failure in failures.items() if not withheld(failure)}
         stay = sorted(failed | set(work.todo.keep))
         if before is None or not stay:
             return None
-        arrow = self.tables.read(before.file)
-        return arrow.filter(pc.is_in(arrow["doc_id"], pa.array(stay, pa.string())))
+        return rows_of(self.tables.read(before.file), stay)
 
     def _states(self, work: Work, table: str, before: ManifestRow | None, settled: Settled) -> dict[str, DocumentState]:
         known = self.tables.documents(before.file) if before else {}
@@ -300,9 +303,24 @@ def _merged(record: type, kept: pa.Table | None, made: Sequence[pa.Table]) -> pa
     parts = [part for part in (kept, *made) if part is not None and part.num_rows]
     if not parts:
         return to_table(record, ())
+    if kept is not None and len(made) <= FEW:
+        parts = list(_spliced(kept, [part for part in made if part.num_rows]))
     arrow = pa.concat_tables([part.replace_schema_metadata(None) for part in parts])
     order = [(name, "ascending") for name in ("doc_id", "index") if name in arrow.column_names]
-    return arrow.sort_by(order) if kept is not None and made else arrow
+    return arrow.sort_by(order) if kept is not None and len(made) > FEW else arrow
+
+
+def _spliced(kept: pa.Table, made: Sequence[pa.Table]) -> Iterator[pa.Table]:
+    """The parts in order, none of them copied."""
+    starts = {doc_id: start for doc_id, start, _ in runs(kept["doc_id"])}
+    ids, at = list(starts), 0
+    for part in made:
+        place = bisect_left(ids, part["doc_id"][0].as_py())
+        end = starts[ids[place]] if place < len(ids) else kept.num_rows
+        yield kept.slice(at, end - at)
+        yield part
+        at = end
+    yield kept.slice(at)
 
 
 def withheld(failure: Failure) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -104,8 +104,12 @@ class Work:
 
     def _sliced(self, table: str) -> _Slices:
         if table not in self._slices:
-            self._slices[table] = _Slices(self.tables.read(self.files[table]))
+            self._slices[table] = _Slices(self._wanted(self.tables.read(self.files[table])))
         return self._slices[table]
+
+    def _wanted(self, rows: pa.Table) -> pa.Table:
+        """Those of the documents to compute; all, where none is kept."""
+        return rows_of(rows, self.doc_ids) if self.todo.keep else rows
 
     def before(self, table: str, doc_id: str) -> list[Any]:
         """A document's rows of the stage's own table as they were made last."""
@@ -152,6 +156,8 @@ class StageReport:
     seconds: float = 0.0
     failures: list[Failure] = field(default_factory=list)
     buckets: dict[int, dict[str, int]] = field(default_factory=dict)
+    parts: dict[int, list[str]] = field(default_factory=dict)
+    """Of buckets of which some documents were kept, those that were computed."""
     notes: dict[str, Any] = field(default_factory=dict)
 
     def with_more(self, more: StageReport) -> StageReport:
@@ -173,14 +179,17 @@ def with_rows(states: Mapping[str, DocumentState]) -> dict[str, DocumentState]:
     return {doc_id: state for doc_id, state in states.items() if state.output}
 
 
-def rows_by_document(tables: ParquetTables, file: str, table: str, doc_ids: set[str]) -> dict[str, list[Any]]:
-    """The records of some documents of one file, grouped, in table order."""
+def rows_of(rows: pa.Table, doc_ids: Collection[str]) -> pa.Table:
+    """Those of some documents."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    arrow = tables.read(file)
-    wanted = arrow.filter(pc.is_in(arrow["doc_id"], pa.array(sorted(doc_ids), pa.string())))
-    rows: list[Any] = from_table(MAKER[table].tables[table], wanted)
+    return rows.filter(pc.is_in(rows["doc_id"], pa.array(sorted(doc_ids), pa.string())))
+
+
+def rows_by_document(tables: ParquetTables, file: str, table: str, doc_ids: Collection[str]) -> dict[str, list[Any]]:
+    """The records of some documents of one file, grouped, in table order."""
+    rows: list[Any] = from_table(MAKER[table].tables[table], rows_of(tables.read(file), doc_ids))
     grouped: dict[str, list[Any]] = {}
     for row in rows:
         grouped.setdefault(row.doc_id, []).append(row)

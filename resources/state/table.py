@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError
@@ -34,6 +34,14 @@ class Table:
         """A bucket's rows. Raises IndexStateError where it was never made, or its file is damaged."""
         return self._runner.tables.read(self.commit(bucket).file, columns)
 
+    def pieces(self, columns: Sequence[str], buckets: Collection[int] | None = None) -> Iterator[pa.Table]:
+        """Columns of these buckets, one after the other; of all that are looked at and were made where none are
+        named."""
+        wanted = self._buckets if buckets is None else buckets
+        for bucket, row in self.commits().items():
+            if wanted is None or bucket in wanted:
+                yield self._runner.tables.read(row.file, columns)
+
     def values(self, bucket: int, column: str) -> list[Any]:
         """One column of a bucket."""
         found: list[Any] = self.read(bucket, [column])[column].to_pylist()
@@ -41,9 +49,7 @@ class Table:
 
     def column(self, name: str) -> list[Any]:
         """One column of all buckets that were made."""
-        tables, own = self._runner.tables, self._buckets
-        files = [row.file for bucket, row in self.commits().items() if own is None or bucket in own]
-        return [value for file in files for value in tables.read(file, [name])[name].to_pylist()]
+        return [value for read in self.pieces([name]) for value in read[name].to_pylist()]
 
 
 def committed(table: str, bucket: int, commits: dict[int, ManifestRow]) -> ManifestRow:

@@ -57,6 +57,12 @@ SELECT (SELECT count(*) FROM {schema}.documents) AS documents,
     (SELECT count(*) FROM {schema}.sentence_links) AS sentence_links,
     (SELECT count(*) FROM {schema}.terms) AS terms;
 
+-- name: link_count
+SELECT count(*) FROM {schema}.sentence_links;
+
+-- name: term_count
+SELECT count(*) FROM {schema}.terms;
+
 -- name: chunk_numbers_of
 SELECT number FROM {schema}.chunks WHERE doc_id = ANY (%(doc_ids)s::text[]);
 

@@ -1,0 +1,207 @@
+"""RELATED_TO after some sentences changed: the links that sentence_links.links_over makes, with the vectors of the
+changed sentences in memory and those of all others a piece at a time.
+
+A sentence is `asked` for its neighbours where it is new, or where it lost one and may have another that was not among
+its strongest. All others keep what they had, but for new sentences that are nearer. Ids are bytes, so that millions of
+them are one array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.indexing.sentence_links import BLOCK, NONE, exact_cosines, on_grid, rounding_margin
+from pipelines.ports import Vectors
+
+Ids = NDArray[np.bytes_]
+_Cosines = NDArray[np.float64]
+_LAST = b"\x7f"
+"""Sorts after all ids."""
+
+
+class LinkColumns(NamedTuple):
+    """Links by source, the strongest of each first, equals by target."""
+
+    sources: Ids
+    targets: Ids
+    cosines: _Cosines
+
+    def taken(self, rows: NDArray[Any]) -> LinkColumns:
+        return LinkColumns(self.sources[rows], self.targets[rows], self.cosines[rows])
+
+
+def places_in(ids: Ids, wanted: Ids) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Where each of the wanted stands among ids in ascending order, and whether it does."""
+    if not len(ids):
+        return np.zeros(len(wanted), dtype=np.int64), np.zeros(len(wanted), dtype=bool)
+    at = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
+    return at, ids[at] == wanted
+
+
+class Standing:
+    """Which of the links that were made last, at most `most` from a sentence, still hold: `see` is called with the ids
+    of all sentences that are as they were then."""
+
+    def __init__(self, before: LinkColumns, most: int) -> None:
+        self._before, self._most = before, most
+        self._ends = np.unique(np.concatenate([before.sources, before.targets]))
+        self._there = np.zeros(len(self._ends), dtype=bool)
+
+    def see(self, known: Ids) -> None:
+        at, found = places_in(self._ends, known)
+        self._there[at[found]] = True
+
+    def held(self) -> tuple[LinkColumns, Ids]:
+        """The links that hold, and the sentences that had as many as they may and lost one; of these there are none."""
+        if not len(self._ends):
+            return self._before, self._before.sources
+        from_known, to_known = (
+            self._there[places_in(self._ends, ids)[0]] for ids in (self._before.sources, self._before.targets)
+        )
+        names, own, counts = np.unique(self._before.sources, return_inverse=True, return_counts=True)
+        lost = np.zeros(len(names), dtype=bool)
+        lost[own[from_known & ~to_known]] = True
+        lost &= counts == self._most
+        return self._before.taken(from_known & to_known & ~lost[own]), names[lost]
+
+
+class Neighbours:
+    """The strongest links of the asked sentences, of which the first `fresh` are new, and what these change in the
+    links that `held`. `compare` is called with all sentences, the asked among them, some at a time.
+
+    vectors: shape (len(ids), d), unit length; rounded in place."""
+
+    def __init__(
+        self,
+        ids: Ids,
+        chunk_ids: Ids,
+        vectors: Vectors,
+        fresh: int,
+        held: LinkColumns,
+        most: int,
+        floor: float,
+    ) -> None:
+        order = np.concatenate([np.argsort(ids[:fresh]), fresh + np.argsort(ids[fresh:])])
+        self._ids, self._chunks, self._fresh = ids[order], chunk_ids[order], fresh
+        self._rows, self._held, self._most, self._floor = on_grid(vectors[order]), held, most, floor
+        self._asked = np.sort(ids)
+        self._margin = rounding_margin(vectors.shape[1])
+        self._cosines: _Cosines = np.full((len(ids), most), NONE)
+        self._targets: Ids = np.zeros((len(ids), most), dtype=held.targets.dtype if not len(ids) else ids.dtype)
+        self._sources, self._ends = _groups(held.sources)
+        self._offers: list[LinkColumns] = []
+
+    def compare(self, ids: Ids, chunk_ids: Ids, vectors: Vectors) -> None:
+        """vectors: shape (len(ids), d), unit length."""
+        if not (len(ids) and len(self._ids) and self._most):
+            return
+        order = np.argsort(ids)
+        ids, chunk_ids, rows = ids[order], chunk_ids[order], on_grid(vectors[order])
+        weakest, last = self._weakest(ids)
+        if self._targets.dtype.itemsize < ids.dtype.itemsize:
+            self._targets = self._targets.astype(ids.dtype)
+        for start in range(0, len(self._ids), BLOCK):
+            block = slice(start, min(start + BLOCK, len(self._ids)))
+            new = max(0, min(self._fresh, block.stop) - start)
+            similar = self._rows[block] @ rows.T
+            near = similar >= self._least(self._cosines[block, -1])[:, None]
+            near[:new] |= similar[:new] >= self._least(weakest)[None, :]
+            lines, columns = np.divmod(np.flatnonzero(near), near.shape[1])
+            apart = self._chunks[block][lines] != chunk_ids[columns]
+            if not apart.any():
+                continue
+            lines, columns = np.unique(lines[apart]) + start, np.unique(columns[apart])
+            cosines = exact_cosines(self._rows[lines], rows[columns], self._floor)
+            cosines[self._chunks[lines][:, None] == chunk_ids[columns][None, :]] = NONE
+            self._take(lines, ids[columns], cosines)
+            new = int((lines < self._fresh).sum())
+            self._offer(ids[columns], self._ids[lines[:new]], cosines[:new].T, weakest[columns], last[columns])
+
+    def _least(self, cosines: _Cosines) -> Vectors:
+        return np.asarray(np.maximum(cosines, self._floor) - self._margin, dtype=np.float32)
+
+    def _weakest(self, ids: Ids) -> tuple[_Cosines, Ids]:
+        """Cosine and target of the weakest link of each that has as many as it may; of others the floor."""
+        at, found = places_in(self._sources, ids)
+        cosines = np.full(len(ids), self._floor)
+        targets = np.full(len(ids), _LAST, dtype=np.result_type(ids, self._held.targets))
+        if found.any():
+            ends = self._ends[at]
+            counts = ends - np.where(at > 0, self._ends[at - 1], 0)
+            full = found & (counts == self._most)
+            cosines[full] = self._held.cosines[ends[full] - 1]
+            targets[full] = self._held.targets[ends[full] - 1]
+        return cosines, targets
+
+    def _take(self, lines: NDArray[np.int64], targets: Ids, cosines: _Cosines) -> None:
+        """Cosines of shape (lines, targets); targets ascend."""
+        found, chosen = strongest(cosines, self._most)
+        all_cosines = np.concatenate([self._cosines[lines], found], axis=1)
+        all_targets = np.concatenate([self._targets[lines], targets[chosen]], axis=1)
+        best = np.lexsort((all_targets, -all_cosines), axis=1)[:, : self._most]
+        self._cosines[lines] = np.take_along_axis(all_cosines, best, axis=1)
+        self._targets[lines] = np.take_along_axis(all_targets, best, axis=1)
+
+    def _offer(self, sources: Ids, targets: Ids, cosines: _Cosines, weakest: _Cosines, last: Ids) -> None:
+        """New sentences to those that are not asked. Cosines of shape (sources, targets); targets ascend."""
+        if not len(targets):
+            return
+        found, chosen = strongest(cosines, self._most)
+        offered = targets[chosen]
+        better = (found > weakest[:, None]) | ((found == weakest[:, None]) & (offered < last[:, None]))
+        better &= (found > NONE) & ~places_in(self._asked, sources)[1][:, None]
+        rows, slots = np.nonzero(better)
+        if len(rows):
+            self._offers.append(LinkColumns(sources[rows], offered[rows, slots], found[rows, slots]))
+
+    def links(self) -> LinkColumns:
+        rows, slots = np.nonzero(self._cosines > NONE)
+        own = LinkColumns(self._ids[rows], self._targets[rows, slots], self._cosines[rows, slots])
+        moved = np.unique(np.concatenate([offer.sources for offer in self._offers])) if self._offers else self._ids[:0]
+        again = places_in(moved, self._held.sources)[1]
+        rest = self._held.taken(~again)
+        changed = _strongest_of(_joined([own, *self._offers, self._held.taken(again)]), self._most)
+        at = np.searchsorted(rest.sources, changed.sources)
+        width = np.result_type(rest.sources, changed.sources, rest.targets, changed.targets)
+        return LinkColumns(
+            np.insert(rest.sources.astype(width), at, changed.sources),
+            np.insert(rest.targets.astype(width), at, changed.targets),
+            np.insert(rest.cosines, at, changed.cosines),
+        )
+
+
+def strongest(cosines: _Cosines, most: int) -> tuple[_Cosines, NDArray[np.int64]]:
+    """The most largest of each line and their columns, the first of equals first; shape (lines, most)."""
+    left, lines = cosines.copy(), np.arange(len(cosines))
+    found = np.full((len(cosines), most), NONE)
+    chosen = np.zeros((len(cosines), most), dtype=np.int64)
+    for slot in range(most):
+        chosen[:, slot] = left.argmax(axis=1)
+        found[:, slot] = left[lines, chosen[:, slot]]
+        left[lines, chosen[:, slot]] = NONE
+    return found, chosen
+
+
+def _joined(parts: Sequence[LinkColumns]) -> LinkColumns:
+    return LinkColumns(*(np.concatenate([part[field] for part in parts]) for field in range(3)))
+
+
+def _strongest_of(links: LinkColumns, most: int) -> LinkColumns:
+    """In order, at most so many of a source."""
+    links = links.taken(np.lexsort((links.targets, -links.cosines, links.sources)))
+    _, ends = _groups(links.sources)
+    starts = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
+    place = np.arange(len(links.sources)) - np.repeat(starts, np.diff(ends, prepend=0))
+    return links.taken(place < most)
+
+
+def _groups(sources: Ids) -> tuple[Ids, NDArray[np.int64]]:
+    """Of equal values that stand together: each once, and where it ends."""
+    if not len(sources):
+        return sources, np.zeros(0, dtype=np.int64)
+    ends = np.append(np.flatnonzero(sources[1:] != sources[:-1]) + 1, len(sources))
+    return sources[ends - 1], ends.astype(np.int64)

@@ -1,0 +1,208 @@
+"""New links for documents that changed: the vectors of all other sentences are read a piece at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pipelines.errors import IndexStateError
+from pipelines.indexing.changed_links import Ids, LinkColumns, Neighbours, Standing, places_in
+from pipelines.indexing.embeddings import vector_key
+from pipelines.indexing.sentence_links import EXACT_PAIRS, lowered
+from resources.hashes import bytes_hash
+from resources.parquet.vectors import matrix
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from pipelines.ports import Progress
+    from resources.parquet.tables import ParquetTables
+
+Files = Sequence[tuple[str, str]]
+"""Sentences and their vectors, bucket by bucket."""
+Piece = tuple[Ids, Ids, "NDArray[np.float32]"]
+"""Ids of sentences, their chunks and vectors, shape (ids, dimension)."""
+
+
+class _Bucket(NamedTuple):
+    """Ids of a bucket's sentences in ascending order, their chunks, and the file of their vectors."""
+
+    ids: Ids
+    chunk_ids: Ids
+    vectors: str
+
+
+class Updated(NamedTuple):
+    """`compared` sentences were held against all others; `floor` is the cosine that a link had to reach."""
+
+    links: LinkColumns
+    compared: int
+    floor: float
+
+
+def updated(
+    tables: ParquetTables,
+    files: Files,
+    before: str,
+    changed: Collection[str],
+    floor: float,
+    most: int,
+    progress: Progress,
+) -> Updated | None:
+    """The links after these documents changed, from the file of those before: as sentence_links makes them of all
+    sentences. None where all must be compared anew: too many changed, or the last link that reached the floor is gone,
+    and beside it nobody looked for weaker ones.
+
+    Raises IndexStateError (`missing_input`) where a sentence has no vector yet."""
+    over = float(tables.note(before))
+    if over not in (floor, lowered(floor)) or not most:
+        return None
+    standing, fresh, buckets = Standing(link_columns(tables.read(before)), most), list[Ids](), list[_Bucket]()
+    for sentences, vectors in files:
+        ids, chunk_ids, new = _sentences(tables, sentences, vectors, changed)
+        standing.see(ids[~new])
+        fresh.append(ids[new])
+        buckets.append(_Bucket(ids, chunk_ids, vectors))
+    count = sum(len(bucket.ids) for bucket in buckets)
+    held, lost = standing.held()
+    new_ids = np.concatenate([held.sources[:0], *fresh])
+    asked = np.concatenate([new_ids, lost])
+    if len(asked) * count > EXACT_PAIRS:
+        return None
+    links = held
+    if len(asked):
+        chunk_ids, vectors = _vectors_of(tables, buckets, asked)
+        search = Neighbours(asked, chunk_ids, vectors, len(new_ids), held, most, over)
+        _compare(search, _pieces(tables, buckets), count, progress)
+        links = search.links()
+    if over == floor:
+        return Updated(links, len(asked), floor) if len(links.sources) else None
+    reaching = links.cosines >= floor
+    return Updated(links.taken(reaching), len(asked), floor) if reaching.any() else Updated(links, len(asked), over)
+
+
+def _compare(search: Neighbours, pieces: Iterator[Piece], count: int, progress: Progress) -> None:
+    seen = 0
+    for ids, chunk_ids, vectors in pieces:
+        search.compare(ids, chunk_ids, vectors)
+        seen += len(ids)
+        progress(seen, count)
+    if seen != count:
+        raise _without_vectors(count - seen)
+
+
+def _without_vectors(count: int) -> IndexStateError:
+    return IndexStateError(
+        f"{count} sentences have no vector yet; materialise sentence_embeddings first", "missing_input"
+    )
+
+
+# ---------------------------------------------------------------- columns
+
+
+def ids_of(column: pa.ChunkedArray) -> Ids:
+    """A column of ids as an array; without a Python object for each where they are of one length."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    lengths = pc.min_max(pc.binary_length(array)).as_py()
+    if not len(array) or not lengths["min"] or lengths["min"] != lengths["max"] or array.null_count:
+        return np.array([value.encode() for value in array.to_pylist()] or [], dtype="S")
+    _, offsets, data = array.buffers()
+    start = int(np.frombuffer(offsets, np.int32, 1, array.offset * 4)[0])
+    return np.frombuffer(data, f"S{lengths['min']}", len(array), start)
+
+
+def link_columns(links: pa.Table) -> LinkColumns:
+    return LinkColumns(ids_of(links["source_id"]), ids_of(links["target_id"]), links["similarity"].to_numpy())
+
+
+def link_table(links: LinkColumns) -> pa.Table:
+    """A table of records.SentenceLink."""
+    import pyarrow as pa
+
+    from pipelines.records import SentenceLink
+    from pipelines.schemas import schema_of
+
+    ends = [pa.array(ids, pa.binary()).cast(pa.string()) for ids in (links.sources, links.targets)]
+    return pa.Table.from_arrays([*ends, pa.array(links.cosines, pa.float64())], schema=schema_of(SentenceLink))
+
+
+def links_hash(links: LinkColumns) -> str:
+    """Of the links alone: the same links are not loaded again because documents changed."""
+    return bytes_hash(b"".join(np.ascontiguousarray(column).tobytes() for column in links))
+
+
+# ---------------------------------------------------------------- sentences and their vectors
+
+
+def linked(tables: ParquetTables, sentences: str, vectors: str) -> pa.Table:
+    """The sentences of a bucket that have a vector of their own: id, chunk and document. Left out are those that an
+    endpoint refused: what stands in for them is like other sentences by its place, not its sense."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    read, states = tables.read(sentences, ["sentence_id", "chunk_id", "doc_id"]), tables.states(vectors)
+    embedded = states.filter(pc.not_equal(states["output"], ""))["doc_id"]
+    read = read.replace_schema_metadata(None).filter(pc.is_in(read["doc_id"], embedded.combine_chunks()))
+    if poor := _stand_ins(tables, sentences, vectors, states):
+        read = read.filter(pc.invert(pc.is_in(read["sentence_id"], pa.array(sorted(poor), pa.string()))))
+    return read
+
+
+def _stand_ins(tables: ParquetTables, sentences: str, vectors: str, states: pa.Table) -> set[str]:
+    """Ids of sentences that have the vector of another text, since an endpoint refused theirs."""
+    import pyarrow.compute as pc
+
+    stands_in = pc.fill_null(pc.equal(states["failed"], states["fingerprint"]), False)
+    marked = states.filter(stands_in)["doc_id"].combine_chunks()
+    if not len(marked):
+        return set()
+    read = tables.read(vectors, ["item_id", "text_hash"])
+    keys = dict(zip(read["item_id"].to_pylist(), read["text_hash"].to_pylist(), strict=True))
+    read = tables.read(sentences, ["sentence_id", "doc_id", "text"])
+    read = read.filter(pc.is_in(read["doc_id"], marked))
+    rows = zip(read["sentence_id"].to_pylist(), read["text"].to_pylist(), strict=True)
+    return {name for name, text in rows if keys[name] != vector_key(text)}
+
+
+def _sentences(
+    tables: ParquetTables, sentences: str, vectors: str, changed: Collection[str]
+) -> tuple[Ids, Ids, NDArray[np.bool_]]:
+    """Ids in ascending order, their chunks, and which are of documents that changed."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    read = linked(tables, sentences, vectors).sort_by("sentence_id")
+    new = pc.is_in(read["doc_id"], pa.array(sorted(changed), pa.string()))
+    return ids_of(read["sentence_id"]), ids_of(read["chunk_id"]), new.to_numpy()
+
+
+def _pieces(tables: ParquetTables, buckets: Sequence[_Bucket], among: Ids | None = None) -> Iterator[Piece]:
+    """All sentences, or those `among` these; buckets that have none of them are not read."""
+    for ids, chunk_ids, vectors in buckets:
+        if among is not None:
+            wanted = places_in(among, ids)[1]
+            ids, chunk_ids = ids[wanted], chunk_ids[wanted]
+        for piece in tables.pieces(vectors, ["item_id", "vector"]) if len(ids) else ():
+            at, found = places_in(ids, ids_of(piece["item_id"]))
+            if found.any():
+                at = at[found]
+                yield ids[at], chunk_ids[at], matrix(piece["vector"])[found]
+
+
+def _vectors_of(tables: ParquetTables, buckets: Sequence[_Bucket], asked: Ids) -> tuple[Ids, NDArray[np.float32]]:
+    """Chunks and vectors of these sentences, in their order."""
+    found = list(_pieces(tables, buckets, np.sort(asked)))
+    ids = np.concatenate([asked[:0], *(each[0] for each in found)])
+    order = np.argsort(ids)
+    at, there = places_in(ids[order], asked)
+    if not there.all():
+        raise _without_vectors(int((~there).sum()))
+    places = order[at]
+    chunk_ids, vectors = np.concatenate([each[1] for each in found]), np.concatenate([each[2] for each in found])
+    return chunk_ids[places], vectors[places]
