@@ -83,7 +83,7 @@ def test_bounds_and_choices_are_told_as_they_are(values: object, told: str) -> N
 # ---------------------------------------------------------------- every field of every model
 
 Path = tuple[Any, ...]
-WRONG = (
+WRONG: Path = (
     "no such word", "", "x" * 20_000, -1, 0, 0.5, 1 << 40, -1e300, float("nan"), float("inf"), True, [], [[]],
     ["x"] * 2_000, {"x": []}, {1: "x"}, {"x": {"y": 1}},
 )  # fmt: skip
