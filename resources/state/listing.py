@@ -85,8 +85,9 @@ class SourceListing:
         """The last committed listing. Where files of it are damaged or gone, or it was made for another number of
         buckets, what is served tells what they listed."""
         read = self.read(["doc_id", "source", "uri", "content_hash", "groups"])
-        rows = zip(*(column.to_pylist() for column in read.columns), strict=True)
-        known = [ServedDocument(*row, tuple(groups or ())) for *row, groups in rows]
+        doc_ids, sources, uris, hashes, groups = (column.to_pylist() for column in read.columns)
+        rows = zip(doc_ids, sources, uris, hashes, (tuple(each or ()) for each in groups), strict=True)
+        known = [ServedDocument(*row) for row in rows]
         there, buckets = self._runner.manifest("raw_documents").keys(), self._runner.settings.buckets
         live = self._parts.catalog.live()
         if live and len(there) < buckets:

@@ -18,10 +18,10 @@ from tests.unit.pipelines.indexing.test_sentence_links import CHANGES, FLOORS, P
 
 
 def columns(links: Sequence[SentenceLink]) -> LinkColumns:
-    ends = (
+    sources, targets = (
         np.array([getattr(link, name).encode() for link in links] or [], "S") for name in ("source_id", "target_id")
     )
-    return LinkColumns(*ends, np.array([link.similarity for link in links]))
+    return LinkColumns(sources, targets, np.array([link.similarity for link in links]))
 
 
 def records(links: LinkColumns) -> list[SentenceLink]:
