@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
 from dagster._core.execution.backfill import BULK_ACTION_TERMINAL_STATUSES, BulkActionStatus
 from dagster._daemon.types import DaemonHeartbeat
 
+from pincite.distributed import _error
 from pincite.following import STILL_SECONDS, Watch, require_daemon
 from pincite.ui.services import _has_daemon
-from pipelines.errors import IndexStateError, PinciteError, SettingsError, SourceError
+from pipelines.errors import IndexStateError, PinciteError, SettingsError, SourceError, Waiting
 from resources.dagster_instance.backfill_runs import BackfillRun, failed_for_good, runs_of
-from resources.dagster_instance.backfills import backfill_of, last_signs, start, under_way
+from resources.dagster_instance.backfills import Backfill, backfill_of, last_signs, start, under_way
 from resources.dagster_instance.run_errors import coded, error_of
 from resources.postgres.launched_runs import LaunchedRun
+from resources.state.run import Run
 from tests.support.daemon import make_home
 
 pytestmark = pytest.mark.dagster
@@ -121,7 +124,7 @@ def test_a_ui_starts_no_second_daemon_on_an_instance_that_has_one(
 # ---------------------------------------------------------------- errors of runs
 
 
-def failing(body: Callable[[], None], instance: dg.DagsterInstance) -> str:
+def failing(body: Callable[[], None], instance: dg.DagsterInstance, tags: Mapping[str, str] | None = None) -> str:
     @dg.op
     def work() -> None:
         with coded():
@@ -131,7 +134,7 @@ def failing(body: Callable[[], None], instance: dg.DagsterInstance) -> str:
     def failing_job() -> None:
         work()
 
-    return failing_job.execute_in_process(instance=instance, raise_on_error=False).run_id
+    return failing_job.execute_in_process(instance=instance, raise_on_error=False, tags=tags).run_id
 
 
 def refuse() -> None:
@@ -180,6 +183,42 @@ def test_of_tries_the_last_one_counts() -> None:
     failed, done = dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.SUCCESS
     runs = [run("a", failed), run("b", done, "a"), run("c", failed), run("d", failed, "c"), run("e", failed)]
     assert [each.run_id for each in failed_for_good(runs)] == ["d", "e"]
+
+
+# ---------------------------------------------------------------- how a backfill ended
+
+
+def ended(status: BulkActionStatus, error: str = "") -> Backfill:
+    return Backfill("b", status, 0.0, {}, error)
+
+
+def wait_for_a_batch() -> None:
+    raise Waiting("2 documents wait for a batch")
+
+
+def test_what_a_backfill_came_to_is_an_error_of_its_own_or_of_its_runs(instance: dg.DagsterInstance) -> None:
+    def came(seen: Backfill | None, **found: Any) -> tuple[str, str]:
+        error = _error(instance, "b", seen, runs_of(instance, "b"), Run(**found))
+        return (error.code, str(error)) if error else ("", "")
+
+    failed = ended(BulkActionStatus.COMPLETED_FAILED)
+    assert came(ended(BulkActionStatus.COMPLETED_SUCCESS)) == ("", "")
+    assert came(None)[0] == came(ended(BulkActionStatus.FAILED, "no such partition"))[0] == "backfill_failed"
+    assert "no such partition" in came(ended(BulkActionStatus.FAILED, "no such partition"))[1]
+    assert came(ended(BulkActionStatus.CANCELED))[0] == "cancelled"
+    assert came(failed)[0] == "cancelled", "none of its runs failed, and not all was made"
+    problems = {"text_coverage": [("found", "half of it")]}
+    assert came(failed, problems=problems) == (
+        "check_failed",
+        "the check text_coverage failed, nothing was published: found: half of it",
+    )
+
+    failing(lookup, instance, {"dagster/backfill": "b"})
+    assert came(failed)[0] == "run_failed"
+    failing(refuse, instance, {"dagster/backfill": "b"})
+    assert came(failed)[0] == "deletion_guard", "the project's own error says more"
+    failing(wait_for_a_batch, instance, {"dagster/backfill": "b"})
+    assert came(failed) == ("pending", "2 documents wait for a batch"), "nothing is wrong"
 
 
 # ---------------------------------------------------------------- what is told of them

@@ -8,7 +8,9 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +48,15 @@ def backfills(home: Path) -> list[Backfill]:
         return [_seen(found) for found in instance.get_backfills()]
 
 
-def command(project: Project, *arguments: str) -> subprocess.Popen[str]:
-    """`pincite index` of a project in a process of its own."""
+@contextmanager
+def command(project: Project, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """`pincite index` of a project in a process of its own, which is killed where a test does not wait for its end."""
     asked = [sys.executable, "-m", "pincite.cli", "index", *arguments, "--config", str(project.config), "--json"]
-    return subprocess.Popen(asked, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with subprocess.Popen(asked, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def asking_machine(project: Project, folder: Path, **settings: Any) -> Project:
@@ -168,52 +175,52 @@ def test_the_work_goes_on_without_who_asked_for_it(project: Project, home: Path,
     project.write("new.txt", "The lighthouse is lit at dusk.")
     endpoint.hold(lambda texts: True)
     try:
-        asking = command(project, "--distributed")
-        assert endpoint.arrived.wait(240)
+        with command(project, "--distributed") as asking:
+            assert endpoint.arrived.wait(600)
+            worker = worker_at(project, "chunk_embeddings")
+            busy = project.run("index", "--distributed", "--retry-failed")
+            (found,) = [each for each in backfills(home) if not each.ended]
+            assert (busy.code, busy.json["error"]["code"]) == (1, "busy")
+            assert found.id in busy.json["error"]["message"]
 
-        workers = project.run("status").json["workers"]
-        worker = next(each for each in workers if each["stage"] == "chunk_embeddings")
-        assert (worker["host"], worker["lock"]) == (socket.gethostname(), "shared")
-        assert worker["buckets"] in ([0, 1], [2, 3])
-        assert f"run {worker['run'][:8]} on {worker['host']}" in run_command("status", "--config", project.config).out
-
-        busy = project.run("index", "--distributed", "--retry-failed")
-        (found,) = [each for each in backfills(home) if not each.ended]
-        assert (busy.code, busy.json["error"]["code"]) == (1, "busy")
-        assert found.id in busy.json["error"]["message"]
-
-        asking.send_signal(signal.SIGINT)
-        out, said = asking.communicate(timeout=60)
-        assert asking.returncode == 1
-        assert json.loads(out)["error"]["code"] == "interrupted"
-        assert f"the workers go on with it (backfill {found.id})" in said
-
-        again = command(project, "--distributed")
-        assert (again.stderr and "is followed" in again.stderr.readline()) is True
-        os.kill(worker["process"], signal.SIGKILL)
+            asking.send_signal(signal.SIGINT)
+            out, said = asking.communicate(timeout=120)
+            assert asking.returncode == 1
+            assert json.loads(out)["error"]["code"] == "interrupted"
+            assert f"the workers go on with it (backfill {found.id})" in said
+        with command(project, "--distributed") as again:
+            assert again.stderr and "is followed" in again.stderr.readline()
+            os.kill(worker, signal.SIGKILL)
+            endpoint.released.set()
+            out, said = again.communicate(timeout=1200)
+            assert again.returncode == 0, said
     finally:
         endpoint.released.set()
-    out, said = again.communicate(timeout=400)
-    assert again.returncode == 0, said
     assert "tries again what run" in said
     assert json.loads(out)["published"] is True
     assert project.hits("when is the lighthouse lit")[0]["uri"] == "new.txt"
     assert project.run("status").json["workers"] == []
 
 
+def worker_at(project: Project, stage: str) -> int:
+    """The process of a run that is at a stage, as `status` tells of it."""
+    worker = next(each for each in project.run("status").json["workers"] if each["stage"] == stage)
+    assert (worker["host"], worker["lock"]) == (socket.gethostname(), "shared")
+    assert worker["buckets"] in ([0, 1], [2, 3])
+    assert f"run {worker['run'][:8]} on {worker['host']}" in run_command("status", "--config", project.config).out
+    return int(worker["process"])
+
+
 @pytest.mark.faults
-def test_a_cancelled_backfill_is_told(project: Project, home: Path, endpoint: EmbeddingServer) -> None:
+def test_a_cancelled_backfill_is_told(project: Project, home: Path) -> None:
     project.write("new.txt", "The lock keeper sleeps at noon.")
-    endpoint.hold(lambda texts: True)
-    try:
-        asking = command(project, "--distributed")
-        assert endpoint.arrived.wait(240)
-        with dg.DagsterInstance.from_config(str(home)) as instance:
-            (found,) = instance.get_backfills(filters=BulkActionsFilter(statuses=[BulkActionStatus.REQUESTED]))
-            instance.update_backfill(found.with_status(BulkActionStatus.CANCELING))
-    finally:
-        endpoint.released.set()
-    out, said = asking.communicate(timeout=200)
+    asked = BulkActionsFilter(statuses=[BulkActionStatus.REQUESTED])
+    with command(project, "--distributed") as asking, dg.DagsterInstance.from_config(str(home)) as instance:
+        while not (found := instance.get_backfills(filters=asked)):
+            assert asking.poll() is None
+            time.sleep(0.1)
+        instance.update_backfill(found[0].with_status(BulkActionStatus.CANCELING))
+        out, said = asking.communicate(timeout=400)
     assert asking.returncode == 1, said
     assert json.loads(out)["error"]["code"] == "cancelled"
 
