@@ -86,7 +86,9 @@ class SourceListing:
         buckets, what is served tells what they listed."""
         read = self.read(["doc_id", "source", "uri", "content_hash", "groups"])
         rows = zip(*(column.to_pylist() for column in read.columns), strict=True)
-        known = [ServedDocument(*row, tuple(groups or ())) for *row, groups in rows]
+        known = [
+            ServedDocument(doc_id, source, uri, content, tuple(own or ())) for doc_id, source, uri, content, own in rows
+        ]
         there, buckets = self._runner.manifest("raw_documents").keys(), self._runner.settings.buckets
         live = self._parts.catalog.live()
         if live and len(there) < buckets:
