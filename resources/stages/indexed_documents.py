@@ -288,7 +288,8 @@ class IndexBuild:
         loaded = self._catalog.manifest_of("loaded_links", self.key).get(WHOLE)
         if loaded and loaded.input == links.output and self.index.link_count() == loaded.rows:
             return
-        self.index.replace_links(from_table(SentenceLink, self._tables.read(links.file)))
+        pieces = self._tables.pieces(links.file)
+        self.index.replace_links(link for piece in pieces for link in from_table(SentenceLink, piece))
         row = ManifestRow(
             "loaded_links", self.key, WHOLE, "", links.output, links.output, links.rows, 0, self._state.run.id
         )

@@ -61,11 +61,11 @@ def updated(
     if over not in (floor, lowered(floor)) or not most:
         return None
     standing, fresh, buckets = Standing(link_columns(tables.read(before)), most), list[Ids](), list[_Bucket]()
-    for sentences, vectors in files:
-        ids, chunk_ids, new = _sentences(tables, sentences, vectors, changed)
+    for sentences, embeddings in files:
+        ids, chunk_ids, new = _sentences(tables, sentences, embeddings, changed)
         standing.see(ids[~new])
         fresh.append(ids[new])
-        buckets.append(_Bucket(ids, chunk_ids, vectors))
+        buckets.append(_Bucket(ids, chunk_ids, embeddings))
     count = sum(len(bucket.ids) for bucket in buckets)
     held, lost = standing.held()
     new_ids = np.concatenate([held.sources[:0], *fresh])

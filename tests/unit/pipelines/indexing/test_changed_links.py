@@ -17,11 +17,13 @@ from pipelines.records import SentenceLink
 from tests.unit.pipelines.indexing.test_sentence_links import CHANGES, FLOORS, POOL, WORLDS, Sentence
 
 
+def column(values: Sequence[str]) -> np.ndarray:
+    return np.array([value.encode() for value in values] or [], "S")
+
+
 def columns(links: Sequence[SentenceLink]) -> LinkColumns:
-    sources, targets = (
-        np.array([getattr(link, name).encode() for link in links] or [], "S") for name in ("source_id", "target_id")
-    )
-    return LinkColumns(sources, targets, np.array([link.similarity for link in links]))
+    sources, targets = [link.source_id for link in links], [link.target_id for link in links]
+    return LinkColumns(column(sources), column(targets), np.array([link.similarity for link in links]))
 
 
 def records(links: LinkColumns) -> list[SentenceLink]:
@@ -35,8 +37,7 @@ def rebuilt(world: Mapping[str, Sentence], floor: float, most: int) -> list[Sent
 
 
 def arrays(world: Mapping[str, Sentence], names: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    chunks = np.array([world[name][0].encode() for name in names] or [], "S")
-    return np.array([name.encode() for name in names] or [], "S"), chunks, POOL[[world[name][1] for name in names]]
+    return column(names), column([world[name][0] for name in names]), POOL[[world[name][1] for name in names]]
 
 
 def updated(

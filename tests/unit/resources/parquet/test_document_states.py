@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from pipelines.errors import DamagedFile
@@ -18,25 +13,14 @@ from pipelines.records import DocumentSummary
 from pipelines.schemas import to_table
 from resources.parquet import tables as module
 from resources.parquet.document_states import as_states, packed, states_table, unpacked
-from resources.parquet.tables import FOOTER, ParquetTables
+from resources.parquet.tables import ParquetTables
+from tests.support.older_files import written_before
 
 STATES = {
     "b": DocumentState("from", "made", None, "run", "2026-11-25T01:00:00+00:00", "changed: the file"),
     "a": DocumentState("", "", "failed", "", "", "нова", "limits"),
 }
 ROWS = to_table(DocumentSummary, [DocumentSummary(name, f"Of {name}.", "off") for name in ("a", "b")])
-
-
-def written_before(root: Path, states: Mapping[str, DocumentState]) -> str:
-    """A file as versions up to 0.9 wrote it: all in one JSON among the schema's metadata."""
-    said = {"table": "t", "key": "k", "bucket": 0, "note": "n", "documents": {k: asdict(v) for k, v in states.items()}}
-    sink = pa.BufferOutputStream()
-    pq.write_table(ROWS.replace_schema_metadata({FOOTER: json.dumps(said).encode()}), sink, compression="zstd")
-    data = sink.getvalue().to_pybytes()
-    name = f"t/k/00-{hashlib.blake2b(data, digest_size=16).hexdigest()}.parquet"
-    (root / "t/k").mkdir(parents=True)
-    (root / name).write_bytes(data)
-    return name
 
 
 def test_states_come_back_in_order_of_their_ids() -> None:
@@ -51,8 +35,10 @@ def test_a_footer_is_text() -> None:
 
 
 def test_a_file_of_an_older_version_says_the_same(tmp_path: Path) -> None:
-    old, tables = written_before(tmp_path, STATES), ParquetTables(str(tmp_path))
+    tables = ParquetTables(str(tmp_path))
     new = tables.write("t", "k", 0, ROWS, STATES, "n")
+    old = written_before(tmp_path, new, ROWS, STATES, "n")
+    assert old != new
     assert tables.documents(old) == tables.documents(new) == STATES
     assert tables.note(old) == tables.note(new) == "n"
     assert tables.states(old).equals(tables.states(new))
