@@ -142,12 +142,12 @@ def test_blocks_are_made_of_postings_that_stand(module_database: Database, poste
         connection.execute("SET LOCAL search_path = pincite, public")
         for _ in range(2):
             connection.execute(sql_files.fill(text, {}))
-            ((*found, blocks),) = connection.execute(
+            ((chunks, weights, blocks),) = connection.execute(
                 f"SELECT chunks, weights, blocks FROM {schema}.postings"
             ).fetchall()
-            assert bounded(*found, blocks) and len(blocks) == 16 * -(-posted // 128)
+            assert bounded(chunks, weights, blocks) and len(blocks) == 16 * -(-posted // 128)
         pairs = [(number, struct.unpack(">f", struct.pack(">f", weight))[0]) for number, weight in sorted(pairs)]
-        assert list(zip(*(values.tolist() for values in unpacked(*found)), strict=True)) == pairs
+        assert list(zip(*(values.tolist() for values in unpacked(chunks, weights)), strict=True)) == pairs
         connection.rollback()
 
 
