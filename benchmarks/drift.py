@@ -32,6 +32,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.fusion import index_of, percent  # noqa: E402  (the path above finds it)
 from benchmarks.support.datasets import DATASETS  # noqa: E402
 from benchmarks.support.parsing_report import table  # noqa: E402
+from benchmarks.support.searching_data import POSTINGS  # noqa: E402
 from pipelines.evaluation.evaluate import asked, bootstrap_interval  # noqa: E402
 from pipelines.evaluation.judging import judge  # noqa: E402
 from pipelines.ports import Filters  # noqa: E402
@@ -74,7 +75,8 @@ def frozen(index: PostgresSearchIndex, numbers: Collection[int]) -> Frequencies:
 
     def frequencies(terms: Sequence[str]) -> tuple[dict[str, int], int]:
         found: dict[str, list[tuple[bytes, bytes]]] = {}
-        for term, *row in index._rows(index._named("postings_of"), {"terms": list(terms)}, binary=True):
+        statement = POSTINGS.format(index._schema)
+        for term, *row in index.connection.execute(statement, {"terms": list(terms)}, binary=True):
             found.setdefault(term, []).append((row[0], row[1]))
         counts = {term: sum(map(numbers.__contains__, unpacked(*joined(rows))[0].tolist()))
                   for term, rows in found.items()}  # fmt: skip

@@ -36,7 +36,6 @@ from pipelines.settings.query import QuerySettings  # noqa: E402
 from resources.postgres.catalog import GenerationRow  # noqa: E402
 from resources.postgres.database import Database  # noqa: E402
 from resources.postgres.search_index import PostgresSearchIndex, ef_search, search_index  # noqa: E402
-from resources.postgres.statements import query  # noqa: E402
 
 KEYS = tuple(data.SHARES)
 CANDIDATES, NEIGHBOURS, WARM = 20, 10, 10
@@ -151,7 +150,7 @@ class Bench:
         ):
             for name, (ordinary, stop_words) in TERMS.items():
                 asked = data.term_questions(made, self.questions + WARM, ordinary, stop_words)
-                read = query("search_chunks", "postings_of", schema=generation.schema)
+                read = data.POSTINGS.format(generation.schema)
                 rows = [
                     timed(
                         partial(self.binary, connection, read, terms),

@@ -91,17 +91,20 @@ CREATE TABLE {schema}.sentence_links (
 );
 
 -- BM25 weights of a bucket's chunks, one row for a term and the groups of its documents; the query brings the idf.
--- Numbers of chunks and their weights are packed, as int4send and float4send give them. They do not get smaller by
--- compression, which would only be tried.
+-- Numbers of chunks, which rise, and their weights are packed, as int4send and float4send give them. They do not get
+-- smaller by compression, which would only be tried. `blocks` has of each block of them how many it has, its first and its
+-- last number, and its greatest weight or one above that, packed alike.
 CREATE TABLE {schema}.postings (
     term text NOT NULL,
     bucket smallint NOT NULL,
     groups text[] NOT NULL DEFAULT '{}',
     chunks bytea NOT NULL,
     weights bytea NOT NULL,
+    blocks bytea NOT NULL,
     PRIMARY KEY (term, bucket, groups)
 );
-ALTER TABLE {schema}.postings ALTER COLUMN chunks SET STORAGE EXTERNAL, ALTER COLUMN weights SET STORAGE EXTERNAL;
+ALTER TABLE {schema}.postings ALTER COLUMN chunks SET STORAGE EXTERNAL, ALTER COLUMN weights SET STORAGE EXTERNAL,
+    ALTER COLUMN blocks SET STORAGE EXTERNAL;
 CREATE INDEX ON {schema}.postings (bucket);
 
 -- Frozen corpus statistics of the lexical index, by groups: in how many chunks a term stands. The average length

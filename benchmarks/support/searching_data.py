@@ -20,6 +20,7 @@ from pipelines.fingerprint import document_id, fingerprint
 from pipelines.indexing.indexed_documents import DocumentFacts
 from pipelines.indexing.sentences import linked
 from pipelines.records import Box, Chunk, ParsedDocument, RawDocument, Sentence, SentenceLink, Span
+from pipelines.terms import terms_of
 from resources.checks import walks
 from resources.postgres.catalog import Catalog, GenerationRow
 from resources.postgres.database import Database
@@ -32,6 +33,8 @@ VOCABULARY, STOP_WORDS = 30_000, 100
 """Of the words by frequency, the first STOP_WORDS stand in a quarter to all of the chunks."""
 SHARES = {"half": 2, "tenth": 10, "hundredth": 100, "thousandth": 1000}
 """Metadata key, and of how many documents one has the value 0."""
+POSTINGS = "SELECT term, chunks, weights FROM {}.postings WHERE term = ANY (%(terms)s::text[])"
+"""All of some terms, by hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +69,20 @@ def corpus(chunks: int, clustered: bool = True, words: int = WORDS_A_CHUNK) -> C
         _unit(vectors),
         basis,
         np.minimum(ranks, VOCABULARY - 1).astype(np.uint16),
-        invented(random.Random(5), VOCABULARY),
+        vocabulary(),
     )
 
 
-def document(number: int, made: Corpus, sentences: bool = False) -> IndexedDocument:
-    """A document of chunks, with sentences where they are asked for."""
-    doc_id, places = document_id("s", str(number)), range(number * CHUNKS_A_DOCUMENT, len(made))[:CHUNKS_A_DOCUMENT]
+def vocabulary() -> list[str]:
+    """Words that are their own terms."""
+    found = invented(random.Random(5), VOCABULARY * 4 // 3)
+    return [word for word in found if terms_of(word) == [word]][:VOCABULARY]
+
+
+def document(number: int, made: Corpus, sentences: bool = False, first: int = 0) -> IndexedDocument:
+    """A document of chunks, with sentences where they are asked for; the corpus begins with the document `first`."""
+    places = range((number - first) * CHUNKS_A_DOCUMENT, len(made))[:CHUNKS_A_DOCUMENT]
+    doc_id = document_id("s", str(number))
     chunks, terms, vectors = [], {}, {}
     for index, place in enumerate(places):
         said = [made.words[rank] for rank in made.ranks[place]]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from resources.checks.findings import Finding
 from resources.postgres import index_rows
 from resources.postgres.index_rows import IndexedDocument
-from resources.postgres.postings import by_groups, postings_of, unpacked
+from resources.postgres.postings import bounded, by_groups, postings_of, unpacked
 from resources.postgres.statements import query
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def bucket_findings(
         wanted = {
             (term, groups): (posted, weights)
             for groups, own in by_groups(documents).items()
-            for term, _, _, posted, weights in postings_of(own, chunks.numbers, average_terms).rows(bucket)
+            for term, _, _, posted, weights, _ in postings_of(own, chunks.numbers, average_terms).rows(bucket)
         }
         yield from _postings(connection, schema, bucket, wanted, {chunks.numbers[chunk_id] for chunk_id in apart})
 
@@ -213,10 +213,12 @@ def _postings(
     left = dict(wanted)
     with connection.cursor(binary=True) as cursor:
         cursor.execute(query("generation", "postings_in", schema=schema), {"bucket": bucket})
-        for term, groups, chunks, weights in cursor:
+        for term, groups, chunks, weights, blocks in cursor:
             made = left.pop((term, tuple(groups)), (b"", b""))
             if (chunks, weights) != made and not _same((chunks, weights), made, apart):
                 yield "postings", f"term {term!r} of bucket {bucket:02d}"
+            elif not bounded(chunks, weights, blocks):
+                yield "postings", f"term {term!r} of bucket {bucket:02d}, whose blocks are of others"
     for term, _ in left:
         yield "postings", f"term {term!r} of bucket {bucket:02d}, which has none"
 

@@ -45,7 +45,7 @@ SENTENCES = _columns(
 )
 SENTENCE_LINKS = _columns("source_id text, target_id text, similarity float4")
 TERMS = _columns("term text, groups text[], documents int4")
-POSTINGS = _columns("term text, bucket int2, groups text[], chunks bytea, weights bytea")
+POSTINGS = _columns("term text, bucket int2, groups text[], chunks bytea, weights bytea, blocks bytea")
 
 
 @dataclass(frozen=True, slots=True)

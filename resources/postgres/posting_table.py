@@ -42,7 +42,7 @@ class PostingTable(GenerationStatements):
             self._copy(connection, "postings", POSTINGS, rows)
 
     def _set_postings(self, connection: Connection[Any], rows: Iterable[Row]) -> None:
-        """Makes rows that stand hold this; those that hold nothing go."""
+        """Makes rows hold this, which stand or not; those that hold nothing go."""
         self._stage(connection, rows)
         self._run(connection, "set_postings")
         self._run(connection, "delete_empty_postings")
@@ -51,8 +51,7 @@ class PostingTable(GenerationStatements):
         """Gives chunks of a bucket other groups, by number."""
         standing = self._standing(connection, bucket)
         self._set_postings(connection, standing.without(list(groups)))
-        self._stage(connection, standing.moved(groups))
-        self._run(connection, "append_postings")
+        self._set_postings(connection, standing.moved(groups))
 
     def _stage(self, connection: Connection[Any], rows: Iterable[Row]) -> None:
         self._run(connection, "drop_staged_postings")

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -23,19 +22,20 @@ from pipelines.errors import DatabaseError, IndexStateError
 from pipelines.ports import Candidate, DocumentTerms, Filters
 from resources.postgres.catalog import schema_name
 from resources.postgres.database import damage, damaged, damaged_postings
-from resources.postgres.postings import POSTED_BYTES, joined
-from resources.postgres.ranking import Ranking
+from resources.postgres.ranking import PLAIN, Ranking
 from resources.postgres.search_base import (
     EF_SEARCH_WIDTH,
     LEAST_EF_SEARCH,
     MOST_EF_SEARCH,
     WALK_WIDTH,
     Generation,
+    GenerationSearch,
     filter_parameters,
     storable,
 )
 from resources.postgres.sentence_index import SentenceSearch
 from resources.postgres.statements import query
+from resources.postgres.term_postings import PostingRow, Slice, TermPostings
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -58,6 +58,8 @@ LEAST_IDF = 1e-6
 """Of a term that stands in more chunks than there were: those that have it are still found."""
 DEEPER = 8
 """So many times more of the best are looked at where those before did not give k that match."""
+SHORT = 1024
+"""Rows of at most so many postings come at once; what is needed of longer ones is fetched when it is."""
 
 
 COMPARED = 0
@@ -133,27 +135,30 @@ class PostgresSearchIndex(SentenceSearch):
         if not asked:
             return []
         everything = self._all_match(filters)
-        _, ranking = self._ranking(asked, filters)
         named, depth = ("chunks_numbered", k) if everything else ("matching_numbered", WALK_WIDTH * k)
-        while True:
-            best = ranking.best(depth)
-            found = dict(self._rows(self._named(named), self._parameters(filters, numbers=list(best))))
-            if len(found) >= k or len(best) == len(ranking):
-                return _named_best(best, found, k)
-            if not everything and self._few_match(filters, k):
-                matching = dict(self._rows(self._named("matching_numbers"), self._parameters(filters)))
-                return _named_best(ranking.of(matching), matching, k)
-            depth *= DEEPER
+        with self._sound_postings():
+            _, ranking = self._ranking(asked, filters)
+            while True:
+                best = ranking.best(depth)
+                found = dict(self._rows(self._named(named), self._parameters(filters, numbers=list(best))))
+                if len(found) >= k or len(best) < depth:
+                    return _named_best(best, found, k)
+                if not everything and self._few_match(filters, k):
+                    matching = dict(self._rows(self._named("matching_numbers"), self._parameters(filters)))
+                    return _named_best(ranking.of(matching), matching, k)
+                depth *= DEEPER
 
     def lexical_scores(self, chunk_ids: Sequence[str], terms: Sequence[str], filters: Filters) -> dict[str, float]:
-        _, ranking = self._ranking(Counter(storable(terms)), filters)
-        numbers = dict(self._rows(self._named("numbers_of"), {"chunk_ids": storable(chunk_ids)}))
-        return {numbers[number]: score for number, score in ranking.of(numbers).items()}
+        with self._sound_postings():
+            _, ranking = self._ranking(Counter(storable(terms)), filters)
+            numbers = dict(self._rows(self._named("numbers_of"), {"chunk_ids": storable(chunk_ids)}))
+            return {numbers[number]: score for number, score in ranking.of(numbers).items()}
 
     def document_terms(self, chunk_ids: Sequence[str], terms: Sequence[str], filters: Filters) -> list[DocumentTerms]:
-        posted, ranking = self._ranking(Counter(storable(terms)), filters)
-        rows = self._rows(self._named("documents_of_chunks"), {"chunk_ids": storable(chunk_ids)})
-        sums = dict(zip(posted, ranking.within([row[3:] for row in rows]), strict=True))
+        with self._sound_postings():
+            posted, ranking = self._ranking(Counter(storable(terms)), filters)
+            rows = self._rows(self._named("documents_of_chunks"), {"chunk_ids": storable(chunk_ids)})
+            sums = dict(zip(posted, ranking.within([row[3:] for row in rows]), strict=True))
         return [
             DocumentTerms(doc_id, uri, tuple(found), last - first + 1,
                           {term: own[at] for term, own in sums.items() if own[at]})
@@ -170,17 +175,35 @@ class PostgresSearchIndex(SentenceSearch):
 
     def _ranking_of(self, asked: Mapping[str, int]) -> tuple[list[str], Ranking]:
         known, chunks = self.frequencies(list(asked))
-        rows = self._rows(self._named("postings_of"), {"terms": list(asked)}, binary=True)
+        keys: dict[tuple[int, tuple[str, ...]], int] = {}
+        rows: dict[str, list[PostingRow]] = {}
+        for term, bucket, groups, *posted in self._rows(
+            self._named("posting_rows"), {"terms": list(asked), "short": SHORT, "together": PLAIN}, binary=True
+        ):
+            key = keys.setdefault((bucket, tuple(groups)), len(keys))
+            rows.setdefault(term, []).append(PostingRow(key, *posted))
+        of_terms = {term: TermPostings(own, self._posting_slices) for term, own in sorted(rows.items())}
+        ranking = Ranking((asked[term] * _idf(term, known, own.posted, chunks), own) for term, own in of_terms.items())
+        return list(of_terms), ranking
+
+    def _posting_slices(self, asked: Sequence[Slice]) -> list[tuple[bytes, bytes]]:
+        rows, starts, sizes = zip(*asked, strict=True)
+        values = {"rows": list(rows), "starts": list(starts), "sizes": list(sizes)}
+        found = self._rows(self._named("posting_slices"), values, binary=True)
+        if len(found) != len(asked):
+            raise ValueError(f"{len(asked) - len(found)} rows that were there are not any more")
+        return [(numbers, weights) for _, numbers, weights in sorted(found, key=itemgetter(0))]
+
+    @contextmanager
+    def _sound_postings(self) -> Iterator[None]:
         try:
-            of_terms = {
-                term: joined(row[1:] for row in own)
-                for term, own in groupby(sorted(rows, key=itemgetter(0)), itemgetter(0))
-            }
-            weights = {term: asked[term] * _idf(term, known, len(own[0]) // POSTED_BYTES, chunks)
-                       for term, own in of_terms.items()}  # fmt: skip
-            return list(of_terms), Ranking((weights[term], *packed) for term, packed in of_terms.items())
+            yield
         except ValueError as error:
             raise damaged_postings(self._schema, str(error)) from None
+
+    def rest(self, resume: Callable[[], GenerationSearch]) -> None:
+        super().rest(resume)
+        self._ranked = None  # rows of postings are found again in their own transaction alone
 
     def newest_date(self) -> str | None:
         return self._rows(self._named("newest_date"), {})[0][0]  # type: ignore[no-any-return]

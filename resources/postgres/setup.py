@@ -71,10 +71,11 @@ def _options(place: str, sockets: Path) -> list[str]:
         "synchronous_commit": "on",
         "lc_messages": "C",
     }
-    # Parallel index builds share memory through /dev/shm, which containers often keep at 64 MB.
+    # Parallel index builds share memory through /dev/shm, which containers often keep at 64 MB; they may take a quarter
+    # of the machine's.
     with suppress(OSError):
         shared = os.statvfs("/dev/shm")
-        if shared.f_bavail * shared.f_frsize < 1 << 30:
+        if shared.f_bavail * shared.f_frsize >> 20 < max(1024, memory_mb // 4):
             settings["dynamic_shared_memory_type"] = "mmap"
     return [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
 

@@ -24,6 +24,8 @@ INDEXED_TABLES = ("chunks", "sentences")
 GRAPH_BYTES = 1500
 """Memory of one vector's place in an HNSW graph under construction, beside the vector."""
 NETWORKED_MB = 2048
+SHARED_MEMORY = "shared memory segment"
+"""What the server says it could not make, of a disk that is full else: a graph that several build is in one."""
 
 _log = logging.getLogger("pincite")
 
@@ -69,9 +71,7 @@ class VectorIndexes:
             for table in missing:
                 self._database.require_newest(connection)
                 if index_name(table) in valid:
-                    names = {"schema": self._schema, "index": index_name(table)}
-                    drop = "drop_vector_index" + ("_concurrently" if live else "")
-                    connection.execute(query("generation", drop, **names))
+                    self._drop(connection, table, live)
                 self._build(connection, table, live)
             if missing:
                 connection.execute(query("generation", "analyze", schema=self._schema))
@@ -89,6 +89,8 @@ class VectorIndexes:
         return dict(connection.execute(statement, {"schema_name": self._schema, "names": names, **kind}).fetchall())
 
     def _build(self, connection: Connection[Any], table: str, live: bool) -> None:
+        from psycopg.errors import DiskFull
+
         dimension, half = self._generation.dimension, self._generation.half
         count = connection.execute(query("generation", "row_count", schema=self._schema, table=table)).fetchone()
         rows = count[0] if count else 0
@@ -103,11 +105,31 @@ class VectorIndexes:
         connection.execute(query("generation", "take_memory"), {"megabytes": max(least, min(need, have))})
         if (workers := self._workers) is not None:
             connection.execute(query("generation", "take_workers"), {"workers": workers})
-        statement = "create_half_vector_index" if half else "create_vector_index"
+        try:
+            self._create(connection, table, live)
+        except DiskFull as error:
+            if SHARED_MEMORY not in str(error):
+                raise
+            _log.warning(
+                f"several processes cannot build the vector index of {self._schema}.{table} together, one does it: "
+                "the server's shared memory is too small; give it more (docker run --shm-size=..., or a larger "
+                "/dev/shm), or set vector_index.workers: 0"
+            )
+            connection.execute(query("generation", "take_workers"), {"workers": 0})
+            if index_name(table) in self._states(connection):
+                self._drop(connection, table, live)
+            self._create(connection, table, live)
+
+    def _create(self, connection: Connection[Any], table: str, live: bool) -> None:
+        statement = "create_half_vector_index" if self._generation.half else "create_vector_index"
         values: dict[str, str | int] = {"schema": self._schema, "index": index_name(table), "table": table}
-        if half:
-            values["dimension"] = dimension
+        if self._generation.half:
+            values["dimension"] = self._generation.dimension
         connection.execute(query("generation", statement + ("_concurrently" if live else ""), **values))
+
+    def _drop(self, connection: Connection[Any], table: str, live: bool) -> None:
+        names = {"schema": self._schema, "index": index_name(table)}
+        connection.execute(query("generation", "drop_vector_index" + ("_concurrently" if live else ""), **names))
 
     def _megabytes(self, connection: Connection[Any]) -> tuple[int, int]:
         """The memory that a build has whether it needs it or not, and the most that it may have."""

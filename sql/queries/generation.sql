@@ -99,8 +99,8 @@ SELECT EXISTS (SELECT FROM {schema}.postings WHERE bucket = %(bucket)s);
 
 -- name: postings_in
 -- Columns of another type are an error here.
-SELECT term, groups, chunks, weights FROM {schema}.postings
-WHERE bucket = %(bucket)s AND (chunks = ''::bytea, weights = ''::bytea) IS NOT NULL;
+SELECT term, groups, chunks, weights, blocks FROM {schema}.postings
+WHERE bucket = %(bucket)s AND (chunks = ''::bytea, weights = ''::bytea, blocks = ''::bytea) IS NOT NULL;
 
 -- name: stage_postings
 CREATE TEMPORARY TABLE staged_postings (
@@ -108,22 +108,25 @@ CREATE TEMPORARY TABLE staged_postings (
     bucket smallint NOT NULL,
     groups text[] NOT NULL,
     chunks bytea NOT NULL,
-    weights bytea NOT NULL
+    weights bytea NOT NULL,
+    blocks bytea NOT NULL
 ) ON COMMIT DROP;
 
 -- name: drop_staged_postings
 DROP TABLE IF EXISTS staged_postings;
 
 -- name: append_postings
-INSERT INTO {schema}.postings AS stored (term, bucket, groups, chunks, weights)
-SELECT term, bucket, groups, chunks, weights FROM staged_postings
-ON CONFLICT (term, bucket, groups) DO UPDATE SET
-    chunks = stored.chunks || excluded.chunks, weights = stored.weights || excluded.weights;
+-- Of chunks whose numbers are above all that stand.
+INSERT INTO {schema}.postings AS stored (term, bucket, groups, chunks, weights, blocks)
+SELECT term, bucket, groups, chunks, weights, blocks FROM staged_postings
+ON CONFLICT (term, bucket, groups) DO UPDATE SET chunks = stored.chunks || excluded.chunks,
+    weights = stored.weights || excluded.weights, blocks = stored.blocks || excluded.blocks;
 
 -- name: set_postings
-UPDATE {schema}.postings AS stored SET chunks = staged.chunks, weights = staged.weights
-FROM staged_postings AS staged
-WHERE (stored.term, stored.bucket, stored.groups) = (staged.term, staged.bucket, staged.groups) AND staged.chunks <> '';
+INSERT INTO {schema}.postings AS stored (term, bucket, groups, chunks, weights, blocks)
+SELECT term, bucket, groups, chunks, weights, blocks FROM staged_postings WHERE chunks <> ''
+ON CONFLICT (term, bucket, groups) DO UPDATE SET
+    chunks = excluded.chunks, weights = excluded.weights, blocks = excluded.blocks;
 
 -- name: delete_empty_postings
 DELETE FROM {schema}.postings AS stored USING staged_postings AS staged

@@ -53,10 +53,25 @@ SELECT chunk_id, 1 - distance AS score FROM found ORDER BY distance + 0, chunk_i
 -- name: nearest_exactly
 SELECT c.chunk_id, 1 - ({distance}) AS score FROM {matching} ORDER BY {distance}, c.chunk_id LIMIT %(k)s;
 
--- name: postings_of
--- What every chunk that has one of the terms has of it, and the asker may find. Columns of another type are an error.
-SELECT term, chunks, weights FROM {schema}.postings
-WHERE term = ANY (%(terms)s::text[]) AND (chunks = ''::bytea, weights = ''::bytea) IS NOT NULL;
+-- name: posting_rows
+-- The rows of the terms that the asker may find: what is known of their blocks, and numbers and weights of short rows, or
+-- of all where there are not many in all. Columns of another type are an error.
+SELECT term, bucket, groups, place, size, blocks, CASE WHEN wanted THEN chunks END, CASE WHEN wanted THEN weights END
+FROM (
+    SELECT term, bucket, groups, ctid::text AS place, octet_length(chunks) / 4 AS size, blocks, chunks, weights,
+        octet_length(chunks) <= 4 * %(short)s OR sum(octet_length(chunks)) OVER () <= 4 * %(together)s AS wanted
+    FROM {schema}.postings
+    WHERE term = ANY (%(terms)s::text[]) AND (chunks = ''::bytea, weights = ''::bytea, blocks = ''::bytea) IS NOT NULL
+) AS posted;
+
+-- name: posting_slices
+-- Parts of such rows, of which the server fetches no more from where long values stand. Each row is found by its place,
+-- which is the same as long as the transaction lasts.
+SELECT asked.turn, substr(p.chunks, 4 * asked.start + 1, 4 * asked.size),
+    substr(p.weights, 4 * asked.start + 1, 4 * asked.size)
+FROM unnest(%(rows)s::text[]::tid[], %(starts)s::integer[], %(sizes)s::integer[])
+    WITH ORDINALITY AS asked (row, start, size, turn)
+JOIN {schema}.postings AS p ON p.ctid = asked.row;
 
 -- name: chunks_numbered
 SELECT number, chunk_id FROM {schema}.chunks WHERE number = ANY (%(numbers)s::integer[]);

@@ -16,7 +16,8 @@ CATALOG = ("sources", "manifest", "failures", "generations", "live", "costs", "s
            "llm_replies", "llm_batches")  # fmt: skip
 TABLES = ("documents", "chunks", "sentences", "sentence_links", "postings", "terms")
 COLUMNS = ("documents.groups", "documents.row_hash", "chunks.embedding", "chunks.number", "chunks.spans",
-           "sentences.embedding", "sentences.paragraph_span", "postings.weights", "terms.documents")  # fmt: skip
+           "sentences.embedding", "sentences.paragraph_span", "postings.weights", "postings.blocks",
+           "terms.documents")  # fmt: skip
 ALTERATIONS = {
     **{f"catalog {name}": f"DROP TABLE pincite.{name} CASCADE" for name in CATALOG},
     **{f"table {name}": f"DROP TABLE g0001.{name} CASCADE" for name in TABLES},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import struct
 import subprocess
@@ -20,6 +21,7 @@ from resources.postgres import database as module
 from resources.postgres import statements as sql_files
 from resources.postgres.catalog import Catalog
 from resources.postgres.database import Database
+from resources.postgres.postings import bounded, unpacked
 from resources.postgres.run_lock import lock_key
 from tests.support.places import ROOT
 from tests.support.schema_shape import shape
@@ -107,20 +109,47 @@ def test_what_restricted_documents_say_leaves_the_statistics_of_all(old_generati
     old_generation.migrate()
     with old_generation.connect() as connection:
         posted = connection.execute("SELECT term, groups, chunks, weights FROM g0001.postings ORDER BY 1, 2").fetchall()
+        blocks = connection.execute("SELECT chunks, weights, blocks FROM g0001.postings").fetchall()
         counted = connection.execute("SELECT term, groups, documents FROM g0001.terms ORDER BY 1, 2").fetchall()
         ((statistics, settings),) = connection.execute(
             "SELECT statistics, settings FROM pincite.generations"
         ).fetchall()
     single = [
         ("all", [], struct.pack(">2i", 1, 2), struct.pack(">2f", 0.1, 0.2)),
-        ("all", ["hr"], struct.pack(">2i", 4, 3), struct.pack(">2f", 0.4, 0.3)),
+        ("all", ["hr"], struct.pack(">2i", 3, 4), struct.pack(">2f", 0.3, 0.4)),
         ("mine", ["hr"], struct.pack(">2i", 3, 4), struct.pack(">2f", 3, 4)),
         ("yours", [], struct.pack(">i", 2), struct.pack(">f", 2)),
     ]
     assert posted == single
+    assert all(bounded(*row) for row in blocks)
     assert counted == [("all", [], 2), ("all", ["hr"], 2), ("mine", ["hr"], 2), ("yours", [], 1)]
     assert statistics == {"terms": 4, "chunks": 4}
     assert settings == {"buckets": 4}, "the address of the database is left, and may hold a password"
+
+
+@pytest.mark.parametrize("posted", [1, 127, 128, 129, 700])
+def test_blocks_are_made_of_postings_that_stand(module_database: Database, posted: int) -> None:
+    """By a migration that can be run again; where documents were given other groups, numbers did not rise."""
+    schema = Catalog(module_database).create_generation(f"unblocked {posted}", {}, {}, 3, {}, {}).schema
+    (text,) = (text for _, name, text in sql_files.migrations() if name == "posting_blocks")
+    chance = random.Random(posted)
+    pairs = [(number, chance.random() + 0.1) for number in chance.sample(range(10**9), posted)]
+    packed = [
+        struct.pack(f">{posted}{kind}", *values) for kind, values in zip("if", zip(*pairs, strict=True), strict=True)
+    ]
+    with module_database.connect() as connection:
+        connection.execute(f"ALTER TABLE {schema}.postings DROP COLUMN blocks")
+        connection.execute(f"INSERT INTO {schema}.postings VALUES ('t', 0, '{{}}', %s, %s)", packed)
+        connection.execute("SET LOCAL search_path = pincite, public")
+        for _ in range(2):
+            connection.execute(sql_files.fill(text, {}))
+            ((chunks, weights, blocks),) = connection.execute(
+                f"SELECT chunks, weights, blocks FROM {schema}.postings"
+            ).fetchall()
+            assert bounded(chunks, weights, blocks) and len(blocks) == 16 * -(-posted // 128)
+        pairs = [(number, struct.unpack(">f", struct.pack(">f", weight))[0]) for number, weight in sorted(pairs)]
+        assert list(zip(*(values.tolist() for values in unpacked(chunks, weights)), strict=True)) == pairs
+        connection.rollback()
 
 
 @pytest.mark.case(3)

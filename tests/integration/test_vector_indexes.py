@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -100,6 +101,29 @@ def test_memory_and_workers_of_a_build_are_settings(
     monkeypatch.setattr(psycopg.Connection, "execute", execute)
     VectorIndexes(index.database, index.generation, VectorIndexSettings(**settings)).build()
     assert seen == [["16MB", "3"] if settings else own] * 2
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_one_process_builds_where_shared_memory_does_not_hold_the_graph(
+    index: GenerationTables, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, live: bool
+) -> None:
+    """As in a container, whose /dev/shm has 64 MB: here a graph is said to take more than the machine's has."""
+    index.replace(0, [document("a", *(f"text {number}" for number in range(100)))])
+    shared = os.statvfs("/dev/shm")
+    megabytes = (shared.f_blocks * shared.f_frsize >> 20) + 1024
+    with index.database.connect() as connection:
+        if connection.execute("SHOW dynamic_shared_memory_type").fetchone() != ("posix",):
+            pytest.skip("this server keeps shared memory in files")
+        connection.execute(f"ALTER TABLE {index.schema}.chunks SET (parallel_workers = 1)")
+    monkeypatch.setattr("resources.postgres.vector_indexes.GRAPH_BYTES", megabytes * 2**20 // 100)
+    many = VectorIndexSettings(memory_mb=megabytes, workers=1)
+    built = VectorIndexes(index.database, index.generation, many).build(live)
+    assert built.built == ("chunks", "sentences")
+    assert [line for line in caplog.messages if "several processes cannot build" in line and "shm-size" in line]
+    assert VectorIndexes(index.database, index.generation, many).states() == {
+        "chunks_embedding": True,
+        "sentences_embedding": True,
+    }
 
 
 def test_vector_indexes_of_half_precision_take_half_the_bytes_and_are_what_searches_walk(

@@ -188,6 +188,11 @@ OVERLOOKED = {
         ("postings",),
         "'porter' of bucket",
     ),
+    "blocks of a term": Tampering(
+        "UPDATE g0002.postings SET blocks = overlay(blocks PLACING float4send(0.001) FROM 13) WHERE term = 'porter'",
+        ("postings",),
+        "'porter' of bucket",
+    ),
     "similarity of a link": Tampering(
         "UPDATE g0002.sentence_links SET similarity = 0.5", ("changed_link",), "similarity 0.5000, not 0.9"
     ),

@@ -225,7 +225,8 @@ PLACES = "generate_series(0, octet_length(chunks) / 4 - 1) AS place"
 """What stands at each place of a row of postings, which are packed: the number of a chunk, and its weight as digits."""
 _BY_CHUNK = f"""(SELECT array_agg(c.chunk_id || ' ' || {WEIGHT} ORDER BY c.chunk_id)
     FROM {PLACES} LEFT JOIN {{schema}}.chunks c ON c.number = {NUMBER})"""
-_IN_PLACE = {("chunks", "number"): None, ("postings", "chunks"): _BY_CHUNK, ("postings", "weights"): None}
+_IN_PLACE = {("chunks", "number"): None, ("postings", "chunks"): _BY_CHUNK, ("postings", "weights"): None,
+             ("postings", "blocks"): None}  # fmt: skip
 """What depends on the order in which rows were written, and what is compared instead."""
 
 

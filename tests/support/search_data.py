@@ -24,7 +24,7 @@ from resources.postgres.search_index import PostgresSearchIndex, search_index
 from tests.support.projects import drop_database
 
 K1, B = 1.2, 0.75
-BUCKETS = 4
+BUCKETS, BLOCK = 4, 7
 
 
 @contextmanager
@@ -71,6 +71,13 @@ def bm25_weights(term_lists: Sequence[Sequence[str]]) -> dict[tuple[str, int], t
     return postings
 
 
+def packed_posting(numbers: Sequence[int], weights: Sequence[float]) -> tuple[bytes, bytes, bytes]:
+    """Numbers, weights, and blocks of a few of them."""
+    parts = [(numbers[at : at + BLOCK], weights[at : at + BLOCK]) for at in range(0, len(numbers), BLOCK)]
+    blocks = b"".join(struct.pack(">3if", len(own), own[0], own[-1], max(of)) for own, of in parts)
+    return struct.pack(f">{len(numbers)}i", *numbers), struct.pack(f">{len(weights)}f", *weights), blocks
+
+
 def load(
     database: Database,
     documents: Sequence[Document],
@@ -114,10 +121,9 @@ def load(
                          [Int4Range(0, 5), Int4Range(9, 12)], 1, len(term_lists[number - 1]),
                          Jsonb({"kv.form": "W-4\nI-9"} if ordinal == 2 else {}), None, None, vector)
                     )  # fmt: skip
-        with cursor.copy("COPY postings (term, bucket, chunks, weights) FROM STDIN") as copy:
+        with cursor.copy("COPY postings (term, bucket, chunks, weights, blocks) FROM STDIN") as copy:
             for (term, bucket), (numbers, weights) in bm25_weights(term_lists).items():
-                packed = struct.pack(f">{len(numbers)}i", *numbers), struct.pack(f">{len(weights)}f", *weights)
-                copy.write_row((term, bucket, *packed))
+                copy.write_row((term, bucket, *packed_posting(numbers, weights)))
         with cursor.copy("COPY terms (term, documents) FROM STDIN") as copy:
             for term, count in frequencies.items():
                 copy.write_row((term, count))

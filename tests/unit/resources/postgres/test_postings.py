@@ -8,12 +8,24 @@ from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.postgres.index_rows import IndexedDocument
-from resources.postgres.postings import Row, StandingPostings, Stored, joined, postings_of, unpacked
+from resources.postgres.postings import (
+    BLOCK,
+    Row,
+    StandingPostings,
+    Stored,
+    bounded,
+    joined,
+    packed_rows,
+    postings_of,
+    unpacked,
+    unpacked_blocks,
+)
 
 AVERAGE = 3.7
 COUNTS = st.dictionaries(st.text(max_size=3), st.integers(1, 9), max_size=5)
@@ -29,7 +41,8 @@ def documents(*counts: Sequence[Mapping[str, int]]) -> list[IndexedDocument]:
 
 
 def pairs(row: Row) -> list[tuple[int, float]]:
-    numbers, weights = unpacked(*row[3:])
+    assert bounded(*row[3:]) or not row[3]
+    numbers, weights = unpacked(*row[3:5])
     return list(zip(numbers.tolist(), weights.tolist(), strict=True))
 
 
@@ -64,6 +77,8 @@ def test_rows_are_packed_as_postgres_sends_numbers() -> None:
     assert (red[:3], hedgehog[:3]) == (("red", 3, ("hr",)), ("їжак", 3, ("hr",)))
     assert (red[3], hedgehog[3]) == (struct.pack(">2i", 7, 8), struct.pack(">i", 8))
     assert [len(red[4]), len(hedgehog[4])] == [8, 4]
+    assert (red[5][:12], hedgehog[5][:12]) == (struct.pack(">3i", 2, 7, 8), struct.pack(">3i", 1, 8, 8))
+    assert hedgehog[5][12:] == hedgehog[4]
 
 
 @pytest.mark.parametrize(("numbers", "weights"), [(b"123", b"123"), (b"1234", b""), (b"", b"1234")])
@@ -71,7 +86,7 @@ def test_bytes_that_are_no_postings_are_refused(numbers: bytes, weights: bytes) 
     with pytest.raises(ValueError):
         unpacked(numbers, weights)
     with pytest.raises(ValueError):
-        StandingPostings(0, [("term", (), numbers, weights)])
+        StandingPostings(0, [("term", (), numbers, weights, b"")])
     with pytest.raises(ValueError):
         joined([(numbers, weights), (weights, numbers)])
 
@@ -85,8 +100,8 @@ ROWS = st.dictionaries(
 
 def stored(rows: Mapping[tuple[str, tuple[str, ...]], Mapping[int, int]]) -> list[Stored]:
     return [
-        (term, groups, struct.pack(f">{len(own)}i", *own), struct.pack(f">{len(own)}f", *own.values()))
-        for (term, groups), own in rows.items()
+        (term, groups, struct.pack(f">{len(own)}i", *own), struct.pack(f">{len(own)}f", *own.values()), b"")
+        for (term, groups), own in ((key, dict(sorted(found.items()))) for key, found in rows.items())
     ]
 
 
@@ -95,7 +110,7 @@ def test_rows_lose_chunks_and_no_others_are_touched(
     rows: dict[tuple[str, tuple[str, ...]], dict[int, int]], removed: set[int]
 ) -> None:
     changed = {key: own for key, own in rows.items() if own.keys() & removed}
-    left = {key: [pair for pair in own.items() if pair[0] not in removed] for key, own in changed.items()}
+    left = {key: sorted(pair for pair in own.items() if pair[0] not in removed) for key, own in changed.items()}
     standing = StandingPostings(5, stored(rows))
     kept = [number for number in range(31) if number not in removed]
     for found in (list(standing.without(sorted(removed))), list(standing.only(kept))):
@@ -104,14 +119,52 @@ def test_rows_lose_chunks_and_no_others_are_touched(
 
 
 @given(ROWS, st.dictionaries(st.integers(0, 30), GROUPS))
-def test_moved_chunks_stand_under_their_new_groups(
+def test_moved_chunks_stand_under_their_new_groups_with_those_that_are_there(
     rows: dict[tuple[str, tuple[str, ...]], dict[int, int]], moved: dict[int, tuple[str, ...]]
 ) -> None:
-    wanted: dict[tuple[str, tuple[str, ...]], list[int]] = {}
-    for (term, _), own in rows.items():
+    """Where a chunk is in one row of a term alone, as it is."""
+    seen: set[tuple[str, int]] = set()
+    single = {}
+    for (term, groups), own in rows.items():
+        single[term, groups] = {number: weight for number, weight in own.items() if (term, number) not in seen}
+        seen |= {(term, number) for number in own}
+    single = {key: own for key, own in single.items() if own}
+    wanted: dict[tuple[str, tuple[str, ...]], dict[int, int]] = {}
+    for (term, _), own in single.items():
         for number in own.keys() & moved.keys():
-            wanted.setdefault((term, moved[number]), []).append(number)
-    found = {
-        (row[0], row[2]): [number for number, _ in pairs(row)] for row in StandingPostings(0, stored(rows)).moved(moved)
-    }
-    assert found == {key: sorted(numbers) for key, numbers in wanted.items()}
+            wanted.setdefault((term, moved[number]), {})[number] = own[number]
+    for key, own in wanted.items():
+        own |= {number: weight for number, weight in single.get(key, {}).items() if number not in moved}
+    found = {(row[0], row[2]): pairs(row) for row in StandingPostings(0, stored(single)).moved(moved)}
+    assert found == {key: sorted(own.items()) for key, own in wanted.items()}
+
+
+@given(st.lists(st.lists(st.floats(0.015625, 2.25, width=32), max_size=3 * BLOCK + 5), max_size=4))
+def test_blocks_tell_the_greatest_weight_of_so_many_postings(weights: list[list[float]]) -> None:
+    flat = np.array([weight for own in weights for weight in own], np.float32)
+    bounds = np.cumsum([0, *map(len, weights)]).tolist()
+    numbers = np.arange(5, 5 + 3 * len(flat), 3, dtype=np.int32)
+    labels = [(f"w{place}", ()) for place in range(len(weights))]
+    for own, row in zip(weights, packed_rows(0, labels, bounds, numbers, flat), strict=True):
+        made = unpacked_blocks(row[5])
+        assert made["size"].tolist() == [len(own[at : at + BLOCK]) for at in range(0, len(own), BLOCK)]
+        assert made["greatest"].tolist() == [max(own[at : at + BLOCK]) for at in range(0, len(own), BLOCK)]
+        assert bounded(*row[3:]) == bool(own)
+
+
+def test_rows_that_are_appended_keep_their_blocks() -> None:
+    made = documents([{"red": 2}], [{"red": 1}, {"red": 3}])
+    (first,), (second,) = (
+        postings_of(made[place : place + 1], {"0.0": 7, "1.0": 8, "1.1": 9}, AVERAGE).rows(0) for place in (0, 1)
+    )
+    assert bounded(*(a + b for a, b in zip(first[3:], second[3:], strict=True)))
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_blocks_that_are_not_of_their_postings_are_seen(place: int) -> None:
+    ((*_, numbers, weights, blocks),) = postings_of(documents([{"a": 1}, {"a": 1}]), {"0.0": 3, "0.1": 4}, 1.0).rows(0)
+    assert bounded(numbers, weights, blocks)
+    told = list(struct.unpack(">3if", blocks))
+    told[place] = told[place] / 2 if place == 3 else told[place] + 1
+    assert not bounded(numbers, weights, struct.pack(">3if", *told))
+    assert not bounded(numbers, weights, blocks[:-1]) and not bounded(numbers[4:] + numbers[:4], weights, blocks)
