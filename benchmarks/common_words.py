@@ -72,7 +72,7 @@ def load(database: Database, chunks: int, words: Sequence[str]) -> GenerationRow
         weights = (counts * (K1 + 1) / (counts + K1)).astype(np.float32)
         found = np.bincount(word, minlength=data.VOCABULARY)
         frequencies += found
-        labels = [(words[rank], ()) for rank in np.flatnonzero(found)]
+        labels = [(words[rank], ()) for rank in np.flatnonzero(found).tolist()]
         bounds = [0, *np.cumsum(found[found > 0]).tolist()]
         rows = packed_rows(bucket, labels, bounds, (number + first).astype(np.int32), weights)
         values = {"bucket": bucket, "first": first, "last": last, "size": size}
@@ -82,7 +82,7 @@ def load(database: Database, chunks: int, words: Sequence[str]) -> GenerationRow
             connection.execute(CHUNKS.format(schema=tables.schema), values)
             tables._copy(connection, "postings", POSTINGS, rows)
         print(f"  bucket {bucket + 1} of {data.BUCKETS}", file=sys.stderr, flush=True)
-    tables.freeze_terms({(): {words[rank]: int(frequencies[rank]) for rank in np.flatnonzero(frequencies)}})
+    tables.freeze_terms({(): {words[rank]: int(frequencies[rank]) for rank in np.flatnonzero(frequencies).tolist()}})
     with database.connect() as connection:
         connection.execute(f"ANALYZE {tables.schema}.chunks, {tables.schema}.postings, {tables.schema}.terms")
     catalog.mark_built(tables.generation.generation, key)
