@@ -19,16 +19,37 @@ def packed_chunks(context: dg.AssetExecutionContext, state: dg.ResourceParam[Sta
     attach(context, report, tokens=histogram(state.table("packed_chunks").column("tokens"), 32))
 
 
-@asset("parquet", "python")
+@asset("postgres", "python", reads=["parsed_documents", "packed_chunks"], whole=True)
+@patient
+def corpus_statistics(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
+    """What belongs to the whole corpus, frozen in the generation before its chunks are made: the embedder where it is
+    chosen by the documents' languages, and by language the likeness from which neighbours overlap. Made anew, in a new
+    generation, when the corpus has grown or shrunk past `publish.drift`."""
+    generation = state.ensure_generation()
+    frozen = generation.statistics
+    context.set_data_version(context.asset_key, dg.DataVersion(generation.schema))
+    context.add_output_metadata(
+        {
+            "generation": generation.generation,
+            "embedder": generation.embedder["name"],
+            "packed chunks": frozen["packed_chunks"],
+            "documents by language": table(
+                [{"language": name, "documents": n} for name, n in frozen["languages"].items()]
+            ),
+            "calibration": table(overlap_rows(frozen)),
+        }
+    )
+
+
+@asset("parquet", "python", after=["corpus_statistics"])
 @patient
 def chunks(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """What is embedded and retrieved: the end of the chunk before goes in front where neighbours are
-    alike enough. The floor of likeness is calibrated from the corpus, by language, and frozen in the
-    generation."""
+    alike enough."""
     generation = state.ensure_generation()
     report = make(state, "chunks", buckets_of(context))
-    overlapped, floors = _share(state.table("chunks").column("has_overlap")), table(overlap_rows(generation.statistics))
-    attach(context, report, generation=generation.generation, overlapped=overlapped, calibration=floors)
+    overlapped = _share(state.table("chunks").column("has_overlap"))
+    attach(context, report, generation=generation.generation, overlapped=overlapped)
 
 
 def _share(flags: list[bool]) -> float:

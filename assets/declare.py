@@ -16,8 +16,11 @@ from pipelines.stages import MAKER, STAGES
 
 warnings.filterwarnings("ignore", category=dg.BetaWarning)
 warnings.filterwarnings("ignore", category=dg.PreviewWarning)
+# Of a job: sources are listed in one run, whatever `buckets_per_run` says of what follows.
+warnings.filterwarnings("ignore", message=".*varying BackfillPolicies")
 
-AssetFactory = Callable[[dg.PartitionsDefinition], dg.AssetsDefinition]
+AssetFactory = Callable[[dg.PartitionsDefinition, dg.BackfillPolicy], dg.AssetsDefinition]
+"""Makes an asset over the partitions, of which a backfill gives each run as many as the policy says."""
 
 MANUAL = {
     "documents": "docs/guide/sources.md",
@@ -39,11 +42,12 @@ def asset(
     reads: Iterable[str] = (),
     after: Iterable[str] = (),
     whole: bool = False,
+    at_once: bool = False,
     pool: str | None = None,
     freshness: dg.FreshnessPolicy | None = None,
 ) -> Callable[[Callable[..., None]], AssetFactory]:
-    """Declares an asset of buckets, or a `whole` one. Its name and description are the function's own, its group is the
-    file that the function is in.
+    """Declares an asset of buckets, or a `whole` one, or one whose buckets are always made `at_once`. Its name and
+    description are the function's own, its group is the file that the function is in.
 
     It comes after the makers of the tables that its stage, if it is one, reads; after those of the tables that it
     `reads` besides; and `after` other assets. `pool` limits how many runs that use it are in progress at once."""
@@ -53,14 +57,14 @@ def asset(
         group = body.__module__.rpartition(".")[2]
         makers = [MAKER[table].name for table in (*((*stage.inputs, *stage.looks_at) if stage else ()), *reads)]
 
-        def build(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
+        def build(partitions: dg.PartitionsDefinition, policy: dg.BackfillPolicy) -> dg.AssetsDefinition:
             return dg.asset(
                 name=name,
                 description=f"{inspect.cleandoc(body.__doc__ or '')}\n\nMore: `{MANUAL[group]}`",
                 group_name=group,
                 deps=list(dict.fromkeys([*makers, *after])),
                 partitions_def=None if whole else partitions,
-                backfill_policy=dg.BackfillPolicy.single_run(),
+                backfill_policy=dg.BackfillPolicy.single_run() if whole or at_once else policy,
                 kinds=set(kinds),
                 owners=OWNERS,
                 code_version=str(stage.version) if stage else "1",
@@ -76,6 +80,13 @@ def asset(
 
 def bucket_partitions(count: int) -> dg.StaticPartitionsDefinition:
     return dg.StaticPartitionsDefinition([f"{number:02d}" for number in range(count)])
+
+
+def backfill_policy(buckets_per_run: int | None, buckets: int) -> dg.BackfillPolicy:
+    """One run for so many buckets, for all where nothing is said or there are no more."""
+    if buckets_per_run is None or buckets_per_run >= buckets:
+        return dg.BackfillPolicy.single_run()
+    return dg.BackfillPolicy.multi_run(buckets_per_run)
 
 
 def buckets_of(context: dg.AssetExecutionContext) -> list[int]:

@@ -6,16 +6,16 @@ from typing import Any
 import dagster as dg
 
 from assets.checks import CHECKS
-from assets.chunks import chunks, packed_chunks
-from assets.declare import bucket_partitions
+from assets.chunks import chunks, corpus_statistics, packed_chunks
+from assets.declare import backfill_policy, bucket_partitions
 from assets.documents import raw_documents
 from assets.embeddings import chunk_embeddings, sentence_embeddings, sentence_links
 from assets.enrichment import chunk_contexts, document_summaries
-from assets.index import indexed_documents, kept_generations, search_index
+from assets.index import indexed_documents, kept_generations, search_index, term_statistics
 from assets.jobs import access_job, index_job
 from assets.quality import retrieval_quality
 from assets.schedules import hourly_access, nightly
-from assets.sensors import changed_sources
+from assets.sensors import changed_sources, dead_runs
 from assets.sentences import sentences
 from assets.structure import figure_descriptions, parsed_elements, structural_chunks
 from pipelines.settings.base import Settings
@@ -29,6 +29,7 @@ _ASSETS = (
     figure_descriptions,
     structural_chunks,
     packed_chunks,
+    corpus_statistics,
     chunks,
     sentences,
     document_summaries,
@@ -36,6 +37,7 @@ _ASSETS = (
     chunk_embeddings,
     sentence_embeddings,
     sentence_links,
+    term_statistics,
     indexed_documents,
     search_index,
     retrieval_quality,
@@ -48,16 +50,17 @@ def build_defs(
     """A fresh graph. `overrides` replaces resources by name (`state`); `settings` default to those that PINCITE_CONFIG
     or the current folder names, and `buckets` to the settings'."""
     settings = settings or locate().settings
-    partitions = bucket_partitions(buckets or settings.buckets)
+    partitions = bucket_partitions(count := buckets or settings.buckets)
+    policy = backfill_policy(settings.buckets_per_run, count)
     return dg.Definitions(
-        assets=[declared(partitions) for declared in _ASSETS],
+        assets=[declared(partitions, policy) for declared in _ASSETS],
         asset_checks=CHECKS,
         jobs=[index_job, access_job],
         schedules=[
             nightly(partitions, settings.schedule.cron, settings.schedule.timezone),
             hourly_access(settings.access.cron, settings.schedule.timezone),
         ],
-        sensors=[changed_sources(partitions)],
+        sensors=[changed_sources(partitions), *([] if settings.database == "embedded" else [dead_runs()])],
         executor=dg.in_process_executor,
         # Nothing passes between assets, but Dagster's own manager would let a run name a folder to pickle into.
         resources={"state": StateResource(), "io_manager": dg.mem_io_manager, **(overrides or {})},

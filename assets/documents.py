@@ -18,7 +18,7 @@ class ListingConfig(dg.Config):
     allow_deletions: bool = False
 
 
-@asset("parquet")
+@asset("parquet", at_once=True)
 def raw_documents(context: dg.AssetExecutionContext, config: ListingConfig, state: dg.ResourceParam[State]) -> None:
     """Every file of the sources with its content hash, media type and side-car metadata."""
     with restricted_whatever(state):

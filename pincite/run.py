@@ -78,7 +78,7 @@ def _run(
     state = State(project, Run(str(uuid.uuid4()), progress, retry_failed))
     state.run.at("opening the state")
     try:
-        with state.parts.database.exclusive("index"):
+        with state.parts.database.exclusive("index", run_id=state.run.id):
             return _locked(state, sources, allow_deletions, retry_failed, started)
     finally:
         state.close()

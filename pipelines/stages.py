@@ -183,6 +183,8 @@ def _stages() -> tuple[Stage, ...]:
 
 STAGES: Mapping[str, Stage] = {stage.name: stage for stage in _stages()}
 """By name, each after those that make its inputs."""
+WHOLE_CORPUS = frozenset({"raw_documents", "sentence_links"})
+"""Stages that are made at once for all documents: sources are listed once, and a sentence may lie near any other."""
 KEEPING = "parsed_elements"
 """The stage whose tables keep the last good version of a document that fails at it. One that fails later is in no table
 from there on, until it does not; readers are served its last version from Postgres, as long as the same

@@ -7,7 +7,8 @@ from functools import partial
 import dagster as dg
 
 from resources.dagster_instance.home import close_dead_runs, present
-from resources.generations.upkeep import restricted_whatever
+from resources.dagster_instance.run_buckets import buckets_alone, is_for
+from resources.generations.upkeep import nothing_to_keep, restricted_whatever
 from resources.postgres.row_security import secure
 from resources.settings_file import locate
 from resources.state.private import private
@@ -25,20 +26,31 @@ class StateResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     @contextmanager
     def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[State]:
         project = locate()
-        state = State(project, Run(context.run_id or ""))
+        buckets = buckets_alone(context.run, project.settings) if context.run else None
+        state = State(project, Run(context.run_id or "", buckets=buckets))
         try:
-            with (
-                private(project.state),
-                _present(context, state),
-                state.parts.database.exclusive("index", LONGEST_WAIT, partial(_waits, context)),
-            ):
-                if context.instance:
-                    close_dead_runs(context.instance, state.parts.database, state.run.id)
-                with restricted_whatever(state):
-                    secure(state.parts.catalog)
+            with private(project.state), _present(context, state), _lock(context, state):
+                if state.run.alone and state.parts.database.fenced:
+                    _begin_alone(context, state)
                 yield state
         finally:
             state.close()
+
+
+def _begin_alone(context: dg.InitResourceContext, state: State) -> None:
+    if context.instance:
+        close_dead_runs(context.instance, state.parts.database, state.run.id)
+    with restricted_whatever(state):
+        secure(state.parts.catalog)
+
+
+def _lock(context: dg.InitResourceContext, state: State) -> AbstractContextManager[None]:
+    if context.run and is_for(context.run, "kept_generations") and nothing_to_keep(state):
+        return nullcontext()  # a backfill asks for it beside the first runs of buckets, which would all wait for it
+    how = {"wait_seconds": LONGEST_WAIT, "waiting": partial(_waits, context), "run_id": state.run.id}
+    if state.run.buckets is None:
+        return state.parts.database.exclusive("index", **how)
+    return state.parts.database.shared("index", sorted(state.run.buckets), **how)
 
 
 def _present(context: dg.InitResourceContext, state: State) -> AbstractContextManager[None]:

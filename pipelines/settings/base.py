@@ -155,6 +155,12 @@ class Settings(Section):
     state: str = Field(".pincite", description="Folder of everything pincite keeps.")
     database: str = Field("embedded", description="`embedded`, or a postgresql:// URL.")
     buckets: int = Field(16, ge=1, le=64, description="Static partitions of the documents.")
+    buckets_per_run: int | None = Field(
+        None,
+        ge=1,
+        description="How many of them one run of a backfill has, so that several runs go on at once, on many machines "
+        "or one; by default all.",
+    )
     sources: tuple[SourceSettings, ...] = Field((), description="Folders and addresses to index.")
     parsing: ParsingSettings = ParsingSettings()
     chunking: ChunkingSettings = ChunkingSettings()

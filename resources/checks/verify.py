@@ -15,9 +15,10 @@ from resources.checks.audit import audit
 from resources.checks.findings import SECURED, Finding, told
 from resources.checks.live import Progress, file_findings, live_findings, term_findings, unsound_files
 from resources.postgres.catalog import Catalog
-from resources.postgres.database import APPLICATION, Database, lock_key
+from resources.postgres.database import APPLICATION, Database
 from resources.postgres.generation_tables import EMPTY, GenerationTables
 from resources.postgres.row_security import security_problems
+from resources.postgres.run_lock import lock_key
 from resources.postgres.statements import query
 from resources.state.groups import groups_now
 from resources.state.parts import Parts
@@ -81,7 +82,7 @@ class _Oracle:
         for row in generations:
             if schemas.get(row.schema, set()) & TABLES:
                 yield from told(security_problems(self._database, row.schema), row.generation)
-        if self._rows("session", "lock_holder", key=lock_key("index")):
+        if self._rows("session", "lock_holders", key=lock_key("index")):
             self.notes.append("a run is in progress; what it is changing may show here")
         self._note_files()
         yield from told(self._leftovers(schemas, generations))

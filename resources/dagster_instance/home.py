@@ -7,14 +7,14 @@ import json
 import os
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.errors import IndexStateError
-from resources.postgres.database import ENDS_WITHIN
+from resources.postgres.run_lock import ENDS_WITHIN
 from resources.postgres.statements import query
 from resources.processes import process_of
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dagster import DagsterInstance, DagsterRun, RunRecord
 
     from resources.postgres.database import Database
+    from resources.settings_file import Project
 
 _SESSION = "pincite run "
 _PROCESS = "pincite/process"
@@ -29,6 +30,10 @@ _PROCESS = "pincite/process"
 
 _SILENT = timedelta(minutes=10)
 """Longer than a process that was launched takes before it is `present`."""
+
+GONE_FOR = 30.0
+"""Seconds after which a run whose session is gone is taken for dead: it may be ending at this moment."""
+_KILLED = "The process of this run was killed; the next run reuses what it committed."
 
 _SETTINGS = """\
 # Written by pincite, and replaced by its next version for as long as nobody edits it.
@@ -123,8 +128,44 @@ def close_dead_runs(
     sessions = _sessions(database, {run.run_id for run in runs if _was_here(run)})
     dead = [run for run in runs if run.run_id not in sessions]
     for run in dead:
-        instance.report_run_failed(run, "The process of this run was killed; the next run reuses what it committed.")
+        instance.report_run_failed(run, _KILLED)
     return [run.run_id for run in dead]
+
+
+def fail_dead_runs(
+    project: Project, instance: DagsterInstance, since: Mapping[str, float], now: float
+) -> tuple[list[str], dict[str, float]]:
+    """`dead_runs` of the database of a project."""
+    from resources.postgres.database import Database
+
+    with Database(project.settings.database, project.state) as database:
+        return dead_runs(instance, database, since, now)
+
+
+def dead_runs(
+    instance: DagsterInstance, database: Database, since: Mapping[str, float], now: float, gone_for: float = GONE_FOR
+) -> tuple[list[str], dict[str, float]]:
+    """Marks launched runs as failed that were present in this database and whose session is gone for some seconds, so
+    that Dagster starts them again; for who does not hold the lock. Of them their ids, and of those that are missed
+    since a shorter time, when (`now`) they were missed first, which is `since` for the next call.
+
+    It is told by the session alone, and so of a run on any machine: a worker that was killed, or lost, tells nobody.
+    One that still lives, cut off, may write nothing once its buckets are another's."""
+    import dagster as dg
+
+    begun = (dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING)
+    runs = [record.dagster_run for record in instance.get_run_records(dg.RunsFilter(statuses=list(begun)))]
+    here = [run for run in runs if _PROCESS in run.tags and json.loads(run.tags[_PROCESS])[0] == database.identity]
+    launched = [run for run in here if run.remote_job_origin is not None]
+    if not launched:
+        return [], {}
+    sessions = _sessions(database, set())
+    missed = {run.run_id: since.get(run.run_id, now) for run in launched if run.run_id not in sessions}
+    dead = [run for run in launched if now - missed.get(run.run_id, now) >= gone_for]
+    for run in dead:
+        instance.report_run_failed(run, _KILLED)
+    ended = {run.run_id for run in dead}
+    return sorted(ended), {run_id: at for run_id, at in missed.items() if run_id not in ended}
 
 
 def _sessions(database: Database, ended: set[str]) -> set[str]:

@@ -45,6 +45,12 @@ def keep_up(state: State) -> StageReport:
     return mended(state, lambda: _keep_up(state), before="parsed_elements")
 
 
+def nothing_to_keep(state: State) -> bool:
+    """Whether there is no generation but the one of the settings."""
+    target = generations.find_generation(state.parts.catalog, state.settings)
+    return all(target and row.generation == target.generation for row in state.parts.catalog.generations())
+
+
 def _keep_up(state: State) -> StageReport:
     report, started = StageReport("kept_generations"), time.perf_counter()
     target = generations.find_generation(state.parts.catalog, state.settings)
@@ -122,7 +128,8 @@ def restrict(state: State) -> None:
     """What restricts reaches every generation before anything else is made, so that what fails later leaves nothing
     open: documents that are withheld go, and groups that shut somebody out hold.
 
-    A generation whose tables cannot be written is shut. Raises that error after all the others are restricted."""
+    A generation whose tables cannot be written is shut. Raises that error after all the others are restricted. A run of
+    some buckets sees to those."""
     report, hidden = StageReport("kept_generations"), hidden_documents(state)
 
     def restricts(doc_id: str, before: tuple[str, ...], now: tuple[str, ...] | None) -> bool:
@@ -147,7 +154,10 @@ def _withdraw(
     groups = groups_now(state, generation)
     gone: dict[int, list[str]] = {}
     regrouped: dict[int, dict[str, tuple[str, ...]]] = {}
+    own = state.run.buckets
     for doc_id, (bucket, before) in index.document_groups().items():
+        if own is not None and bucket not in own:
+            continue
         if doc_id not in groups:
             if wanted(doc_id, before, None):
                 gone.setdefault(bucket, []).append(doc_id)
@@ -164,7 +174,7 @@ def _withdraw(
                 commit_row(connection, row)
 
         index.replace(bucket, [], gone.get(bucket, []), regrouped=regrouped.get(bucket), commit=commit)
-    if gone:
+    if gone and state.run.alone:  # links lead nowhere for a while; publishing loads them anew
         index.delete_dangling_links()
     report.gone += sum(map(len, gone.values()))
     report.computed += sum(map(len, regrouped.values()))
@@ -189,6 +199,7 @@ def restricted_whatever(state: State) -> Iterator[None]:
 
 def _restrict_what_is_known(state: State) -> None:
     try:
-        state.listing.restrict()
+        if state.run.alone:
+            state.listing.restrict()
     finally:
         restrict(state)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from pipelines.errors import SettingsError
 
 CONNECT_SECONDS = 10
+_ALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
+"""How soon a server is missed that no longer answers, where the address does not say: seconds, and milliseconds."""
 _TRANSIENT = re.compile(
     r"starting up|shutting down|recovery mode|not yet accepting|refused|timed? ?out|closed the connection|reset by peer"
     r"|too many clients|too many connections|remaining connection slots|no such file or directory"
@@ -23,6 +26,8 @@ class Address:
     shown: str
     password: str | None
     timeout: int
+    alive: Mapping[str, int] = field(default_factory=dict)
+    """Parameters of a connection by which it is noticed that the server's machine went away."""
 
     def reason(self, error: BaseException) -> str:
         """The first line of a database error, fit to be shown."""
@@ -52,7 +57,8 @@ def address_of(url: str) -> Address:
     where = f"{host}:{port}" if port else host
     user = f"{parts['user']}@" if "user" in parts else ""
     shown = f"{user}{where}, database {parts.get('dbname', '(default)')}"
-    return Address(shown, parts.get("password"), int(parts.get("connect_timeout", CONNECT_SECONDS)))
+    alive = {name: value for name, value in _ALIVE.items() if name not in parts}
+    return Address(shown, parts.get("password"), int(parts.get("connect_timeout", CONNECT_SECONDS)), alive)
 
 
 def is_transient(reason: str) -> bool:

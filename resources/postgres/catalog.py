@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import DatabaseError, IndexStateError, SourceError
 from pipelines.records import Failure
+from pipelines.stages import WHOLE
 from resources.postgres.statements import query, script
 
 if TYPE_CHECKING:
@@ -191,7 +192,8 @@ class Catalog:
         transaction. Those of the documents in `keep_failures_of` stay as they are.
 
         Raises IndexStateError (`lock_lost`) where another run may write by now."""
-        with self.database.writing() as connection, connection.cursor() as cursor:
+        of_bucket = None if bucket == WHOLE else bucket
+        with self.database.writing(of_bucket) as connection, connection.cursor() as cursor:
             failed = [failure.doc_id for failure in failures]
             values = {"stage": stage, "key": key, "bucket": bucket, "keep": list(keep_failures_of), "failed": failed}
             cursor.execute(query("catalog", "forget_failures"), values)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import random
-import re
 import select
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -17,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import DatabaseError, IndexStateError
 from pipelines.fingerprint import fingerprint
 from resources.postgres.address import Address, address_of, is_transient
+from resources.postgres.run_lock import Fence, Waiting, begin, lock, lock_key
 from resources.postgres.server import Log, PostgresServer
 from resources.postgres.statements import fill, migrations, query
-from resources.processes import is_gone
 
 if TYPE_CHECKING:
     import psycopg
@@ -27,19 +25,12 @@ if TYPE_CHECKING:
 APPLICATION = "pincite"
 CONNECT_TRIES = 5
 IDLE_CONNECTIONS = 2
-ENDS_WITHIN = 5.0
-"""Seconds after which the server has seen that a client of its was killed, and let go what that one held."""
 VECTOR_VERSION = (0, 8)
 REMADE = (
     "restore the database; or drop the schema pincite and those of all generations, and run `pincite index`, which "
     "embeds nothing again"
 )
 """What brings back tables that are gone."""
-
-
-def lock_key(name: str) -> int:
-    """The advisory lock of a name: a positive 63-bit number."""
-    return int.from_bytes(hashlib.blake2b(f"pincite {name}".encode(), digest_size=8).digest()) >> 1
 
 
 def damaged(error: psycopg.Error) -> bool:
@@ -75,7 +66,7 @@ class Database:
         self._url = self.server.url if self.server else settings_database
         self._address: Address = address_of(self._url)
         self._acquired = False
-        self._run: dict[str, Any] | None = None
+        self._fence: Fence | None = None
         self._idle: list[tuple[int, psycopg.Connection[Any]]] = []
         self._starting = Lock()
         self.most_idle = IDLE_CONNECTIONS
@@ -153,46 +144,49 @@ class Database:
             return self._applied(connection) > 0
 
     @contextmanager
-    def writing(self) -> Iterator[psycopg.Connection[Any]]:
-        """`connect` for what only the run that holds the lock may write.
+    def writing(self, bucket: int | None = None) -> Iterator[psycopg.Connection[Any]]:
+        """`connect` for what only the run that holds the lock may write: rows of one bucket, or what belongs to none.
 
-        A run's lock ends with its connection, whether or not its process still lives. So every run has
-        a number, the newest of which stands in a table that its writing transactions lock for share:
-        an older one is refused (IndexStateError, `lock_lost`), a newer waits for those under way."""
+        Raises IndexStateError (`lock_lost`) where another run may write them by now."""
         with self.connect() as connection:
-            self.require_newest(connection)
+            self.require_newest(connection, bucket)
             yield connection
 
-    def require_newest(self, connection: psycopg.Connection[Any]) -> None:
+    @property
+    def fenced(self) -> bool:
+        """Whether this holds the lock of a run."""
+        return self._fence is not None
+
+    def require_newest(self, connection: psycopg.Connection[Any], bucket: int | None = None) -> None:
         """Raises IndexStateError (`lock_lost`) where another run may write by now."""
-        if self._run and not connection.execute(query("session", "is_newest_run"), self._run).fetchone():
-            raise IndexStateError(
-                f"the connection that held the lock of this {self._run['name']} run broke, and another run has "
-                "begun since; nothing more was written, run it again",
-                "lock_lost",
-            )
+        if self._fence:
+            self._fence.require(connection, bucket)
 
     @property
     def identity(self) -> str:
         """The same for all who reach one database by the same address; it tells no password."""
         return fingerprint(self._address.shown, str(self.server.data) if self.server else "")
 
-    @contextmanager
     def exclusive(
-        self, name: str, wait_seconds: float = 0.0, waiting: Callable[[str], None] = lambda busy: None
-    ) -> Iterator[None]:
+        self, name: str, wait_seconds: float = 0.0, waiting: Waiting = lambda busy: None, run_id: str = ""
+    ) -> AbstractContextManager[None]:
         """Hold the lock of a name while the block runs; it ends with this process at the latest. Where it has to be
         waited for, `waiting` is told once who has it.
 
-        Raises IndexStateError (`busy`) naming the holder when it is not free within `wait_seconds`."""
-        self.migrate()
-        with self.connect(f"pincite {name}, process {os.getpid()}", autocommit=True) as connection:
-            self._lock(connection, name, wait_seconds, waiting)
-            self._run = {"name": name, "token": self._one(connection, "begin_run", {"name": name})[0]}
-            try:
-                yield
-            finally:
-                self._run = None
+        Raises IndexStateError (`busy`) naming the holders when it is not free within `wait_seconds`."""
+        return self._held(name, None, wait_seconds, waiting, run_id)
+
+    def shared(
+        self,
+        name: str,
+        buckets: Sequence[int],
+        wait_seconds: float = 0.0,
+        waiting: Waiting = lambda busy: None,
+        run_id: str = "",
+    ) -> AbstractContextManager[None]:
+        """The same for work on some buckets alone, beside others of their kind: of each bucket the newest may write.
+        Nobody else holds it exclusively meanwhile."""
+        return self._held(name, buckets, wait_seconds, waiting, run_id)
 
     def close(self) -> None:
         """Close idle connections and stop counting as a user of the embedded server."""
@@ -212,34 +206,24 @@ class Database:
 
     # ------------------------------------------------------------ within
 
-    def _lock(
-        self, connection: psycopg.Connection[Any], name: str, wait_seconds: float, waiting: Callable[[str], None]
-    ) -> None:
-        key, began, told = {"key": lock_key(name)}, time.monotonic(), False
-        while not self._one(connection, "try_lock", key)[0]:
-            busy, ends = self._busy(connection, name)
-            wait = max(wait_seconds, ENDS_WITHIN if ends else 0.0)
-            if time.monotonic() - began >= wait:
-                raise IndexStateError(f"{busy}; wait for it to end", "busy")
-            if wait_seconds and not told:
-                waiting(busy)
-                told = True
-            time.sleep(min(0.1, wait))
-
-    @staticmethod
-    def _busy(connection: psycopg.Connection[Any], name: str) -> tuple[str, bool]:
-        """Who has the lock of a name, and whether it is about to be free: nobody has it any more, or the holder's
-        process is none of this machine."""
-        holder = connection.execute(query("session", "lock_holder"), {"key": lock_key(name)}).fetchone()
-        number = re.search(r"process (\d+)$", holder[0]) if holder else None
-        busy = f"another {name} run is in progress" + (f" ({holder[0]}; backend {holder[1]})" if holder else "")
-        return busy, holder is None or (number is not None and is_gone(int(number[1])))
-
     @staticmethod
     def _one(connection: psycopg.Connection[Any], name: str, values: dict[str, Any] | None = None) -> tuple[Any, ...]:
         row: tuple[Any, ...] | None = connection.execute(query("session", name), values).fetchone()
         assert row is not None, name
         return row
+
+    @contextmanager
+    def _held(
+        self, name: str, buckets: Sequence[int] | None, wait_seconds: float, waiting: Waiting, run_id: str
+    ) -> Iterator[None]:
+        self.migrate()
+        with self.connect(f"pincite {name}, process {os.getpid()}", autocommit=True) as connection:
+            lock(connection, name, wait_seconds, waiting, shared=buckets is not None)
+            self._fence = begin(connection, name, buckets, run_id)
+            try:
+                yield
+            finally:
+                self._fence = None
 
     def _keep_idle(self, connection: psycopg.Connection[Any]) -> bool:
         """Keep a connection for the next transaction, without what was SET on it."""
@@ -277,7 +261,11 @@ class Database:
         for attempt in range(1, CONNECT_TRIES + 1):
             try:
                 connection = psycopg.connect(
-                    self.url, application_name=application, autocommit=True, connect_timeout=self._address.timeout
+                    self.url,
+                    application_name=application,
+                    autocommit=True,
+                    connect_timeout=self._address.timeout,
+                    **self._address.alive,
                 )
                 connection.execute(query("session", "take_time"))
                 connection.autocommit = autocommit

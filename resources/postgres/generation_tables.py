@@ -114,7 +114,7 @@ class GenerationTables(PostingTable):
                 "not_built",
             )
         doc_ids = [*removed_doc_ids, *(document.raw.doc_id for document in documents)]
-        with self.database.writing() as connection:
+        with self.database.writing(bucket) as connection:
             deleted = self._clear(connection, bucket, held) if whole else self._remove(connection, bucket, doc_ids)
             numbers = self._copy_documents(connection, bucket, documents)
             if numbers and average:

@@ -51,7 +51,7 @@ def shut_where_damaged(database: Database, generation: GenerationRow) -> Iterato
         yield
     except IndexStateError as error:
         if error.code == "damaged_schema":
-            with suppress(PinciteError), database.writing() as connection:
+            with suppress(PinciteError), database.connect() as connection:  # whoever meets it may shut
                 _withdraw_rights(connection, generation)
         raise
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipelines.settings.base import VectorIndexSettings
-from resources.postgres.database import lock_key
+from resources.postgres.run_lock import lock_key
 from resources.postgres.statements import query
 
 if TYPE_CHECKING:

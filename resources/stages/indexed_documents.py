@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pipelines.errors import IndexStateError
 from pipelines.fingerprint import combined
 from pipelines.increments import DocumentState
 from pipelines.indexing.indexed_documents import DocumentFacts, document_facts, row_hash
@@ -77,7 +78,7 @@ class IndexBuild:
         report, started = StageReport("indexed_documents"), time.perf_counter()
         written = self._catalog.manifest_of("indexed_documents", self.key)
         inputs = {table: self._state.runner.manifest(table) for table in INPUTS}
-        self._freeze_statistics()
+        self.require_terms()
         states = self.index.bucket_states()
         for done, bucket in enumerate(buckets, start=1):
             files = {table: committed(table, bucket, rows) for table, rows in inputs.items()}
@@ -235,7 +236,20 @@ class IndexBuild:
             context_methods={item.chunk_id: item.method for item in rows["chunk_contexts"]},
         )
 
-    def _freeze_statistics(self) -> None:
+    def require_terms(self) -> None:
+        """The statistics that rows are weighed by, frozen where they are not, which a run of some buckets does not do.
+
+        Raises IndexStateError (`missing_input`) in such a run where they were not."""
+        if self._state.run.alone:
+            self.freeze_terms()
+        elif "average_terms" not in self.generation.statistics:
+            raise IndexStateError(
+                f"the terms of generation {self.generation.generation} were not counted, and a run of some buckets "
+                "does not do it; materialise term_statistics first",
+                "missing_input",
+            )
+
+    def freeze_terms(self) -> None:
         """Document frequencies and mean length of the lexical index, once for a generation; the frequencies
         again where somebody has taken them away."""
         statistics = self.generation.statistics

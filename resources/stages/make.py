@@ -18,6 +18,7 @@ from resources.stages import text as computes
 from resources.stages.embedded_items import STAGES as OF_VECTORS
 
 if TYPE_CHECKING:
+    from resources.postgres.catalog import GenerationRow
     from resources.state.stage_work import StageReport
     from resources.state.state import State
 
@@ -92,6 +93,15 @@ def link_sentences(state: State) -> StageReport:
     return state.run.report(mended(state, lambda: link_sentences(state), before="sentence_links"))
 
 
+def freeze_terms(state: State) -> GenerationRow:
+    """The generation with its terms counted over all chunks, which the rows of the lexical index are weighed by."""
+    from resources.stages.indexed_documents import IndexBuild
+
+    build = IndexBuild(state)
+    mended(state, build.freeze_terms, before="indexed_documents")
+    return build.generation
+
+
 def write_index(state: State, buckets: Sequence[int]) -> StageReport:
     """Brings the rows of these buckets in Postgres to what Parquet says."""
     from resources.stages.indexed_documents import IndexBuild
@@ -135,12 +145,12 @@ def _committed(state: State) -> set[str]:
 
 
 def lost_buckets(state: State, stage: str) -> list[int]:
-    """Buckets of which a committed file of the stage is damaged or gone."""
-    found = set[int]()
+    """Buckets of which a committed file of the stage is damaged or gone, and which this run may make."""
+    found, own = set[int](), state.run.buckets
     for table in STAGES[stage].tables:
         rows = state.parts.catalog.manifest_of(table, state.runner.key(stage))
         found.update(bucket for bucket, row in rows.items() if not state.parts.tables.exists(row.file))
-    return sorted(found)
+    return sorted(found if own is None else found & own)
 
 
 def _remake(state: State, before: str) -> None:

@@ -147,6 +147,17 @@ def _drifted(generation: GenerationRow, settings: Settings, runner: StageRunner)
     return small > 0 and large - small >= LEAST_DRIFT and large > (1 + settings.publish.drift) * small
 
 
+def require_frozen(found: GenerationRow | None) -> GenerationRow:
+    """A generation as a run of some buckets finds it. Raises IndexStateError (`missing_input`) where there is none."""
+    if found is None:
+        raise IndexStateError(
+            "what belongs to the whole corpus was not frozen with these settings, and a run of some buckets does not "
+            "do it; materialise corpus_statistics first",
+            "missing_input",
+        )
+    return found
+
+
 def require_whole(runner: StageRunner, table: str) -> None:
     """Statistics are frozen from the whole corpus, whatever buckets a backfill begins with.
 

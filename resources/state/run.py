@@ -40,10 +40,18 @@ class Run:
     """What publishing did."""
     waiting: str = ""
     """Why it ended before its end, without a fault."""
+    buckets: frozenset[int] | None = None
+    """Those that it alone works on, where others work on others meanwhile; None where it is the only one. What belongs
+    to the whole corpus it then only reads."""
+
+    @property
+    def alone(self) -> bool:
+        """Whether no other run is in progress."""
+        return self.buckets is None
 
     def beside(self) -> Run:
         """The part of this run that works on another generation."""
-        return Run(self.id, self.progress, self.retry_failed, self.models)
+        return Run(self.id, self.progress, self.retry_failed, self.models, buckets=self.buckets)
 
     def report(self, report: StageReport) -> StageReport:
         """Keeps what a stage did."""

@@ -66,7 +66,7 @@ class State:
         return SourceListing(self.parts, self.runner, self._listed)
 
     def table(self, name: str) -> Table:
-        return Table(name, self.runner)
+        return Table(name, self.runner, self.run.buckets)
 
     # ------------------------------------------------------------ the same state otherwise
 
@@ -94,9 +94,16 @@ class State:
     # ------------------------------------------------------------ the generation
 
     def ensure_generation(self) -> GenerationRow:
-        """The generation of the settings, made with frozen statistics where there is none yet."""
+        """The generation of the settings, made with frozen statistics where there is none yet, which a run of some
+        buckets does not do.
+
+        Raises IndexStateError (`missing_input`) in such a run where it was not made."""
         if self._generation is None:
             known = generations.find_generation(self.parts.catalog, self.settings)
+            if not self.run.alone:
+                self._generation = generations.require_frozen(known)
+                self.runner.freeze(generations.frozen_of(self._generation))
+                return self._generation
             static = partial(static_vectors, self.parts.pool)
             made = generations.ensure_generation(self.parts.catalog, self.settings, self.runner, static, self.embedder)
             self.runner.freeze(generations.frozen_of(made))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 class Table:
     """The committed buckets of a table; each method looks at the manifest as it is then."""
 
-    def __init__(self, name: str, runner: StageRunner) -> None:
-        self._name, self._runner = name, runner
+    def __init__(self, name: str, runner: StageRunner, buckets: Collection[int] | None = None) -> None:
+        """`buckets` are those that are looked at; all that there are where none are named."""
+        self._name, self._runner, self._buckets = name, runner, buckets
 
     def commits(self) -> dict[int, ManifestRow]:
         """By bucket; one whose file is gone was never made."""
@@ -40,8 +41,9 @@ class Table:
 
     def column(self, name: str) -> list[Any]:
         """One column of all buckets that were made."""
-        tables = self._runner.tables
-        return [value for row in self.commits().values() for value in tables.read(row.file, [name])[name].to_pylist()]
+        tables, own = self._runner.tables, self._buckets
+        files = [row.file for bucket, row in self.commits().items() if own is None or bucket in own]
+        return [value for file in files for value in tables.read(file, [name])[name].to_pylist()]
 
 
 def committed(table: str, bucket: int, commits: dict[int, ManifestRow]) -> ManifestRow:

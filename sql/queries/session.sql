@@ -4,8 +4,10 @@
 RESET ALL;
 
 -- name: take_time
--- Builds and loads take as long as they take. What a server has for those who ask, `ask_in_time` gives back.
-SET statement_timeout = 0;
+-- Builds and loads take as long as they take. What a server has for those who ask, `ask_in_time` gives back. A client
+-- whose machine went away is noticed within a minute, since its locks are held until then.
+SELECT set_config('statement_timeout', '0', false), set_config('tcp_keepalives_idle', '30', false),
+    set_config('tcp_keepalives_interval', '10', false), set_config('tcp_keepalives_count', '3', false);
 
 -- name: lock_migrations
 SELECT pg_advisory_xact_lock(%(key)s);
@@ -62,12 +64,22 @@ CREATE EXTENSION IF NOT EXISTS vector;
 -- name: try_lock
 SELECT pg_try_advisory_lock(%(key)s);
 
--- name: lock_holder
+-- name: try_shared_lock
+SELECT pg_try_advisory_lock_shared(%(key)s);
+
+-- name: unlock
+SELECT pg_advisory_unlock(%(key)s);
+
+-- name: unlock_shared
+SELECT pg_advisory_unlock_shared(%(key)s);
+
+-- name: lock_holders
 SELECT a.application_name, a.pid
 FROM pg_locks l JOIN pg_stat_activity a USING (pid)
 WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
     AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-    AND (l.classid::bigint << 32 | l.objid::bigint) = %(key)s;
+    AND (l.classid::bigint << 32 | l.objid::bigint) = %(key)s AND l.pid <> pg_backend_pid()
+ORDER BY a.backend_start;
 
 -- name: sessions
 SELECT application_name FROM pg_stat_activity
@@ -77,13 +89,21 @@ WHERE datname = current_database() AND application_name LIKE %(like)s;
 -- For as long as the connection lasts; an orphan's ends when its client is seen to be gone.
 SELECT set_config('client_connection_check_interval', '2s', false), pg_advisory_lock(%(key)s);
 
--- name: begin_run
-INSERT INTO pincite.runs AS run (name, token) VALUES (%(name)s, 1)
-ON CONFLICT (name) DO UPDATE SET token = run.token + 1
-RETURNING token;
+-- name: next_run
+SELECT nextval('pincite.run_tokens');
 
--- name: is_newest_run
-SELECT true FROM pincite.runs WHERE name = %(name)s AND token = %(token)s FOR SHARE;
+-- name: begin_run
+-- Waits for the transactions of earlier runs that are under way on these buckets.
+INSERT INTO pincite.runs AS run (name, bucket, token, run_id)
+SELECT %(name)s, bucket, %(token)s, %(run_id)s FROM unnest(%(buckets)s::integer[]) AS bucket ORDER BY bucket
+ON CONFLICT (name, bucket) DO UPDATE SET token = EXCLUDED.token, run_id = EXCLUDED.run_id, began = now()
+WHERE run.token < EXCLUDED.token;
+
+-- name: run_tokens
+-- Of these buckets, of all where none are named.
+SELECT bucket, token FROM pincite.runs
+WHERE name = %(name)s AND (%(buckets)s::integer[] IS NULL OR bucket = ANY(%(buckets)s::integer[]))
+ORDER BY bucket FOR SHARE;
 
 -- name: begin
 SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY;

@@ -16,7 +16,9 @@ import pytest
 from assets.declare import bucket_partitions
 from assets.definitions import build_defs
 from pipelines.schemas import schema_of
+from pipelines.settings.base import Settings
 from pipelines.stages import MAKER, STAGES
+from resources.dagster_instance.run_buckets import BY_BUCKET
 from tests.support.places import ROOT
 from tests.support.projects import make_project
 
@@ -35,6 +37,8 @@ BUCKETED = {
     "indexed_documents": "index",
 }
 WHOLE = {
+    "corpus_statistics": "chunks",
+    "term_statistics": "index",
     "kept_generations": "index",
     "sentence_links": "embeddings",
     "search_index": "index",
@@ -93,10 +97,11 @@ def test_an_asset_comes_after_the_makers_of_what_its_stage_reads() -> None:
     assets = nodes()
     for name, stage in STAGES.items():
         makers = {dg.AssetKey(MAKER[table].name) for table in (*stage.inputs, *stage.looks_at)}
-        assert set(assets[name].dependency_keys) == makers, name
+        frozen = {dg.AssetKey("corpus_statistics")} if name == "chunks" else set()
+        assert set(assets[name].dependency_keys) == makers | frozen, name
     assert {key.to_user_string() for key in assets["indexed_documents"].dependency_keys} == {
         "raw_documents", "parsed_elements", "chunks", "sentences", "document_summaries", "chunk_contexts",
-        "chunk_embeddings", "sentence_embeddings",
+        "chunk_embeddings", "sentence_embeddings", "term_statistics",
     }  # fmt: skip
 
 
@@ -108,6 +113,16 @@ def test_every_asset_says_what_it_makes_and_of_what_kind() -> None:
         assert spec.code_version, name
         assert list(spec.owners) == ["team:pincite"], name
         assert asset.backfill_policy == dg.BackfillPolicy.single_run(), name
+
+
+def test_a_backfill_lists_the_sources_once_and_parts_the_other_buckets_as_the_settings_say() -> None:
+    made = build_defs(buckets=4, settings=Settings(buckets_per_run=3)).assets or []
+    policies = {
+        each.key.to_user_string(): each.backfill_policy for each in made if isinstance(each, dg.AssetsDefinition)
+    }
+    parted = {name for name, policy in policies.items() if policy == dg.BackfillPolicy.multi_run(3)}
+    assert parted == BUCKETED.keys() - {"raw_documents"} == BY_BUCKET
+    assert {policies[name] for name in policies.keys() - parted} == {dg.BackfillPolicy.single_run()}
 
 
 def test_an_asset_of_a_stage_shows_the_columns_of_its_tables() -> None:

@@ -130,10 +130,10 @@ def test_what_a_person_would_look_for_is_attached(run: Run) -> None:
     project, result = run
     (_, packed), *_ = metadata(result, "packed_chunks")
     assert "█" in packed["tokens"]
-    (_, chunked), *_ = metadata(result, "chunks")
+    ((_, frozen),) = metadata(result, "corpus_statistics")
     (status,) = project.run("status").json["generations"]
-    assert chunked["calibration"] == table(status["overlap"])
-    columns = [column.name for column in chunked["calibration"].schema.columns]
+    assert frozen["calibration"] == table(status["overlap"])
+    columns = [column.name for column in frozen["calibration"].schema.columns]
     assert columns[:5] == ["language", "floor", "calibrated", "pairs", "share"]
     (_, divided), *_ = metadata(result, "sentences")
     counts = project.run("status").json["sentences"]

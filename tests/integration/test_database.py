@@ -19,7 +19,8 @@ from resources.postgres import address as connection_address
 from resources.postgres import database as module
 from resources.postgres import statements as sql_files
 from resources.postgres.catalog import Catalog
-from resources.postgres.database import Database, lock_key
+from resources.postgres.database import Database
+from resources.postgres.run_lock import lock_key
 from tests.support.places import ROOT
 from tests.support.schema_shape import shape
 
@@ -391,6 +392,93 @@ def test_a_run_that_lost_its_lock_cannot_write_once_another_has_begun(
             with other.writing() as connection:
                 connection.execute("SELECT 1")
     assert raised.value.code == "lock_lost"
+
+
+@pytest.mark.case(3)
+def test_runs_of_other_buckets_go_on_together_and_one_of_all_is_alone(
+    database: Database, fresh_url: str, tmp_path: Path
+) -> None:
+    with Database(fresh_url, tmp_path) as other, Database(fresh_url, tmp_path) as third:
+        with database.shared("index", [0, 1]), other.shared("index", [2]):
+            for each, bucket in ((database, 0), (database, 1), (other, 2)):
+                with each.writing(bucket) as connection:
+                    connection.execute("SELECT 1")
+            with pytest.raises(IndexStateError, match=f"process {os.getpid()}.*process {os.getpid()}") as raised:
+                third.exclusive("index").__enter__()
+            assert raised.value.code == "busy"
+        with third.exclusive("index"), pytest.raises(IndexStateError, match="another index run"):
+            other.shared("index", [2]).__enter__()
+
+
+@pytest.mark.case(3)
+@pytest.mark.parametrize("bucket", [None, 2], ids=["the corpus", "another bucket"])
+def test_a_run_of_some_buckets_may_write_nothing_else(database: Database, bucket: int | None) -> None:
+    with (
+        database.shared("index", [0, 1]),
+        pytest.raises(IndexStateError, match="buckets 00, 01 may not write") as raised,
+        database.writing(bucket),
+    ):
+        pass
+    assert raised.value.code == "not_held"
+
+
+@pytest.mark.case(3)
+def test_of_two_runs_of_a_bucket_the_newer_writes(database: Database, fresh_url: str, tmp_path: Path) -> None:
+    with Database(fresh_url, tmp_path) as newer, database.shared("index", [0, 1]), newer.shared("index", [1, 2]):
+        with pytest.raises(IndexStateError, match="took over its buckets") as raised, database.writing(1):
+            pass
+        assert raised.value.code == "lock_lost"
+        for each, bucket in ((database, 0), (newer, 1), (newer, 2)):
+            with each.writing(bucket) as connection:
+                connection.execute("SELECT 1")
+
+
+@pytest.mark.case(3)
+@pytest.mark.parametrize("alone", ["the older", "the newer"])
+def test_a_run_without_its_lock_writes_nothing_that_a_newer_one_may(
+    database: Database, fresh_url: str, tmp_path: Path, alone: str
+) -> None:
+    """Of two runs one is of the whole corpus, the other of bucket 1."""
+    with Database(fresh_url, tmp_path) as other:
+        runs = {"the older": database, "the newer": other}
+        held = {
+            name: each.exclusive("index") if name == alone else each.shared("index", [1]) for name, each in runs.items()
+        }
+        with held["the older"]:
+            with psycopg.connect(database.url, autocommit=True) as administrator:
+                administrator.execute(
+                    "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "
+                    "WHERE datname = current_database() AND application_name LIKE 'pincite index%'"
+                )
+            with held["the newer"]:
+                with pytest.raises(IndexStateError) as raised, database.writing(1):
+                    pass
+                assert raised.value.code == "lock_lost"
+                with other.writing(1) as connection:
+                    connection.execute("SELECT 1")
+
+
+@pytest.mark.case(3)
+def test_who_waits_to_be_alone_comes_before_those_who_ask_later(
+    database: Database, fresh_url: str, tmp_path: Path
+) -> None:
+    order, waits = [], threading.Event()
+
+    def alone() -> None:
+        with Database(fresh_url, tmp_path) as other, other.exclusive("index", 600, lambda busy: waits.set()):
+            order.append("alone")
+
+    waiter = threading.Thread(target=alone, daemon=True)
+    with Database(fresh_url, tmp_path) as later:
+        with database.shared("index", [0]):
+            waiter.start()
+            assert waits.wait(60)
+            with pytest.raises(IndexStateError, match="another index run"):
+                later.shared("index", [1]).__enter__()
+        waiter.join(60)
+        with later.shared("index", [1]):
+            order.append("later")
+    assert order == ["alone", "later"]
 
 
 @pytest.mark.case(3)

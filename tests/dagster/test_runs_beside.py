@@ -1,0 +1,193 @@
+"""Runs of some buckets each, beside each other, as the settings part a backfill (`buckets_per_run`)."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
+
+from assets.definitions import build_defs
+from pipelines.settings.base import Settings
+from resources.dagster_instance.home import GONE_FOR, dagster_home, dead_runs
+from resources.dagster_instance.run_buckets import buckets_alone
+from resources.postgres.database import Database
+from tests.dagster.test_definitions import BUCKETED
+from tests.dagster.test_materialise import BEFORE_INDEX, BEFORE_STATISTICS, QUIET, span
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.places import ROOT
+from tests.support.projects import Project, content, make_project, new_database
+
+pytestmark = [pytest.mark.integration, pytest.mark.dagster]
+
+HALVES = (("00", "01"), ("02", "03"))
+
+
+@contextmanager
+def found(project: Project) -> Iterator[None]:
+    """Runs find the project as launched ones do."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PINCITE_CONFIG", str(project.config))
+        yield
+
+
+def launch(names: Sequence[str], keys: Sequence[str] | None = None) -> dg.ExecuteInProcessResult:
+    """One run, as a backfill launches it."""
+    job = build_defs().resolve_implicit_global_asset_job_def()
+    with dg.DagsterInstance.ephemeral() as instance:
+        return job.execute_in_process(
+            asset_selection=[dg.AssetKey(name) for name in names],
+            instance=instance,
+            run_config=QUIET,
+            tags=span(keys[0], keys[-1]) if keys else None,
+            raise_on_error=False,
+        )
+
+
+LAUNCH = """
+import json, sys
+from tests.dagster.test_runs_beside import failure, launch
+sys.stderr.write(failure(launch(*json.loads(sys.argv[1]))))
+"""
+
+
+def both(names: Sequence[str]) -> None:
+    """Two runs at once, each in a process of its own."""
+    commands = [[sys.executable, "-c", LAUNCH, json.dumps([list(names), keys])] for keys in HALVES]
+    runs = [subprocess.Popen(each, cwd=ROOT, stderr=subprocess.PIPE, text=True) for each in commands]
+    said = [run.communicate(timeout=300)[1] for run in runs]
+    assert [run.returncode for run in runs] == [0, 0] and not any("failed" in each.lower() for each in said), said
+
+
+def failure(result: dg.ExecuteInProcessResult) -> str:
+    return "".join(str(event.event_specific_data) for event in result.all_events if event.is_failure)
+
+
+@pytest.fixture
+def parted(server_url: str, endpoint: EmbeddingServer, tmp_path: Path) -> Iterator[Project]:
+    """Nothing has been made yet; a run has two of four buckets."""
+    with new_database(server_url) as url:
+        embedder = {"endpoint": endpoint.url, "model": "fake"}
+        project = make_project(tmp_path / "parted", database=url, embedder=embedder, buckets_per_run=2)
+        with found(project):
+            yield project
+
+
+def test_ranges_side_by_side_make_the_rows_of_one_run(parted: Project, project: Project) -> None:
+    project.index()
+    assert launch(["raw_documents"], ("00", "03")).success
+    assert launch(["kept_generations"]).success
+    both(BEFORE_STATISTICS[1:])
+    assert launch(["corpus_statistics"]).success
+    both(BEFORE_INDEX)
+    assert launch(["sentence_links", "term_statistics"]).success
+    both(["indexed_documents"])
+    assert launch(["search_index"]).success
+    assert launch(["retrieval_quality"]).success
+    assert content(parted) == content(project)
+    assert parted.run("verify").json["ok"] is True
+
+
+def test_a_range_does_nothing_for_the_whole_corpus(parted: Project) -> None:
+    assert launch(["raw_documents"], ("00", "03")).success
+    for keys in HALVES:
+        assert launch(BEFORE_STATISTICS[1:], keys).success
+    assert "materialise corpus_statistics first" in failure(launch(["chunks"], HALVES[0]))
+    assert parted.rows("SELECT * FROM pincite.generations") == []
+    assert launch(["corpus_statistics"]).success
+    for keys in HALVES:
+        assert launch(BEFORE_INDEX, keys).success
+    assert "materialise term_statistics first" in failure(launch(["indexed_documents"], HALVES[0]))
+    assert parted.rows("SELECT * FROM g0001.documents") == []
+
+
+def test_a_range_mends_what_is_damaged_of_its_own_buckets_alone(parted: Project) -> None:
+    parted.index()
+    damaged = {bucket: next(parted.state.glob(f"parquet/chunks/*/{bucket}-*.parquet")) for bucket in ("00", "02")}
+    for file in damaged.values():
+        file.write_bytes(file.read_bytes()[:-1] + b"?")
+    launch(BEFORE_INDEX, HALVES[0])
+    assert parted.rows("SELECT bucket FROM pincite.manifest WHERE table_name = 'chunks' AND run_id <> ''")
+    assert damaged["02"].read_bytes().endswith(b"?")
+
+
+@pytest.mark.parametrize(
+    ("names", "tags", "per_run", "wanted"),
+    [
+        (["chunks"], span("00", "01"), 2, {0, 1}),
+        (["parsed_elements", "packed_chunks"], {"dagster/partition": "03"}, 2, {3}),
+        (["chunks"], span("00", "03"), 2, None),
+        (["chunks"], span("00", "01"), None, None),
+        (["chunks", "raw_documents"], span("00", "01"), 2, None),
+        (["sentence_links"], {}, 2, None),
+        ([], span("00", "01"), 2, None),
+        (["chunks"], {}, 2, None),
+    ],
+)
+def test_only_a_run_of_some_buckets_lets_others_run(
+    names: list[str], tags: dict[str, str], per_run: int | None, wanted: set[int] | None
+) -> None:
+    selection = frozenset(map(dg.AssetKey, names)) or None
+    run = dg.DagsterRun(job_name="any", tags=tags, asset_selection=selection)
+    assert buckets_alone(run, Settings(buckets=4, buckets_per_run=per_run)) == wanted
+    assert set(names) <= BUCKETED.keys() | {"sentence_links"}
+
+
+# ---------------------------------------------------------------- runs that died
+
+PRESENT = """
+import sys
+import dagster as dg
+from pathlib import Path
+from resources.dagster_instance.home import present
+from resources.postgres.database import Database
+_, home, run_id, url = sys.argv
+with dg.DagsterInstance.from_config(home) as instance, present(instance, run_id, Database(url, Path(home))):
+    print("present", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_launched_run_whose_session_is_gone_is_failed_by_who_holds_no_lock(project: Project, tmp_path: Path) -> None:
+    place = RegisteredCodeLocationOrigin("assets")
+    launcher = RemoteJobOrigin(RemoteRepositoryOrigin(place, "__repository__"), "index")
+    home, url = str(dagster_home(tmp_path)), project.settings["database"]
+    with Database(url, tmp_path) as database, dg.DagsterInstance.from_config(home) as instance:
+        job = build_defs(buckets=4).resolve_job_def("index")
+        status = dg.DagsterRunStatus.STARTED
+        run_id = instance.create_run_for_job(job, status=status, remote_job_origin=launcher).run_id
+        by_hand = instance.create_run_for_job(job, status=status).run_id
+        command = [sys.executable, "-c", PRESENT, home, run_id, url]
+        worker = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert worker.stdout and worker.stdout.readline() == "present\n"
+        assert dead_runs(instance, database, {}, 0.0) == ([], {})
+        os.kill(worker.pid, signal.SIGKILL)
+        worker.wait()
+        missed: dict[str, float] = {}
+        while not missed:  # until the server has seen it
+            dead, missed = dead_runs(instance, database, {}, 100.0)
+            assert dead == []
+        assert dead_runs(instance, database, missed, 100.0 + GONE_FOR - 1) == ([], {run_id: 100.0})
+        assert dead_runs(instance, database, missed, 100.0 + GONE_FOR) == ([run_id], {})
+        ended = {each: instance.get_run_by_id(each) for each in (run_id, by_hand)}
+        assert {each: run and run.status for each, run in ended.items()} == {
+            run_id: dg.DagsterRunStatus.FAILURE, by_hand: status,
+        }  # fmt: skip
+
+
+def test_the_sensor_looks_only_where_workers_can_be_elsewhere(parted: Project) -> None:
+    assert {each.name for each in build_defs().sensors or ()} == {"changed_sources", "dead_runs"}
+    assert {each.name for each in build_defs(settings=Settings()).sensors or ()} == {"changed_sources"}
+    sensor = build_defs().resolve_sensor_def("dead_runs")
+    with dg.DagsterInstance.ephemeral() as instance:
+        context = dg.build_sensor_context(instance, cursor='{"gone": 1.0}')
+        said = sensor.evaluate_tick(context)
+        assert (said.skip_message, said.cursor) == ("no run was killed", "{}")
