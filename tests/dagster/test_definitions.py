@@ -165,3 +165,14 @@ def test_what_an_asset_reads_comes_before_it() -> None:
     assert set(order) == {*BUCKETED, *WHOLE}
     assert order[0] == "raw_documents"
     assert order[-1] == "retrieval_quality"
+
+
+def test_a_job_makes_vectors_alone_where_there_are_gpus() -> None:
+    job = build_defs(buckets=4).resolve_job_def("embed")
+    assert {key.to_user_string() for key in job.asset_layer.selected_asset_keys} == {
+        "chunk_embeddings",
+        "sentence_embeddings",
+    }
+    assert job.tags["dagster-celery/queue"] == "gpu"
+    asked = json.loads(job.tags["dagster-k8s/config"])["container_config"]["resources"]["limits"]
+    assert asked == {"nvidia.com/gpu": "1"}

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -18,7 +19,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from examples.celery.local import BUCKET, ROOT, Cluster, Service
+from examples.celery.local import BUCKET, DAGSTER, ROOT, Cluster, Service
 from examples.celery.local import HERE as EXAMPLE
 from pipelines.fingerprint import text_hash
 from resources.parquet.tables import ParquetTables
@@ -121,6 +122,24 @@ class Distributed:
 
     def index(self, *arguments: str, code: int = 0) -> dict[str, Any]:
         return ended(self.begin(*arguments), code)
+
+    def launch(self, job: str) -> str:
+        """The id of a run of a job over all buckets, launched as the UI launches one."""
+        tags = {"dagster/asset_partition_range_start": "00", "dagster/asset_partition_range_end": f"{BUCKETS - 1:02d}"}
+        command = ["dagster", "job", "launch", "-w", str(self.cluster.workspace), "-j", job, "--tags", json.dumps(tags)]
+        host = self.cluster.host("control")
+        run_id = str(uuid.uuid4())
+        subprocess.run(
+            [sys.executable, "-P", "-m", *command, "--run-id", run_id],
+            env=host.environment, cwd=host.folder, check=True, capture_output=True,
+        )  # fmt: skip
+        return run_id
+
+    def status(self, run_id: str) -> str:
+        """Dagster's, as its storage has it."""
+        with psycopg.connect(self.cluster.address(DAGSTER, "postgres")) as connection:
+            row = connection.execute("SELECT status FROM runs WHERE run_id = %s", (run_id,)).fetchone()
+        return str(row[0]) if row else ""
 
     @contextmanager
     def held(self, point: str, number: int = 1) -> Iterator[Held]:

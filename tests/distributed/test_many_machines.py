@@ -187,3 +187,16 @@ def test_a_worker_of_an_older_version_is_refused_and_changes_nothing(made: Distr
         made.cluster.service(name).again()
     assert made.index()["published"] is True
     assert_converged(made, clean_index(made, tmp_path / "clean"))
+
+
+def test_the_job_of_vectors_goes_to_the_queue_of_gpus(made: Distributed) -> None:
+    made.put(LIBRARY)
+    made.index()
+    worker = made.cluster.start_worker("gpu", queue="gpu", PINCITE_TEST_KEY="gpu")
+    before = {name: made.cluster.service(name).log.stat().st_size for name in WORKERS}
+    launched = made.launch("embed")
+    until(lambda: made.status(launched) in ("SUCCESS", "FAILURE"), "the end of the run")
+    assert made.status(launched) == "SUCCESS"
+    assert b"execute_job" in worker.log.read_bytes().partition(b" ready.")[2]
+    assert not any(b"received" in made.cluster.service(name).log.read_bytes()[at:] for name, at in before.items())
+    worker.end()
