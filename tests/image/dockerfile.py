@@ -69,7 +69,12 @@ class Stage:
         words = command if isinstance(command, list) else ["/bin/sh", "-c", command]
         passed = {name: value for name, value in os.environ.items() if name.startswith(_PASSED)}
         home = "/root" if self.user == "0" else "/var/lib/pincite"
-        told = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": home, **passed, **self.environment}
+        told = {
+            "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            "HOME": home,
+            **passed,
+            **self.environment,
+        }
         entered = ["chroot", f"--userspec={self.user}:{self.user}", str(self.root), "/usr/bin/env", "-i"]
         entered += [f"{name}={value}" for name, value in told.items()]
         entered += ["/bin/sh", "-c", 'cd "$0" && exec "$@"', self.at, *words]
