@@ -69,8 +69,9 @@ ERRORS: Mapping[str, Told] = {
         _REPORT,
     ),
     "credentials": (
-        "A source refuses the credentials that it is given, or is given none.",
-        "give them by the environment variables that the message names, then `pincite sources check NAME`",
+        "A source, or the store of `tables`, refuses the credentials that it is given, or is given none.",
+        "give them by the environment variables that the message names, then `pincite sources check NAME`, or "
+        "`pincite doctor` for the store",
     ),
     "corrupt": ("A file cannot be read as what it says it is, or a page of it cannot be drawn.", "mend the file"),
     "damaged_file": (
@@ -206,6 +207,11 @@ ERRORS: Mapping[str, Told] = {
     "timeout": ("A search took longer than a server lets it.", "ask with fewer words or a filter; `serve.seconds`"),
     "too_large": ("A request to a server is larger than it takes.", "send less"),
     "ui_ended": ("Dagster's webserver or daemon ended by itself.", "the lines above say why"),
+    "store": (
+        "The object store of `tables` is not there, or does not answer for longer than a run waits; what is committed "
+        "is kept.",
+        "see the setting and the endpoint with `pincite doctor`, then run again",
+    ),
     "text_moved": (
         "The text of a document is being indexed anew, so that it is not the text that is served.",
         "wait for the run to end; search gives passages meanwhile",

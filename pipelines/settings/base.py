@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from pipelines.endpoint_keys import recorded_variable
 from pipelines.errors import SettingsError
@@ -20,6 +20,7 @@ from pipelines.settings.query import QuerySettings
 from pipelines.settings.readers import Readers
 from pipelines.settings.serve import ServeSettings
 from pipelines.settings.sources import AccessSettings, SourceSettings
+from pipelines.settings.tables import checked_address
 
 
 class ParsingSettings(Section):
@@ -154,6 +155,15 @@ class Settings(Section):
 
     state: str = Field(".pincite", description="Folder of everything pincite keeps.")
     database: str = Field("embedded", description="`embedded`, or a postgresql:// URL.")
+    tables: str | None = Field(
+        None,
+        description="Object store of tables and raw files that several machines share: `s3://BUCKET/PREFIX`, `gs://`, "
+        "`az://` or `file:///FOLDER`; by default tables are in the state folder, and files stay where they are. "
+        "Credentials come from the environment: docs/guide/operations.md.",
+    )
+    tables_cache_mb: int = Field(
+        4096, ge=16, description="Most that copies of what is in that store take in the state folder."
+    )
     buckets: int = Field(16, ge=1, le=64, description="Static partitions of the documents.")
     buckets_per_run: int | None = Field(
         None,
@@ -174,6 +184,11 @@ class Settings(Section):
     schedule: ScheduleSettings = ScheduleSettings()
     access: AccessSettings = AccessSettings()
     serve: ServeSettings = ServeSettings()
+
+    @field_validator("tables")
+    @classmethod
+    def _address(cls, tables: str | None) -> str | None:
+        return checked_address(tables) if tables is not None else None
 
     @model_validator(mode="after")
     def _distinct(self) -> Settings:

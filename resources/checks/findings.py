@@ -30,6 +30,10 @@ PROBLEMS: Mapping[str, tuple[str, str]] = {
     "settings": ("its settings cannot be read", "index with this version and publish the new generation"),
     "missing_bucket": ("not made", _ALL),
     "missing_file": ("committed files that are gone", f"restore them, or {_RUN}"),
+    "missing_raw_file": (
+        "raw files that are not in the store, so that no machine but that of their source can read them",
+        "run `pincite index --retry-failed` where the sources can be read, which copies them again",
+    ),
     "damaged_file": ("files whose content is not the one in their name", f"restore them, or delete them and {_RUN}"),
     "miscounted_file": ("files with other numbers of rows than their commits say", f"delete them and {_RUN}"),
     "embedder": ("vectors of another embedder", f"delete the files and {_RUN}"),

@@ -20,6 +20,7 @@ from resources.postgres.generation_tables import EMPTY, GenerationTables
 from resources.postgres.row_security import security_problems
 from resources.postgres.run_lock import lock_key
 from resources.postgres.statements import query
+from resources.sources.stored_documents import wanted_names
 from resources.state.groups import groups_now
 from resources.state.parts import Parts
 from resources.state.state import State
@@ -102,6 +103,7 @@ class _Oracle:
                 yield from told([("settings", str(error))], live.generation)
             else:
                 broken = list(file_findings(seen, live))
+                yield from told(self._raw_files(seen, whole=not broken), live.generation)
                 yield from told([*broken, *self._live(seen, live, whole=not broken)], live.generation)
                 seen = None if broken else seen
         for row in present.values():
@@ -121,6 +123,16 @@ class _Oracle:
     def _nameless(self) -> Iterator[Finding]:
         for doc_id, *said in self._rows("verify", "nameless_failures"):
             yield "nameless_failure", f"document {doc_id}: stage, source, path, code are {', '.join(map(repr, said))}"
+
+    def _raw_files(self, seen: State, whole: bool) -> Iterator[Finding]:
+        """Where raw files are in a store, those of listed documents that are not."""
+        stored = self._seen.parts.sources.stored
+        if stored is None or not whole:
+            return
+        held = stored.held()
+        for raw in seen.listing.raw_documents():
+            if not wanted_names([raw]) <= held.keys():
+                yield "missing_raw_file", f"{raw.source}/{raw.uri} (raw/{raw.content_hash})"
 
     def _note_files(self) -> None:
         committed = {row[0] for row in self._rows("verify", "files")}

@@ -33,6 +33,7 @@ from resources.state.run import Run, StageProgress
 from resources.state.state import SHARED, State
 
 if TYPE_CHECKING:
+    from resources.parquet.tables import ParquetTables
     from resources.postgres.catalog import GenerationRow
 
 EMBEDDED = "embedded"
@@ -123,12 +124,12 @@ def experiment_state(user: State, folder: Path, database: str, run_id: str, prog
     Raises UsageError where the folder or the database holds an index that no matrix made, IndexStateError
     (`busy`) while another matrix runs in it."""
     sources = tuple(_sources(user))
-    settings = user.settings.model_copy(update={"database": database, "sources": sources})
+    settings = user.settings.model_copy(update={"database": database, "sources": sources, "tables": None})
     state = State(replace(user.project, settings=settings, state=folder), Run(run_id, progress))
     try:
         _claim(state)
         with state.parts.database.exclusive("index"):
-            _take_along(user.project.state / "parquet", state)
+            _take_along(user, state)
             list_sources(state)
             yield state
     finally:
@@ -137,7 +138,7 @@ def experiment_state(user: State, folder: Path, database: str, run_id: str, prog
 
 def _sources(user: State) -> list[SourceSettings]:
     """Those of the settings, and those that the user's state remembers where it holds an index."""
-    if (user.project.state / "parquet").is_dir():
+    if user.settings.tables or (user.project.state / "parquet").is_dir():
         return user.parts.sources.known()
     absolute = [{"path": str(user.project.resolve(source.path))} for source in user.settings.sources]
     return [source.model_copy(update=path) for source, path in zip(user.settings.sources, absolute, strict=True)]
@@ -162,21 +163,21 @@ def _claim(state: State) -> None:
     marker.write_text(shown, encoding="utf-8")
 
 
-def _take_along(parquet: Path, state: State) -> None:
+def _take_along(user: State, state: State) -> None:
     """Links files of the user's state whose vectors and replies count wherever they lie, by what they hold."""
-    own = state.project.state / "parquet"
+    tables, own = user.parts.tables, state.project.state / "parquet"
     for table in REUSED:
-        for file in (parquet / table).rglob("*.parquet"):
-            target = own / file.relative_to(parquet)
-            if not target.exists():
-                target.parent.mkdir(parents=True, exist_ok=True)
-                _link(file, target)
+        for name in tables.files(table):
+            if not (own / name).exists():
+                (own / name).parent.mkdir(parents=True, exist_ok=True)
+                _link(tables, name, own / name)
 
 
-def _link(file: Path, target: Path) -> None:
+def _link(tables: ParquetTables, name: str, target: Path) -> None:
     try:
+        file = Path(tables.place(name))
         os.link(file, target)
-    except FileNotFoundError:
+    except (FileNotFoundError, IndexStateError):
         return  # pruned meanwhile
     except OSError:  # another disk, or one without links
         partial = target.with_suffix(".partial")

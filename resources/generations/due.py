@@ -46,6 +46,7 @@ def find_due(state: State) -> Due:
     changed where all else is as it was; else everything.
 
     Decided from the listing, the manifest and counts; no model is loaded."""
+    state.parts.tables.survey()
     return mended(state, lambda: _due(state))
 
 

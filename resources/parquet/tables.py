@@ -7,44 +7,53 @@ read only where its bytes are those that it is named after; one that is damaged 
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
-import os
-from collections.abc import Collection, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import DamagedFile, IndexStateError
 from pipelines.increments import DocumentState
+from resources.parquet.local_files import Files, Harmed, LocalFiles
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 FOOTER = b"pincite"
+PEEKED = 64 << 20
+"""Bytes of what was peeked at in files that are elsewhere, which is not asked for again."""
 
 
 class ParquetTables:
-    """All tables under one root: a folder, or any URI that pyarrow's file systems know."""
+    """All tables under one root: a folder of this machine, or files that are elsewhere."""
 
-    def __init__(self, root: str) -> None:
-        from pyarrow import fs
-
-        if "://" in root:
-            self._files, self._root = fs.FileSystem.from_uri(root)
-        else:
-            self._files, self._root = fs.LocalFileSystem(), os.path.abspath(root)
+    def __init__(self, root: str | Files) -> None:
+        self.files_kept = LocalFiles(root) if isinstance(root, str) else root
+        self._peeked: OrderedDict[tuple[str, ...], tuple[str, pa.Table]] = OrderedDict()
         self.damaged: dict[str, None] = {}
         """Files found damaged by this process, in the order in which they were found."""
-        self._sound: dict[str, tuple[int, ...]] = {}
+
+    @property
+    def shown(self) -> str:
+        """Where they are, for people."""
+        return self.files_kept.shown
+
+    @property
+    def local(self) -> bool:
+        """Whether their files lie on this machine as they are."""
+        return isinstance(self.files_kept, LocalFiles)
 
     def path(self, table: str, key: str, bucket: int, content: str) -> str:
         part = "all" if bucket < 0 else f"{bucket:02d}"
         return f"{table}/{key}/{part}-{content}.parquet"
 
     def place(self, name: str) -> str:
-        """Where a file is, for those who read it by themselves: a path of a local file."""
-        return f"{self._root}/{name}"
+        """The path of a file, for those who read it by themselves; of a copy where it is elsewhere."""
+        with self._told(name):
+            return str(self.files_kept.place(name))
 
     def write(
         self, table: str, key: str, bucket: int, rows: pa.Table, documents: Mapping[str, DocumentState], note: str = ""
@@ -64,87 +73,38 @@ class ParquetTables:
         data = sink.getvalue()
         content = hashlib.blake2b(data, digest_size=16).hexdigest()
         name = self.path(table, key, bucket, content)
-        self._put(name, data)
+        self.files_kept.put(name, data)
         self.damaged.pop(name, None)
         return name
-
-    def _put(self, name: str, data: Any) -> None:
-        from pyarrow import fs
-
-        target = f"{self._root}/{name}"
-        if self._files.get_file_info(target).type == fs.FileType.File and self.intact(name):
-            return
-        try:
-            self._create(target, data)
-        except OSError as error:
-            reason = error.strerror or error
-            remedy = "make room on that disk, or make it writable, and run again; what is committed is kept"
-            raise IndexStateError(f"cannot write {target}: {reason}; {remedy}", "disk") from error
-
-    def _create(self, target: str, data: Any) -> None:
-        from pyarrow import fs
-
-        self._files.create_dir(os.path.dirname(target), recursive=True)
-        if not isinstance(self._files, fs.LocalFileSystem):
-            with self._files.open_output_stream(target) as stream:
-                stream.write(data)
-            return
-        partial = f"{target}.{os.getpid()}.partial"
-        try:
-            with open(partial, "wb") as stream:
-                stream.write(data)
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(partial, target)
-        except BaseException:
-            if os.path.exists(partial):
-                os.unlink(partial)
-            raise
 
     def _open(self, name: str) -> Any:
         """A file for reading. Its bytes are hashed when it is first read, and again where it is another by then.
 
         Raises DamagedFile; IndexStateError (`missing_file`)."""
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
+        with self._told(name):
+            return pq.ParquetFile(self.files_kept.open(name))
+
+    @contextmanager
+    def _told(self, name: str) -> Iterator[None]:
         if name in self.damaged:
             raise self._harmed(name)
         try:
-            with self._files.open_input_file(f"{self._root}/{name}") as stream:
-                identity = self._identity(name)
-                if self._sound.get(name) == identity:
-                    return pq.ParquetFile(self._files.open_input_file(f"{self._root}/{name}"))
-                data = stream.read_buffer()
+            yield
         except FileNotFoundError:
             raise IndexStateError(
-                f"the state is damaged: {name} is in the manifest but not under {self._root}; "
+                f"the state is damaged: {name} is in the manifest but not under {self.shown}; "
                 "run `pincite index` again, or restore the file",
                 "missing_file",
             ) from None
-        except OSError as error:
-            if error.errno != errno.EIO:
-                raise
+        except Harmed:
             raise self._harmed(name) from None
-        if not _named_after(name, hashlib.blake2b(data, digest_size=16)):
-            raise self._harmed(name)
-        self._sound[name] = identity
-        return pq.ParquetFile(pa.BufferReader(data))
-
-    def _identity(self, name: str) -> tuple[int, ...]:
-        """What changes where other bytes are written under a name."""
-        from pyarrow import fs
-
-        if isinstance(self._files, fs.LocalFileSystem):
-            found = os.stat(f"{self._root}/{name}")
-            return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size
-        info = self._files.get_file_info(f"{self._root}/{name}")
-        return info.mtime_ns or 0, info.size or 0
 
     def _harmed(self, name: str) -> DamagedFile:
         self.damaged[name] = None
         return DamagedFile(
-            f"{name} under {self._root} is damaged: its bytes are not those that it was written with. Restore it from "
+            f"{name} under {self.shown} is damaged: its bytes are not those that it was written with. Restore it from "
             "a backup, or delete it; then run `pincite index`, which makes it again"
         )
 
@@ -154,12 +114,21 @@ class ParquetTables:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        key = (name, *columns)
+        if key in self._peeked:
+            self._peeked.move_to_end(key)
+            return self._peeked[key]
         try:
-            with self._files.open_input_file(f"{self._root}/{name}") as stream:
+            with self.files_kept.glance(name) as stream:
                 file = pq.ParquetFile(stream)
-                return str(json.loads(file.schema_arrow.metadata[FOOTER])["note"]), file.read(columns=list(columns))
+                found = str(json.loads(file.schema_arrow.metadata[FOOTER])["note"]), file.read(columns=list(columns))
         except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, MemoryError):
             return None
+        if not self.local:
+            self._peeked[key] = found
+            while len(self._peeked) > 1 and sum(table.nbytes for _, table in self._peeked.values()) > PEEKED:
+                self._peeked.popitem(last=False)
+        return found
 
     def read(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         return self._open(name).read(columns=list(columns) if columns else None)
@@ -177,11 +146,11 @@ class ParquetTables:
     def exists(self, name: str) -> bool:
         """Whether there is such a file, not known to be damaged; always true of no name, which rows in Postgres
         have."""
-        from pyarrow import fs
+        return not name or (name not in self.damaged and self.files_kept.exists(name))
 
-        if name in self.damaged:
-            return False
-        return not name or bool(self._files.get_file_info(f"{self._root}/{name}").type == fs.FileType.File)
+    def survey(self) -> None:
+        """Told that whether they are there will be asked of most files, so that it is found out at once."""
+        self.files_kept.survey()
 
     def rows(self, name: str) -> int:
         """How many rows a file has."""
@@ -189,18 +158,7 @@ class ParquetTables:
 
     def intact(self, name: str) -> bool:
         """Whether a file is there and its bytes are those that it is named after; all of them are read."""
-        held = hashlib.blake2b(digest_size=16)
-        try:
-            with self._files.open_input_file(f"{self._root}/{name}") as stream:
-                while data := stream.read(1 << 20):
-                    held.update(data)
-        except FileNotFoundError:
-            return False
-        except OSError as error:
-            if error.errno != errno.EIO:
-                raise
-            return False
-        return _named_after(name, held)
+        return self.files_kept.intact(name)
 
     def sought(self, names: Collection[str]) -> None:
         """Reads these files, so that it is known of each whether it is damaged."""
@@ -210,28 +168,11 @@ class ParquetTables:
 
     def files(self, table: str = "") -> list[str]:
         """Names of all files of a table, the newest first; of all tables where none is named."""
-        return [name for name, _ in self._listed(table) if name.endswith(".parquet")]
+        return [name for name, _ in self.files_kept.listed(table) if name.endswith(".parquet")]
 
     def sizes(self) -> dict[str, int]:
         """All files under the root by name, unfinished ones too, with their bytes."""
-        return dict(self._listed(""))
-
-    def _listed(self, table: str) -> list[tuple[str, int]]:
-        from pyarrow import fs
-
-        selector = fs.FileSelector(f"{self._root}/{table}".rstrip("/"), allow_not_found=True, recursive=True)
-        infos = [info for info in self._files.get_file_info(selector) if info.type == fs.FileType.File]
-        infos.sort(key=lambda info: (-(info.mtime_ns or 0), info.path))
-        return [(info.path[len(self._root) + 1 :], info.size) for info in infos]
+        return dict(self.files_kept.listed(""))
 
     def delete(self, names: Collection[str]) -> None:
-        """Deletes files, and the folders that are empty then."""
-        for name in names:
-            self._files.delete_file(f"{self._root}/{name}")
-        for folder in sorted({os.path.dirname(name) for name in names}):
-            if not self._listed(folder):
-                self._files.delete_dir(f"{self._root}/{folder}")
-
-
-def _named_after(name: str, held: Any) -> bool:
-    return name.endswith(f"-{held.hexdigest()}.parquet")
+        self.files_kept.delete(names)

@@ -54,7 +54,7 @@ def explain(state: State, found: FoundChunk, groups: Sequence[str] = ()) -> dict
         "page_end": found.passage.page_end,
         "document": _document(chain),
         "generation": _generation(chain),
-        "parquet": str(state.project.state / "parquet"),
+        "parquet": state.parts.tables.shown,
         "stages": [*stages, _indexed(chain)],
         "problems": [{"code": code, "message": message} for code, message in chain.problems],
     }
@@ -242,7 +242,9 @@ def _path(state: State, found: FoundChunk) -> Path | None:
 
 
 def _file_now(state: State, found: FoundChunk, media_type: str) -> str:
-    """`current`, `changed` since it was indexed, `missing`, or `unreadable`."""
+    """`current`, `changed` since it was indexed, `missing`, or `unreadable`; in a store it is there or not."""
+    if stored := state.parts.sources.stored:
+        return "current" if stored.holds(found.content_hash) else "missing"
     uris = [str(file) for file in files_of(Path(found.passage.uri), media_type)]
     try:
         same = hash_now(state.parts.sources.root(found.passage.source), uris) == found.content_hash

@@ -165,7 +165,7 @@ def _standing_in(kept: Parts, own: str) -> dict[str, Any]:
     there = project.settings.database != "embedded" or project.state.is_dir()
     known = there and ((project.state / "parquet").is_dir() or kept.database.holds_catalog())
     catalog = PlannedCatalog(kept.catalog if known else None, project.settings.buckets)
-    tables = PlannedTables(str(project.state / "parquet"), own)
+    tables = PlannedTables(kept.tables.files_kept, own)
     place = project.state if known else Path(own)
     stands = {"catalog": catalog, "tables": tables, "sources": PlannedSources(project, cast("Catalog", catalog), place)}
     return {**stands, **({"database": kept.database} if known else {"replies": None})}

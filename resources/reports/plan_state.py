@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.fingerprint import bucket_of
 from pipelines.records import Failure
 from pipelines.settings.sources import SourceSettings
+from resources.parquet.local_files import Files
 from resources.parquet.tables import ParquetTables
 from resources.postgres.catalog import GenerationRow, ManifestRow, SourceRow, source_moved
 from resources.sources.book import Listed, SourceBook
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 class PlannedTables(ParquetTables):
     """Reads the state's files and its own; writes only its own, into a folder that goes away."""
 
-    def __init__(self, root: str, own: str) -> None:
-        super().__init__(root)
+    def __init__(self, files: Files, own: str) -> None:
+        super().__init__(files)
         self._own = ParquetTables(own)
         self._written: set[str] = set()
 

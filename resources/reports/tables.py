@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from pipelines.tables import TABLES
 if TYPE_CHECKING:
     import polars as pl
 
+    from resources.parquet.tables import ParquetTables
     from resources.state.state import State
 
 FAILURES, COSTS = "failures", "costs"
@@ -43,7 +45,31 @@ def table(state: State, name: str) -> pl.LazyFrame:
         )
     if not files:
         return _frame(schema_of(TABLES[name]), []).lazy()
-    return pl.scan_parquet([tables.place(file) for file in files])
+    if tables.local:
+        return pl.scan_parquet([tables.place(file) for file in files])
+    return _elsewhere(tables, files, schema_of(TABLES[name]))
+
+
+def _elsewhere(tables: ParquetTables, files: Sequence[str], schema: Any) -> pl.LazyFrame:
+    """Over files that are not on this machine: each is fetched when the frame comes to it."""
+    import polars as pl
+    from polars.io.plugins import register_io_source
+
+    def frames(
+        columns: list[str] | None, predicate: pl.Expr | None, most: int | None, batch: int | None
+    ) -> Iterator[pl.DataFrame]:
+        left = most
+        for file in files:
+            frame = pl.from_arrow(tables.read(file, columns))
+            assert isinstance(frame, pl.DataFrame)
+            frame = frame.select(columns) if columns is not None else frame
+            if left is not None:
+                frame, left = frame.head(left), left - min(left, frame.height)
+            yield frame.filter(predicate) if predicate is not None else frame
+            if left == 0:
+                return
+
+    return register_io_source(frames, schema=_frame(schema, []).schema)
 
 
 def _frame(schema: Any, rows: list[dict[str, Any]]) -> pl.DataFrame:

@@ -13,14 +13,15 @@ from pipelines.errors import DocumentError
 from pipelines.fingerprint import document_id
 from pipelines.records import RawDocument
 from resources.hashes import combined_hash, piecewise
-from resources.parsers.registry import ELEMENTS_SUFFIX, map_beside
+from resources.parsers.registry import ELEMENTS, ELEMENTS_SUFFIX, map_beside, media_type_of
 from resources.postgres.generation_tables import GenerationTables
 from resources.sources.files import SourceFolder, hash_now, read_as
 from resources.workers.drawn_pages import DrawnPages
-from resources.workers.page_pictures import pages_beside
+from resources.workers.page_pictures import names_beside, pages_beside
 from resources.workers.task import PDF
 
 if TYPE_CHECKING:
+    from resources.sources.stored_documents import StoredDocuments
     from resources.state.state import State
 
 IN_MEMORY = 8 << 20
@@ -52,15 +53,19 @@ class IndexedFiles:
     def __init__(self, state: State) -> None:
         self._state = state
         self._seen: OrderedDict[tuple[str, str], tuple[tuple[int, ...], ...]] = OrderedDict()
+        self._mapped: OrderedDict[str, bool] = OrderedDict()
+        """Whether documents in a store are read by a map beside their file, by content."""
         self._lock = Lock()
 
     def pages(self, file: IndexedFile) -> DrawnPages:
         """Its pages, to be drawn. Raises DocumentError `gone`, `changed`, `unreadable`, `no_pages`."""
+        if stored := self._state.parts.sources.stored:
+            return self._stored_pages(file, stored)
         root = self.require_unchanged(file)
         path = root / file.uri
         source = pages_beside(path)
         if source is None:
-            raise DocumentError(f"{file.uri}: only pages of a PDF can be drawn; leave out --image", "no_pages")
+            raise _no_pages(file)
         alone = source == path
         if not alone:
             self._check_groups(file, str(PurePosixPath(file.uri).with_name(source.name)))
@@ -70,14 +75,46 @@ class IndexedFiles:
         raw = RawDocument(file.doc_id, file.source, uri, content, 0, PDF, None, None, None, None, (), {})
         return DrawnPages(self._state.parts.pool, raw, root)
 
+    def _stored_pages(self, file: IndexedFile, stored: StoredDocuments) -> DrawnPages:
+        """Those of the file as it was indexed, whatever stands in its source now."""
+        raw = self._stored_raw(file, stored)
+        if raw.media_type != ELEMENTS or media_type_of(Path(raw.uri)) == PDF:
+            if media_type_of(Path(raw.uri)) != PDF:
+                raise _no_pages(file)
+            return DrawnPages(self._state.parts.pool, raw, stored)
+        listed = {each.uri: each for each in self._state.listing.raw_documents() if each.source == file.source}
+        beside = next((listed[name] for name in names_beside(file.uri) if name in listed), None)
+        if beside is None:
+            raise _no_pages(file)
+        self._check_groups(file, beside.uri)
+        return DrawnPages(self._state.parts.pool, beside, stored)
+
+    def _stored_raw(self, file: IndexedFile, stored: StoredDocuments) -> RawDocument:
+        """The document that was indexed. Raises DocumentError `changed` where what is served is an earlier
+        version, of which no listing tells the bytes."""
+        if file.stale:
+            raise _changed(file)
+        with self._lock:
+            mapped = self._mapped.get(file.content_hash)
+        if mapped is None:
+            mapped = stored.mapped(file.content_hash)
+            with self._lock:
+                self._mapped[file.content_hash] = mapped
+                while len(self._mapped) > REMEMBERED:
+                    self._mapped.popitem(last=False)
+        media_type = ELEMENTS if mapped else media_type_of(Path(file.uri)) or ""
+        return RawDocument(
+            file.doc_id, file.source, file.uri, file.content_hash, 0, media_type, None, None, None, None, (), {}
+        )
+
     def content(self, file: IndexedFile) -> Iterator[bytes]:
         """The bytes of the file itself, all of them looked at before the first is given. Raises as `require_unchanged`,
         and DocumentError `no_file` where the file is a map of another."""
+        if stored := self._state.parts.sources.stored:
+            return self._stored_content(file, stored)
         root = self.require_unchanged(file)
         if map_beside(root / file.uri).is_file():
-            raise DocumentError(
-                f"{file.uri}: it is read by the map beside it, and its own bytes are not known", "no_file"
-            )
+            raise _no_file(file)
         spool = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  closed by the iterator
         whole = piecewise()
         with read_as(file.uri), SourceFolder(root) as folder, folder.opened(folder.resolved(file.uri)) as stream:
@@ -90,6 +127,13 @@ class IndexedFiles:
                 f"{file.uri}: the file has changed since it was indexed; run `pincite index`", "changed"
             )
         return _given(spool)
+
+    def _stored_content(self, file: IndexedFile, stored: StoredDocuments) -> Iterator[bytes]:
+        raw = self._stored_raw(file, stored)
+        if raw.media_type == ELEMENTS and media_type_of(Path(raw.uri)) != ELEMENTS:
+            raise _no_file(file)
+        with tempfile.TemporaryDirectory(prefix="pincite-file-") as folder:
+            return _given(open(stored.copy(raw, Path(folder)), "rb"))
 
     def require_unchanged(self, file: IndexedFile) -> Path:
         """The folder of its source. Raises DocumentError `gone`, `changed` or `unreadable`, where boxes do not hold."""
@@ -105,11 +149,7 @@ class IndexedFiles:
         except OSError as error:
             raise DocumentError(f"{path}: the file cannot be read ({error.strerror})", "unreadable") from None
         if not same:
-            raise DocumentError(
-                f"{file.uri}: the file has changed since it was indexed, so the passage may stand elsewhere; "
-                "run `pincite index`, then query again",
-                "changed",
-            )
+            raise _changed(file)
         return root
 
     def _same(self, root: Path, uris: Sequence[str], file: IndexedFile) -> bool:
@@ -141,6 +181,22 @@ class IndexedFiles:
                 f"{file.uri}: the file that has its pages is not served to the same groups; leave out --image",
                 "no_pages",
             )
+
+
+def _no_pages(file: IndexedFile) -> DocumentError:
+    return DocumentError(f"{file.uri}: only pages of a PDF can be drawn; leave out --image", "no_pages")
+
+
+def _no_file(file: IndexedFile) -> DocumentError:
+    return DocumentError(f"{file.uri}: it is read by the map beside it, and its own bytes are not known", "no_file")
+
+
+def _changed(file: IndexedFile) -> DocumentError:
+    return DocumentError(
+        f"{file.uri}: the file has changed since it was indexed, so the passage may stand elsewhere; "
+        "run `pincite index`, then query again",
+        "changed",
+    )
 
 
 def _identity(root: Path, uris: Sequence[str]) -> tuple[tuple[int, ...], ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -18,6 +18,7 @@ from resources.connectors.registry import connect
 from resources.postgres.memberships import MembershipTable
 from resources.settings_file import Project
 from resources.sources.access import keep
+from resources.sources.files import Place
 from resources.sources.folder import NOTHING, Listing, list_source
 from resources.sources.landing import Landing
 from resources.sources.memberships import QUERY, Told, asked
@@ -27,6 +28,7 @@ from resources.sources.walk import Skipped
 if TYPE_CHECKING:
     from resources.postgres.catalog import Catalog
     from resources.postgres.index_rows import ServedDocument
+    from resources.sources.stored_documents import StoredDocuments
 
 Tell = Callable[[str, int, int], None]
 """Called with (what is done, how far, of how many)."""
@@ -108,8 +110,12 @@ def _listed(
 class SourceBook:
     """Sources of the settings file and those remembered from earlier commands."""
 
-    def __init__(self, project: Project, catalog: Catalog, place: Path | None = None) -> None:
-        """`place` is where files of sources that are no folders are brought, the state where it is left out."""
+    def __init__(
+        self, project: Project, catalog: Catalog, place: Path | None = None, stored: StoredDocuments | None = None
+    ) -> None:
+        """`place` is where files of sources that are no folders are brought, the state where it is left out; `stored`
+        is where those of all documents are copied, which else stay where they are."""
+        self.stored = stored
         self._project, self._catalog, self._place = project, catalog, place
         self._selected: dict[str, SourceSettings] = {}
         self._roots: dict[str, Path] = {}
@@ -146,6 +152,25 @@ class SourceBook:
         """Keeps a source for later commands; raises SourceError where its name has another root."""
         settings = source.model_dump(mode="json", exclude={"name", "path"})
         self._catalog.remember_source(source.name, source.path, settings)
+
+    def place(self, name: str) -> Place:
+        """Where the files of a source's documents are read, as they were listed: the store, or else its folder."""
+        return self.stored or self.root(name)
+
+    def prepare(self, raws: Sequence[RawDocument]) -> None:
+        """Told which documents are read next."""
+        if self.stored:
+            self.stored.prepare(raws)
+
+    def keep_files(
+        self, documents: Sequence[RawDocument], known: Collection[str], tell: Tell = untold
+    ) -> list[Failure]:
+        """Has the files of these documents in the store, where there is one, but for contents that are `known` to be in
+        it. Those that cannot be copied as they were listed are failures."""
+        if not self.stored:
+            return []
+        most = self._project.settings.parsing.max_megabytes
+        return self.stored.keep(documents, self.root, most, known, partial(tell, "copied to the store"))
 
     def root(self, name: str) -> Path:
         """The folder that a source's files are in: its own, or where they were brought."""

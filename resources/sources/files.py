@@ -13,7 +13,7 @@ import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from pipelines.errors import DocumentError
 from pipelines.records import RawDocument
@@ -89,7 +89,17 @@ class SourceFolder:
             yield stream
 
 
-def private_copy(root: Path, raw: RawDocument, into: Path, max_megabytes: int | None = None) -> Path:
+class Stored(Protocol):
+    """Files of documents that are in no folder: resources/sources/stored_documents.py."""
+
+    def copy(self, raw: RawDocument, into: Path, max_megabytes: int | None = None) -> Path: ...
+
+
+Place = Path | Stored
+"""Where the files of documents are read from: the folder of their source, or a store."""
+
+
+def private_copy(place: Place, raw: RawDocument, into: Path, max_megabytes: int | None = None) -> Path:
     """Copies a document, with its map where it has one, into a folder that nobody else may enter. Returns the path of
     the copy, which has the name of the document.
 
@@ -97,12 +107,14 @@ def private_copy(root: Path, raw: RawDocument, into: Path, max_megabytes: int | 
     `unreadable`."""
     from resources.parsers.registry import files_of
 
+    if not isinstance(place, Path):
+        return place.copy(raw, into, max_megabytes)
     os.makedirs(into, mode=0o700, exist_ok=True)
     hashes, total = [], 0
-    with read_as(raw.uri), SourceFolder(root) as folder:
+    with read_as(raw.uri), SourceFolder(place) as folder:
         for file in files_of(Path(raw.uri), raw.media_type):
             whole = piecewise()
-            with folder.opened(folder.resolved(str(file))) as stream, _written(raw.uri, into / file.name) as copy:
+            with folder.opened(folder.resolved(str(file))) as stream, written(raw.uri, into / file.name) as copy:
                 for piece in pieces(stream, raw.uri, total, max_megabytes):
                     total += len(piece)
                     whole.update(piece)
@@ -161,7 +173,7 @@ def _changed(uri: str) -> DocumentError:
 
 
 @contextmanager
-def _written(uri: str, path: Path) -> Iterator[Callable[[bytes], object]]:
+def written(uri: str, path: Path) -> Iterator[Callable[[bytes], object]]:
     """What writes a new file that only its owner may read."""
     with _to_disk(uri, path):
         stream = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb")

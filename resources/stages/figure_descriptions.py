@@ -22,6 +22,7 @@ from pipelines.ports import LanguageModel, Prompt, ReplyCheck
 from pipelines.records import Element, RawDocument
 from resources.hashes import bytes_hash
 from resources.parsers.registry import MEDIA_TYPES, media_type_of
+from resources.sources.files import Place
 from resources.stages.enrichment import outcome_of, reply_check, require_answers
 from resources.workers.read_figures import figure_images
 
@@ -38,7 +39,7 @@ class FigureTask:
     """The figures of one document, and the prompt in its language."""
 
     raw: RawDocument
-    root: Path
+    root: Place
     figures: Sequence[Element]
     template: PromptTemplate
 
@@ -106,7 +107,7 @@ def _described(state: State) -> Compute:
         def task(work: Work, doc_id: str) -> FigureTask:
             language, raw = work.one("parsed_documents", doc_id).language, sources[doc_id]
             figures = figures_of(work.all("parsed_elements", doc_id))
-            return FigureTask(raw, state.parts.sources.root(raw.source), figures, in_language(templates, language))
+            return FigureTask(raw, state.parts.sources.place(raw.source), figures, in_language(templates, language))
 
         tasks = (task(work, doc_id) for work in pending for doc_id in work.doc_ids)
         said = said_of(tasks, model, state.parts.pool, CHARACTERS, reply_check(templates.values(), CHARACTERS))

@@ -6,8 +6,7 @@ done in processes of their own (resources/workers/pool.py); here is told what th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from resources.stages import enrichment as enriching
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from pipelines.records import RawDocument
     from pipelines.settings.base import Settings
     from pipelines.stages import Frozen
+    from resources.sources.book import SourceBook
     from resources.state.stage_work import Compute, Outcome, Work
     from resources.state.state import State
     from resources.workers.pool import DocumentPool
@@ -33,7 +33,7 @@ def compute_of(state: State, stage: str) -> Compute:
     """The compute of a stage of text."""
     settings, progress = state.settings, state.run.progress_of(stage)
     if stage == "parsed_elements":
-        return parse(state.parts.pool, settings, state.parts.sources.root, progress)
+        return parse(state.parts.pool, settings, state.parts.sources, progress)
     if stage == "figure_descriptions":
         return describing.describe(state)
     if stage in ("document_summaries", "chunk_contexts"):
@@ -42,17 +42,21 @@ def compute_of(state: State, stage: str) -> Compute:
 
 
 def parse(
-    pool: DocumentPool, settings: Settings, root_of: Callable[[str], Path], progress: Progress
+    pool: DocumentPool, settings: Settings, sources: SourceBook, progress: Progress
 ) -> Callable[[Iterator[Work]], Iterator[Outcome]]:
     """Documents are given out by WINDOW, however many buckets they are in, the largest first, so that all workers are
     busy; results are handed back bucket by bucket, and committed."""
+
+    def prepared(window: Sequence[RawDocument]) -> list[RawDocument]:
+        sources.prepare(window)
+        return sorted(window, key=lambda raw: -raw.size)
 
     def run(works: Iterator[Work]) -> Iterator[Outcome]:
         pending = list(works)
         raws: list[RawDocument] = [work.one("raw_documents", doc_id) for work in pending for doc_id in work.doc_ids]
         windows = (raws[at : at + WINDOW] for at in range(0, len(raws), WINDOW))
-        ordered = (raw for window in windows for raw in sorted(window, key=lambda raw: -raw.size))
-        tasks = (parse_task(raw, root_of(raw.source), settings.parsing) for raw in ordered)
+        ordered = (raw for window in windows for raw in prepared(window))
+        tasks = (parse_task(raw, sources.place(raw.source), settings.parsing) for raw in ordered)
         yield from by_bucket(pending, pool.run(tasks, len(raws), progress))
 
     return run

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from resources.state.stage_runner import StageRunner
 
 _SAMPLE = 2000
+_PLACES = {"database", "tables", "tables_cache_mb"}
+"""Where things are kept, not what they are; an address of a database may hold a password."""
 LEAST_DRIFT = 100
 """Chunks by which a corpus must have grown or shrunk, whatever the share."""
 
@@ -119,7 +121,7 @@ def ensure_generation(
     }
     return catalog.create_generation(
         generation_key(settings, models),
-        settings.model_dump(mode="json", exclude={"database"}),  # its address may hold a password
+        settings.model_dump(mode="json", exclude=_PLACES),
         spec.as_json(),
         dimension,
         statistics,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pipelines.fingerprint import bucket_of
@@ -92,13 +92,24 @@ class SourceListing:
             self._listed = self._parts.sources.list_all(everything=True, before=self._known_before())
         elif self._listed is None:
             self._listed = self._read(sources)
-        listed = self._listed
         self.guard(allow_deletions)
         wanted = sorted({*buckets, *lost})
+        listed = self._listed = self._stored(self._listed, wanted)
         self._parts.sources.keep_memberships(listed)
         report = commit_listing(self._runner, listed.documents, listed.sources, listed.failures, wanted, listed.known)
         self._parts.sources.settle(listed.sources)
         return report
+
+    def _stored(self, listed: Listed, buckets: Collection[int]) -> Listed:
+        """The listing, whose documents in these buckets are in the store, where there is one."""
+        if self._parts.sources.stored is None:
+            return listed
+        own = [raw for raw in listed.documents if bucket_of(raw.doc_id, self._runner.settings.buckets) in buckets]
+        known = set() if self._runner.retry_failed else {raw.content_hash for raw in self.raw_documents()}
+        failures = self._parts.sources.keep_files(own, known, self._runner.progress)
+        failed = {item.doc_id for item in failures}
+        documents = [raw for raw in listed.documents if raw.doc_id not in failed]
+        return replace(listed, documents=documents, failures=[*listed.failures, *failures])
 
     def restrict(self) -> None:
         """Commits what restricts the documents that were listed before, as far as their sources can be listed now."""
@@ -137,6 +148,3 @@ class SourceListing:
         """Source and uri, as people are told of a document."""
         found = (f"{raw.source}/{raw.uri}" for raw in self.raw_documents() if raw.doc_id == doc_id)
         return next(found, doc_id)
-
-    def path_of(self, raw: RawDocument) -> Path:
-        return self._parts.sources.root(raw.source) / raw.uri

@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from resources.llm.model import BoughtModel
     from resources.llm.replies import ReplyStore
     from resources.models.embedders.loaded import Embedders
+    from resources.object_store.cache import LocalCache
+    from resources.object_store.objects import ObjectStore
     from resources.parquet.tables import ParquetTables
     from resources.postgres.catalog import Catalog
     from resources.postgres.database import Database
+    from resources.sources.stored_documents import StoredDocuments
     from resources.workers.pool import DocumentPool
 
 T = TypeVar("T")
@@ -66,10 +69,27 @@ class Parts:
         return Catalog(self.database)
 
     @_Part
+    def store(self) -> ObjectStore | None:
+        """What tables and raw files are in; None where they are in the state, and where they came from."""
+        from resources.object_store.opened import open_store
+
+        address = self.project.settings.tables
+        return open_store(address) if address else None
+
+    @_Part
+    def copies(self) -> LocalCache:
+        from resources.object_store.cache import LocalCache
+
+        return LocalCache(self.project.state / "cache", self.project.settings.tables_cache_mb << 20)
+
+    @_Part
     def tables(self) -> ParquetTables:
+        from resources.parquet.stored_files import StoredFiles
         from resources.parquet.tables import ParquetTables
 
-        return ParquetTables(str(self.project.state / "parquet"))
+        if self.store is None:
+            return ParquetTables(str(self.project.state / "parquet"))
+        return ParquetTables(StoredFiles(self.store, self.copies))
 
     @_Part
     def replies(self) -> ReplyStore:
@@ -79,7 +99,14 @@ class Parts:
 
     @_Part
     def sources(self) -> SourceBook:
-        return SourceBook(self.project, self.catalog)
+        return SourceBook(self.project, self.catalog, stored=self.stored)
+
+    @_Part
+    def stored(self) -> StoredDocuments | None:
+        """The raw files in the store."""
+        from resources.sources.stored_documents import StoredDocuments
+
+        return StoredDocuments(self.store, self.copies) if self.store else None
 
     @_Part
     def pool(self) -> DocumentPool:
@@ -113,5 +140,5 @@ class Parts:
             part.close()
 
     def close(self) -> None:
-        for name in ("pool", "database"):
+        for name in ("pool", "database", "store"):
             self.release(name)

@@ -60,6 +60,10 @@ class StageRunner:
         return self._run.id
 
     @property
+    def retry_failed(self) -> bool:
+        return self._run.retry_failed
+
+    @property
     def progress(self) -> StageProgress:
         return self._run.progress
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.errors import DocumentError
 from pipelines.records import Failure, PagePicture, RawDocument
 from pipelines.schemas import from_table
+from resources.sources.files import Place
 from resources.workers.page_pictures import LONGEST_SIDE, PAD, Picture
 from resources.workers.task import Task
 
@@ -24,7 +24,7 @@ BATCH = 8
 class DrawnPages:
     """The pages of a PDF, 1-based, each drawn in a process of its own (resources/workers/pool.py)."""
 
-    def __init__(self, pool: DocumentPool, raw: RawDocument, root: Path) -> None:
+    def __init__(self, pool: DocumentPool, raw: RawDocument, root: Place) -> None:
         self._pool, self._raw, self._root = pool, raw, root
         self._count: int | None = None
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import DocumentError, PinciteError
@@ -124,12 +124,16 @@ def pages_beside(path: Path) -> Path | None:
     lead anywhere. None where there is none."""
     if path.suffix.lower() == ".pdf":
         return path
-    if not path.name.lower().endswith(".elements.json"):
-        return None
-    name = path.name[: -len(".elements.json")]
-    beside = [path.with_name(name), path.with_name(f"{name}.pdf"), path.with_name(f"{name}.PDF")]
-    plain = (found for found in beside if found.is_file() and not found.is_symlink())
-    return next((found for found in plain if found.suffix.lower() == ".pdf"), None)
+    beside = (path.with_name(PurePosixPath(name).name) for name in names_beside(path.name))
+    return next((found for found in beside if found.is_file() and not found.is_symlink()), None)
+
+
+def names_beside(uri: str) -> list[str]:
+    """Of the PDFs that may show the pages of an elements map, the likeliest first; none where it is no map."""
+    if not uri.lower().endswith(".elements.json"):
+        return []
+    name = uri[: -len(".elements.json")]
+    return [found for found in (name, f"{name}.pdf", f"{name}.PDF") if found.lower().endswith(".pdf")]
 
 
 # ---------------------------------------------------------------- drawing

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.records import Element, Failure, FigurePicture, RawDocument
 from pipelines.schemas import from_table
+from resources.sources.files import Place
 from resources.workers.figures import figure_name
 from resources.workers.task import Rows, Task
 
@@ -21,9 +22,9 @@ BATCH = 16
 
 
 def figure_images(
-    pool: DocumentPool, raw: RawDocument, root: Path, figures: Sequence[Element]
+    pool: DocumentPool, raw: RawDocument, root: Place, figures: Sequence[Element]
 ) -> Iterator[bytes | str]:
-    """For each figure in order its picture, or why there is none. `root` is the folder of the document's source."""
+    """For each figure in order its picture, or why there is none. `root` is where the document's file is read from."""
     for start in range(0, len(figures), BATCH):
         batch = figures[start : start + BATCH]
         task = Task("figure_pictures", raw.doc_id, raw.source, raw.uri, {}, Rows("parsed_elements", Element, batch),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import code_of_map
 from pipelines.records import Failure, RawDocument
 from pipelines.schemas import to_table
 from resources.parsers.registry import ELEMENTS, MEDIA_TYPES, OF_TEXT
+from resources.sources.files import Place
 from resources.workers.tasks import KINDS
 
 if TYPE_CHECKING:
@@ -53,10 +53,9 @@ def _none() -> Mapping[str, pa.Table]:
 class Task:
     """What is to be done to a document: a kind of resources/workers/tasks.py for a stage.
 
-    `inputs` gives its rows when a worker is free, of about `size` bytes. A task that reads the file has `raw` and the
-    `root` of its source;
-    `without` are the parts of it that are left out, pages or pictures by number, where the worker says which one it
-    begins; None where it does not, as in the first reading of a PDF."""
+    `inputs` gives its rows when a worker is free, of about `size` bytes. A task that reads the file has `raw` and where
+    it is read from, `root`; `without` are the parts of it that are left out, pages or pictures by number, where the
+    worker says which one it begins; None where it does not, as in the first reading of a PDF."""
 
     kind: str
     doc_id: str
@@ -65,7 +64,7 @@ class Task:
     options: Mapping[str, Any] = field(default_factory=dict)
     inputs: Callable[[], Mapping[str, pa.Table]] = _none
     raw: RawDocument | None = None
-    root: Path | None = None
+    root: Place | None = None
     without: frozenset[int] | None = None
     stage: str = ""
     size: int = 0
@@ -103,8 +102,8 @@ class Task:
         return {name: told[name] for name in ("doc_id", "source", "uri", "content_hash", "size", "media_type", "title")}
 
 
-def parse_task(raw: RawDocument, root: Path, settings: ParsingSettings, kind: str = PARSING) -> Task:
-    """The task of parsing a file of the source at `root`."""
+def parse_task(raw: RawDocument, root: Place, settings: ParsingSettings, kind: str = PARSING) -> Task:
+    """The task of parsing a file that is read from `root`."""
     ocr = {"mode": settings.ocr, "languages": list(settings.ocr_languages), "seconds": settings.ocr_seconds}
     return Task(kind, raw.doc_id, raw.source, raw.uri, {"ocr": ocr}, raw=raw, root=root, stage=PARSING, size=raw.size)
 

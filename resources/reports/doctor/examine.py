@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from pipelines.errors import SettingsError
-from resources.reports.doctor import database, endpoints, installation, machine, project
+from resources.reports.doctor import database, endpoints, installation, machine, project, store
 from resources.reports.doctor.finding import Finding, failed, looked_at
 from resources.settings_file import Project
 
@@ -43,6 +43,7 @@ def _here(located: Callable[[], Project], ask_models: bool) -> Iterator[Finding]
     yield from looked_at("state", lambda: machine.state_rights(state))
     yield from looked_at("disk", lambda: machine.disk(state))
     yield from looked_at("database", lambda: database.database(settings.database, state))
+    yield from looked_at("store", lambda: store.store(settings))
     yield from looked_at("dagster", lambda: project.dagster(state))
     yield from looked_at("models", lambda: installation.models(settings))
     yield from looked_at("reading", lambda: machine.reading(settings))

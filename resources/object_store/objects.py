@@ -1,0 +1,160 @@
+"""What every object store can do, and the patience with which it is asked.
+
+Keys are below one prefix. An object appears whole or not at all, and is another object's neighbour by its name alone:
+there are no folders, and nothing marks one. What a store says once and not again is tried again after pauses that grow;
+what it goes on saying ends a run, whose commits stay.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeVar
+from urllib.parse import urlsplit
+
+from pipelines.errors import IndexStateError, SettingsError
+
+PATIENCE = 90.0
+"""Seconds of pauses after which a store that is busy, ails or is not reached ends a run."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 15.0
+AT_ONCE = 16
+"""Requests that are under way together."""
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+DELETED_AT_ONCE = 1000
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An object of a listing; `changed` is when it was written, in seconds since 1970."""
+
+    key: str
+    size: int
+    changed: float
+
+
+class Passing(Exception):
+    """What another try may not meet: a server that is busy or ails, a connection that broke."""
+
+
+class Objects(Protocol):
+    """A store as its library speaks with it. Methods raise FileNotFoundError where there is no such object, Passing,
+    and IndexStateError (`credentials`, `store`, `disk`) for what stays as it is."""
+
+    address: str
+    """As people know it; without secrets."""
+
+    def put(self, key: str, body: bytes | Path) -> None:
+        """Makes an object, or another in its place."""
+
+    def read(self, key: str, start: int, end: int | None) -> Generator[bytes]:
+        """Bytes from `start` to before `end`, or to the last, in pieces."""
+
+    def size(self, key: str) -> int | None:
+        """In bytes; None where there is no such object."""
+
+    def pages(self, below: str) -> Iterator[Sequence[Found]]:
+        """All whose keys begin so."""
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """At most DELETED_AT_ONCE; one that is not there is no error."""
+
+    def close(self) -> None: ...
+
+
+class ObjectStore:
+    """Asks patiently. Safe to be asked by several threads."""
+
+    def __init__(
+        self, objects: Objects, patience: float = PATIENCE, sleep: Callable[[float], object] = time.sleep
+    ) -> None:
+        self._objects, self._patience, self._sleep = objects, patience, sleep
+
+    @property
+    def address(self) -> str:
+        return self._objects.address
+
+    def put(self, key: str, body: bytes | Path) -> None:
+        self._patiently(f"write {key}", lambda: self._objects.put(key, body))
+
+    def fetch(self, key: str, into: Path, most: int | None = None) -> None:
+        """The bytes of an object into a new file. Raises FileNotFoundError; OverflowError where they are over `most`,
+        OSError where the file cannot be written."""
+        self._patiently(f"read {key}", lambda: self._fetch(key, into, most))
+
+    def _fetch(self, key: str, into: Path, most: int | None) -> None:
+        size = 0
+        with open(into, "wb") as stream, closing(self._objects.read(key, 0, None)) as pieces:
+            for piece in pieces:
+                size += len(piece)
+                if most is not None and size > most:
+                    raise OverflowError(key)
+                stream.write(piece)
+
+    def read(self, key: str, start: int, end: int) -> bytes:
+        """Bytes from `start` to before `end`. Raises FileNotFoundError."""
+
+        def do() -> bytes:
+            with closing(self._objects.read(key, start, end)) as pieces:
+                return b"".join(pieces)
+
+        return self._patiently(f"read {key}", do) if end > start else b""
+
+    def size(self, key: str) -> int | None:
+        """In bytes; None where there is no such object."""
+        return self._patiently(f"look for {key}", lambda: self._objects.size(key))
+
+    def listed(self, below: str) -> list[Found]:
+        """All whose keys begin so."""
+        return self._patiently(
+            f"list {below}", lambda: [found for page in self._objects.pages(below) for found in page]
+        )
+
+    def delete(self, keys: Sequence[str]) -> None:
+        for at in range(0, len(keys), DELETED_AT_ONCE):
+            some = keys[at : at + DELETED_AT_ONCE]
+            self._patiently(f"delete {some[0]}", lambda some=some: self._objects.delete(some))  # type: ignore[misc]
+
+    def close(self) -> None:
+        self._objects.close()
+
+    def _patiently(self, what: str, do: Callable[[], T]) -> T:
+        waited, tries = 0.0, 0
+        while True:
+            try:
+                return do()
+            except Passing as error:
+                pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2**tries) * random.uniform(0.5, 1.0)
+                tries += 1
+                if waited + pause > self._patience:
+                    raise IndexStateError(
+                        f"the store {self.address} (setting tables) does not let {what}: {error}, at each of {tries} "
+                        f"tries in {waited:.0f} s; what is committed is kept: run again when it answers",
+                        "store",
+                    ) from None
+                self._sleep(pause)
+                waited += pause
+
+
+def require_https(variable: str) -> str:
+    """The address of an endpoint that the environment names; "" where it names none. Raises SettingsError."""
+    named = os.environ.get(variable, "")
+    parts = urlsplit(named)
+    if parts.scheme == "http" and parts.hostname not in LOOPBACK:
+        raise SettingsError(f"tables: {variable} is plain HTTP, and not on loopback; use https")
+    return named
+
+
+def refused(address: str, said: str, remedy: str) -> IndexStateError:
+    """Of rights that the store does not give."""
+    return IndexStateError(f"the store {address} (setting tables) refuses it: {said}; {remedy}", "credentials")
+
+
+def unusable(address: str, said: str, remedy: str) -> IndexStateError:
+    """Of a store that is not there, or cannot be meant."""
+    return IndexStateError(f"the store {address} (setting tables) cannot be used: {said}; {remedy}", "store")

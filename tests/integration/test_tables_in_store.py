@@ -1,0 +1,428 @@
+"""Tables and raw files in an object store: the same index as on a disk, for every machine that has the store."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from PIL import Image
+from starlette.responses import Response, StreamingResponse
+
+from pincite.index import open_index
+from resources.settings_file import locate
+from resources.stages.make import make
+from resources.state.state import State
+from tests.support.documents import pdf_of
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.object_stores import S3Store, s3_store
+from tests.support.projects import DOCUMENTS, Project, content, make_project, new_database, project_copy
+from tests.support.s3_server import BUCKET, error_body
+
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
+
+MINUTES = "The council adopted the budget of the observatory."
+CHANGES = ("PUT", "POST", "DELETE")
+BELOW = "/team/handbook/"
+
+
+@dataclass(frozen=True)
+class Made:
+    project: Project
+    store: S3Store
+    asked: list[str]
+    """What the first run asked of the store."""
+
+
+@pytest.fixture(scope="module")
+def made(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
+    folder = tmp_path_factory.mktemp("stored")
+    with pytest.MonkeyPatch.context() as patch, s3_store(patch) as store, new_database(server_url) as url:
+        project = make_project(
+            folder / "project", database=url, embedder={"endpoint": endpoint.url, "model": "fake"}, tables=store.address
+        )
+        project.write("board/minutes.pdf", pdf_of(folder / "m.pdf", [[(72, 700, MINUTES)]]).read_bytes())
+        project.write("board/minutes.pdf.meta.yaml", "groups: [board]\n")
+        project.index()
+        yield Made(project, store, store.taken())
+
+
+@pytest.fixture
+def store(made: Made) -> Iterator[S3Store]:
+    """As it was after the first run, at the end too."""
+    kept = {
+        key: made.store.server.client.get_object(Bucket=BUCKET, Key=key)["Body"].read() for key in all_keys(made.store)
+    }
+    made.store.taken()
+    yield made.store
+    made.store.front.faults.clear()
+    made.store.server.delete(*all_keys(made.store))
+    for key, body in kept.items():
+        made.store.server.put(key, body)
+
+
+@pytest.fixture
+def project(made: Made, store: S3Store, server_url: str, tmp_path: Path) -> Iterator[Project]:
+    with project_copy(made.project, server_url, tmp_path / "project") as copy:
+        yield copy
+
+
+@pytest.fixture
+def other(project: Project, tmp_path: Path) -> Project:
+    """Another machine: the same database and store, a state that is empty, and no source."""
+    machine = Project(tmp_path / "other", dict(project.settings))
+    machine.state.mkdir(parents=True)
+    machine.configure(sources=[])
+    shutil.rmtree(tmp_path / "project" / "docs")
+    return machine
+
+
+def outputs(project: Project) -> list[tuple[object, ...]]:
+    return project.rows(
+        "SELECT table_name, key, bucket, input, output, rows, documents FROM pincite.manifest ORDER BY 1, 2, 3"
+    )
+
+
+def all_keys(store: S3Store) -> list[str]:
+    return store.server.keys()
+
+
+def of_method(asked: list[str], *methods: str) -> list[str]:
+    return [each for each in asked if each.split()[0] in methods]
+
+
+# ---------------------------------------------------------------- one machine
+
+
+def test_an_index_over_a_store_is_the_same_as_one_on_a_disk(
+    made: Made, server_url: str, endpoint: EmbeddingServer, tmp_path: Path
+) -> None:
+    with new_database(server_url) as url:
+        local = make_project(tmp_path / "local", database=url, embedder={"endpoint": endpoint.url, "model": "fake"})
+        shutil.copytree(made.project.docs, local.docs, dirs_exist_ok=True)
+        local.index()
+        assert content(local) == content(made.project)
+        assert [row[0:1] + row[2:] for row in outputs(local)] == [row[0:1] + row[2:] for row in outputs(made.project)]
+        assert {row[1] for row in outputs(local)} == {row[1] for row in outputs(made.project)}, "no key is another"
+        with open_index(local.config) as one, open_index(made.project.config) as two:
+            for table in ("raw_documents", "chunks", "chunk_embeddings", "sentence_links"):
+                assert one.table(table).collect().equals(two.table(table).collect())
+            few = two.table("chunks").select("text").filter(two.table("chunks").collect_schema().names() != []).head(2)
+            assert few.collect().height == 2
+    assert not (made.project.state / "parquet").exists() and not (made.project.state / "raw").exists()
+    ((kept,),) = made.project.rows("SELECT settings FROM pincite.generations")
+    assert "tables" not in kept and "tables_cache_mb" not in kept
+
+
+def test_all_that_is_asked_is_below_the_prefix_and_leaves_no_marks(
+    made: Made, project: Project, store: S3Store
+) -> None:
+    """Rights to list, read, write and delete below a prefix are enough."""
+    project.write("boilers.txt", "Boiler inspection\n\nThe boiler is new.\n")
+    project.index()
+    assert project.run("verify").json["ok"] and project.run("generations prune").code == 0
+    for asked in (*made.asked, *store.taken()):
+        method, _, rest = asked.partition(" ")
+        path, _, query = rest.partition("?")
+        assert method != "HEAD", asked
+        if path.rstrip("/") == f"/{BUCKET}":
+            listing = method == "GET" and f"prefix={BELOW[1:]}" in unquote(query)
+            assert listing or (method == "POST" and query.startswith("delete")), asked
+        else:
+            assert path.startswith(f"/{BUCKET}{BELOW}") and not path.endswith("/"), asked
+    assert not [key for key in all_keys(store) if key.endswith("/")]
+
+
+def test_a_run_with_nothing_to_do_writes_nothing_and_asks_little(project: Project, store: S3Store) -> None:
+    project.index()
+    store.taken()
+    result = project.index()
+    asked = store.taken()
+    assert result["documents"]["unchanged"] == len(DOCUMENTS) + 1
+    assert of_method(asked, *CHANGES) == [] and len(asked) <= 2, asked
+
+
+def test_a_first_run_asks_for_no_file_twice(made: Made) -> None:
+    got = [each for each in of_method(made.asked, "GET") if f"/{BUCKET}/team" in each]
+    assert got == [], "who wrote a file has it"
+    put = of_method(made.asked, "PUT")
+    assert len(put) == len(set(put)) == len(made.store.held())
+    assert len([key for key in made.store.held() if key.startswith("raw/")]) == len(DOCUMENTS) + 1
+    listings = len(made.asked) - len(put)
+    assert listings <= 60, listings
+
+
+def test_an_edit_copies_one_file_and_rewrites_what_is_made_of_it(project: Project, store: S3Store) -> None:
+    project.write("boilers.txt", "Boiler inspection\n\nThe boiler is new.\n")
+    assert project.index()["documents"]["changed"] == 1
+    raw = [each for each in of_method(store.taken(), "PUT") if "/raw/" in each]
+    assert len(raw) == 1
+    project.write("copy.txt", "Boiler inspection\n\nThe boiler is new.\n")
+    assert project.index()["documents"]["added"] == 1
+    assert not [each for each in of_method(store.taken(), "PUT") if "/raw/" in each], "the same bytes are there"
+
+
+def test_an_index_moves_to_a_store_with_its_vectors(
+    store: S3Store, server_url: str, endpoint: EmbeddingServer, tmp_path: Path
+) -> None:
+    with new_database(server_url) as url:
+        project = make_project(
+            tmp_path / "moved", {"lock.md": "# The lock\n\nIt opens at six.\n"}, database=url,
+            embedder={"endpoint": endpoint.url, "model": "fake"},
+        )  # fmt: skip
+        project.index()
+        before = content(project)
+        for file in (project.state / "parquet").rglob("*.parquet"):
+            store.server.put(f"moved/parquet/{file.relative_to(project.state / 'parquet')}", file.read_bytes())
+        shutil.rmtree(project.state / "parquet")
+        project.configure(tables=f"s3://{BUCKET}/moved")
+        endpoint.forget()
+        assert project.index()["documents"]["unchanged"] == 1
+        assert [each["code"] for each in project.run("verify").json["problems"]] == ["missing_raw_file"]
+        project.index("--retry-failed")
+        assert content(project) == before and project.run("verify").json["ok"] and endpoint.texts == []
+
+
+# ---------------------------------------------------------------- another machine
+
+
+def test_another_machine_asks_shows_and_explains_without_the_source(
+    project: Project, other: Project, store: S3Store, tmp_path: Path
+) -> None:
+    (hit,) = [hit for hit in other.hits("observatory budget", "--group", "board") if hit["uri"].endswith(".pdf")]
+    shown = other.run("show", hit["chunk_id"], "--group", "board", "--image", tmp_path / "page.png")
+    assert shown.code == 0, shown.err
+    with Image.open(tmp_path / "page.png") as picture:
+        assert picture.width > 300
+    store.taken()
+    assert other.run("show", hit["chunk_id"], "--group", "board", "--image", tmp_path / "page.png").code == 0
+    assert not [each for each in of_method(store.taken(), "GET") if "/raw/" in each.split("?")[0]], "it has a copy"
+    explained = other.run("explain", hit["chunk_id"], "--group", "board").json
+    assert explained["document"]["file"] == "current" and explained["parquet"] == f"{store.address}/parquet"
+    with open_index(other.config) as index:
+        documents = {each.uri: each for each in index.documents.listed(["board"])}
+        body = b"".join(index.files.content(documents["handbook.md"]))
+        assert body.decode() == DOCUMENTS["handbook.md"]
+        assert index.documents.text(documents["handbook.md"]) is not None
+    assert other.run("verify").json["ok"] and other.run("status").json["live"] == 1
+    assert other.run("show", hit["chunk_id"]).json["error"]["code"] == "unknown_chunk", "groups hold"
+
+
+def test_what_changed_in_its_source_is_shown_as_it_was_indexed(project: Project, tmp_path: Path) -> None:
+    hit = project.hits("observatory budget", "--group", "board")[0]
+    project.write("board/minutes.pdf", b"%PDF-1.7 something else")
+    assert project.run("show", hit["chunk_id"], "--group", "board", "--image", tmp_path / "page.png").code == 0
+
+
+def test_another_machine_parses_documents_that_it_cannot_reach(other: Project, store: S3Store) -> None:
+    other.configure(parsing={"workers": 1, "ocr": "off"})
+    state = State(locate(str(other.config)))
+    try:
+        report = make(state, "parsed_elements", range(4))
+    finally:
+        state.close()
+    assert (report.computed, report.failures) == (len(DOCUMENTS) + 1, [])
+    got = [each for each in of_method(store.taken(), "GET") if "/raw/" in each.split("?")[0]]
+    assert len(got) == len(DOCUMENTS) + 1
+
+
+def test_another_machine_comes_to_the_same_listing_of_a_bucket(
+    server_url: str, endpoint: EmbeddingServer, store: S3Store, tmp_path: Path
+) -> None:
+    store.server.put("papers/ferry.md", "# The ferry\n\nThe ferry crosses twice an hour.\n")
+    source = {"name": "papers", "path": f"s3://{BUCKET}/papers", "options": {"endpoint": store.front.url}}
+    with new_database(server_url) as url:
+        settings = {"database": url, "embedder": {"endpoint": endpoint.url, "model": "fake"}, "sources": [source],
+                    "tables": f"s3://{BUCKET}/shared"}  # fmt: skip
+        first = make_project(tmp_path / "first", {}, **settings)
+        second = make_project(tmp_path / "second", {}, **settings)
+        assert first.index()["documents"]["added"] == 1
+        store.taken()
+        said = second.index()
+        assert (said["documents"]["unchanged"], said["documents"]["changed"]) == (1, 0)
+        assert of_method(store.taken(), *CHANGES) == []
+        store.server.put("papers/ferry.md", "# The ferry\n\nThe ferry sank.\n")
+        assert second.index()["documents"]["changed"] == 1
+        assert first.index()["documents"]["unchanged"] == 1
+        assert first.hits("The ferry sank")[0]["uri"] == "ferry.md"
+
+
+# ---------------------------------------------------------------- what goes, and what is lost
+
+
+def test_pruning_takes_raw_files_that_nothing_is_made_of(project: Project, store: S3Store) -> None:
+    twin = DOCUMENTS["archive/keys.md"]
+    project.write("twin.md", twin)
+    project.index()
+    before = set(store.held())
+    (project.docs / "archive/keys.md").unlink()
+    (project.docs / "suppliers.csv").unlink()
+    project.index("--allow-deletions")
+    raw = {key for key in store.held() if key.startswith("raw/")}
+    assert raw == {key for key in before if key.startswith("raw/")}, "until it is pruned"
+    planned = project.run("generations prune", "--dry-run").json
+    assert set(store.held()) >= raw
+    assert project.run("generations prune").json == planned and planned["files"] > 1
+    left = {key for key in store.held() if key.startswith("raw/")}
+    assert len(raw - left) == 1, "that of suppliers.csv; keys.md has a twin"
+    assert project.run("verify").json == {"ok": True, "problems": [], "notes": []}
+    assert project.run("sources remove", "docs").code == 0
+    project.configure(sources=[])
+    project.run("index", "--allow-deletions")
+    project.run("generations prune")
+    assert not [key for key in store.held() if key.startswith("raw/")]
+
+
+def test_what_is_served_keeps_its_raw_file_while_a_run_has_listed_another(
+    project: Project, store: S3Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A run that ended after its listing: rows are of the file before."""
+    hit = project.hits("observatory budget", "--group", "board")[0]
+    project.write("board/minutes.pdf", pdf_of(tmp_path / "n.pdf", [[(72, 700, "It was rejected.")]]).read_bytes())
+
+    def ends(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("resources.stages.text.parse", ends)
+        assert project.run("index").json["error"]["code"] == "interrupted"
+    assert project.run("generations prune").code == 0
+    shown = project.run("show", hit["chunk_id"], "--group", "board", "--image", tmp_path / "page.png")
+    assert shown.code == 0, shown.err
+    assert project.index()["documents"]["changed"] == 1
+
+
+def test_verify_finds_what_the_store_has_lost_and_a_run_brings_it_back(project: Project, store: S3Store) -> None:
+    raw = next(key for key in store.held() if key.startswith("raw/"))
+    chunks = next(key for key in store.held() if key.startswith("parquet/chunks/"))
+    store.server.delete(f"team/handbook/{raw}", f"team/handbook/{chunks}")
+    said = project.run("verify").json
+    assert {each["code"] for each in said["problems"]} >= {"missing_file"}
+    project.index()
+    said = project.run("verify").json
+    assert [each["code"] for each in said["problems"]] == ["missing_raw_file"], said
+    assert "--retry-failed" in said["problems"][0]["message"]
+    project.index("--retry-failed")
+    assert raw in store.held() and project.run("verify").json["ok"]
+
+
+# ---------------------------------------------------------------- what stores do that nobody wishes for
+
+
+@pytest.fixture
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("resources.object_store.objects.FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("resources.object_store.objects.PATIENCE", 0.05)
+
+
+def for_a_while(store: S3Store, part: str, times: int, answer: Callable[[], Response]) -> None:
+    """So many requests are answered so, and those that follow by the store."""
+    left = [times]
+
+    def fault() -> Response:
+        left[0] -= 1
+        if not left[0]:
+            del store.front.faults[part]
+        return answer()
+
+    store.front.faults[part] = fault
+
+
+def slow_down() -> Response:
+    return Response(error_body("SlowDown"), 503, media_type="application/xml")
+
+
+def broken_off() -> Response:
+    async def half() -> AsyncIterator[bytes]:
+        yield b"PAR1 half"
+        raise ConnectionResetError
+
+    return StreamingResponse(half(), headers={"content-length": "100000"})
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("part", ["PUT ", "GET /papers?", "GET /papers/team"])
+@pytest.mark.parametrize("answer", [slow_down, broken_off])
+def test_a_store_that_ails_for_a_while_costs_a_run_time_alone(
+    project: Project, other: Project, store: S3Store, part: str, answer: Callable[[], Response],
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+) -> None:  # fmt: skip
+    monkeypatch.setattr("resources.object_store.objects.FIRST_PAUSE", 0.001)
+    other.configure(parsing={"workers": 1, "ocr": "off"})
+    for_a_while(store, part, 5, answer)
+    state = State(locate(str(other.config)))
+    try:
+        report = make(state, "parsed_elements", range(4))
+    finally:
+        state.close()
+    assert part not in store.front.faults, "it was met"
+    assert (report.computed, report.failures) == (len(DOCUMENTS) + 1, [])
+
+
+@pytest.mark.faults
+def test_a_store_that_goes_on_ailing_ends_a_run_which_keeps_what_it_committed(
+    project: Project, store: S3Store, endpoint: EmbeddingServer, hurried: None
+) -> None:
+    project.write("boilers.txt", "Boiler inspection\n\nThe boiler is new.\n")
+    store.front.faults["/parquet/chunks/"] = (503, error_body("SlowDown"))
+    ran = project.run("index")
+    error = ran.json["error"]
+    assert (ran.code, error["code"]) == (1, "store") and store.address in error["message"]
+    assert "what is committed is kept" in error["message"] and "SlowDown" in error["message"]
+    assert project.hits("Pressure must stay below two bar")[0]["uri"] == "boilers.txt", "what was served is"
+    store.front.faults.clear()
+    store.taken()
+    assert project.index()["documents"]["changed"] == 1
+    assert not [each for each in of_method(store.taken(), "PUT") if "/packed_chunks/" in each], "it was committed"
+    assert project.run("verify").json["ok"]
+
+
+DENIED = {
+    "nothing": {"/": (403, error_body("AccessDenied"))},
+    "writing": {"PUT ": (403, error_body("AccessDenied"))},
+    "no bucket": {"/": (404, error_body("NoSuchBucket"))},
+    "expired": {"/": (400, error_body("ExpiredToken"))},
+}
+
+
+@pytest.mark.parametrize("what", DENIED)
+def test_what_the_store_denies_is_told_in_one_line(project: Project, store: S3Store, what: str) -> None:
+    project.write("boilers.txt", "Boiler inspection\n\nThe boiler is new.\n")
+    store.front.faults.update(DENIED[what])
+    ran = project.run("index")
+    error = ran.json["error"]
+    assert (ran.code, error["code"]) == (1, "store" if what == "no bucket" else "credentials"), error
+    assert store.address in error["message"] and "setting tables" in error["message"] and "\n" not in error["message"]
+    examined = project.run("doctor")
+    (found,) = [each for each in examined.json["checks"] if each["name"] == "store"]
+    assert found["severity"] == "failure" and found["remedy"], found
+
+
+def test_doctor_tries_the_store_and_leaves_nothing(project: Project, store: S3Store) -> None:
+    before = store.held()
+    (found,) = [each for each in project.run("doctor").json["checks"] if each["name"] == "store"]
+    assert found["severity"] == "ok" and store.address in found["found"]
+    assert store.held() == before
+
+
+def test_without_credentials_nothing_is_begun(
+    project: Project, store: S3Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("HOME", str(project.folder))
+    error = project.run("index").json["error"]
+    assert error["code"] == "credentials" and re.search("AWS_ACCESS_KEY_ID", error["message"])
+    assert store.taken() == []
+
+
+def test_an_address_that_cannot_be_meant_is_a_setting_to_mend(project: Project) -> None:
+    project.configure(tables="s3://key:s3cret@papers/x")
+    ran = project.run("index")
+    assert (ran.code, ran.json["error"]["code"]) == (2, "settings") and "s3cret" not in ran.err + ran.out
+    assert "setting 'tables'" in ran.json["error"]["message"]

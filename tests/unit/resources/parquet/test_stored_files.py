@@ -1,0 +1,153 @@
+"""Tables whose files are in an object store, and what is asked of it."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+import pytest
+
+from pipelines.errors import DamagedFile, IndexStateError
+from pipelines.increments import DocumentState
+from pipelines.records import DocumentSummary
+from pipelines.schemas import from_table, to_table
+from resources.parquet.stored_files import StoredFiles
+from resources.parquet.tables import ParquetTables
+from tests.support.object_stores import Machine, machine
+
+ROWS = [DocumentSummary(f"doc {number}", f"Summary of {number}.", "off") for number in range(3)]
+STATES = {row.doc_id: DocumentState("from", "made") for row in ROWS}
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Machine:
+    return machine(tmp_path / "store", tmp_path / "here")
+
+
+@pytest.fixture
+def there(here: Machine, tmp_path: Path) -> Machine:
+    """Another machine with the same store."""
+    return machine(tmp_path / "store", tmp_path / "there")
+
+
+def tables_of(one: Machine) -> ParquetTables:
+    return ParquetTables(StoredFiles(one.store, one.cache))
+
+
+def write(tables: ParquetTables, rows: list[DocumentSummary] = ROWS, bucket: int = 0) -> str:
+    return tables.write("summaries", "key", bucket, to_table(DocumentSummary, rows), STATES, "note")
+
+
+def test_what_one_machine_wrote_another_reads_with_one_request(here: Machine, there: Machine) -> None:
+    name = write(tables_of(here))
+    assert here.objects.taken() == [f"PUT parquet/{name}"]
+    tables = tables_of(there)
+    assert from_table(DocumentSummary, tables.read(name)) == ROWS
+    assert tables.documents(name) == STATES and (tables.note(name), tables.rows(name)) == ("note", 3)
+    assert there.objects.taken() == [f"GET parquet/{name}"]
+    assert tables_of(there).rows(name) == 3, "another process of the machine has the copy too"
+    assert there.objects.taken() == []
+
+
+def test_who_wrote_a_file_asks_for_it_no_more(here: Machine) -> None:
+    tables = tables_of(here)
+    name = write(tables)
+    here.objects.taken()
+    assert tables.exists(name) and tables.rows(name) == 3 and tables.peek(name, ["text"])
+    assert here.objects.taken() == []
+
+
+def test_whether_files_are_there_is_one_request_a_folder_or_one_for_all(here: Machine, there: Machine) -> None:
+    made = tables_of(here)
+    names = [write(made, ROWS, bucket) for bucket in range(20)]
+    tables = tables_of(there)
+    assert all(map(tables.exists, names)) and all(map(tables.exists, names))
+    assert not tables.exists("summaries/key/00-gone.parquet")
+    assert there.objects.taken() == ["LIST parquet/summaries/key/", "SIZE parquet/summaries/key/00-gone.parquet"]
+    tables = tables_of(there)
+    tables.survey()
+    assert all(map(tables.exists, names)) and there.objects.taken() == ["LIST parquet/"]
+    later = write(made, ROWS[:1])
+    assert tables.exists(later) and tables.exists(later)
+    assert there.objects.taken() == [f"SIZE parquet/{later}"], "what another machine wrote since is asked for, once"
+
+
+def test_what_goes_away_is_noticed_by_a_read_a_check_and_the_next_listing(here: Machine, there: Machine) -> None:
+    name, tables = write(tables_of(here)), tables_of(there)
+    assert tables.exists(name)
+    here.store.delete([f"parquet/{name}"])
+    assert tables.exists(name), "it was seen by this process"
+    with pytest.raises(IndexStateError, match="not under file://") as caught:
+        tables.read(name)
+    assert caught.value.code == "missing_file" and not tables.exists(name)
+    name = write(tables_of(here))
+    assert tables.intact(name) and tables.rows(name) == 3
+    here.store.delete([f"parquet/{name}"])
+    assert not tables.intact(name), "although a copy is here"
+    assert name not in tables.sizes() and not tables.exists(name)
+
+
+def test_a_copy_that_was_damaged_here_is_fetched_again(here: Machine, there: Machine) -> None:
+    name, tables = write(tables_of(here)), tables_of(there)
+    tables.rows(name)
+    copy = Path(tables.place(name))
+    copy.write_bytes(b"PAR1" + bytes(40) + b"PAR1")
+    there.objects.taken()
+    assert from_table(DocumentSummary, tables.read(name)) == ROWS and tables.damaged == {}
+    assert there.objects.taken() == [f"GET parquet/{name}"]
+
+
+def test_an_object_with_other_bytes_is_a_damaged_file_until_it_is_made_again(here: Machine, there: Machine) -> None:
+    name, tables = write(tables_of(here)), tables_of(there)
+    path = Path(here.objects.address.removeprefix("file://")) / "parquet" / name
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(DamagedFile):
+        tables.read(name)
+    assert list(tables.damaged) == [name] and not tables.exists(name) and not tables.intact(name)
+    assert write(tables) == name, "an object of that name is there already, and is not believed"
+    assert tables.intact(name) and tables_of(here).rows(name) == 3
+
+
+def test_a_glance_fetches_no_more_than_it_needs(here: Machine, there: Machine) -> None:
+    many = [DocumentSummary(f"doc {n}", secrets.token_hex(8000), "off") for n in range(300)]
+    made = tables_of(here)
+    name = write(made, many)
+    size = made.sizes()[name]
+    tables = tables_of(there)
+    read: list[int] = []
+    of_store = there.store.read
+
+    def noted(key: str, start: int, end: int) -> bytes:
+        read.append(end - start)
+        return of_store(key, start, end)
+
+    there.store.read = noted  # type: ignore[method-assign]
+    seen = tables.peek(name, ["doc_id"])
+    assert seen and seen[0] == "note" and seen[1]["doc_id"].to_pylist() == [row.doc_id for row in many]
+    assert sum(read) < size / 2 and len(read) <= 4, (read, size)
+    asked = there.objects.taken()
+    assert not [each for each in asked if each.startswith("GET")]
+    assert tables.peek(name, ["doc_id"]) == seen and there.objects.taken() == [], "and is kept"
+    assert tables.peek("summaries/key/00-gone.parquet", ["text"]) is None
+
+
+def test_pruned_files_go_together_and_their_copies_too(here: Machine) -> None:
+    tables = tables_of(here)
+    names = [write(tables, ROWS, bucket) for bucket in range(3)]
+    here.objects.taken()
+    tables.delete(names[:2])
+    assert [each.split()[0] for each in here.objects.taken()] == ["DELETE"]
+    assert not tables.exists(names[0]) and tables.exists(names[2]) and tables.files() == names[2:]
+    with pytest.raises(IndexStateError):
+        tables.read(names[0])
+
+
+def test_a_busy_store_is_waited_for_and_one_that_stays_busy_ends_the_run(here: Machine) -> None:
+    tables = tables_of(here)
+    here.objects.busy = 3
+    name = write(tables)
+    assert len(here.slept) == 3 and tables.exists(name)
+    here.objects.busy = 10_000
+    with pytest.raises(IndexStateError, match="what is committed is kept") as caught:
+        write(tables, ROWS[:1])
+    assert caught.value.code == "store"
