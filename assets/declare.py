@@ -13,6 +13,7 @@ import dagster as dg
 from assets.metadata import described
 from pipelines.errors import SettingsError
 from pipelines.stages import MAKER, STAGES
+from resources.dagster_instance.run_errors import coded
 
 warnings.filterwarnings("ignore", category=dg.BetaWarning)
 warnings.filterwarnings("ignore", category=dg.PreviewWarning)
@@ -71,7 +72,7 @@ def asset(
                 metadata=described(stage) if stage else {},
                 pool=pool,
                 freshness_policy=freshness,
-            )(body)
+            )(coded()(body))
 
         return build
 

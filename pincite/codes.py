@@ -59,9 +59,19 @@ ERRORS: Mapping[str, Told] = {
         "A vector is missing, not finite, zero, or has the wrong number of dimensions.",
         "the model or endpoint answers wrongly: mend it and run again",
     ),
+    "backfill_failed": (
+        "Dagster could not go on with a distributed index: its daemon serves a code location with other assets or "
+        "buckets, or none, or somebody removed the backfill.",
+        "load the code location with these settings, then `pincite index --distributed`",
+    ),
     "busy": (
-        "Another run holds the state's lock; or a server has more questions than it answers at once.",
+        "Another run holds the state's lock, or another distributed index is in progress; or a server has more "
+        "questions than it answers at once.",
         "wait for it to end; the message names its process, or the setting of `serve`",
+    ),
+    "cancelled": (
+        "Somebody cancelled the backfill, or a run of it, in Dagster.",
+        "`pincite index --distributed` goes on from what was committed",
     ),
     "changed": ("The file is not the one that was indexed, so its page is not drawn.", "run `pincite index`"),
     "check_failed": (
@@ -146,6 +156,14 @@ ERRORS: Mapping[str, Told] = {
         "Tables, columns, functions or types of the index are gone, or are others.",
         "restore the database; or drop the schema pincite and those of all generations, and run `pincite index`",
     ),
+    "no_daemon": (
+        "Dagster's daemon gives no sign of life, so that nobody would start the runs of a distributed index.",
+        "start `dagster-daemon run` where the workers' instance is, or `pincite ui`",
+    ),
+    "no_instance": (
+        "DAGSTER_HOME names no folder, or none with the dagster.yaml of a Dagster that can be opened.",
+        "set it to the folder of the instance that daemon and workers have, or unset it",
+    ),
     "no_query_role": (
         "This user may neither create nor become the role pincite_query.",
         "an administrator runs CREATE ROLE pincite_query NOLOGIN and GRANT pincite_query TO the user",
@@ -171,12 +189,21 @@ ERRORS: Mapping[str, Told] = {
         "Parquet files were written by a version that lacked a column.",
         "run `pincite index`, which makes them anew",
     ),
+    "other_settings": (
+        "A worker has other settings, prompts, models, database or version than the machine that asked it to index.",
+        "give all machines the same settings and install the same on them, then run again",
+    ),
     "pending": ("Replies of the language model are in a batch.", "run `pincite index` later, which collects them"),
     "rejected": _REJECTED,
     "refused_text": (
         "An embeddings endpoint does not take the question; or more than 10 texts and a fifth of all, of several "
         "files, or no text at all. A run stops there, and what was served is served.",
         "ask otherwise; see what it says to the text that the message names, leave out its file, or set another model",
+    ),
+    "run_failed": (
+        "A run of a distributed index failed, also when it was tried again, by no error of pincite's: killed, or not "
+        "started.",
+        "the message has what Dagster says of it; mend that and run again",
     ),
     "server_version": (
         "Another major version of Postgres made the state's server.",

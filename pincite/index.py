@@ -128,6 +128,25 @@ class Index:
         self._opened = _Opened(self._project, self._progress, self._seconds)
         return run_index(self._project, sources, allow_deletions, retry_failed, self._progress)
 
+    def update_distributed(
+        self,
+        sources: Sequence[str] = (),
+        *,
+        allow_deletions: bool = False,
+        retry_failed: bool = False,
+        tell: Callable[[str], None] = lambda line: None,
+    ) -> dict[str, Any]:
+        """The JSON of `pincite index --distributed`: what `update` does, by runs that Dagster's daemon launches and
+        that are followed to their end. `tell` is given lines about them.
+
+        Raises PinciteError as `update` does; IndexStateError `no_instance`, `no_daemon`, `busy`, `cancelled`,
+        `backfill_failed`."""
+        from pincite.distributed import run_distributed
+
+        self.close()
+        self._opened = _Opened(self._project, self._progress, self._seconds)
+        return run_distributed(self._project, sources, allow_deletions, retry_failed, self._progress, tell)
+
     def query(
         self,
         text: str,

@@ -59,6 +59,15 @@ class Progress:
             if self._stage and self._clock() - self._said >= EVERY_SECONDS:
                 self._tell()
 
+    def line(self, text: str) -> None:
+        """A line of its own, above the bar where there is one."""
+        with self._lock:
+            if self._bar is not None:
+                self._bar.clear()
+            self._say(text)
+            if self._bar is not None:
+                self._bar.refresh()
+
     def close(self) -> None:
         self._ended.set()
         with self._lock:

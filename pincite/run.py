@@ -5,16 +5,15 @@ from __future__ import annotations
 import errno
 import importlib
 import logging
-import os
 import sqlite3
 import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pipelines.errors import IndexStateError, PinciteError, Waiting
-from resources.dagster_instance.home import close_dead_runs, dagster_home, usable
+from resources.dagster_instance.home import close_dead_runs, instance_home, usable
 from resources.generations.due import find_due, new_documents, served_now
 from resources.generations.upkeep import restricted_whatever
 from resources.postgres.row_security import secure
@@ -117,7 +116,6 @@ def _materialise(state: State, due: range, allow_deletions: bool) -> None:
     from resources.dagster_instance.run_history import run_history
 
     logging.getLogger("dagster").setLevel(logging.ERROR)
-    os.environ.setdefault("DAGSTER_HOME", str(dagster_home(state.project.state)))
     buckets = state.settings.buckets
     keys = bucket_partitions(buckets).get_partition_keys()[due.start : due.stop]
     job = build_defs({"state": state}, settings=state.settings).resolve_job_def("index")
@@ -130,22 +128,22 @@ def _materialise(state: State, due: range, allow_deletions: bool) -> None:
         },
     }
     tags = {"dagster/asset_partition_range_start": keys[0], "dagster/asset_partition_range_end": keys[-1]}
-    with run_history(dagster_home(state.project.state)) as instance:
+    with run_history(instance_home(state.project.state)) as instance:
         close_dead_runs(instance, state.parts.database)
         try:
             job.execute_in_process(instance=instance, run_config=config, tags=tags, run_id=state.run.id)
         except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
             raise Interrupted(f"interrupted; {outcome.kept(state)}") from None
         except Exception as error:
-            told = _failed_check(state) or _told(error, state)
+            told = failed_check(state.run.problems) or _told(error, state)
             if not isinstance(told, Waiting):
                 raise told from error
             state.run.waits(str(told))
 
 
-def _failed_check(state: State) -> PinciteError | None:
+def failed_check(found: Mapping[str, Sequence[tuple[str, str]]]) -> PinciteError | None:
     """A failed check as an error that names what it found; it kept the rest of the run from being made."""
-    for name, problems in state.run.problems.items():
+    for name, problems in found.items():
         if problems:
             told = "; ".join(f"{code}: {message}" for code, message in problems[:5])
             more = f"; and {len(problems) - 5} more" if len(problems) > 5 else ""

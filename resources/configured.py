@@ -8,9 +8,11 @@ import dagster as dg
 
 from resources.dagster_instance.home import close_dead_runs, present
 from resources.dagster_instance.run_buckets import buckets_alone, is_for
+from resources.dagster_instance.run_errors import coded
 from resources.generations.upkeep import nothing_to_keep, restricted_whatever
 from resources.postgres.row_security import secure
 from resources.settings_file import locate
+from resources.state.launched import asked_of, require_same, telling
 from resources.state.private import private
 from resources.state.run import Run
 from resources.state.state import State
@@ -25,16 +27,25 @@ class StateResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @contextmanager
     def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[State]:
-        project = locate()
-        buckets = buckets_alone(context.run, project.settings) if context.run else None
-        state = State(project, Run(context.run_id or "", buckets=buckets))
-        try:
-            with private(project.state), _present(context, state), _lock(context, state):
-                if state.run.alone and state.parts.database.fenced:
-                    _begin_alone(context, state)
-                yield state
-        finally:
-            state.close()
+        with coded(), _opened(context) as state:
+            yield state
+
+
+@contextmanager
+def _opened(context: dg.InitResourceContext) -> Iterator[State]:
+    project, tags = locate(), context.run.tags if context.run else {}
+    require_same(tags, project.settings)
+    buckets = buckets_alone(context.run, project.settings) if context.run else None
+    run = Run(context.run_id or "", retry_failed=asked_of(tags).retry_failed, buckets=buckets)
+    state = State(project, run)
+    told = telling(state, tags) if context.run else nullcontext()
+    try:
+        with private(project.state), _present(context, state), told, _lock(context, state):
+            if run.alone and state.parts.database.fenced:
+                _begin_alone(context, state)
+            yield state
+    finally:
+        state.close()
 
 
 def _begin_alone(context: dg.InitResourceContext, state: State) -> None:
@@ -47,7 +58,7 @@ def _begin_alone(context: dg.InitResourceContext, state: State) -> None:
 def _lock(context: dg.InitResourceContext, state: State) -> AbstractContextManager[None]:
     if context.run and is_for(context.run, "kept_generations") and nothing_to_keep(state):
         return nullcontext()  # a backfill asks for it beside the first runs of buckets, which would all wait for it
-    how = {"wait_seconds": LONGEST_WAIT, "waiting": partial(_waits, context), "run_id": state.run.id}
+    how = {"wait_seconds": LONGEST_WAIT, "waiting": partial(_waits, context, state), "run_id": state.run.id}
     if state.run.buckets is None:
         return state.parts.database.exclusive("index", **how)
     return state.parts.database.shared("index", sorted(state.run.buckets), **how)
@@ -59,6 +70,7 @@ def _present(context: dg.InitResourceContext, state: State) -> AbstractContextMa
     return present(context.instance, context.run_id, state.parts.database)
 
 
-def _waits(context: dg.InitResourceContext, busy: str) -> None:
+def _waits(context: dg.InitResourceContext, state: State, busy: str) -> None:
+    state.run.at("waiting for another run")
     if context.log:
         context.log.info("%s; waiting for it to end, at most %d hours", busy, LONGEST_WAIT // 3600)

@@ -154,6 +154,25 @@ CREATE TABLE pincite.llm_batches (
     collected_at timestamptz
 );
 
+-- ---------------------------------------------------------------- runs on other machines
+
+-- What runs that Dagster launched, on whatever machine, are at and what they did: `pincite index --distributed` follows
+-- them by it, and `pincite status` tells it. A record is JSON, as text, since jsonb takes not all that names of files hold.
+CREATE TABLE pincite.launched_runs (
+    run_id text PRIMARY KEY,
+    backfill text NOT NULL,
+    host text NOT NULL,
+    process integer NOT NULL,
+    buckets integer[],
+    began timestamptz NOT NULL DEFAULT now(),
+    stage text NOT NULL DEFAULT '',
+    done bigint NOT NULL DEFAULT 0,
+    total bigint NOT NULL DEFAULT 0,
+    ended_at timestamptz,
+    record text NOT NULL DEFAULT '{}'
+);
+CREATE INDEX launched_runs_backfill_idx ON pincite.launched_runs (backfill);
+
 -- ---------------------------------------------------------------- row-level security
 
 -- Who may read what: the query role sees public documents and those of the asker's groups, and no other table than

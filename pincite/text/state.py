@@ -7,6 +7,7 @@ from typing import Any
 
 from pincite.console import block, rows
 from pincite.text.lines import first_of
+from resources.state.launched import ranges
 from resources.workers.sandbox import shown as sandbox_shown
 
 
@@ -34,6 +35,7 @@ def status_shown(result: dict[str, Any]) -> str:
     for stage, counts in result["enrichment"].items():
         parts.append(f"{stage}: " + ", ".join(f"{count} {method}" for method, count in counts.items()))
     parts += [_cost_shown(cost) for cost in result["costs"]]
+    parts += [_worker_shown(worker) for worker in result["workers"]]
     for item in result["failures"]:
         parts.append(f"failed: {item['source']}/{item['uri']}: {item['stage']}: {item['code']}: {item['message']}")
     return block([*parts, sandbox_shown(result["sandbox"]), *first_of("warning", result["warnings"])])
@@ -77,6 +79,14 @@ def _cost_shown(cost: dict[str, Any]) -> str:
         f"{made}: {cost['calls']} calls of {cost['model']}, {cost['prompt_tokens']} prompt and "
         f"{cost['completion_tokens']} completion tokens, {cost['cost']:.4f} {cost['currency']}"
     )
+
+
+def _worker_shown(worker: dict[str, Any]) -> str:
+    buckets = ranges(worker["buckets"])
+    far = f"{worker['stage']}, {worker['done']} of {worker['total']}" if worker["total"] else worker["stage"]
+    made = [far or "beginning", *([f"buckets {buckets}"] if buckets else [])]
+    where = f"on {worker['host']}, process {worker['process']}, since {worker['since']}"
+    return f"run {worker['run'][:8]} {where}: {'; '.join(made)}"
 
 
 def generations_shown(found: list[dict[str, Any]]) -> str:

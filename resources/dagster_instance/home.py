@@ -24,13 +24,15 @@ if TYPE_CHECKING:
     from resources.postgres.database import Database
     from resources.settings_file import Project
 
-_SESSION = "pincite run "
+SESSION = "pincite run "
+"""What the session of a run is named, before its id."""
 _PROCESS = "pincite/process"
 """Tag of a run: its database, machine, process and when that began."""
 
 _SILENT = timedelta(minutes=10)
 """Longer than a process that was launched takes before it is `present`."""
 
+_HOME = "DAGSTER_HOME"
 GONE_FOR = 30.0
 """Seconds after which a run whose session is gone is taken for dead: it may be ending at this moment."""
 _KILLED = "The process of this run was killed; the next run reuses what it committed."
@@ -99,11 +101,40 @@ def dagster_home(state: Path) -> Path:
     return home
 
 
+def instance_home(state: Path) -> Path:
+    """The folder of the instance in which runs of a state are recorded: DAGSTER_HOME, where an operator names one, else
+    the state's own.
+
+    Raises IndexStateError: `no_instance` where DAGSTER_HOME is no folder, `state`."""
+    named = os.environ.get(_HOME)
+    if not named:
+        return dagster_home(state)
+    if not Path(named).is_dir():
+        raise IndexStateError(f"{_HOME} is {named!r}, which is no folder; make it with a dagster.yaml, or unset it",
+                              "no_instance")  # fmt: skip
+    return Path(named)
+
+
+def workers_home(state: Path) -> Path:
+    """The same, of an instance that is there already, since others than this process make its runs.
+
+    Raises IndexStateError `no_instance`."""
+    home = instance_home(state) if os.environ.get(_HOME) else state / "dagster"
+    if not (home / "dagster.yaml").is_file():
+        told = f"{_HOME} is {home}" if os.environ.get(_HOME) else f"{_HOME} is not set, and {home} has none"
+        raise IndexStateError(
+            f"no dagster.yaml says where Dagster keeps its runs ({told}); set {_HOME} to the folder of the one that "
+            "the daemon and the workers have, or start `pincite ui` on this machine",
+            "no_instance",
+        )
+    return home
+
+
 @contextmanager
 def present(instance: DagsterInstance, run_id: str, database: Database) -> Iterator[None]:
     """While it lasts, others can tell that the process of a run lives: by a session that has the run's name, from
     any machine, and by the process, from this one."""
-    with database.connect(f"{_SESSION}{run_id}", autocommit=True):
+    with database.connect(f"{SESSION}{run_id}", autocommit=True):
         instance.add_run_tags(run_id, {_PROCESS: json.dumps([database.identity, *process_of(os.getpid())])})
         yield
 
@@ -174,8 +205,8 @@ def _sessions(database: Database, ended: set[str]) -> set[str]:
     deadline = time.monotonic() + ENDS_WITHIN
     with database.connect(autocommit=True) as connection:
         while True:
-            rows = connection.execute(query("session", "sessions"), {"like": f"{_SESSION}%"}).fetchall()
-            sessions = {name.removeprefix(_SESSION) for (name,) in rows}
+            rows = connection.execute(query("session", "sessions"), {"like": f"{SESSION}%"}).fetchall()
+            sessions = {name.removeprefix(SESSION) for (name,) in rows}
             if not sessions & ended or time.monotonic() > deadline:
                 return sessions
             time.sleep(0.05)

@@ -1,5 +1,5 @@
 """Dagster's storages of a state's folder, kept open by the run that writes them; see run_history.py for who uses them.
-The one module that imports what is private to Dagster.
+With backfills.py the only module that imports what is private to Dagster.
 
 Dagster opens a connection for each of the hundreds of statements of a run, so that each is compiled anew and SQLite
 folds its log into the file at each close: a quarter of the time of a small run (benchmarks/run_history.py). Tables and

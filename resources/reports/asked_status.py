@@ -14,6 +14,7 @@ from resources.parsers.registry import ELEMENTS
 from resources.postgres.catalog import schema_name
 from resources.postgres.statements import query as statement
 from resources.reports.status import failures
+from resources.reports.workers import workers
 from resources.search.search_options import asked_groups
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ def asked_status(state: State, searcher: Searcher, groups: Sequence[str], operat
             for row in reversed(catalog.generations()[-GENERATIONS:])
         ],
         "runs": [asdict(run) for run in last_runs(state.project.state / "dagster", RUNS)],
+        "workers": workers(state.parts.database) if operator else [],
     }
 
 

@@ -93,7 +93,8 @@ def _seconds(state: State, total: float) -> dict[str, float]:
 def _bought(state: State) -> dict[str, Any]:
     """What the run bought of language models; what it bought before a reply was usable counts too."""
     names = ("calls", "cached", "prompt_tokens", "completion_tokens", "cost", "pending")
-    sums = {name: sum(getattr(model.spent, name) for model in state.run.models) for name in names}
+    spent = [*state.run.spent, *(model.spent for model in state.run.models)]
+    sums = {name: sum(getattr(each, name) for each in spent) for name in names}
     return {**sums, "currency": state.settings.llm.currency}
 
 
@@ -105,7 +106,7 @@ def _embedded(state: State, stage: str) -> int:
 def _notes(state: State, row: Any) -> list[str]:
     """What a person should know: which preset was chosen, languages it was not made for, an audit's problems."""
     notes = [state.run.waiting] if state.run.waiting else []
-    if damaged := list(state.parts.tables.damaged):
+    if damaged := list(dict.fromkeys([*state.run.damaged, *state.parts.tables.damaged])):
         notes.append(f"{_counted(damaged)} damaged, and made again from what came before: {', '.join(damaged)}")
     if state.run.built:
         notes += state.run.built.notes

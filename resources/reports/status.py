@@ -12,6 +12,7 @@ from pipelines.errors import SettingsError
 from pipelines.indexing.figures import UNSEEN
 from pipelines.indexing.overlap import EVERY, Calibration
 from resources.postgres.memberships import MembershipTable, Told
+from resources.reports.workers import workers
 from resources.workers.sandbox import holds
 
 if TYPE_CHECKING:
@@ -206,5 +207,6 @@ def status(state: State) -> dict[str, Any]:
         else {},
         "costs": [*catalog.costs(), *state.parts.replies.costs()],
         "scores": catalog.scores(),
+        "workers": workers(state.parts.database),
         "sandbox": holds(),
     }

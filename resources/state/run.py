@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from resources.llm.model import BoughtModel
+    from resources.llm.model import BoughtModel, Spent
     from resources.state.built import Built
     from resources.state.stage_work import StageReport
 
@@ -17,6 +17,10 @@ StageProgress = Callable[[str, int, int], None]
 
 def silent(stage: str, done: int, total: int) -> None:
     """Progress that nobody watches."""
+
+
+def unkept() -> None:
+    """Where nobody keeps what a run did but the run."""
 
 
 @dataclass
@@ -40,6 +44,12 @@ class Run:
     """What publishing did."""
     waiting: str = ""
     """Why it ended before its end, without a fault."""
+    keep: Callable[[], None] = unkept
+    """Called when there is more to be told of what it did."""
+    damaged: list[str] = field(default_factory=list)
+    """Files that other processes of it found damaged."""
+    spent: list[Spent] = field(default_factory=list)
+    """What language models were asked by other processes of it."""
     buckets: frozenset[int] | None = None
     """Those that it alone works on, where others work on others meanwhile; None where it is the only one. What belongs
     to the whole corpus it then only reads."""
@@ -56,16 +66,19 @@ class Run:
     def report(self, report: StageReport) -> StageReport:
         """Keeps what a stage did."""
         self.reports[report.stage] = report
+        self.keep()
         return report
 
     def checked(self, name: str, problems: list[tuple[str, str]]) -> list[tuple[str, str]]:
         """Keeps what a check found."""
         self.problems[name] = problems
+        self.keep()
         return problems
 
     def published(self, built: Built | None) -> None:
         """Keeps what publishing did, or has done before where nothing is to do."""
         self.built = built
+        self.keep()
 
     def waits(self, why: str) -> None:
         """Keeps why the run goes no further, without a fault."""

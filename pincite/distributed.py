@@ -1,0 +1,240 @@
+"""`pincite index --distributed`: Dagster's daemon is asked for the work, and followed to its end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from pincite.following import Watch, require_daemon
+from pincite.run import Interrupted, failed_check
+from pipelines.errors import IndexStateError, PinciteError, SourceError, Waiting
+from resources.dagster_instance.home import usable
+from resources.dagster_instance.run_errors import error_of
+from resources.generations.due import Served, find_due, served_now
+from resources.generations.upkeep import restricted_whatever
+from resources.postgres.launched_runs import LaunchedRuns
+from resources.postgres.row_security import secure
+from resources.reports import run_result as outcome
+from resources.settings_file import Project
+from resources.sources.book import Listed
+from resources.sources.folder import source_from
+from resources.stages.make import guard
+from resources.state.built import Built
+from resources.state.generation import find_generation
+from resources.state.launched import ASKED, SETTINGS, Asked, asked_of, shape_of
+from resources.state.private import private
+from resources.state.run import Run
+from resources.state.run_record import with_records
+from resources.state.state import State
+
+if TYPE_CHECKING:
+    from dagster import DagsterInstance
+
+    from resources.dagster_instance.backfill_runs import BackfillRun
+    from resources.dagster_instance.backfills import Backfill
+
+Tell = Callable[[str], None]
+"""Given a line for people."""
+
+_LOCK_SECONDS = 15.0
+"""Longer than another machine takes to ask for a backfill once it has listed its sources."""
+_SURE = frozenset({"deletion_guard", "source_moved"})
+"""Codes of what is wrong with a source whoever lists it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A backfill, what was served before it, and a note for who follows one that was there already."""
+
+    id: str
+    served: Served
+    note: str = ""
+
+
+def run_distributed(
+    project: Project,
+    sources: Sequence[str],
+    allow_deletions: bool,
+    retry_failed: bool,
+    progress: Callable[[str, int, int], None],
+    tell: Tell,
+) -> dict[str, Any]:
+    """Brings the index up to date on the machines that Dagster runs are launched on; returns the JSON of `index`.
+
+    Raises PinciteError; of a run that failed its own. Interrupted says that the work goes on."""
+    from resources.dagster_instance.run_history import workers_history
+
+    started = time.perf_counter()
+    with usable(project.state):
+        project.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with private(project.state), workers_history(project.state) as instance:
+        state = State(project, Run(progress=progress, retry_failed=retry_failed))
+        try:
+            begun = _begin(state, instance, sources, allow_deletions, tell)
+            if not isinstance(begun, _Begun):
+                state.run.published(begun.standing)
+                return outcome.result(state, begun.served, time.perf_counter() - started)
+            try:
+                seen = Watch(instance, LaunchedRuns(state.parts.database), begun.id, progress, tell).to_the_end()
+            except KeyboardInterrupt:
+                raise Interrupted(_goes_on(begun.id)) from None
+            return _result(state, instance, begun, seen, started)
+        finally:
+            state.close()
+
+
+# ---------------------------------------------------------------- beginning
+
+
+@dataclass(frozen=True, slots=True)
+class _Nothing:
+    """There is nothing to do: what the last run left is what another would make."""
+
+    standing: Built
+    served: Served
+
+
+def _begin(
+    state: State, instance: DagsterInstance, sources: Sequence[str], allow_deletions: bool, tell: Tell
+) -> _Begun | _Nothing:
+    book = state.parts.sources
+    given = [source_from(argument, book.known()) for argument in sources]
+    asked = Asked(tuple(sorted(source.name for source in given)), allow_deletions, state.run.retry_failed)
+    if begun := _attached(state, instance, asked, tell):
+        return begun
+    with state.parts.database.exclusive("index", _LOCK_SECONDS, tell):
+        if begun := _attached(state, instance, asked, tell):
+            return begun
+        secure(state.parts.catalog)
+        for source in given:
+            book.select(source)
+        served = served_now(state)
+        standing = _standing(state, allow_deletions, tell)
+        if standing and not asked.retry_failed:
+            state.listing.keep_memberships()
+            return _Nothing(standing, served)
+        require_daemon(instance, tell)
+        return _Begun(_started(state, instance, asked), served)
+
+
+def _started(state: State, instance: DagsterInstance, asked: Asked) -> str:
+    from assets.definitions import build_defs
+    from resources.dagster_instance.backfills import start
+
+    state.run.at("asking Dagster for the runs")
+    return start(instance, build_defs(settings=state.settings), asked.tags(state.settings), "pincite index")
+
+
+def _attached(state: State, instance: DagsterInstance, asked: Asked, tell: Tell) -> _Begun | None:
+    """The backfill that another asked for, where it is what would be asked for here.
+
+    Raises IndexStateError (`busy`) where it is not."""
+    from resources.dagster_instance.backfills import under_way
+
+    found = next(iter(under_way(instance, ASKED)), None)
+    if found is None:
+        return None
+    since = f"backfill {found.id}, since {_shown(found.began)}"
+    if asked_of(found.tags) != asked or found.tags.get(SETTINGS) != shape_of(state.settings):
+        raise IndexStateError(
+            f"another distributed index is in progress, of other sources, options or settings ({since}); wait for it "
+            "to end, or cancel it in Dagster's UI, under Runs, Backfills",
+            "busy",
+        )
+    tell(f"this is being indexed already ({since}), and is followed")
+    note = f"{since}, was there already: documents are counted against what was served when it was followed"
+    return _Begun(found.id, served_now(state), note)
+
+
+def _standing(state: State, allow_deletions: bool, tell: Tell) -> Built | None:
+    """What the last run left, where this machine sees that nothing changed.
+
+    Raises SourceError where it sees what no run would take."""
+    state.run.at("listing the sources")
+    with restricted_whatever(state):
+        try:
+            due = find_due(state)
+            failing = "; ".join(state.listing.failing.values())
+            guard(state, allow_deletions)
+        except SourceError as error:
+            if error.code in _SURE:
+                raise
+            due, failing = None, str(error)
+    if failing:
+        tell(f"the workers list the sources, since this machine cannot: {failing}")
+    return due.standing if due and not failing else None
+
+
+# ---------------------------------------------------------------- the end
+
+
+def _result(
+    state: State, instance: DagsterInstance, begun: _Begun, seen: Backfill | None, started: float
+) -> dict[str, Any]:
+    from resources.dagster_instance.backfill_runs import runs_of
+
+    runs = runs_of(instance, begun.id)
+    records = LaunchedRuns(state.parts.database).records([run.run_id for run in runs])
+    run, listed = with_records(state.run, records)
+    error = _error(instance, begun.id, seen, runs, run)
+    if isinstance(error, Waiting):
+        run.waits(str(error))
+    elif error:
+        raise error
+    elif not records:
+        raise IndexStateError(
+            f"backfill {begun.id} is done, but its runs told nothing in this database: the code location of Dagster's "
+            "daemon has another `database` in its settings; give all machines the same",
+            "other_settings",
+        )
+    catalog = state.parts.catalog
+    row = catalog.generation(run.built.generation) if run.built else find_generation(catalog, state.settings)
+    ended = State(state.project, run, state.parts, row, listed or Listed((), [], [], []))
+    result = outcome.result(ended, begun.served, time.perf_counter() - started)
+    return {**result, "notes": [*result["notes"], *([begun.note] if begun.note else [])]}
+
+
+def _error(
+    instance: DagsterInstance, backfill_id: str, seen: Backfill | None, runs: Sequence[BackfillRun], run: Run
+) -> PinciteError | None:
+    """Why the work did not come to its end; Waiting where that is no fault, None where it did."""
+    from resources.dagster_instance.backfill_runs import failed_for_good
+
+    kept = "what was committed is kept, and `pincite index --distributed` goes on from there"
+    if seen is None:
+        return IndexStateError(
+            f"backfill {backfill_id} is not in Dagster's storage any more; {kept}", "backfill_failed"
+        )
+    if seen.cancelled:
+        return IndexStateError(f"backfill {backfill_id} was cancelled in Dagster; {kept}", "cancelled")
+    if seen.broken:
+        return IndexStateError(
+            f"Dagster could not go on with backfill {backfill_id}: {seen.error or 'it does not say why'}; see that the "
+            "code location that its daemon serves is up, and was loaded with the settings of this machine",
+            "backfill_failed",
+        )
+    if not seen.failed:
+        return None
+    if found := failed_check(run.problems):
+        return found
+    errors = [error_of(instance, item.run_id) for item in failed_for_good(runs)]
+    if waits := [error for error in errors if error.code == Waiting.default_code]:
+        return Waiting(str(waits[0]))
+    own = [error for error in errors if error.code != "run_failed"]
+    if found := next(iter(own or errors), None):
+        return found
+    return IndexStateError(f"runs of backfill {backfill_id} were cancelled in Dagster; {kept}", "cancelled")
+
+
+def _goes_on(backfill_id: str) -> str:
+    return (
+        f"the workers go on with it (backfill {backfill_id}); `pincite index --distributed` follows it again, and "
+        "Dagster's UI cancels it, under Runs, Backfills"
+    )
+
+
+def _shown(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")

@@ -1,0 +1,80 @@
+"""Errors of this project as Dagster keeps them of a run: with their codes, so that another process can tell them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from pipelines.errors import PinciteError
+
+if TYPE_CHECKING:
+    from dagster import DagsterInstance
+
+_TOLD = re.compile(r"\A[\w.]*?(?P<name>\w+): (?P<message>.*)\ncode: (?P<code>\w+)\s*\Z", re.DOTALL)
+
+
+class ErrorInfo(Protocol):
+    """An error as Dagster keeps it: `message` is the name of its class, what it says, and its notes."""
+
+    @property
+    def message(self) -> str: ...
+    @property
+    def cause(self) -> ErrorInfo | None: ...
+    @property
+    def context(self) -> ErrorInfo | None: ...
+
+
+@contextmanager
+def coded() -> Iterator[None]:
+    """What goes wrong within says its code too, where Dagster shows an error."""
+    try:
+        yield
+    except PinciteError as error:
+        note = f"code: {error.code}"
+        if note not in getattr(error, "__notes__", ()):
+            error.add_note(note)
+        raise
+
+
+def error_of(instance: DagsterInstance, run_id: str) -> PinciteError:
+    """Why a run failed: the project's own error, else what Dagster says, with code `run_failed`."""
+    import dagster as dg
+
+    said = "nobody said why; its process may have been killed"
+    wanted = {dg.DagsterEventType.STEP_FAILURE, dg.DagsterEventType.RUN_FAILURE}
+    for entry in instance.all_logs(run_id, of_type=wanted):
+        if entry.dagster_event is None:
+            continue
+        info = getattr(entry.dagster_event.event_specific_data, "error", None)
+        if info and (own := own_error(info)):
+            return own
+        said = _root(info).message if info else entry.dagster_event.message or said
+    return PinciteError(f"run {run_id} failed: {' '.join(said.split())}", "run_failed")
+
+
+def own_error(info: ErrorInfo) -> PinciteError | None:
+    """The project's own error in one of Dagster's, with the exit code that it had."""
+    seen: ErrorInfo | None = info
+    while seen:
+        if match := _TOLD.match(seen.message):
+            error = PinciteError(match["message"], match["code"])
+            error.exit_code = _exit_code(match["name"], PinciteError) or 1
+            return error
+        seen = seen.cause or seen.context
+    return None
+
+
+def _root(info: ErrorInfo) -> ErrorInfo:
+    while info.cause:
+        info = info.cause
+    return info
+
+
+def _exit_code(name: str, family: type[PinciteError]) -> int | None:
+    """That of a class of the family, by its name."""
+    if family.__name__ == name:
+        return family.exit_code
+    found = (_exit_code(name, child) for child in family.__subclasses__())
+    return next((code for code in found if code is not None), None)

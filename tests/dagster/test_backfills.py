@@ -1,0 +1,234 @@
+"""What is used of Dagster's backfills, which has no public name there; and errors that cross a run's storage."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from dagster._core.execution.backfill import BULK_ACTION_TERMINAL_STATUSES, BulkActionStatus
+from dagster._daemon.types import DaemonHeartbeat
+
+from pincite import following
+from pincite.following import STILL_SECONDS, Watch, require_daemon
+from pipelines.errors import IndexStateError, PinciteError, SettingsError, SourceError
+from resources.dagster_instance.backfill_runs import BackfillRun, failed_for_good, runs_of
+from resources.dagster_instance.backfills import backfill_of, last_signs, start, under_way
+from resources.dagster_instance.run_errors import coded, error_of
+from resources.postgres.launched_runs import LaunchedRun
+from tests.support.daemon import make_home
+
+pytestmark = pytest.mark.dagster
+
+PARTITIONS = dg.StaticPartitionsDefinition(["00", "01"])
+
+
+@dg.asset(partitions_def=PARTITIONS)
+def lamps() -> None: ...
+
+
+@dg.asset(deps=[lamps])
+def light() -> None: ...
+
+
+DEFS = dg.Definitions(assets=[lamps, light, dg.AssetSpec("the_sun")])
+
+
+@pytest.fixture
+def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.from_config(str(make_home(tmp_path / "home"))) as made:
+        yield made
+
+
+def beat(instance: dg.DagsterInstance, at: float, *daemons: str) -> None:
+    for name in daemons or ("BACKFILL", "QUEUED_RUN_COORDINATOR"):
+        instance.add_daemon_heartbeat(DaemonHeartbeat(at, name, None, None))
+
+
+# ---------------------------------------------------------------- a backfill
+
+
+def test_a_backfill_is_of_all_that_can_be_made_and_all_partitions(instance: dg.DagsterInstance) -> None:
+    began = time.time()
+    backfill_id = start(instance, DEFS, {"pincite/index": "{}"}, "pincite index")
+    kept = instance.get_backfill(backfill_id)
+    assert kept is not None and kept.status == BulkActionStatus.REQUESTED and kept.is_asset_backfill
+    target = kept.get_asset_backfill_data(DEFS.resolve_asset_graph()).target_subset
+    assert {key.to_user_string() for key in target.asset_keys} == {"lamps", "light"}
+    assert target.num_partitions_and_non_partitioned_assets == 3
+    (found,) = under_way(instance, "pincite/index")
+    assert (found.id, found.ended, found.tags) == (backfill_id, False, {"pincite/index": "{}"})
+    assert began <= found.began <= time.time()
+    assert under_way(instance, "another/tag") == []
+    assert backfill_of(instance, "none") is None
+
+
+@pytest.mark.parametrize("status", BulkActionStatus)
+def test_every_status_is_known(instance: dg.DagsterInstance, status: BulkActionStatus) -> None:
+    backfill_id = start(instance, DEFS, {"pincite/index": "{}"}, "pincite index")
+    kept = instance.get_backfill(backfill_id)
+    assert kept is not None
+    instance.update_backfill(kept.with_status(status))
+    seen = backfill_of(instance, backfill_id)
+    assert seen is not None
+    assert seen.ended == (status in BULK_ACTION_TERMINAL_STATUSES) == (under_way(instance, "pincite/index") == [])
+    assert [seen.cancelled, seen.broken, seen.failed] == [
+        status.name == name for name in ("CANCELED", "FAILED", "COMPLETED_FAILED")
+    ]
+
+
+# ---------------------------------------------------------------- a daemon
+
+
+def test_a_daemon_that_never_was_is_not_waited_for(instance: dg.DagsterInstance) -> None:
+    assert last_signs(instance) == {"BACKFILL": 0.0, "QUEUED_RUN_COORDINATOR": 0.0}
+    beat(instance, time.time(), "BACKFILL")
+    with pytest.raises(IndexStateError, match=r"\(queued run coordinator\).*dagster-daemon run") as refused:
+        require_daemon(instance, print)
+    assert refused.value.code == "no_daemon"
+
+
+def test_a_daemon_is_told_by_a_new_sign_whatever_its_clock(
+    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beat(instance, time.time())
+    require_daemon(instance, print)
+    beat(instance, 1000.0)
+    lines: list[str] = []
+    with pytest.raises(IndexStateError, match="is not there"):
+        require_daemon(instance, lines.append, wait=0.0)
+    monkeypatch.setattr(following.time, "sleep", lambda seconds: beat(instance, 1030.0))
+    require_daemon(instance, lines.append)
+    assert lines == ["Dagster's daemon was silent for minutes; waiting for a sign of it"]
+
+
+# ---------------------------------------------------------------- errors of runs
+
+
+def failing(body: Callable[[], None], instance: dg.DagsterInstance) -> str:
+    @dg.op
+    def work() -> None:
+        with coded():
+            body()
+
+    @dg.job
+    def failing_job() -> None:
+        work()
+
+    return failing_job.execute_in_process(instance=instance, raise_on_error=False).run_id
+
+
+def refuse() -> None:
+    raise SourceError("source 'docs': all is gone.\nIf it was meant to go: --allow-deletions", "deletion_guard")
+
+
+def refuse_under_another() -> None:
+    try:
+        raise SettingsError("pincite.yaml: no such key")
+    except SettingsError as error:
+        raise ValueError("on the way") from error
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "exit_code", "message"),
+    [
+        (refuse, "deletion_guard", 1, "source 'docs': all is gone.\nIf it was meant to go: --allow-deletions"),
+        (lambda: {}["none"], "run_failed", 1, None),
+    ],
+)
+def test_the_error_of_a_run_is_read_back(
+    instance: dg.DagsterInstance, body: Callable[[], None], code: str, exit_code: int, message: str | None
+) -> None:
+    run_id = failing(body, instance)
+    error = error_of(instance, run_id)
+    assert (error.code, error.exit_code) == (code, exit_code)
+    assert str(error) == (message or f"run {run_id} failed: KeyError: 'none'")
+
+
+def test_a_usage_error_keeps_its_exit_code(instance: dg.DagsterInstance) -> None:
+    def misuse() -> None:
+        raise SettingsError("pincite.yaml: no such key", "other_settings")
+
+    error = error_of(instance, failing(misuse, instance))
+    assert (str(error), error.code, error.exit_code) == ("pincite.yaml: no such key", "other_settings", 2)
+
+
+def test_an_error_says_its_code_once_however_often_it_passes() -> None:
+    with pytest.raises(PinciteError) as caught, coded(), coded():
+        refuse()
+    assert caught.value.__notes__ == ["code: deletion_guard"]
+
+
+def test_of_tries_the_last_one_counts() -> None:
+    def run(name: str, status: dg.DagsterRunStatus, retries: str = "") -> BackfillRun:
+        return BackfillRun(name, status, ("lamps",), retries)
+
+    failed, done = dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.SUCCESS
+    runs = [run("a", failed), run("b", done, "a"), run("c", failed), run("d", failed, "c"), run("e", failed)]
+    assert [each.run_id for each in failed_for_good(runs)] == ["d", "e"]
+
+
+# ---------------------------------------------------------------- what is told of them
+
+
+class _Rows:
+    def __init__(self) -> None:
+        self.rows: list[LaunchedRun] = []
+
+    def of_backfill(self, backfill: str) -> list[LaunchedRun]:
+        return self.rows
+
+
+def test_lines_tell_of_runs_as_they_begin_end_and_are_tried_again(instance: dg.DagsterInstance) -> None:
+    rows, now, lines, bars = _Rows(), [0.0], list[str](), list[tuple[str, int, int]]()
+    watch = Watch(instance, rows, "b", lambda *told: bars.append(told), lines.append, lambda: now[0])  # type: ignore[arg-type]
+    beat(instance, time.time())
+
+    def launched(status: dg.DagsterRunStatus, **tags: str) -> str:
+        job = DEFS.resolve_implicit_global_asset_job_def()
+        return instance.create_run_for_job(
+            job, status=status, tags={"dagster/backfill": "b", **tags}, asset_selection=frozenset([lamps.key])
+        ).run_id
+
+    def looked() -> list[str]:
+        lines.clear()
+        watch.look()
+        return list(lines)
+
+    assert looked() == []
+    now[0] = STILL_SECONDS
+    (still,) = looked()
+    assert still.startswith("nothing goes on for 1 min: Dagster's daemon makes no runs")
+    assert looked() == [], "once"
+    first = launched(dg.DagsterRunStatus.NOT_STARTED)
+    assert looked() == []
+    now[0] += STILL_SECONDS
+    waiting = Watch(instance, rows, "b", lambda *told: None, lines.append, lambda: now[0])  # type: ignore[arg-type]
+    waiting.look()
+    now[0] += STILL_SECONDS
+    waiting.look()
+    assert "1 runs wait for a worker" in lines[-1]
+
+    run = instance.get_run_by_id(first)
+    assert run is not None
+    instance.report_engine_event("begins", run)
+    instance.handle_new_event(_started(run))
+    rows.rows = [LaunchedRun(first, "worker-1", 7, (0, 1), datetime.now(), "chunks", 3, 10)]
+    assert looked() == [f"run {first[:8]} on worker-1: lamps of buckets 00 to 01, started"]
+    assert bars[-1] == ("chunks", 3, 10)
+    instance.report_run_failed(run, "killed")
+    assert looked() == [f"run {first[:8]} on worker-1: lamps of buckets 00 to 01, failed: run {first} failed: killed"]
+    again = launched(dg.DagsterRunStatus.NOT_STARTED, **{"dagster/parent_run_id": first})
+    assert looked() == [f"run {again[:8]} tries again what run {first[:8]} did not finish"]
+    assert [found.run_id for found in runs_of(instance, "b")] == [first, again]
+
+
+def _started(run: dg.DagsterRun) -> dg.EventLogEntry:
+    event = dg.DagsterEvent(dg.DagsterEventType.RUN_START.value, run.job_name)
+    return dg.EventLogEntry(
+        user_message="", error_info=None, level=20, run_id=run.run_id, timestamp=time.time(), job_name=run.job_name,
+        dagster_event=event,
+    )  # fmt: skip

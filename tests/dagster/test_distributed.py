@@ -1,0 +1,277 @@
+"""`pincite index --distributed`: what runs that a daemon launches do comes to the same as one run on one machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus
+
+from resources.dagster_instance.backfills import Backfill, _seen
+from tests.support.daemon import make_home, running_daemon
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.places import ROOT
+from tests.support.projects import (
+    DOCUMENTS,
+    Project,
+    content,
+    make_project,
+    new_database,
+    project_copy,
+    run_command,
+)
+
+pytestmark = [pytest.mark.integration, pytest.mark.dagster]
+
+COUNTS = ("generation", "published", "held", "embedder", "documents", "chunks", "embedded", "llm", "failing_sources")
+
+
+def counts(result: dict[str, Any]) -> dict[str, Any]:
+    """All that a run did, but for how long it took."""
+    return {name: result[name] for name in COUNTS} | {"stages": set(result["seconds"]), "notes": result["notes"]}
+
+
+def backfills(home: Path) -> list[Backfill]:
+    """The newest first."""
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        return [_seen(found) for found in instance.get_backfills()]
+
+
+def command(project: Project, *arguments: str) -> subprocess.Popen[str]:
+    """`pincite index` of a project in a process of its own."""
+    asked = [sys.executable, "-m", "pincite.cli", "index", *arguments, "--config", str(project.config), "--json"]
+    return subprocess.Popen(asked, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def asking_machine(project: Project, folder: Path, **settings: Any) -> Project:
+    """The same state with other settings, and without the documents, as another machine has it."""
+    made = Project(folder / "asking", dict(project.settings))
+    made.folder.mkdir()
+    made.configure(state=str(project.state), **settings)
+    return made
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_home(tmp_path_factory.mktemp("instance") / "home")
+
+
+@pytest.fixture(scope="module")
+def served(
+    server_url: str, endpoint: EmbeddingServer, home: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Project]:
+    """A project of which nothing is made yet, and a daemon that has its settings."""
+    with new_database(server_url) as url:
+        project = make_project(
+            tmp_path_factory.mktemp("served") / "project",
+            database=url,
+            buckets_per_run=2,
+            embedder={"endpoint": endpoint.url, "model": "fake"},
+        )
+        with running_daemon(home, project):
+            yield project
+
+
+@pytest.fixture(scope="module")
+def first(served: Project, home: Path) -> dict[str, Any]:
+    """What the first index of it gave, which is a distributed one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DAGSTER_HOME", str(home))
+        return served.index("--distributed")
+
+
+@pytest.fixture
+def project(served: Project, first: dict[str, Any], home: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """The project as it was first, indexed."""
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    for path in [path for path in served.docs.rglob("*") if path.is_file()]:
+        path.unlink()
+    for uri, text in DOCUMENTS.items():
+        served.write(uri, text)
+    served.index("--allow-deletions")
+    return served
+
+
+def test_the_first_index_is_that_of_one_machine(
+    served: Project, first: dict[str, Any], server_url: str, endpoint: EmbeddingServer, tmp_path: Path
+) -> None:
+    with new_database(server_url) as url:
+        alone = make_project(tmp_path / "alone", database=url, embedder={"endpoint": endpoint.url, "model": "fake"})
+        assert counts(first) == counts(alone.index())
+        assert content(served) == content(alone)
+
+
+def test_a_change_with_a_failing_document_is_that_of_one_machine(
+    project: Project, server_url: str, tmp_path: Path
+) -> None:
+    def change(docs: Path) -> None:
+        project.write("handbook.md", DOCUMENTS["handbook.md"].replace("ten days", "twelve days"), docs)
+        project.write("new/ferry.txt", "The ferry sails at noon.\n\nIn winter it sails at two.", docs)
+        project.write("broken.pdf", b"%PDF-1.7 and nothing more", docs)
+        (docs / "boilers.txt").unlink()
+
+    with project_copy(project, server_url, tmp_path / "alone") as alone:
+        change(alone.docs)
+        change(project.docs)
+        here, there = project.index("--distributed", code=3), alone.index(code=3)
+        assert counts(here) == counts(there)
+        assert here["documents"]["added"] == here["documents"]["removed"] == here["documents"]["changed"] == 1
+        assert [item["uri"] for item in here["documents"]["failed"]] == ["broken.pdf"]
+        assert content(project) == content(alone)
+
+
+def test_nothing_to_do_asks_nobody(project: Project, home: Path) -> None:
+    before = backfills(home)
+    result = project.index("--distributed")
+    assert (result["published"], result["documents"]["unchanged"]) == (True, len(DOCUMENTS))
+    assert backfills(home) == before
+
+
+def test_a_mass_deletion_is_refused_before_anybody_is_asked(project: Project, home: Path) -> None:
+    before = backfills(home)
+    for path in project.docs.rglob("*.*"):
+        path.unlink()
+    ran = project.run("index", "--distributed")
+    assert (ran.code, ran.json["error"]["code"]) == (1, "deletion_guard")
+    assert backfills(home) == before
+
+
+def test_the_error_of_a_run_is_the_error_of_the_command(project: Project, home: Path, tmp_path: Path) -> None:
+    """The machine that asks has not the sources; a worker, which has, refuses what is left of them."""
+    elsewhere = asking_machine(project, tmp_path)
+    for path in project.docs.rglob("*.*"):
+        path.unlink()
+    ran = elsewhere.run("index", "--distributed")
+    assert (ran.code, ran.json["error"]["code"]) == (1, "deletion_guard"), ran.err
+    assert "--allow-deletions" in ran.json["error"]["message"]
+    assert "the workers list the sources, since this machine cannot" in ran.err
+    assert backfills(home)[0].failed
+
+    elsewhere.configure(chunking={"target_tokens": 100})
+    ran = elsewhere.run("index", "--distributed")
+    assert (ran.code, ran.json["error"]["code"]) == (2, "other_settings"), ran.err
+
+
+def test_the_work_goes_on_without_who_asked_for_it(project: Project, home: Path, endpoint: EmbeddingServer) -> None:
+    project.write("new.txt", "The lighthouse is lit at dusk.")
+    endpoint.hold(lambda texts: True)
+    try:
+        asking = command(project, "--distributed")
+        assert endpoint.arrived.wait(240)
+
+        workers = project.run("status").json["workers"]
+        worker = [each for each in workers if each["stage"] == "chunk_embeddings"][0]
+        assert (worker["host"], worker["lock"]) == (socket.gethostname(), "shared")
+        assert worker["buckets"] in ([0, 1], [2, 3])
+        assert f"run {worker['run'][:8]} on {worker['host']}" in run_command("status", "--config", project.config).out
+
+        busy = project.run("index", "--distributed", "--retry-failed")
+        (found,) = [each for each in backfills(home) if not each.ended]
+        assert (busy.code, busy.json["error"]["code"]) == (1, "busy")
+        assert found.id in busy.json["error"]["message"]
+
+        asking.send_signal(signal.SIGINT)
+        out, said = asking.communicate(timeout=60)
+        assert asking.returncode == 1
+        assert json.loads(out)["error"]["code"] == "interrupted"
+        assert f"the workers go on with it (backfill {found.id})" in said
+
+        again = command(project, "--distributed")
+        assert (again.stderr and "is followed" in again.stderr.readline()) is True
+        os.kill(worker["process"], signal.SIGKILL)
+    finally:
+        endpoint.released.set()
+    out, said = again.communicate(timeout=400)
+    assert again.returncode == 0, said
+    assert "tries again what run" in said
+    assert json.loads(out)["published"] is True
+    assert project.hits("when is the lighthouse lit")[0]["uri"] == "new.txt"
+    assert project.run("status").json["workers"] == []
+
+
+def test_a_cancelled_backfill_is_told(project: Project, home: Path, endpoint: EmbeddingServer) -> None:
+    project.write("new.txt", "The lock keeper sleeps at noon.")
+    endpoint.hold(lambda texts: True)
+    try:
+        asking = command(project, "--distributed")
+        assert endpoint.arrived.wait(240)
+        with dg.DagsterInstance.from_config(str(home)) as instance:
+            (found,) = instance.get_backfills(filters=BulkActionsFilter(statuses=[BulkActionStatus.REQUESTED]))
+            instance.update_backfill(found.with_status(BulkActionStatus.CANCELING))
+    finally:
+        endpoint.released.set()
+    out, said = asking.communicate(timeout=200)
+    assert asking.returncode == 1, said
+    assert json.loads(out)["error"]["code"] == "cancelled"
+
+
+def test_workers_with_other_buckets_make_nothing(project: Project, tmp_path: Path) -> None:
+    elsewhere = asking_machine(project, tmp_path, buckets=8)
+    ran = elsewhere.run("index", "--distributed")
+    assert (ran.code, ran.json["error"]["code"]) == (1, "backfill_failed"), ran.err
+
+
+# ---------------------------------------------------------------- without a daemon
+
+
+@pytest.fixture
+def unserved(
+    server_url: str, endpoint: EmbeddingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Project]:
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    with new_database(server_url) as url:
+        yield make_project(tmp_path / "project", database=url, embedder={"endpoint": endpoint.url, "model": "fake"})
+
+
+def refused(project: Project) -> tuple[int, str, str]:
+    ran = project.run("index", "--distributed")
+    return ran.code, ran.json["error"]["code"], ran.json["error"]["message"]
+
+
+def test_without_an_instance_there_is_nobody_to_ask(
+    unserved: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, name, message = refused(unserved)
+    assert (code, name) == (1, "no_instance")
+    assert "DAGSTER_HOME is not set" in message
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "nowhere"))
+    code, name, message = refused(unserved)
+    assert (code, name) == (1, "no_instance")
+    assert "which is no folder" in message
+    broken = make_home(tmp_path / "broken")
+    (broken / "dagster.yaml").write_text("storage: {postgres: {postgres_url: 'postgresql://u:secret@/none'}}")
+    monkeypatch.setenv("DAGSTER_HOME", str(broken))
+    code, name, message = refused(unserved)
+    assert (code, name) == (1, "no_instance")
+    assert "secret" not in message
+
+
+def test_without_a_daemon_nobody_would_start_the_runs(
+    unserved: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = make_home(tmp_path / "home")
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    code, name, message = refused(unserved)
+    assert (code, name) == (1, "no_daemon")
+    assert "dagster-daemon run" in message
+    assert backfills(home) == []
+
+
+def test_a_run_of_one_machine_is_recorded_where_dagster_home_says(
+    unserved: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = make_home(tmp_path / "home")
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    unserved.index()
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        assert [run.job_name for run in instance.get_runs()] == ["index"]
+    assert not (unserved.state / "dagster").exists()

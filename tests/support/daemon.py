@@ -1,0 +1,79 @@
+"""Dagster's own daemon in a process of its own, with an instance and a code location as an operator has them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from tests.support.places import ROOT
+from tests.support.projects import Project
+
+INSTANCE = """\
+telemetry: {enabled: false}
+run_coordinator:
+  module: dagster._core.run_coordinator
+  class: QueuedRunCoordinator
+  config: {dequeue_interval_seconds: 1, max_concurrent_runs: 3}
+run_retries: {enabled: true, max_retries: 1, retry_on_asset_or_op_failure: false}
+run_monitoring: {enabled: true, poll_interval_seconds: 2}
+compute_logs: {module: dagster._core.storage.noop_compute_log_manager, class: NoOpComputeLogManager}
+"""
+_QUICK = """\
+import sys
+import dagster._daemon.controller as controller
+controller.DEFAULT_DAEMON_INTERVAL_SECONDS = 1
+from dagster._daemon.cli import main
+sys.argv[0] = "dagster-daemon"
+main()
+"""
+"""The daemon as it is, but that it looks every second and not every half minute."""
+
+
+def make_home(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "dagster.yaml").write_text(INSTANCE)
+    return folder
+
+
+@contextmanager
+def running_daemon(home: Path, project: Project) -> Iterator[subprocess.Popen[bytes]]:
+    """Serves the code location with the settings of a project, and runs what is launched, until the end."""
+    environment = {
+        **os.environ, "DAGSTER_HOME": str(home), "PINCITE_CONFIG": str(project.config), "PYTHONWARNINGS": "ignore",
+        "PYTHONPATH": str(ROOT),
+    }  # fmt: skip
+    log = home / "daemon.log"
+    with log.open("ab") as said:
+        daemon = subprocess.Popen(
+            [sys.executable, "-c", _QUICK, "run", "-m", "pincite.definitions"],
+            cwd=home, env=environment, stdout=said, stderr=said, start_new_session=True,
+        )  # fmt: skip
+    try:
+        _wait_for_signs(home, daemon, log)
+        yield daemon
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(daemon.pid, signal.SIGINT)
+        try:
+            daemon.wait(30)
+        except subprocess.TimeoutExpired:
+            os.killpg(daemon.pid, signal.SIGKILL)
+            daemon.wait()
+
+
+def _wait_for_signs(home: Path, daemon: subprocess.Popen[bytes], log: Path) -> None:
+    import dagster as dg
+
+    from resources.dagster_instance.backfills import last_signs
+
+    latest = time.monotonic() + 120
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        while not all(last_signs(instance).values()):
+            assert daemon.poll() is None and time.monotonic() < latest, log.read_text()
+            time.sleep(0.1)

@@ -1,0 +1,59 @@
+"""What the tags of a launched run ask of it, and for which buckets it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipelines.errors import SettingsError, UsageError
+from pipelines.settings.base import settings_from
+from resources.state.launched import ASKED, Asked, asked_of, buckets_in, ranges, require_same
+
+SETTINGS = settings_from({"buckets": 4})
+
+
+@pytest.mark.parametrize("asked", [Asked(), Asked(("a, b", 'c"d'), True), Asked((), False, True)])
+def test_tags_say_what_was_asked(asked: Asked) -> None:
+    assert asked_of(asked.tags(SETTINGS)) == asked
+
+
+def test_a_run_without_tags_is_asked_for_nothing_more() -> None:
+    assert asked_of({"dagster/backfill": "b"}) == Asked()
+    require_same({}, SETTINGS)
+
+
+@pytest.mark.parametrize("tag", ["", "{", "[]", "1", '{"sources": 1}', '{"sources": []}'])
+def test_tags_that_others_wrote_are_refused(tag: str) -> None:
+    with pytest.raises(UsageError, match="none that pincite wrote"):
+        asked_of({ASKED: tag})
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"buckets": 5}, {"buckets": 4, "chunking": {"target_tokens": 100}}, {"buckets": 4, "embedder": {"model": "m"}}],
+)
+def test_a_worker_that_would_make_another_index_refuses(other: dict[str, object]) -> None:
+    tags = Asked().tags(SETTINGS)
+    require_same(
+        tags, settings_from({"buckets": 4, "database": "postgresql://elsewhere/db", "schedule": {"cron": "@daily"}})
+    )
+    with pytest.raises(SettingsError) as refused:
+        require_same(tags, settings_from(other))
+    assert refused.value.code == "other_settings"
+
+
+@pytest.mark.parametrize(
+    ("tags", "buckets"),
+    [
+        ({}, None),
+        ({"dagster/partition": "03"}, [3]),
+        ({"dagster/asset_partition_range_start": "02", "dagster/asset_partition_range_end": "04"}, [2, 3, 4]),
+        ({"dagster/partition": "2026-01-01"}, None),
+        ({"dagster/asset_partition_range_start": "0", "dagster/asset_partition_range_end": "9" * 9}, None),
+    ],
+)
+def test_the_buckets_of_a_run_are_those_of_its_tags(tags: dict[str, str], buckets: list[int] | None) -> None:
+    assert buckets_in(tags) == buckets
+
+
+def test_buckets_are_read_as_a_range() -> None:
+    assert [ranges(found) for found in ([], [7], [0, 1, 2, 3])] == ["", "07", "00 to 03"]
