@@ -18,11 +18,12 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
-from examples.celery.local import BUCKET, Cluster, ClusterError, Ports, cluster  # noqa: E402
+from examples.celery.local import BUCKET, Cluster, ClusterError, Ports, Service, cluster  # noqa: E402
 
 LIBRARY = ROOT / "tests" / "data" / "library"
 NEEDED = {"dagster_celery": "dagster-celery", "dagster_postgres": "dagster-postgres", "moto": "moto"}
@@ -112,28 +113,37 @@ def command() -> list[str]:
     return [sys.executable, "-P", "-m", "pincite.cli", "index", "--distributed", "--json"]
 
 
-def index(made: Cluster) -> dict[str, object]:
+def index(made: Cluster) -> dict[str, Any]:
     ran = made.run(*command()[4:])
     if ran.returncode:
         raise ClusterError(
             f"pincite index --distributed ended with {ran.returncode}: {(ran.stderr or ran.stdout).strip()}"
         )
-    result: dict[str, object] = json.loads(ran.stdout)
+    result: dict[str, Any] = json.loads(ran.stdout)
     return result
 
 
-def first_to_work(made: Cluster):
-    """The first worker that says it has got a run from here on."""
+def first_to_work(made: Cluster) -> Service:
+    """The first worker that has got a run from here on, once the run has its session in Postgres."""
     services = [made.service(name) for name in WORKERS]
     seen = {service.name: service.log.stat().st_size for service in services}
     while True:
         for service in services:
-            if b"received" in service.log.read_bytes()[seen[service.name] :]:
+            if b"received" in service.log.read_bytes()[seen[service.name] :] and sessions(made):
                 return service
         time.sleep(0.05)
 
 
-def told(result: dict) -> None:
+def sessions(made: Cluster) -> int:
+    import psycopg
+
+    statement = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'pincite run %'"
+    with psycopg.connect(made.address("postgres", "postgres")) as connection:
+        row = connection.execute(statement).fetchone()
+    return int(row[0]) if row else 0
+
+
+def told(result: dict[str, Any]) -> None:
     documents, chunks = result["documents"], result["chunks"]
     counts = ", ".join(f"{documents[name]} {name}" for name in ("added", "changed", "unchanged", "removed"))
     print(f"    documents: {counts}; chunks written: {chunks['written']}; published: {result['published']}")

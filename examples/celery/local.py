@@ -27,7 +27,7 @@ import yaml
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-PATIENCE = 120.0
+PATIENCE = 300.0
 """Seconds after which a service that has not begun to answer is an error."""
 BUCKET = "handbook"
 DATABASE, DAGSTER = "handbook", "dagster"
@@ -339,7 +339,22 @@ class Cluster:
     def start_daemon(self, module: str = "dagster._daemon") -> Service:
         host = self.host("control")
         command = [sys.executable, "-P", "-m", module, "run", "-w", str(self.workspace)]
-        return self.start("daemon", command, host.environment, folder=host.folder)
+        return self.start("daemon", command, host.environment, self._beats(), host.folder)
+
+    def _beats(self) -> Callable[[], bool]:
+        """Whether the daemon has given signs of life since now, which `pincite index --distributed` looks for."""
+        import psycopg
+
+        began = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
+        statement = "SELECT count(*) FROM daemon_heartbeats WHERE timestamp > %s AND daemon_type = ANY(%s)"
+
+        def beats() -> bool:
+            with suppress(psycopg.Error), psycopg.connect(self.address(DAGSTER, "postgres")) as connection:
+                row = connection.execute(statement, (began, ["BACKFILL", "QUEUED_RUN_COORDINATOR"])).fetchone()
+                return row is not None and row[0] == 2
+            return False
+
+        return beats
 
     def start_worker(
         self,

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import dagster as dg
@@ -181,6 +182,20 @@ def test_a_launched_run_whose_session_is_gone_is_failed_by_who_holds_no_lock(pro
         assert {each: run and run.status for each, run in ended.items()} == {
             run_id: dg.DagsterRunStatus.FAILURE, by_hand: status,
         }  # fmt: skip
+
+
+def test_a_launched_run_that_was_killed_before_it_had_a_session_is_failed_after_a_while(
+    project: Project, tmp_path: Path
+) -> None:
+    place = RegisteredCodeLocationOrigin("assets")
+    launcher = RemoteJobOrigin(RemoteRepositoryOrigin(place, "__repository__"), "index")
+    home, url = str(dagster_home(tmp_path)), project.settings["database"]
+    with Database(url, tmp_path) as database, dg.DagsterInstance.from_config(home) as instance:
+        job = build_defs(buckets=4).resolve_job_def("index")
+        status = dg.DagsterRunStatus.STARTED
+        run_id = instance.create_run_for_job(job, status=status, remote_job_origin=launcher).run_id
+        assert dead_runs(instance, database, {}, 0.0) == ([], {}), "it may be about to have one"
+        assert dead_runs(instance, database, {}, 0.0, silent=timedelta(0)) == ([run_id], {})
 
 
 def test_the_sensor_looks_only_where_workers_can_be_elsewhere(parted: Project) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from assets import sensors
 from resources.dagster_instance import home
 
-*_others, _gone_for = home.dead_runs.__defaults__ or ()
-assert _gone_for == home.GONE_FOR
-home.dead_runs.__defaults__ = (*_others, 2.0)
+assert home.dead_runs.__defaults__ == (home.GONE_FOR, home._SILENT)
+home.dead_runs.__defaults__ = 2.0, timedelta(minutes=1)
 sensors.DEAD_SECONDS = 1
 
 from assets.definitions import defs  # noqa: E402

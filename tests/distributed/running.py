@@ -22,7 +22,8 @@ import pytest
 from examples.celery.local import BUCKET, DAGSTER, ROOT, Cluster, Service
 from examples.celery.local import HERE as EXAMPLE
 from pipelines.fingerprint import text_hash
-from resources.parquet.tables import ParquetTables
+from resources.settings_file import locate
+from resources.state.parts import Parts
 from tests.faults.running import NO_TEXTS, VECTORS, Rows
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.front import Front
@@ -163,17 +164,16 @@ class Distributed:
 
     def vectors_kept(self) -> set[str]:
         """Hashes of the texts whose vectors are in the store, committed or not."""
-
-        tables: ParquetTables = self.tables()
-        return {
-            value
-            for table in VECTORS
-            for file in tables.files(table)
-            for value in tables.read(file, ["text_hash"])["text_hash"].to_pylist()
-        }
-
-    def tables(self) -> ParquetTables:
-        raise NotImplementedError  # until the setting `tables` is there
+        parts = Parts(locate(str(self.project.config)))
+        try:
+            return {
+                value
+                for table in VECTORS
+                for file in parts.tables.files(table)
+                for value in parts.tables.read(file, ["text_hash"])["text_hash"].to_pylist()
+            }
+        finally:
+            parts.close()
 
     def asked(self) -> Counter[str]:
         return Counter(text_hash(text) for text in self.endpoint.texts if text not in NO_TEXTS)

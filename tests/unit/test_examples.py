@@ -21,7 +21,6 @@ import yaml
 from examples.celery.local import Cluster, ClusterError, Ports
 from pipelines.settings.base import settings_from
 from resources.dagster_instance.home import _SETTINGS
-from resources.processes import is_gone
 from tests.support.places import ROOT
 
 CELERY, KUBERNETES = ROOT / "examples" / "celery", ROOT / "examples" / "kubernetes"
@@ -192,7 +191,7 @@ def test_what_was_started_is_ended_with_all_that_it_has_started(tmp_path: Path) 
     child = int(service_log(tmp_path))
     service.end(seconds=0.1)
     assert service.process.returncode == -signal.SIGKILL
-    assert is_gone(child)
+    assert ends(child)
 
 
 def service_log(folder: Path) -> str:
