@@ -70,6 +70,10 @@ class Service:
                 self.process.wait(seconds)
         self.kill()
 
+    def start_again(self) -> Service:
+        assert self.again is not None
+        return self.again()
+
     def tail(self, lines: int = 15) -> str:
         with suppress(OSError):
             return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])

@@ -106,8 +106,8 @@ def made(workers: Cluster, endpoint: EmbeddingServer, front: Front, control: Pat
     front.faults.clear()
     for name in ("redis", "store", "daemon", *WORKERS):
         service = workers.service(name)
-        if service.process.poll() is not None and service.again:
-            service.again()
+        if service.process.poll() is not None:
+            service.start_again()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -162,8 +162,7 @@ def test_redis_killed_and_started_again_delays_and_loses_nothing(made: Distribut
         held.reached()
         redis = made.cluster.service("redis")
         redis.kill()
-        assert redis.again
-        redis.again()
+        redis.start_again()
     assert ended(running)["published"] is True
     asked = made.asked()
     clean = clean_index(made, tmp_path)
@@ -184,7 +183,7 @@ def test_a_worker_of_an_older_version_is_refused_and_changes_nothing(made: Distr
     assert made.content() == rows
     old.end()
     for name in WORKERS:
-        made.cluster.service(name).again()
+        made.cluster.service(name).start_again()
     assert made.index()["published"] is True
     assert_converged(made, clean_index(made, tmp_path / "clean"))
 
