@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pipelines.errors import IndexStateError, PinciteError, Waiting
-from resources.dagster_instance.home import close_dead_runs, instance_home, usable
+from resources.dagster_instance.home import close_dead_runs, instance_home, process_tag, usable
 from resources.generations.due import find_due, new_documents, served_now
 from resources.generations.upkeep import restricted_whatever
 from resources.postgres.row_security import secure
@@ -127,7 +127,11 @@ def _materialise(state: State, due: range, allow_deletions: bool) -> None:
             }
         },
     }
-    tags = {"dagster/asset_partition_range_start": keys[0], "dagster/asset_partition_range_end": keys[-1]}
+    tags = {
+        "dagster/asset_partition_range_start": keys[0],
+        "dagster/asset_partition_range_end": keys[-1],
+        **process_tag(state.parts.database),
+    }
     with run_history(instance_home(state.project.state)) as instance:
         close_dead_runs(instance, state.parts.database)
         try:

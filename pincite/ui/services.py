@@ -23,7 +23,7 @@ from pincite.console import say
 from pincite.listening import ANY_ADDRESS, address_of, interruptible, listener, private_folder
 from pipelines.errors import IndexStateError, PinciteError, UsageError
 from resources.child_process import child_command, module_path
-from resources.dagster_instance.home import dagster_home
+from resources.dagster_instance.home import dagster_home, instance_home
 from resources.settings_file import CONFIG_VARIABLE, STATE_VARIABLE, Project
 from resources.shipped import ROOT
 from resources.state.private import private
@@ -42,6 +42,8 @@ load_from:
 """
 _LOCK = "ui.lock"
 _LOOK_SECONDS = 0.2
+_SIGN_SECONDS = 60.0
+"""Twice as long as a daemon is silent between two signs of life."""
 
 
 def environment(project: Project) -> dict[str, str]:
@@ -53,7 +55,7 @@ def environment(project: Project) -> dict[str, str]:
         "PYTHONSAFEPATH": "1",
         "PYTHONPATH": os.pathsep.join(module_path()),
         STATE_VARIABLE: str(project.state),
-        "DAGSTER_HOME": str(dagster_home(project.state)),
+        "DAGSTER_HOME": str(instance_home(project.state).absolute()),
     }
     made.pop(TOKEN_VARIABLE, None)
     if project.file:
@@ -85,7 +87,11 @@ def run_ui(project: Project, host: str, port: int, read_only: bool = False, name
         try:
             services.start_code_server(folder / "code")
             services.start_webserver(host, guard, read_only)
-            services.start_daemon()
+            if _has_daemon(project.state):
+                say("a daemon of this Dagster instance gave a sign of life a minute ago or less, so none starts here; "
+                    "if it has ended since, start `pincite ui` again")  # fmt: skip
+            else:
+                services.start_daemon()
             _require_guard(services, ANY_ADDRESS.get(host, host), port)
             shown = f"{url}/?token={quote(token, safe='')}" if not given else url
             more = f", token as {TOKEN_VARIABLE} has it" if given else ""
@@ -102,6 +108,18 @@ def run_ui(project: Project, host: str, port: int, read_only: bool = False, name
             services.kill()
             raise
     raise AssertionError("unreachable")
+
+
+def _has_daemon(state: Path) -> bool:
+    """Whether the instance that an operator names has a daemon already: two would launch every run twice. The state's
+    own instance has that of its one UI."""
+    if instance_home(state) == dagster_home(state):
+        return False
+    from resources.dagster_instance.backfills import last_signs
+    from resources.dagster_instance.run_history import workers_history
+
+    with workers_history(state) as instance:
+        return all(time.time() - at < _SIGN_SECONDS for at in last_signs(instance).values())
 
 
 def _token() -> tuple[str, bool]:
@@ -151,7 +169,7 @@ class _Services:
         process = subprocess.Popen(
             child_command(module, *arguments),
             env={**self.environment, **(environment or {})},
-            cwd=self.environment["DAGSTER_HOME"],  # Dagster lays a file .env of its current folder over its environment
+            cwd=self.workspace.parent,  # Dagster lays a file .env of its current folder over its environment
             stdout=sys.stderr,
             start_new_session=True,
             pass_fds=[self.lock, *pass_fds],

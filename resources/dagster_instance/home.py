@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.errors import IndexStateError
+from pipelines.stages import STAGES
 from resources.postgres.run_lock import ENDS_WITHIN
 from resources.postgres.statements import query
 from resources.processes import process_of
@@ -107,7 +108,7 @@ def instance_home(state: Path) -> Path:
 
     Raises IndexStateError: `no_instance` where DAGSTER_HOME is no folder, `state`."""
     named = os.environ.get(_HOME)
-    if not named:
+    if not named or Path(named).resolve() == (state / "dagster").resolve():
         return dagster_home(state)
     if not Path(named).is_dir():
         raise IndexStateError(f"{_HOME} is {named!r}, which is no folder; make it with a dagster.yaml, or unset it",
@@ -135,8 +136,14 @@ def present(instance: DagsterInstance, run_id: str, database: Database) -> Itera
     """While it lasts, others can tell that the process of a run lives: by a session that has the run's name, from
     any machine, and by the process, from this one."""
     with database.connect(f"{SESSION}{run_id}", autocommit=True):
-        instance.add_run_tags(run_id, {_PROCESS: json.dumps([database.identity, *process_of(os.getpid())])})
+        instance.add_run_tags(run_id, process_tag(database))
         yield
+
+
+def process_tag(database: Database) -> dict[str, str]:
+    """The tag of a run of this process: others tell by it whether it is one of theirs, and on its machine whether it is
+    there."""
+    return {_PROCESS: json.dumps([database.identity, *process_of(os.getpid())])}
 
 
 def close_dead_runs(
@@ -152,7 +159,7 @@ def close_dead_runs(
 
     begun = (dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING)
     records = instance.get_run_records(dg.RunsFilter(statuses=list(begun)))
-    others = [record for record in records if record.dagster_run.run_id != own]
+    others = [each for each in records if each.dagster_run.run_id != own and _is_of_pincite(each.dagster_run)]
     if not others:
         return []
     runs = [each.dagster_run for each in others if _is_gone(each, database, silent)]
@@ -223,6 +230,13 @@ def _sessions(database: Database, ended: set[str]) -> set[str]:
 
 def _was_here(run: DagsterRun) -> bool:
     return _PROCESS in run.tags and json.loads(run.tags[_PROCESS])[1] == socket.gethostname()
+
+
+def _is_of_pincite(run: DagsterRun) -> bool:
+    """An instance may have runs of other code locations."""
+    if _PROCESS in run.tags or run.job_name == "index":
+        return True
+    return any(key.to_user_string() in STAGES for key in run.asset_selection or ())
 
 
 def _is_gone(record: RunRecord, database: Database, silent: timedelta) -> bool:

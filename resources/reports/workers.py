@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def workers(database: Database) -> list[dict[str, Any]]:
     """One a run that Dagster launched and whose session is there, in the order in which they began: `run`, its `host`
-    and `process`, `since` when, its `buckets` (none where what it makes has none), the `lock` that it holds (`exclusive`,
+    and `process`, `since` when, its `buckets` (none if what it makes has none), the `lock` that it holds (`exclusive`,
     `shared`; none while it waits), and how far it is: `done` of `total` in its `stage`."""
     return [
         {

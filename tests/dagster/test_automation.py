@@ -381,6 +381,25 @@ def test_runs_of_a_killed_command_are_closed(tmp_path: Path, database: Database)
         assert close_dead_runs(instance, database) == []
 
 
+def test_runs_of_others_in_the_same_instance_are_left(tmp_path: Path, database: Database) -> None:
+    @dg.op
+    def work() -> None: ...
+
+    @dg.job
+    def nightly_report() -> None:
+        work()
+
+    with dg.DagsterInstance.from_config(str(dagster_home(tmp_path))) as instance:
+        run = instance.create_run_for_job(nightly_report, status=dg.DagsterRunStatus.STARTED)
+        own = instance.create_run_for_job(
+            build_defs(buckets=4).resolve_job_def("index"),
+            status=dg.DagsterRunStatus.STARTED,
+            tags=homes.process_tag(database),
+        )
+        assert close_dead_runs(instance, database, silent=timedelta()) == []
+        assert {status_of(instance, each.run_id) for each in (run, own)} == {dg.DagsterRunStatus.STARTED}
+
+
 @pytest.mark.defends("7i")
 def test_a_run_that_is_present_is_closed_by_nobody_until_its_session_and_process_are_gone(
     tmp_path: Path, database: Database, server_url: str

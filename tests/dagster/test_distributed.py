@@ -169,7 +169,7 @@ def test_the_work_goes_on_without_who_asked_for_it(project: Project, home: Path,
         assert endpoint.arrived.wait(240)
 
         workers = project.run("status").json["workers"]
-        worker = [each for each in workers if each["stage"] == "chunk_embeddings"][0]
+        worker = next(each for each in workers if each["stage"] == "chunk_embeddings")
         assert (worker["host"], worker["lock"]) == (socket.gethostname(), "shared")
         assert worker["buckets"] in ([0, 1], [2, 3])
         assert f"run {worker['run'][:8]} on {worker['host']}" in run_command("status", "--config", project.config).out

@@ -59,15 +59,15 @@ def _source(source: SourceSettings) -> Iterator[Finding]:
 
 
 def dagster(state: Path) -> Iterator[Finding]:
-    home = state / "dagster"
     named = os.environ.get("DAGSTER_HOME")
-    if not (home / "dagster.yaml").exists():
+    home = Path(named) if named else state / "dagster"
+    if named and not home.is_dir():
+        yield broken("dagster", f"DAGSTER_HOME is {named}, which is no folder",
+                     "make it with a dagster.yaml, or unset it")  # fmt: skip
+    elif not named and not (home / "dagster.yaml").exists():
         yield ok("dagster", f"{home} is not there yet; `pincite index` makes it")
     else:
         yield from _instance(home)
-    if named and Path(named).resolve() != home.resolve():
-        yield doubtful("dagster", f"DAGSTER_HOME is {named}: there plain Dagster looks for runs, and pincite's are "
-                       f"in {home}", f"set DAGSTER_HOME={home}, or unset it")  # fmt: skip
 
 
 def _instance(home: Path) -> Iterator[Finding]:

@@ -253,8 +253,12 @@ def test_dagster_with_settings_that_cannot_be_read(tmp_path: Path, monkeypatch: 
     assert found.severity == "failure" and SECRET not in found.found + found.remedy
     (tmp_path / "dagster" / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
     assert ", 0 runs in " in only(project.dagster(tmp_path)).found
-    monkeypatch.setenv("DAGSTER_HOME", "/elsewhere")
-    assert "DAGSTER_HOME is /elsewhere" in list(project.dagster(tmp_path))[1].found
+    elsewhere = tmp_path / "elsewhere"
+    monkeypatch.setenv("DAGSTER_HOME", str(elsewhere))
+    found = only(project.dagster(tmp_path))
+    assert (found.severity, found.found) == ("failure", f"DAGSTER_HOME is {elsewhere}, which is no folder")
+    elsewhere.mkdir()
+    assert f", 0 runs in {elsewhere}" in only(project.dagster(tmp_path)).found
 
 
 class _Rows:

@@ -49,14 +49,14 @@ def test_counts_and_seconds_of_a_stage_are_sums_over_runs() -> None:
 def test_what_only_one_run_knows_is_kept() -> None:
     skipped = [Skipped("docs", "a\udcff.xyz", "unsupported", "no reader")]
     listed = Listed(("docs",), [], skipped, [], failing={"mail": "it does not answer"})
-    built = Built(3, False, [("coverage", "low")], {"chunks": 5}, 1.5, held=True, missing=Missing(["a"], 2, True))
+    built = Built(3, False, [("found", "low")], {"chunks": 5}, 1.5, held=True, missing=Missing(["a"], 2, True))
     built.short, built.unfitting = ["a walk"], ["an index"]
     first = recorded(report("raw_documents", 1, 0.1), listed=listed, damaged=("a.parquet",))
-    second = recorded(built=built, problems={"text_coverage": [("coverage", "low")]})
+    second = recorded(built=built, problems={"text_coverage": [("found", "low")]})
     run, read = with_records(Run(), [first, second, recorded()])
     assert read == listed
     assert run.built == built
-    assert run.problems == {"text_coverage": [("coverage", "low")]}
+    assert run.problems == {"text_coverage": [("found", "low")]}
     assert run.damaged == ["a.parquet"]
     assert run.built and run.built.notes == built.notes
 
