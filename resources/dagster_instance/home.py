@@ -30,6 +30,14 @@ SESSION = "pincite run "
 _PROCESS = "pincite/process"
 """Tag of a run: its database, machine, process and when that began."""
 
+WITHOUT_STAGE = frozenset(
+    {
+        *("corpus_statistics", "term_statistics", "indexed_documents", "kept_generations", "search_index"),
+        "retrieval_quality",
+    }
+)
+"""The assets that are no stages; with those all that pincite has."""
+
 _SILENT = timedelta(minutes=10)
 """Longer than a process that was launched takes before it is `present`."""
 
@@ -199,7 +207,8 @@ def dead_runs(
 
     begun = (dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING)
     records = instance.get_run_records(dg.RunsFilter(statuses=list(begun)))
-    launched = [record for record in records if record.dagster_run.remote_job_origin is not None]
+    runs = [record for record in records if _is_of_pincite(record.dagster_run)]
+    launched = [record for record in runs if record.dagster_run.remote_job_origin is not None]
     present = [record.dagster_run for record in launched if _PROCESS in record.dagster_run.tags]
     here = [run for run in present if json.loads(run.tags[_PROCESS])[0] == database.identity]
     # One that was killed between its start and its session.
@@ -236,7 +245,7 @@ def _is_of_pincite(run: DagsterRun) -> bool:
     """An instance may have runs of other code locations."""
     if _PROCESS in run.tags or run.job_name == "index":
         return True
-    return any(key.to_user_string() in STAGES for key in run.asset_selection or ())
+    return any(key.to_user_string() in {*STAGES, *WITHOUT_STAGE} for key in run.asset_selection or ())
 
 
 def _is_gone(record: RunRecord, database: Database, silent: timedelta) -> bool:

@@ -18,6 +18,7 @@ from assets.definitions import build_defs
 from pipelines.schemas import schema_of
 from pipelines.settings.base import Settings
 from pipelines.stages import MAKER, STAGES
+from resources.dagster_instance.home import WITHOUT_STAGE
 from resources.dagster_instance.run_buckets import BY_BUCKET
 from tests.support.places import ROOT
 from tests.support.projects import make_project
@@ -176,3 +177,7 @@ def test_a_job_makes_vectors_alone_where_there_are_gpus() -> None:
     assert job.tags["dagster-celery/queue"] == "gpu"
     asked = json.loads(job.tags["dagster-k8s/config"])["container_config"]["resources"]["limits"]
     assert asked == {"nvidia.com/gpu": "1"}
+
+
+def test_runs_are_known_for_pincite_s_by_any_of_its_assets() -> None:
+    assert {*BUCKETED, *WHOLE} == {*STAGES, *WITHOUT_STAGE}
