@@ -112,9 +112,11 @@ def follow(file: Path, context: Path, folder: Path, stages: list[Stage]) -> Stag
 def _copy(stage: Stage, stages: list[Stage], context: Path, words: list[str]) -> None:
     origin = context
     if words[0].startswith("--from="):
-        (other,) = [each for each in stages if each.name == words.pop(0).removeprefix("--from=")]
+        name = words.pop(0).removeprefix("--from=")
+        (other,) = [each for each in stages if each.name == name]
         origin = other.root
     *sources, target = words
+    assert sources, words
     into = stage.root / target.lstrip("/")
     for source in sources:
         path = origin / source.lstrip("/")
