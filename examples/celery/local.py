@@ -194,10 +194,13 @@ class Cluster:
         if program is None:
             raise ClusterError("there is no redis-server here: apt-get install redis-server, then again")
         place = self.folder / "redis"
-        place.mkdir(exist_ok=True)
-        options = ["--bind", "127.0.0.1", "--port", str(self.ports.redis), "--dir", str(place)]
-        options += ["--appendonly", "yes", "--requirepass", self.password, "--daemonize", "no"]
-        return self.start("redis", [program, *options], ready=lambda: _listens(self.ports.redis), ends="KILL")
+        place.mkdir(mode=0o700, exist_ok=True)
+        lines = ["bind 127.0.0.1", f"port {self.ports.redis}", f"dir {place}", "appendonly yes", "daemonize no",
+                 f"requirepass {self.password}"]  # fmt: skip
+        (place / "redis.conf").write_text("\n".join(lines), encoding="utf-8")  # a command's words are anybody's to read
+        return self.start(
+            "redis", [program, str(place / "redis.conf")], ready=lambda: _listens(self.ports.redis), ends="KILL"
+        )
 
     def start_store(self) -> Service:
         """moto's S3 server, with an empty bucket."""
