@@ -175,6 +175,11 @@ class Distributed:
         finally:
             parts.close()
 
+    def forget(self) -> None:
+        """What was asked for so far."""
+        self.endpoint.forget()
+        self.endpoint.keys.clear()
+
     def asked(self) -> Counter[str]:
         return Counter(text_hash(text) for text in self.endpoint.texts if text not in NO_TEXTS)
 
@@ -229,21 +234,30 @@ class Clean:
     asked: Counter[str]
 
 
-def clean_index(made: Distributed, folder: Path, *steps: Callable[[], None]) -> Clean:
-    """One machine's index of the documents as they are now, with a state folder and a database of its own."""
-    name = f"clean{next(_numbers)}"
-    made.cluster.make_database(name, "pincite")
-    settings = {**made.cluster.settings, "database": made.cluster.address(name, "pincite", secret=False)}
-    for key in ("tables", "buckets_per_run", "state"):
-        settings.pop(key)
-    project = make_project(folder, {}, **settings)
-    made.endpoint.forget()
-    made.endpoint.keys.clear()
-    assert project.index()["published"] is True
-    clean = Clean(content(project), made.asked())
-    made.endpoint.forget()
-    made.endpoint.keys.clear()
-    return clean
+class OneMachine:
+    """A project that indexes the same bucket by itself, with a state folder and a database of its own. What an index
+    freezes of its corpus is of its first documents: a change that comes later must come to both later."""
+
+    def __init__(self, made: Distributed, folder: Path) -> None:
+        name = f"clean{next(_numbers)}"
+        made.cluster.make_database(name, "pincite")
+        settings = {**made.cluster.settings, "database": made.cluster.address(name, "pincite", secret=False)}
+        for key in ("tables", "buckets_per_run", "state"):
+            settings.pop(key)
+        self._made, self._project = made, make_project(folder, {}, **settings)
+
+    def index(self) -> Clean:
+        """What it makes of the documents as they are now, and the texts that it embeds. Nothing else is remembered of
+        the endpoint afterwards."""
+        self._made.forget()
+        assert self._project.index()["published"] is True
+        clean = Clean(content(self._project), self._made.asked())
+        self._made.forget()
+        return clean
+
+
+def clean_index(made: Distributed, folder: Path) -> Clean:
+    return OneMachine(made, folder).index()
 
 
 def assert_converged(made: Distributed, clean: Clean) -> None:
@@ -252,7 +266,7 @@ def assert_converged(made: Distributed, clean: Clean) -> None:
     assert made.content() == clean.rows
     ran = made.project.run("verify")
     assert (ran.code, ran.json["problems"]) == (0, [])
-    made.endpoint.forget()
+    made.forget()
     again = made.index()
     assert again["published"] is True and again["chunks"]["written"] == 0
     assert made.endpoint.texts == [] or set(made.endpoint.texts) <= set(NO_TEXTS)
