@@ -206,3 +206,23 @@ def test_the_sensor_looks_only_where_workers_can_be_elsewhere(parted: Project) -
         context = dg.build_sensor_context(instance, cursor='{"gone": 1.0}')
         said = sensor.evaluate_tick(context)
         assert (said.skip_message, said.cursor) == ("no run was killed", "{}")
+
+
+def _index() -> dg.JobDefinition:
+    return build_defs().resolve_job_def("index")
+
+
+def test_a_run_is_tried_again_from_where_it_ended(project: Project, endpoint: EmbeddingServer, tmp_path: Path) -> None:
+    """As Dagster tries one whose process was killed."""
+    job = dg.reconstructable(_index)
+    with found(project), dg.DagsterInstance.from_config(str(dagster_home(tmp_path))) as instance:
+        endpoint.next(endpoint.status(401))
+        tags = span("00", "03")
+        failed = dg.execute_job(job, instance, run_config=QUIET, tags=tags)
+        assert not failed.success
+        options = dg.ReexecutionOptions.from_failure(failed.run_id, instance)
+        again = dg.execute_job(job, instance, run_config=QUIET, tags=tags, reexecution_options=options)
+        assert again.success
+        made = {event.asset_key.to_user_string() for event in again.all_events if event.is_step_materialization}
+    assert "packed_chunks" not in made and "search_index" in made
+    assert project.run("verify").code == 0
