@@ -58,10 +58,10 @@ def _begin_alone(context: dg.InitResourceContext, state: State) -> None:
 def _lock(context: dg.InitResourceContext, state: State) -> AbstractContextManager[None]:
     if context.run and is_for(context.run, "kept_generations") and nothing_to_keep(state):
         return nullcontext()  # a backfill asks for it beside the first runs of buckets, which would all wait for it
-    how = {"wait_seconds": LONGEST_WAIT, "waiting": partial(_waits, context, state), "run_id": state.run.id}
-    if state.run.buckets is None:
-        return state.parts.database.exclusive("index", **how)
-    return state.parts.database.shared("index", sorted(state.run.buckets), **how)
+    database, run, waits = state.parts.database, state.run, partial(_waits, context, state)
+    if run.buckets is None:
+        return database.exclusive("index", LONGEST_WAIT, waits, run.id)
+    return database.shared("index", sorted(run.buckets), LONGEST_WAIT, waits, run.id)
 
 
 def _present(context: dg.InitResourceContext, state: State) -> AbstractContextManager[None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from pipelines.errors import SettingsError
 
@@ -26,7 +27,7 @@ class Address:
     shown: str
     password: str | None
     timeout: int
-    alive: Mapping[str, int] = field(default_factory=dict)
+    alive: Mapping[str, Any] = field(default_factory=dict)
     """Parameters of a connection by which it is noticed that the server's machine went away."""
 
     def reason(self, error: BaseException) -> str:
