@@ -20,7 +20,8 @@ define watched
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help install index test tests rest faults browser test-ui test-llm lint bench bench-parsing results peers pictures library clean
+.PHONY: help install index test tests rest faults browser test-ui test-distributed test-image demo-distributed test-llm \
+	lint bench bench-parsing results peers pictures library clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -76,6 +77,26 @@ test-ui: browser  ## Use the UI in Debian's chromium: lineage, metadata, checks,
 
 pictures: browser  ## Take the pictures of README.md and docs/guide/dagster.md anew, by the tests that look at them
 	$(BIN)/python -m pytest tests/ui/test_pictures.py --pictures=docs/guide
+
+# The extra and redis-server, for two workers that share nothing but a store and a Postgres.
+define distributed
+	@$(BIN)/python -c 'import dagster_celery, dagster_postgres, redis' 2>/dev/null || \
+		$(INSTALL) --editable '.[distributed]'
+	@command -v redis-server >/dev/null || { [ "$$(id -u)" = 0 ] && \
+		apt-get update -qq && apt-get install -qq --no-install-recommends redis-server; } || \
+		{ echo 'there is no redis-server here: apt-get install redis-server, then again'; exit 1; }
+endef
+
+demo-distributed: $(STAMP)  ## Index the library by two workers over Redis, an S3 server and Postgres (PORT=first of three)
+	$(distributed)
+	@$(BIN)/python examples/celery/demo.py $(or $(PORT),6390)
+
+test-distributed: $(STAMP)  ## Many machines: two workers killed, stopped and cut off, against one machine's index
+	$(distributed)
+	$(BIN)/python -m pytest tests/distributed
+
+test-image: $(STAMP)  ## Follow the Dockerfile without a container engine, and use what it makes (root; minutes)
+	$(BIN)/python -m pytest tests/image
 
 test-llm: $(STAMP)  ## Buy summaries, contexts and answers from a small real model on loopback
 	@$(BIN)/python -c 'import llama_cpp.server.app' 2>/dev/null || { \

@@ -12,7 +12,8 @@ from assets.documents import raw_documents
 from assets.embeddings import chunk_embeddings, sentence_embeddings, sentence_links
 from assets.enrichment import chunk_contexts, document_summaries
 from assets.index import indexed_documents, kept_generations, search_index, term_statistics
-from assets.jobs import access_job, index_job
+from assets.io import NothingPasses
+from assets.jobs import access_job, embed_job, index_job
 from assets.quality import retrieval_quality
 from assets.schedules import hourly_access, nightly
 from assets.sensors import changed_sources, dead_runs
@@ -55,15 +56,14 @@ def build_defs(
     return dg.Definitions(
         assets=[declared(partitions, policy) for declared in _ASSETS],
         asset_checks=CHECKS,
-        jobs=[index_job, access_job],
+        jobs=[index_job, embed_job, access_job],
         schedules=[
             nightly(partitions, settings.schedule.cron, settings.schedule.timezone),
             hourly_access(settings.access.cron, settings.schedule.timezone),
         ],
         sensors=[changed_sources(partitions), *([] if settings.database == "embedded" else [dead_runs()])],
         executor=dg.in_process_executor,
-        # Nothing passes between assets, but Dagster's own manager would let a run name a folder to pickle into.
-        resources={"state": StateResource(), "io_manager": dg.mem_io_manager, **(overrides or {})},
+        resources={"state": StateResource(), "io_manager": NothingPasses(), **(overrides or {})},
     )
 
 

@@ -12,6 +12,19 @@ index_job = dg.define_asset_job(
     description="Everything from the listing to the published index, for all buckets.",
 )
 
+GPU = {
+    "dagster-celery/queue": "gpu",
+    "dagster-k8s/config": {"container_config": {"resources": {"limits": {"nvidia.com/gpu": "1"}}}},
+}
+"""Tags that send a run to workers with a GPU. Assets cannot carry such tags (dagster#33430), so a job does."""
+
+embed_job = dg.define_asset_job(
+    "embed",
+    selection=dg.AssetSelection.assets("chunk_embeddings", "sentence_embeddings"),
+    tags=GPU,
+    description="Vectors alone, by workers with a GPU: of Celery's queue `gpu`, or by pods that ask for one.",
+)
+
 
 @dg.op(description="Reads who is behind the principals of all sources that tell it, waiting for no other run.")
 def read_memberships(context: dg.OpExecutionContext) -> None:

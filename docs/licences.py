@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reference" / "licences.md"
-EXTRAS = ("mcp", "formats", "ocr")
+EXTRAS = ("mcp", "formats", "ocr", "distributed", "kubernetes")
 _HEAD = """\
 # Licences
 
@@ -52,7 +52,8 @@ def installed() -> dict[str, tuple[importlib.metadata.Distribution, str]]:
     found: dict[str, tuple[importlib.metadata.Distribution, str]] = {}
     waiting = list(requirements())
     while waiting:
-        asked, extra = waiting.pop(0)
+        # What is always installed first: an extra brings what is not there yet.
+        asked, extra = waiting.pop(next((at for at, (_, by) in enumerate(waiting) if not by), 0))
         name = canonicalize_name(asked.name)
         try:
             distribution = importlib.metadata.distribution(asked.name)

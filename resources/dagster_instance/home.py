@@ -30,6 +30,14 @@ SESSION = "pincite run "
 _PROCESS = "pincite/process"
 """Tag of a run: its database, machine, process and when that began."""
 
+WITHOUT_STAGE = frozenset(
+    {
+        *("corpus_statistics", "term_statistics", "indexed_documents", "kept_generations", "search_index"),
+        "retrieval_quality",
+    }
+)
+"""The assets that are no stages; with those all that pincite has."""
+
 _SILENT = timedelta(minutes=10)
 """Longer than a process that was launched takes before it is `present`."""
 
@@ -186,25 +194,35 @@ def fail_dead_runs(
 
 
 def dead_runs(
-    instance: DagsterInstance, database: Database, since: Mapping[str, float], now: float, gone_for: float = GONE_FOR
+    instance: DagsterInstance,
+    database: Database,
+    since: Mapping[str, float],
+    now: float,
+    gone_for: float = GONE_FOR,
+    silent: timedelta = _SILENT,
 ) -> tuple[list[str], dict[str, float]]:
-    """Marks launched runs as failed that were present in this database and whose session is gone for some seconds, so
-    that Dagster starts them again; for who does not hold the lock. Of them their ids, and of those that are missed
-    since a shorter time, when (`now`) they were missed first, which is `since` for the next call.
+    """Marks launched runs as failed that were present in this database and whose session is gone for some seconds, and
+    those that were present nowhere for the time `silent` after their last word, so that Dagster starts them again; for
+    who does not hold the lock. Of them their ids, and of those that are missed since a shorter time, when (`now`) they
+    were missed first, which is `since` for the next call.
 
     It is told by the session alone, and so of a run on any machine: a worker that was killed, or lost, tells nobody.
     One that still lives, cut off, may write nothing once its buckets are another's."""
     import dagster as dg
 
     begun = (dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING)
-    runs = [record.dagster_run for record in instance.get_run_records(dg.RunsFilter(statuses=list(begun)))]
-    here = [run for run in runs if _PROCESS in run.tags and json.loads(run.tags[_PROCESS])[0] == database.identity]
-    launched = [run for run in here if run.remote_job_origin is not None]
-    if not launched:
-        return [], {}
-    sessions = _sessions(database, set())
-    missed = {run.run_id: since.get(run.run_id, now) for run in launched if run.run_id not in sessions}
-    dead = [run for run in launched if now - missed.get(run.run_id, now) >= gone_for]
+    records = instance.get_run_records(dg.RunsFilter(statuses=list(begun)))
+    runs = [record for record in records if _is_of_pincite(record.dagster_run)]
+    launched = [record for record in runs if record.dagster_run.remote_job_origin is not None]
+    present = [record.dagster_run for record in launched if _PROCESS in record.dagster_run.tags]
+    here = [run for run in present if json.loads(run.tags[_PROCESS])[0] == database.identity]
+    # One that was killed between its start and its session.
+    dead = [
+        each.dagster_run for each in launched if each.dagster_run not in present and _is_gone(each, database, silent)
+    ]
+    sessions = _sessions(database, set()) if here else set()
+    missed = {run.run_id: since.get(run.run_id, now) for run in here if run.run_id not in sessions}
+    dead += [run for run in here if now - missed.get(run.run_id, now) >= gone_for]
     for run in dead:
         instance.report_run_failed(run, _KILLED)
     ended = {run.run_id for run in dead}
@@ -232,7 +250,7 @@ def _is_of_pincite(run: DagsterRun) -> bool:
     """An instance may have runs of other code locations."""
     if _PROCESS in run.tags or run.job_name == "index":
         return True
-    return any(key.to_user_string() in STAGES for key in run.asset_selection or ())
+    return any(key.to_user_string() in {*STAGES, *WITHOUT_STAGE} for key in run.asset_selection or ())
 
 
 def _is_gone(record: RunRecord, database: Database, silent: timedelta) -> bool:

@@ -18,6 +18,7 @@ from assets.definitions import build_defs
 from pipelines.schemas import schema_of
 from pipelines.settings.base import Settings
 from pipelines.stages import MAKER, STAGES
+from resources.dagster_instance.home import WITHOUT_STAGE
 from resources.dagster_instance.run_buckets import BY_BUCKET
 from tests.support.places import ROOT
 from tests.support.projects import make_project
@@ -165,3 +166,18 @@ def test_what_an_asset_reads_comes_before_it() -> None:
     assert set(order) == {*BUCKETED, *WHOLE}
     assert order[0] == "raw_documents"
     assert order[-1] == "retrieval_quality"
+
+
+def test_a_job_makes_vectors_alone_where_there_are_gpus() -> None:
+    job = build_defs(buckets=4).resolve_job_def("embed")
+    assert {key.to_user_string() for key in job.asset_layer.selected_asset_keys} == {
+        "chunk_embeddings",
+        "sentence_embeddings",
+    }
+    assert job.tags["dagster-celery/queue"] == "gpu"
+    asked = json.loads(job.tags["dagster-k8s/config"])["container_config"]["resources"]["limits"]
+    assert asked == {"nvidia.com/gpu": "1"}
+
+
+def test_runs_are_known_for_pincite_s_by_any_of_its_assets() -> None:
+    assert {*BUCKETED, *WHOLE} == {*STAGES, *WITHOUT_STAGE}

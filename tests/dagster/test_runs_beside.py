@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import dagster as dg
@@ -183,6 +184,20 @@ def test_a_launched_run_whose_session_is_gone_is_failed_by_who_holds_no_lock(pro
         }  # fmt: skip
 
 
+def test_a_launched_run_that_was_killed_before_it_had_a_session_is_failed_after_a_while(
+    project: Project, tmp_path: Path
+) -> None:
+    place = RegisteredCodeLocationOrigin("assets")
+    launcher = RemoteJobOrigin(RemoteRepositoryOrigin(place, "__repository__"), "index")
+    home, url = str(dagster_home(tmp_path)), project.settings["database"]
+    with Database(url, tmp_path) as database, dg.DagsterInstance.from_config(home) as instance:
+        job = build_defs(buckets=4).resolve_job_def("index")
+        status = dg.DagsterRunStatus.STARTED
+        run_id = instance.create_run_for_job(job, status=status, remote_job_origin=launcher).run_id
+        assert dead_runs(instance, database, {}, 0.0) == ([], {}), "it may be about to have one"
+        assert dead_runs(instance, database, {}, 0.0, silent=timedelta(0)) == ([run_id], {})
+
+
 def test_the_sensor_looks_only_where_workers_can_be_elsewhere(parted: Project) -> None:
     assert {each.name for each in build_defs().sensors or ()} == {"changed_sources", "dead_runs"}
     assert {each.name for each in build_defs(settings=Settings()).sensors or ()} == {"changed_sources"}
@@ -191,3 +206,24 @@ def test_the_sensor_looks_only_where_workers_can_be_elsewhere(parted: Project) -
         context = dg.build_sensor_context(instance, cursor='{"gone": 1.0}')
         said = sensor.evaluate_tick(context)
         assert (said.skip_message, said.cursor) == ("no run was killed", "{}")
+
+
+def _index() -> dg.JobDefinition:
+    return build_defs().resolve_job_def("index")
+
+
+def test_a_run_is_tried_again_from_where_it_ended(project: Project, endpoint: EmbeddingServer, tmp_path: Path) -> None:
+    """As Dagster tries one whose process was killed."""
+    job = dg.reconstructable(_index)
+    with found(project), dg.DagsterInstance.from_config(str(dagster_home(tmp_path))) as instance:
+        endpoint.next(endpoint.status(401))
+        tags = span("00", "03")
+        failed = dg.execute_job(job, instance, run_config=QUIET, tags=tags)
+        assert not failed.success
+        options = dg.ReexecutionOptions.from_failure(failed.run_id, instance)
+        again = dg.execute_job(job, instance, run_config=QUIET, tags=tags, reexecution_options=options)
+        assert again.success
+        told = [event for event in again.all_events if event.is_step_materialization]
+        made = {event.asset_key.to_user_string() for event in told if event.asset_key}
+    assert "packed_chunks" not in made and "search_index" in made
+    assert project.run("verify").code == 0

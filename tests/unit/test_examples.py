@@ -1,0 +1,223 @@
+"""The files of examples/: what each names is there, and what is written by hand in two places is the same in both."""
+
+from __future__ import annotations
+
+import configparser
+import importlib.util
+import os
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from examples.celery.local import Cluster, ClusterError, Ports
+from pipelines.settings.base import settings_from
+from resources.dagster_instance.home import _SETTINGS
+from tests.support.places import ROOT
+
+CELERY, KUBERNETES = ROOT / "examples" / "celery", ROOT / "examples" / "kubernetes"
+API = "1.34"
+SHARED = ("run_monitoring", "run_retries", "compute_logs", "telemetry", "nux")
+OWN = {"run_monitoring": {"start_timeout_seconds"}}
+"""What an instance of many machines says of these beside what a state's own one does."""
+
+
+def loaded(path: Path) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+
+
+def named(kind: str, name: str) -> dict[str, Any]:
+    every = [item for path in sorted(KUBERNETES.glob("*.yaml")) for item in loaded(path)]
+    (found,) = [item for item in every if item["kind"] == kind and item["metadata"].get("name") == name]
+    return found
+
+
+def environment() -> dict[str, str]:
+    lines = (CELERY / "environment").read_text(encoding="utf-8").splitlines()
+    return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+
+
+def instances() -> dict[str, dict[str, Any]]:
+    within = named("ConfigMap", "pincite")["data"]["dagster.yaml"]
+    return {"celery": loaded(CELERY / "dagster.yaml")[0], "kubernetes": yaml.safe_load(within)}
+
+
+@pytest.mark.parametrize("which", ["celery", "kubernetes"])
+def test_runs_are_watched_and_tried_again_as_those_of_one_machine(which: str) -> None:
+    of_a_state = yaml.safe_load(_SETTINGS)
+    instance = instances()[which]
+    for name in SHARED:
+        found = {key: value for key, value in instance[name].items() if key not in OWN.get(name, ())}
+        assert found == of_a_state[name], name
+
+
+@pytest.mark.parametrize("which", ["celery", "kubernetes"])
+def test_dagster_reads_its_instance(which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    launcher = {"celery": "dagster_celery", "kubernetes": "dagster_k8s"}[which]
+    for module in (launcher, "dagster_postgres"):
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"{module} is not installed: pip install 'pincite[distributed,kubernetes]'")
+    from dagster._core.instance.config import dagster_instance_config
+    from dagster._core.instance.ref import InstanceRef
+
+    for name, value in environment().items():
+        monkeypatch.setenv(name, value)
+    if which == "kubernetes":  # of which there is none here
+        monkeypatch.setattr("kubernetes.config.load_incluster_config", lambda: None)
+    (tmp_path / "dagster.yaml").write_text(yaml.safe_dump(instances()[which]))
+    dagster_instance_config(str(tmp_path))
+    ref = InstanceRef.from_dir(str(tmp_path))
+    assert ref.run_launcher is not None and type(ref.run_launcher).__name__.endswith("RunLauncher")
+
+
+@pytest.mark.parametrize("origin", ["celery", "kubernetes"])
+def test_pincite_reads_its_settings(origin: str) -> None:
+    text = (
+        (CELERY / "pincite.yaml").read_text()
+        if origin == "celery"
+        else named("ConfigMap", "pincite")["data"]["pincite.yaml"]
+    )
+    settings = settings_from(yaml.safe_load(text), origin)
+    assert settings.buckets_per_run and settings.buckets_per_run < settings.buckets
+
+
+def test_a_message_outlives_the_longest_run() -> None:
+    instance = instances()["celery"]
+    launcher = instance["run_launcher"]["config"]["config_source"]["broker_transport_options"]
+    worker = (CELERY / "dagster_celery_config.py").read_text(encoding="utf-8")
+    found = re.search(r'"visibility_timeout": (\d+)', worker)
+    assert found and int(found[1]) == launcher["visibility_timeout"]
+    assert launcher["visibility_timeout"] > instance["run_monitoring"]["max_runtime_seconds"]
+
+
+def test_no_more_runs_are_begun_than_two_workers_take() -> None:
+    """A run that waits in Redis and not in Dagster is failed after start_timeout_seconds."""
+    assert instances()["celery"]["concurrency"]["runs"]["max_concurrent_runs"] == 2
+    assert "--concurrency 1 " in unit("worker")["Service"]["ExecStart"]
+
+
+def unit(name: str) -> configparser.ConfigParser:
+    parser = configparser.ConfigParser(interpolation=None, strict=False)
+    parser.optionxform = str  # type: ignore[assignment, method-assign]
+    parser.read(CELERY / f"pincite-{name}.service", encoding="utf-8")
+    return parser
+
+
+@pytest.mark.parametrize("name", ["daemon", "webserver", "worker"])
+def test_units_and_containers_run_the_same_command(name: str) -> None:
+    service = unit(name)["Service"]
+    program, *arguments = service["ExecStart"].split()
+    command = loaded(CELERY / "compose.yaml")[0]["services"][name]["command"]
+    own = {"-h": ("0.0.0.0", "127.0.0.1"), "--hostname": ("pincite@%h", "pincite@%H")}
+    assert program == f"/opt/pincite/bin/{command[0]}"
+    for position, argument in enumerate(command[1:]):
+        before = command[position]
+        assert arguments[position] == argument or (argument, arguments[position]) == own.get(before), argument
+    assert service["EnvironmentFile"] == "/etc/pincite/environment" and service["User"] == "pincite"
+
+
+def test_every_address_that_is_asked_of_the_environment_is_in_it() -> None:
+    asked = set()
+    for file in (CELERY / "dagster.yaml", CELERY / "dagster_celery_config.py"):
+        asked |= set(re.findall(r'env: (\w+)|environ\["(\w+)"\]', file.read_text(encoding="utf-8")))
+    names = {first or second for first, second in asked}
+    assert names and names <= set(environment())
+
+
+@pytest.mark.parametrize("file", sorted(KUBERNETES.glob("*.yaml")), ids=lambda path: path.name)
+def test_manifests_are_what_the_api_takes(file: Path) -> None:
+    import kubernetes_validate
+
+    for item in loaded(file):
+        kubernetes_validate.validate(item, API, strict=True)
+
+
+@pytest.mark.parametrize("file", sorted(KUBERNETES.glob("*.yaml")), ids=lambda path: path.name)
+def test_every_pod_is_confined_and_what_it_mounts_is_there(file: Path) -> None:
+    for item in loaded(file):
+        pod = item.get("spec", {}).get("template", {}).get("spec")
+        if pod is None:
+            continue
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        volumes = {volume["name"]: volume for volume in pod["volumes"]}
+        for container in pod["containers"]:
+            confined = container["securityContext"]
+            assert confined["readOnlyRootFilesystem"] and not confined["allowPrivilegeEscalation"]
+            for mount in container["volumeMounts"]:
+                volume = volumes[mount["name"]]
+                if "configMap" in volume:
+                    data = named("ConfigMap", volume["configMap"]["name"])["data"]
+                    assert mount.get("subPath", "pincite.yaml") in data
+            for source in container["envFrom"]:
+                ((kind, reference),) = source.items()
+                assert named({"configMapRef": "ConfigMap", "secretRef": "Secret"}[kind], reference["name"])
+
+
+def test_the_rights_are_those_to_make_jobs_and_no_others() -> None:
+    rules = named("Role", "pincite")["rules"]
+    assert all("*" not in rule["verbs"] + rule["resources"] + rule["apiGroups"] for rule in rules)
+    writable = {name for rule in rules if "create" in rule["verbs"] for name in rule["resources"]}
+    assert writable == {"jobs", "jobs/status"}
+
+
+def test_a_port_that_is_taken_is_one_line_with_the_remedy() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(ClusterError, match=f"^port {port} of 127.0.0.1 is taken .*PORT={port + 1000}$"):
+            Ports.after(port).require_free()
+
+
+def test_a_missing_redis_is_one_line_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ClusterError, match=r"^there is no redis-server here: apt-get install redis-server\b[^\n]*$"):
+        Cluster(tmp_path, Ports.free()).start_redis()
+
+
+def test_what_was_started_is_ended_with_all_that_it_has_started(tmp_path: Path) -> None:
+    """A process that hears no SIGTERM, and its child."""
+    made = Cluster(tmp_path, Ports.free())
+    deaf = "trap '' TERM; sleep 600 & echo $!; wait"
+    service = made.start("deaf", ["/bin/sh", "-c", deaf], ready=lambda: service_log(tmp_path).endswith("\n"))
+    child = int(service_log(tmp_path))
+    service.end(seconds=0.1)
+    assert service.process.returncode == -signal.SIGKILL
+    assert ends(child)
+
+
+def service_log(folder: Path) -> str:
+    return (folder / "logs" / "deaf.log").read_text(encoding="utf-8")
+
+
+def test_what_was_started_ends_when_its_starter_is_killed(tmp_path: Path) -> None:
+    starter = (
+        "import sys, pathlib, signal, os\nfrom examples.celery.local import Cluster, Ports\n"
+        "made = Cluster(pathlib.Path(sys.argv[1]), Ports.free())\n"
+        "print(made.start('sleeper', ['sleep', '600']).pid, flush=True)\nsignal.pause()"
+    )
+    command = [sys.executable, "-c", starter, str(tmp_path)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        child = int(process.stdout.readline())
+        process.kill()
+    assert ends(child)
+
+
+def ends(pid: int) -> bool:
+    """Waits for the end of a process that is another's child, by asking the kernel."""
+    with suppress(ProcessLookupError):
+        file = os.pidfd_open(pid)
+        try:
+            return bool(select.select([file], [], [], 60)[0])
+        finally:
+            os.close(file)
+    return True
