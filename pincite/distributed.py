@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,8 @@ Tell = Callable[[str], None]
 
 _LOCK_SECONDS = 15.0
 """Longer than another machine takes to ask for a backfill once it has listed its sources."""
+_AGAIN = 5
+"""Backfills that one is followed by at most."""
 _SURE = frozenset({"deletion_guard", "source_moved"})
 """Codes of what is wrong with a source whoever lists it."""
 
@@ -52,6 +54,12 @@ class _Begun:
     id: str
     served: Served
     note: str = ""
+    earlier: tuple[str, ...] = ()
+    """Backfills that it goes on with, since Dagster closed them early."""
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return *self.earlier, self.id
 
 
 def run_distributed(
@@ -77,13 +85,33 @@ def run_distributed(
             if not isinstance(begun, _Begun):
                 state.run.published(begun.standing)
                 return outcome.result(state, begun.served, time.perf_counter() - started)
-            try:
-                seen = Watch(instance, LaunchedRuns(state.parts.database), begun.id, progress, tell).to_the_end()
-            except KeyboardInterrupt:
-                raise Interrupted(_goes_on(begun.id)) from None
+            begun, seen = _followed(state, instance, begun, progress, tell)
             return _result(state, instance, begun, seen, started)
         finally:
             state.close()
+
+
+def _followed(
+    state: State, instance: DagsterInstance, begun: _Begun, progress: Callable[[str, int, int], None], tell: Tell
+) -> tuple[_Begun, Backfill | None]:
+    """A backfill as it ended, and where Dagster closed it early, the one that went on from there.
+
+    Raises Interrupted."""
+    from resources.dagster_instance.backfill_runs import closed_early, runs_of
+
+    while True:
+        try:
+            seen = Watch(instance, LaunchedRuns(state.parts.database), begun.id, progress, tell).to_the_end()
+        except KeyboardInterrupt:
+            raise Interrupted(_goes_on(begun.id)) from None
+        if seen is None or not seen.failed or not closed_early(runs_of(instance, begun.id)):
+            return begun, seen
+        if len(begun.earlier) == _AGAIN:
+            return begun, seen
+        tell(
+            f"Dagster closed backfill {begun.id} as a run that it had tried again came to its end; going on from there"
+        )
+        begun = replace(begun, id=_started(state, instance, asked_of(seen.tags)), earlier=begun.ids)
 
 
 # ---------------------------------------------------------------- beginning
@@ -178,7 +206,7 @@ def _result(
 ) -> dict[str, Any]:
     from resources.dagster_instance.backfill_runs import runs_of
 
-    runs = runs_of(instance, begun.id)
+    runs = [run for backfill_id in begun.ids for run in runs_of(instance, backfill_id)]
     records = LaunchedRuns(state.parts.database).records([run.run_id for run in runs])
     run, listed = with_records(state.run, records)
     error = _error(instance, begun.id, seen, runs, run)

@@ -78,13 +78,13 @@ class Watch:
         self._moved, self._still = clock(), False
 
     def to_the_end(self) -> Backfill | None:
-        """The backfill as it ended; None where it is not in the storage any more."""
+        """The backfill as it ended, and where runs failed all of them; None where it is not in the storage any more."""
         from resources.dagster_instance.backfills import backfill_of
 
         while True:
             seen = self._patient(lambda: backfill_of(self._instance, self._id))
-            self._patient(self.look)
-            if seen is None or seen.ended:
+            runs = self._patient(self.look)
+            if seen is None or (seen.ended and not (seen.failed and any(not run.ended for run in runs))):
                 return seen
             time.sleep(LOOK_SECONDS)
 
@@ -104,8 +104,8 @@ class Watch:
                     told = True
                 time.sleep(LOOK_SECONDS)
 
-    def look(self) -> None:
-        """Tells what changed since the last look."""
+    def look(self) -> Sequence[BackfillRun]:
+        """Tells what changed since the last look; the runs."""
         from resources.dagster_instance.backfill_runs import runs_of
 
         runs = runs_of(self._instance, self._id)
@@ -114,6 +114,7 @@ class Watch:
             self._told(run, rows.get(run.run_id))
         self._say_still(runs)
         self._say_progress([rows[run.run_id] for run in runs if not run.ended and run.run_id in rows])
+        return runs
 
     # ------------------------------------------------------------ lines
 

@@ -40,6 +40,10 @@ class BackfillRun:
     def failed(self) -> bool:
         return self.status == dg.DagsterRunStatus.FAILURE
 
+    @property
+    def cancelled(self) -> bool:
+        return self.status == dg.DagsterRunStatus.CANCELED
+
 
 def runs_of(instance: DagsterInstance, backfill_id: str) -> list[BackfillRun]:
     """All, the earliest first."""
@@ -52,6 +56,12 @@ def _seen(run: dg.DagsterRun) -> BackfillRun:
     assets = tuple(sorted(key.to_user_string() for key in run.asset_selection or ()))
     retries = run.tags.get(_RETRIES, "")
     return BackfillRun(run.run_id, run.status, assets, retries, int(number) if number.isdecimal() else 0)
+
+
+def closed_early(runs: Sequence[BackfillRun]) -> bool:
+    """Whether a backfill that Dagster closed as failed was closed while another attempt at a run came to its end: it
+    reads what is made before it asks which runs are in progress, and then takes what that attempt made for missing."""
+    return bool(runs) and not failed_for_good(runs) and not any(run.cancelled for run in runs)
 
 
 def failed_for_good(runs: Sequence[BackfillRun]) -> list[BackfillRun]:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
@@ -13,11 +14,12 @@ import pytest
 from dagster._core.execution.backfill import BULK_ACTION_TERMINAL_STATUSES, BulkActionStatus
 from dagster._daemon.types import DaemonHeartbeat
 
+from pincite import distributed
 from pincite.distributed import _error
 from pincite.following import STILL_SECONDS, Watch, require_daemon
 from pincite.ui.services import _has_daemon
 from pipelines.errors import IndexStateError, PinciteError, SettingsError, SourceError, Waiting
-from resources.dagster_instance.backfill_runs import BackfillRun, failed_for_good, runs_of
+from resources.dagster_instance.backfill_runs import BackfillRun, closed_early, failed_for_good, runs_of
 from resources.dagster_instance.backfills import Backfill, backfill_of, last_signs, start, under_way
 from resources.dagster_instance.run_errors import coded, error_of
 from resources.postgres.launched_runs import LaunchedRun
@@ -183,6 +185,48 @@ def test_of_tries_the_last_one_counts() -> None:
     failed, done = dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.SUCCESS
     runs = [run("a", failed), run("b", done, "a"), run("c", failed), run("d", failed, "c"), run("e", failed)]
     assert [each.run_id for each in failed_for_good(runs)] == ["d", "e"]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "early"),
+    [
+        ({"a": "FAILURE", "b<a": "SUCCESS"}, True),
+        ({"a": "FAILURE", "b<a": "FAILURE"}, False),
+        ({"a": "FAILURE", "b<a": "CANCELED"}, False),
+        ({}, False),
+    ],
+)
+def test_a_backfill_is_closed_early_whose_runs_all_ended_well(statuses: dict[str, str], early: bool) -> None:
+    made = [
+        BackfillRun(name.partition("<")[0], dg.DagsterRunStatus(status), ("lamps",), name.partition("<")[2])
+        for name, status in statuses.items()
+    ]
+    assert closed_early(made) is early
+
+
+def test_a_backfill_that_was_closed_early_is_gone_on_with(
+    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dagster closes each of them, and every run was tried again with success."""
+    done = [
+        BackfillRun("a", dg.DagsterRunStatus.FAILURE, ("lamps",)),
+        BackfillRun("b", dg.DagsterRunStatus.SUCCESS, ("lamps",), "a"),
+    ]
+    asked, told, ends = list[Any](), list[str](), iter([BulkActionStatus.COMPLETED_FAILED] * 2)
+
+    def status(*_: Any) -> Any:
+        return SimpleNamespace(to_the_end=lambda: ended(next(ends, BulkActionStatus.COMPLETED_SUCCESS)))
+
+    monkeypatch.setattr(distributed, "Watch", status)
+    monkeypatch.setattr("resources.dagster_instance.backfill_runs.runs_of", lambda *_: done)
+    monkeypatch.setattr(distributed, "_started", lambda state, instance, what: asked.append(what) or f"b{len(asked)}")
+    state: Any = SimpleNamespace(parts=SimpleNamespace(database=None))
+    begun, seen = distributed._followed(state, instance, distributed._Begun("b0", {}), lambda *_: None, told.append)
+    assert (begun.ids, seen and seen.failed) == (("b0", "b1", "b2"), False)
+    assert (len(asked), len(told)) == (2, 2)
+    ends = iter([BulkActionStatus.COMPLETED_FAILED] * 99)
+    begun, seen = distributed._followed(state, instance, distributed._Begun("b0", {}), lambda *_: None, told.append)
+    assert (len(begun.earlier), seen and seen.failed) == (distributed._AGAIN, True), "not for ever"
 
 
 # ---------------------------------------------------------------- how a backfill ended

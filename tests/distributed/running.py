@@ -221,15 +221,6 @@ def ended(service: Service, code: int = 0) -> dict[str, Any]:
     return found
 
 
-def carried_through(made: Distributed, service: Service) -> dict[str, Any]:
-    """What `pincite index --distributed` printed; of another one where Dagster closed the backfill as failed in the
-    moment in which the second try of a run ended: it reads what is made before it asks which runs go on."""
-    until(lambda: service.process.poll() is not None, service.name)
-    if service.process.returncode == 1 and json.loads(service.output.read_text())["error"]["code"] == "cancelled":
-        return made.index()
-    return ended(service)
-
-
 def _pincite() -> list[str]:
 
     return [sys.executable, "-P", "-m", "pincite.cli"]

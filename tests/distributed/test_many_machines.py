@@ -15,7 +15,6 @@ from tests.distributed.running import (
     Distributed,
     OneMachine,
     assert_converged,
-    carried_through,
     clean_index,
     documents,
     end_sessions,
@@ -81,7 +80,7 @@ def test_a_worker_killed_in_a_stage_costs_what_it_had_not_committed(
         victim = held.reached()
         victim.kill()
         kept, before = made.vectors_kept(), len(made.endpoint.requests)
-    assert carried_through(made, running)["published"] is True
+    assert ended(running)["published"] is True
     del made.endpoint.requests[:before], made.endpoint.keys[:before]
     assert not kept & set(made.asked()), "a vector that a file holds was bought again"
     clean = clean_index(made, tmp_path)
@@ -99,7 +98,7 @@ def test_a_worker_that_was_stopped_past_the_loss_of_its_lock_writes_nothing(
         stale.send(signal.SIGSTOP)
         own = sessions(made, "application_name LIKE 'pincite%%' AND state <> 'active'")
         end_sessions(made, own)
-        assert carried_through(made, running)["published"] is True
+        assert ended(running)["published"] is True
         rows = made.content()
         stale.send(signal.SIGCONT)
         held.go_on()
@@ -165,7 +164,7 @@ def test_redis_killed_and_started_again_delays_and_loses_nothing(made: Distribut
         redis = made.cluster.service("redis")
         redis.kill()
         redis.start_again()
-    assert carried_through(made, running)["published"] is True
+    assert ended(running)["published"] is True
     asked = made.asked()
     clean = clean_index(made, tmp_path)
     assert asked == clean.asked
