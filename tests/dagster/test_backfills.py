@@ -252,10 +252,9 @@ def test_what_a_backfill_came_to_is_an_error_of_its_own_or_of_its_runs(instance:
     assert came(ended(BulkActionStatus.CANCELED))[0] == "cancelled"
     assert came(failed)[0] == "cancelled", "none of its runs failed, and not all was made"
     problems = {"text_coverage": [("found", "half of it")]}
-    assert came(failed, problems=problems) == (
-        "check_failed",
-        "the check text_coverage failed, nothing was published: found: half of it",
-    )
+    code, message = came(failed, problems=problems)
+    assert code == "check_failed"
+    assert message.startswith("the check text_coverage failed, nothing was published: found: half of it")
 
     failing(lookup, instance, {"dagster/backfill": "b"})
     assert came(failed)[0] == "run_failed"
