@@ -12,7 +12,7 @@ from pipelines.errors import PinciteError
 if TYPE_CHECKING:
     from dagster import DagsterInstance
 
-_TOLD = re.compile(r"\A[\w.]*?(?P<name>\w+): (?P<message>.*)\ncode: (?P<code>\w+)\s*\Z", re.DOTALL)
+_WORD = re.compile(r"\w{1,100}")
 
 
 class ErrorInfo(Protocol):
@@ -58,12 +58,22 @@ def own_error(info: ErrorInfo) -> PinciteError | None:
     """The project's own error in one of Dagster's, with the exit code that it had."""
     seen: ErrorInfo | None = info
     while seen:
-        if match := _TOLD.match(seen.message):
-            error = PinciteError(match["message"], match["code"])
-            error.exit_code = _exit_code(match["name"], PinciteError) or 1
+        if told := _told(seen.message):
+            name, message, code = told
+            error = PinciteError(message, code)
+            error.exit_code = _exit_code(name, PinciteError) or 1
             return error
         seen = seen.cause or seen.context
     return None
+
+
+def _told(message: str) -> tuple[str, str, str] | None:
+    """Name of the class, what it says, and the code in the note after it; None where it is no error of ours."""
+    where, colon, rest = message.partition(": ")
+    said, note, code = rest.rstrip().rpartition("\ncode: ")
+    name = where.rpartition(".")[2]
+    ours = colon and note and _WORD.fullmatch(name) and _WORD.fullmatch(code)
+    return (name, said, code) if ours else None
 
 
 def _root(info: ErrorInfo) -> ErrorInfo:

@@ -182,7 +182,7 @@ def test_what_is_no_reply_names_the_address_setting() -> None:
             {"endpoint": "http://localhost:1", "model": "m", "query_fields": {"input": "x"}},
             "'input' is a field of every",
         ),
-        ({"endpoint": "http://localhost:1", "model": "m", "dimensions": 4001}, "less than or equal to 4000"),
+        ({"endpoint": "http://localhost:1", "model": "m", "dimensions": 4001}, "a whole number from 1 to 4000"),
         ({"model": "m", "api_key_env": "K"}, "api_key_env is for an endpoint"),
         ({"model": "m", "batch_texts": 8}, "batch_texts is for an endpoint"),
         (

@@ -202,7 +202,10 @@ def test_what_was_started_ends_when_its_starter_is_killed(tmp_path: Path) -> Non
     starter = (
         "import sys, pathlib, signal, os\nfrom examples.celery.local import Cluster, Ports\n"
         "made = Cluster(pathlib.Path(sys.argv[1]), Ports.free())\n"
-        "print(made.start('sleeper', ['sleep', '600']).pid, flush=True)\nsignal.pause()"
+        "said = pathlib.Path(sys.argv[1], 'said')\n"
+        "begun = lambda: said.exists() and said.read_text()\n"  # from then on it is told of the end of its starter
+        "sleeper = ['sh', '-c', 'echo begun; exec sleep 600']\n"
+        "print(made.start('sleeper', sleeper, ready=begun, output=said).pid, flush=True)\nsignal.pause()"
     )
     command = [sys.executable, "-c", starter, str(tmp_path)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:

@@ -67,7 +67,7 @@ def test_the_pieces_of_a_file_are_its_rows(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.defends("7a")
 def test_a_bit_that_flips_in_a_large_file_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Which is hashed piece by piece, and then read from where it lies."""
-    monkeypatch.setattr(module, "_LARGE", 0)
+    monkeypatch.setattr("resources.parquet.local_files.LARGE", 0)
     name = ParquetTables(str(tmp_path)).write("t", "k", 0, ROWS, STATES)
     assert ParquetTables(str(tmp_path)).documents(name) == STATES
     good = (tmp_path / name).read_bytes()

@@ -18,6 +18,7 @@ from resources.parsers.text.front_matter import front_matter
 from resources.settings_file import Project
 from resources.sources.book import SourceBook
 from resources.sources.folder import list_source
+from resources.state.run import Run
 from resources.state.stage_runner import withheld
 from resources.workers.task import Task
 
@@ -211,7 +212,8 @@ def test_whatever_refuses_a_run_what_restricts_holds(
     error: type[PinciteError], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[str] = []
-    state = cast(Any, SimpleNamespace(listing=SimpleNamespace(restrict=lambda: done.append("listing"))))
+    listing = SimpleNamespace(restrict=lambda: done.append("listing"))
+    state = cast(Any, SimpleNamespace(run=Run(), listing=listing))
     monkeypatch.setattr(kept_generations, "restrict", lambda state: done.append("generations"))
     with pytest.raises(error, match="refused"), kept_generations.restricted_whatever(state):
         raise error("refused")
