@@ -14,7 +14,6 @@ from pathlib import Path
 import dagster as dg
 
 from resources.dagster_instance.backfills import last_signs
-from tests.support.places import ROOT
 from tests.support.projects import Project
 
 INSTANCE = """\
@@ -51,8 +50,10 @@ def running_daemon(home: Path, project: Project) -> Iterator[subprocess.Popen[by
     """Serves the code location with the settings of a project, and runs what is launched, until the end."""
     environment = {
         **os.environ, "DAGSTER_HOME": str(home), "PINCITE_CONFIG": str(project.config), "PYTHONWARNINGS": "ignore",
-        "PYTHONPATH": str(ROOT),
     }  # fmt: skip
+    # Dagster takes the first entry of the path for the current folder and drops it. With PYTHONSAFEPATH, which a test
+    # before this may have set, it would be the first of PYTHONPATH.
+    environment.pop("PYTHONPATH", None)
     log = home / "daemon.log"
     with log.open("ab") as said:
         daemon = subprocess.Popen(
