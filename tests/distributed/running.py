@@ -293,7 +293,11 @@ def older_version(made: Distributed, folder: Path) -> Service:
     newest = max(path.name for path in (ROOT / "sql" / "migrations").glob("*.sql"))
     git = ["git", "-C", str(ROOT)]
     added = subprocess.run(
-        [*git, *"log --first-parent -m --no-renames --diff-filter=A --format=%H --".split(), f"sql/migrations/{newest}"],
+        [
+            *git,
+            *["log", "--first-parent", "-m", "--no-renames", "--diff-filter=A", "--format=%H", "--"],
+            f"sql/migrations/{newest}",
+        ],
         capture_output=True,
         text=True,
     ).stdout.split()
