@@ -292,12 +292,9 @@ def older_version(made: Distributed, folder: Path) -> Service:
     """A worker of the version before the newest migration, with settings that it knows."""
     newest = max(path.name for path in (ROOT / "sql" / "migrations").glob("*.sql"))
     git = ["git", "-C", str(ROOT)]
+    log = "log --first-parent -m --no-renames --diff-filter=A --format=%H --"  # it may have come by a merge
     added = subprocess.run(
-        [
-            *git,
-            *["log", "--first-parent", "-m", "--no-renames", "--diff-filter=A", "--format=%H", "--"],
-            f"sql/migrations/{newest}",
-        ],
+        [*git, *log.split(), f"sql/migrations/{newest}"],
         capture_output=True,
         text=True,
     ).stdout.split()
