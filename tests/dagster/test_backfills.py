@@ -214,12 +214,16 @@ def test_a_backfill_that_was_closed_early_is_gone_on_with(
     ]
     asked, told, ends = list[Any](), list[str](), iter([BulkActionStatus.COMPLETED_FAILED] * 2)
 
+    def started(*what: Any) -> str:
+        asked.append(what)
+        return f"b{len(asked)}"
+
     def status(*_: Any) -> Any:
         return SimpleNamespace(to_the_end=lambda: ended(next(ends, BulkActionStatus.COMPLETED_SUCCESS)))
 
     monkeypatch.setattr(distributed, "Watch", status)
     monkeypatch.setattr("resources.dagster_instance.backfill_runs.runs_of", lambda *_: done)
-    monkeypatch.setattr(distributed, "_started", lambda state, instance, what: asked.append(what) or f"b{len(asked)}")
+    monkeypatch.setattr(distributed, "_started", started)
     state: Any = SimpleNamespace(parts=SimpleNamespace(database=None))
     begun, seen = distributed._followed(state, instance, distributed._Begun("b0", {}), lambda *_: None, told.append)
     assert (begun.ids, seen and seen.failed) == (("b0", "b1", "b2"), False)
