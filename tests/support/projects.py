@@ -225,8 +225,19 @@ PLACES = "generate_series(0, octet_length(chunks) / 4 - 1) AS place"
 """What stands at each place of a row of postings, which are packed: the number of a chunk, and its weight as digits."""
 _BY_CHUNK = f"""(SELECT array_agg(c.chunk_id || ' ' || {WEIGHT} ORDER BY c.chunk_id)
     FROM {PLACES} LEFT JOIN {{schema}}.chunks c ON c.number = {NUMBER})"""
+_BOUNDED = """(SELECT octet_length(blocks) % 16 = 0 AND sum(size) * 4 = octet_length(chunks) AND bool_and(
+        first = substr(chunks, 4 * before + 1, 4) AND last = substr(chunks, 4 * (before + size) - 3, 4)
+        AND greatest >= (
+            SELECT max(encode(substr(weights, 4 * place + 1, 4), 'hex') COLLATE "C")
+            FROM generate_series(before, before + size - 1) AS place))
+    FROM (SELECT *, (sum(size) OVER (ORDER BY number) - size)::integer AS before FROM (
+        SELECT number, ('x' || encode(substr(blocks, 16 * number + 1, 4), 'hex'))::bit(32)::integer AS size,
+            substr(blocks, 16 * number + 5, 4) AS first, substr(blocks, 16 * number + 9, 4) AS last,
+            encode(substr(blocks, 16 * number + 13, 4), 'hex') COLLATE "C" AS greatest
+        FROM generate_series(0, octet_length(blocks) / 16 - 1) AS number) AS each) AS block)"""
+"""Whether each block of a row of postings has its numbers, and no greater weight than it says."""
 _IN_PLACE = {("chunks", "number"): None, ("postings", "chunks"): _BY_CHUNK, ("postings", "weights"): None,
-             ("postings", "blocks"): None}  # fmt: skip
+             ("postings", "blocks"): _BOUNDED}  # fmt: skip
 """What depends on the order in which rows were written, and what is compared instead."""
 
 
