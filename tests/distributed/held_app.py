@@ -7,6 +7,7 @@ takes it: it says who it is, and goes on when it is told to.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from pathlib import Path
@@ -37,8 +38,8 @@ def _watch(**_: Any) -> None:
             return  # another worker stands here
         TAKEN.with_suffix(".by").write_text(json.dumps([os.environ["PINCITE_TEST_WORKER"], os.getpid()]))
         os.rename(TAKEN.with_suffix(".by"), TAKEN)
-        with GO.open() as told:  # a pipe: until somebody writes
-            told.read()
+        with GO.open() as told:  # until the test lets go of it; a stop and its end do not end that
+            fcntl.flock(told, fcntl.LOCK_SH)
 
     wrap(asked["point"], asked["number"], wait)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import json
 import os
@@ -11,10 +12,10 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import psycopg
 import pytest
@@ -147,15 +148,14 @@ class Distributed:
         """While it lasts, the first worker that passes this point for this time stands there."""
         for name in ("point", "taken", "go"):
             (self.control / name).unlink(missing_ok=True)
-        os.mkfifo(self.control / "go")
         asked = {"point": point, "number": number, "id": f"{next(_numbers)}"}
-        (self.control / "point").write_text(json.dumps(asked))
-        held = Held(self)
-        try:
-            yield held
-        finally:
-            (self.control / "point").unlink()
-            held.go_on()
+        with (self.control / "go").open("w") as go:
+            fcntl.flock(go, fcntl.LOCK_EX)
+            (self.control / "point").write_text(json.dumps(asked))
+            try:
+                yield Held(self, go)
+            finally:
+                (self.control / "point").unlink()
 
     # ---------------------------------------------------------------- what stands
 
@@ -194,7 +194,8 @@ class Held:
     """A worker that stands at a point."""
 
     made: Distributed
-    told: bool = False
+    go: TextIO
+    """Locked; whoever stands at the point waits for it."""
 
     def reached(self) -> Service:
         """The worker, once one stands there."""
@@ -204,12 +205,7 @@ class Held:
         return self.made.cluster.service(worker)
 
     def go_on(self) -> None:
-        """Lets it go on, where it still stands there."""
-        if self.told:
-            return
-        self.told = True
-        with suppress(OSError):  # nobody reads
-            os.close(os.open(self.made.control / "go", os.O_WRONLY | os.O_NONBLOCK))
+        self.go.close()
 
 
 def ended(service: Service, code: int = 0) -> dict[str, Any]:
