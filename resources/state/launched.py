@@ -58,9 +58,10 @@ def asked_of(tags: Mapping[str, str]) -> Asked:
 
 
 def shape_of(settings: Settings) -> str:
-    """A hash of all that decides what a run makes of the same documents: settings that shape an index, versions of
-    stages, models that are installed."""
-    return fingerprint(settings.buckets, generation_key(settings, installed(settings)))
+    """A hash of all that decides what a run makes and who may find it: sources with their groups, where tables are,
+    settings that shape an index, versions of stages, models that are installed."""
+    shared = settings.model_dump(mode="json", include={"buckets", "sources", "access", "tables"})
+    return fingerprint(shared, generation_key(settings, installed(settings)))
 
 
 def require_same(tags: Mapping[str, str], settings: Settings) -> None:

@@ -285,7 +285,7 @@ def end_sessions(made: Distributed, pids: list[int]) -> None:
 
 
 def older_version(made: Distributed, folder: Path) -> Service:
-    """A worker of the version before the newest migration, with settings that it knows."""
+    """A worker of the version before the newest migration."""
     newest = max(path.name for path in (ROOT / "sql" / "migrations").glob("*.sql"))
     git = ["git", "-C", str(ROOT)]
     log = "log --first-parent -m --no-renames --diff-filter=A --format=%H --"  # it may have come by a merge
@@ -305,7 +305,6 @@ def older_version(made: Distributed, folder: Path) -> Service:
     (checkout / "tests" / "distributed" / "__init__.py").touch()
     (checkout / "tests" / "distributed" / "quick_definitions.py").write_text("from assets.definitions import defs\n")
     host = made.cluster.host("old")
-    known = {key: value for key, value in made.cluster.settings.items() if key not in ("tables", "buckets_per_run")}
-    host.config.write_text(json.dumps(known))
-    path = os.pathsep.join([str(checkout), str(EXAMPLE)])
+    made.cluster.write(host)
+    path = os.pathsep.join([str(EXAMPLE), str(checkout)])  # Dagster takes the first away where it loads definitions
     return made.cluster.start_worker("old", PYTHONPATH=path, PINCITE_TEST_KEY="old")

@@ -29,7 +29,14 @@ def test_tags_that_others_wrote_are_refused(tag: str) -> None:
 
 @pytest.mark.parametrize(
     "other",
-    [{"buckets": 5}, {"buckets": 4, "chunking": {"target_tokens": 100}}, {"buckets": 4, "embedder": {"model": "m"}}],
+    [
+        {"buckets": 5},
+        {"buckets": 4, "chunking": {"target_tokens": 100}},
+        {"buckets": 4, "embedder": {"model": "m"}},
+        {"buckets": 4, "tables": "s3://elsewhere/tables"},
+        {"buckets": 4, "sources": [{"name": "docs", "path": "s3://docs", "groups": ["staff"]}]},
+        {"buckets": 4, "access": {"memberships_max_age_hours": 1000}},
+    ],
 )
 def test_a_worker_that_would_make_another_index_refuses(other: dict[str, object]) -> None:
     tags = Asked().tags(SETTINGS)
