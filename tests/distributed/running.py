@@ -208,11 +208,11 @@ class Held:
         self.go.close()
 
 
-def ended(service: Service, code: int = 0) -> dict[str, Any]:
-    """What a command printed, once it has ended."""
+def ended(service: Service, *codes: int) -> dict[str, Any]:
+    """What a command printed, once it has ended with one of these codes, with 0 where none are named."""
     until(lambda: service.process.poll() is not None, service.name)
     said = service.output.read_text()
-    assert service.process.returncode == code, said + service.tail()
+    assert service.process.returncode in (codes or (0,)), said + service.tail()
     found: dict[str, Any] = json.loads(said)
     return found
 

@@ -180,7 +180,7 @@ def test_a_worker_of_an_older_version_is_refused_and_changes_nothing(made: Distr
         made.cluster.service(name).end()
     old = older_version(made, tmp_path)
     made.put(EDITED)
-    refused = ended(made.begin(), 1)
+    refused = ended(made.begin(), 1, 2)
     assert refused["error"]["code"] in ("other_settings", "newer_index"), refused
     assert made.content() == rows
     old.end()
