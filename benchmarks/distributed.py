@@ -1,6 +1,6 @@
 """One index by one process, by one worker, and by two workers, with an embedder behind an endpoint that waits.
 
-    python benchmarks/distributed.py [--documents 400] [--wait 1.0] [--buckets 8]
+    python benchmarks/distributed.py [--documents 400] [--wait 1.0] [--buckets 8] [--no-alone]
 
 Starts Redis, moto's S3 server, Postgres by TCP with TLS, Dagster's daemon and workers of one process each, as
 examples/celery has them, all on this machine: what is measured is what many machines cost, not what they bring. The
@@ -143,13 +143,15 @@ def runs_of(made: Cluster) -> list[tuple[float, float, float]]:
     return [tuple(times) for times in json.loads(told.splitlines()[-1]) if all(times)]
 
 
-def measured(folder: Path, url: str, count: int, buckets: int, workers: int) -> tuple[Told, Connections, Told | None]:
-    """An index by so many workers, in services of its own; with one worker also that of one process."""
+def measured(
+    folder: Path, url: str, count: int, buckets: int, workers: int, beside: bool = False
+) -> tuple[Told, Connections, Told | None]:
+    """An index by so many workers, in services of its own; `beside` it that of one process."""
     with cluster(folder, Ports.free()) as made:
         for uri, text in documents(count).items():
             made.store().put_object(Bucket=BUCKET, Key=f"docs/{uri}", Body=text.encode())
         settings = settings_of(url, buckets, buckets // workers if workers > 1 else None)
-        alone = one_process(made, settings) if workers == 1 else None
+        alone = one_process(made, settings) if beside else None
         made.settings = {**settings, "tables": f"s3://{BUCKET}/tables"}
         made.start_daemon()
         for number in range(workers):
@@ -163,6 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--documents", type=int, default=400)
     parser.add_argument("--wait", type=float, default=1.0, help="Seconds that the endpoint waits before it answers.")
     parser.add_argument("--buckets", type=int, default=8)
+    parser.add_argument("--alone", action=argparse.BooleanOptionalAction, default=True, help="One process, too.")
     options = parser.parse_args(arguments)
 
     def waiting(texts: Sequence[str]) -> Any:
@@ -172,11 +175,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory(prefix="pincite-bench-") as place, quick_endpoint(waiting) as url:
         print(provenance("python benchmarks/distributed.py " + " ".join(sys.argv[1:])), flush=True)
         print(f"{options.documents} documents, {os.cpu_count()} cores, {options.wait} s a request", flush=True)
-        one, held, alone = measured(Path(place, "one"), url, options.documents, options.buckets, 1)
-        assert alone
-        print(f"one process   {alone.shown(1)}\none worker    {one.shown(1)}", flush=True)
-        more = one.seconds - alone.seconds
-        print(f"  overhead of the worker: {more:.1f} s, {one.seconds / alone.seconds:.2f} of one process")
+        one, held, alone = measured(Path(place, "one"), url, options.documents, options.buckets, 1, options.alone)
+        if alone:
+            more = one.seconds - alone.seconds
+            print(f"one process   {alone.shown(1)}")
+            print(f"  overhead of a worker: {more:.1f} s, {one.seconds / alone.seconds:.2f} of one process", flush=True)
+        print(f"one worker    {one.shown(1)}", flush=True)
         two, both, _ = measured(Path(place, "two"), url, options.documents, options.buckets, 2)
         print(
             f"two workers   {two.shown(2)}\n  {one.seconds / two.seconds:.2f} times as fast as one worker", flush=True
