@@ -71,7 +71,7 @@ class ParquetTables:
         sink, rows = pa.BufferOutputStream(), rows.replace_schema_metadata(None)
         dictionary = [field.name for field in rows.schema if field.type == pa.string()]
         with pq.ParquetWriter(
-            sink, rows.schema, compression="zstd", use_dictionary=dictionary, write_statistics=False
+            sink, rows.schema, compression=_codecs(rows.schema), use_dictionary=dictionary, write_statistics=False
         ) as writer:
             writer.write_table(rows, row_group_size=ROW_GROUP)
             writer.add_key_value_metadata({FOOTER: footer, STATES: packed(states)})
@@ -194,3 +194,13 @@ class ParquetTables:
 
     def delete(self, names: Collection[str]) -> None:
         self.files_kept.delete(names)
+
+
+def _codecs(schema: pa.Schema) -> str | dict[str, str]:
+    """zstd, but not of vectors, which it makes hardly a twelfth smaller and takes twice as long to read."""
+    import pyarrow as pa
+
+    vectors = [field.name for field in schema if pa.types.is_list(field.type) and field.type.value_type == pa.float32()]
+    if not vectors:
+        return "zstd"
+    return {**dict.fromkeys(schema.names, "zstd"), **{f"{name}.list.element": "none" for name in vectors}}
