@@ -2,12 +2,13 @@
 sentence is compared with those of the cells whose centres it is nearest to (an inverted file: Sivic and Zisserman,
 Video Google, 2003; Jegou et al., Product quantization for nearest neighbor search, 2011, section IV).
 
-Nothing here depends on chance: centres begin at sentences at even distances in the order given.
+Nothing here depends on chance: centres begin at sentences at even distances in the order given. Vectors are read as
+often as it takes, some at a time, so that no more of them are held than one asks for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from math import isqrt
 from typing import NamedTuple
 
@@ -28,6 +29,16 @@ MANY = 8
 _BLOCK = 1 << 11
 
 _Places = NDArray[np.int64]
+Read = Callable[[], Iterable[tuple[_Places, Vectors]]]
+"""All rows, some at a time and each once: their places, ascending, and the rows, shape (places, d), unit length."""
+
+
+class Cells(NamedTuple):
+    """`nearest`: shape (n, probes), the cells that each row is compared with, its own first, -1 where it is left out;
+    `inside`: the places of the rows of each cell, ascending."""
+
+    nearest: NDArray[np.int32]
+    inside: list[_Places]
 
 
 class Equal(NamedTuple):
@@ -40,14 +51,20 @@ class Equal(NamedTuple):
     first: list[_Places]
 
 
-def equal_rows(rows: Vectors, chunks: _Places, most: int) -> Equal:
+def in_memory(rows: Vectors) -> Read:
+    """Of rows that are held."""
+    return lambda: ((np.arange(at, min(at + _BLOCK, len(rows))), rows[at : at + _BLOCK])
+                    for at in range(0, len(rows), _BLOCK))  # fmt: skip
+
+
+def equal_rows(read: Read, chunks: _Places, most: int) -> Equal:
     """Which rows are enough for `most` targets of every sentence: of equal ones the first `most` of each of the first
     `most` + 1 chunks. Whatever the chunk of a sentence, the first that are not of it are among these."""
-    kept = np.ones(len(rows), dtype=bool)
+    kept = np.ones(len(chunks), dtype=bool)
     dropped: list[int] = []
     like: list[int] = []
     first: list[_Places] = []
-    for members in _groups(rows):
+    for members in _groups(read, len(chunks)):
         held: dict[int, list[int]] = {}
         others: list[int] = []
         for place, chunk in zip(members.tolist(), chunks[members].tolist(), strict=True):
@@ -64,19 +81,35 @@ def equal_rows(rows: Vectors, chunks: _Places, most: int) -> Equal:
     return Equal(np.flatnonzero(kept), np.array(dropped, dtype=np.int64), np.array(like, dtype=np.int64), first)
 
 
-def cells(rows: Vectors) -> Iterator[tuple[_Places, _Places]]:
-    """For each cell (places of the rows that probe it, places of those that lie in it), both ascending.
+def cells(read: Read, kept: _Places, count: int) -> Cells:
+    """Cells of the `kept` of `count` rows.
 
-    rows: shape (n, d), unit length. Time is n x PROBES x CELL products, and about as many for the cells; above a
-    million and a half of rows 2 n x sqrt(n x PROBES). Memory beside the rows is n x PROBES numbers."""
-    centres = _centres(rows)
-    probes = min(PROBES, len(centres))
-    nearest = _nearest(rows, centres, probes)
-    inside = _by_cell(nearest[:, 0], len(centres))
-    probing = _by_cell(nearest.ravel(), len(centres))
-    for own, asking in zip(inside, probing, strict=True):
-        if len(own):
-            yield asking // probes, own
+    Time of comparing those in them is n x PROBES x CELL products, and about as many for the cells; above a million and
+    a half of rows 2 n x sqrt(n x PROBES). Memory is that of `nearest`, and SAMPLE rows a cell while their centres are
+    sought."""
+    centres = _centres(read, kept)
+    nearest = np.full((count, min(PROBES, len(centres))), -1, dtype=np.int32)
+    among = np.zeros(count, dtype=bool)
+    among[kept] = True
+    for places, rows in read():
+        own = among[places]
+        if own.any():
+            nearest[places[own]] = _nearest(rows[own], centres, nearest.shape[1])
+    return Cells(nearest, [kept[at] for at in _by_cell(nearest[kept, 0], len(centres))])
+
+
+def gathered(read: Read, wanted: _Places) -> Vectors:
+    """The rows at these places, in their order."""
+    found: Vectors = np.zeros((0, 0), dtype=np.float32)
+    order = np.argsort(wanted)
+    ascending = wanted[order]
+    for places, rows in read():
+        at = np.minimum(np.searchsorted(ascending, places), max(len(wanted) - 1, 0))
+        there = ascending[at] == places if len(wanted) else np.zeros(len(places), dtype=bool)
+        if not found.size:
+            found = np.empty((len(wanted), rows.shape[1]), dtype=rows.dtype)
+        found[order[at[there]]] = rows[there]
+    return found
 
 
 def _by_cell(numbers: _Places, count: int) -> list[_Places]:
@@ -85,10 +118,10 @@ def _by_cell(numbers: _Places, count: int) -> list[_Places]:
     return np.split(order, np.searchsorted(numbers[order], np.arange(1, count)))
 
 
-def _centres(rows: Vectors) -> Vectors:
+def _centres(read: Read, kept: _Places) -> Vectors:
     """Shape (cells, d)."""
-    count = -(-len(rows) // max(CELL, isqrt(len(rows) // PROBES)))
-    sample = rows[np.linspace(0, len(rows) - 1, min(len(rows), SAMPLE * count)).astype(np.int64)]
+    count = -(-len(kept) // max(CELL, isqrt(len(kept) // PROBES)))
+    sample = gathered(read, kept[np.linspace(0, len(kept) - 1, min(len(kept), SAMPLE * count)).astype(np.int64)])
     centres = sample[np.linspace(0, len(sample) - 1, count).astype(np.int64)].copy()
     for _ in range(ROUNDS):
         own = _nearest(sample, centres, 1)[:, 0]
@@ -113,20 +146,37 @@ def _nearest_of(rows: Vectors, centres: Vectors, most: int) -> _Places:
     return places
 
 
-def _groups(rows: Vectors) -> Iterator[_Places]:
+def _groups(read: Read, count: int) -> Iterator[_Places]:
     """The places of equal rows, ascending, where there are more than MANY."""
-    weights = np.random.default_rng(0).integers(1, 2**63, rows.shape[1], dtype=np.uint64) | np.uint64(1)
-    hashes = np.concatenate(
-        [
-            (rows[at : at + _BLOCK].view(np.uint32).astype(np.uint64) * weights).sum(axis=1)
-            for at in range(0, len(rows), _BLOCK)
-        ]
-    )
+    hashes: NDArray[np.uint64] = np.zeros(count, dtype=np.uint64)
+    weights: NDArray[np.uint64] = hashes[:0]
+    for places, rows in read():
+        if not len(weights):
+            odd = np.random.default_rng(0).integers(1, 2**63, rows.shape[1], dtype=np.uint64) | np.uint64(1)
+            weights = np.asarray(odd)
+        for at in range(0, len(rows), _BLOCK):
+            block = np.ascontiguousarray(rows[at : at + _BLOCK])
+            hashes[places[at : at + _BLOCK]] = (block.view(np.uint32).astype(np.uint64) * weights).sum(axis=1)
     order = np.argsort(hashes, kind="stable")
     starts = np.concatenate([[0], np.flatnonzero(np.diff(hashes[order])) + 1, [len(order)]])
-    for start, count in zip(starts[:-1], np.diff(starts), strict=True):
-        if count > MANY:
-            members = order[start : start + count]
-            same = np.array([np.array_equal(rows[place], rows[members[0]]) for place in members.tolist()])
-            if same.sum() > MANY:
-                yield members[same]
+    sizes = zip(starts[:-1], np.diff(starts), strict=True)
+    for members in _same(read, [order[start : start + size] for start, size in sizes if size > MANY]):
+        if len(members) > MANY:
+            yield members
+
+
+def _same(read: Read, groups: list[_Places]) -> Iterator[_Places]:
+    """Of each group, whose rows have the same hash, those that are as its first."""
+    if not groups:
+        return
+    firsts = np.array([members[0] for members in groups])
+    first_rows, group_of = gathered(read, firsts), dict[int, int]()
+    for number, members in enumerate(groups):
+        group_of.update(dict.fromkeys(members.tolist(), number))
+    same = dict.fromkeys(group_of, False)
+    for places, rows in read():
+        for row, place in enumerate(places.tolist()):
+            if place in group_of:
+                same[place] = np.array_equal(rows[row], first_rows[group_of[place]])
+    for members in groups:
+        yield members[[same[place] for place in members.tolist()]]

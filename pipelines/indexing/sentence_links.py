@@ -10,12 +10,14 @@ links are not found, docs/measured/sentences.md says how many, and the time no l
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.indexing.sentence_cells import Equal, cells, equal_rows
+from pipelines.indexing.near_links import links_near
+from pipelines.indexing.sentence_cells import in_memory
+from pipelines.indexing.strongest_links import BLOCK, DIGITS, Best, Block, on_grid
 from pipelines.ports import Progress, Vectors
 from pipelines.records import SentenceLink
 from pipelines.settings.base import SentenceSettings
@@ -23,20 +25,10 @@ from pipelines.settings.base import SentenceSettings
 VERSION = 3
 STEP = 0.05
 """By so much the floor is lowered where no pair of sentences reaches it."""
-BLOCK = 1024
-"""Rows and columns of one product."""
 EXACT_PAIRS = 1_000_000_000
 """Sentences that are compared times all; above so many, only those near one another are compared, all anew."""
 
-_GRID = np.float32(2**26)
-"""Products of numbers on this grid are multiples of 2^-52, so their sums below 2 are doubles."""
-_DIGITS = 6
-NONE = -2.0
-"""The cosine of what is no link."""
-
 _Ranks = NDArray[np.int64]
-_Some = slice | NDArray[np.int64]
-_Cosines = NDArray[np.float64]
 
 
 class Links(NamedTuple):
@@ -56,7 +48,7 @@ def floor_for(settings: SentenceSettings, embedder: str) -> float:
 
 def lowered(floor: float) -> float:
     """The floor where no pair of sentences reaches this one."""
-    return round(floor - STEP, _DIGITS)
+    return round(floor - STEP, DIGITS)
 
 
 def sentence_links(
@@ -102,34 +94,20 @@ def links_over(
     known, or many are equal."""
     order = sorted(range(len(ids)), key=lambda item: ids[item])
     names = [ids[item] for item in order]
-    best = _Best(len(names), most, floor)
+    best = Best(len(names), most, floor)
     fresh = np.array([name not in known for name in names], dtype=bool)
     lost = best.resume(names, fresh, before)
     numbers = {chunk_id: number for number, chunk_id in enumerate(dict.fromkeys(chunk_ids))}
     chunks = np.array([numbers[chunk_id] for chunk_id in chunk_ids], dtype=np.int64)
     if int((fresh | lost).sum()) * len(names) > EXACT_PAIRS and most:
         at = np.array(order, dtype=np.int64)
-        best = _near_one_another(on_grid(_taken(vectors, at)), chunks[at], most, floor, progress)
+        best = links_near(in_memory(on_grid(_taken(vectors, at))), chunks[at], most, floor, progress)
         return Links(best.links(names), len(names), floor)
     ranks = np.concatenate([np.flatnonzero(fresh), np.flatnonzero(lost), np.flatnonzero(~(fresh | lost))])
     places = np.array(order, dtype=np.int64)[ranks]
-    compare = _Comparison(on_grid(_taken(vectors, places)), chunks[places], ranks, best)
-    compared = compare.all_pairs(int(fresh.sum()), int(lost.sum()), progress)
+    rows = Block(ranks, chunks[places], on_grid(_taken(vectors, places)))
+    compared = _all_pairs(rows, best, int(fresh.sum()), int(lost.sum()), progress)
     return Links(best.links(names), compared, floor)
-
-
-def _near_one_another(
-    rows: Vectors, chunks: NDArray[np.int64], most: int, floor: float, progress: Progress | None
-) -> _Best:
-    """Of rows by rank: the strongest targets of each among those of the cells near it."""
-    best = _Best(len(rows), most, floor)
-    equal = equal_rows(rows, chunks, most)
-    if len(equal.dropped):
-        _Comparison(rows[equal.kept], chunks[equal.kept], equal.kept, best).within_cells(progress)
-        best.stand_for(equal)
-    else:
-        _Comparison(rows, chunks, equal.kept, best).within_cells(progress)
-    return best
 
 
 def _taken(vectors: Vectors, places: NDArray[np.int64]) -> Vectors:
@@ -137,153 +115,23 @@ def _taken(vectors: Vectors, places: NDArray[np.int64]) -> Vectors:
     return vectors if np.array_equal(places, np.arange(len(vectors))) else vectors[places]
 
 
-def on_grid(rows: Vectors) -> Vectors:
-    """The rows rounded in place; single precision holds what is on the grid."""
-    rows = np.ascontiguousarray(rows, dtype=np.float32)
-    rows *= _GRID
-    np.rint(rows, out=rows)
-    rows /= _GRID
-    return rows
-
-
-def rounding_margin(dimension: int) -> float:
-    """What a sum of products in single precision may be off, and the rounding of cosines."""
-    return dimension * 2.0**-23 + 10.0**-_DIGITS
-
-
-def exact_cosines(sources: Vectors, targets: Vectors, floor: float) -> _Cosines:
-    """Of rows on the grid, shape (sources, targets), rounded; NONE below the floor."""
-    product: Any = sources.astype(np.float64) @ targets.astype(np.float64).T
-    cosines: _Cosines = np.minimum(np.round(product, _DIGITS), 1.0)
-    cosines[cosines < floor] = NONE
-    return cosines
-
-
-class _Best:
-    """The strongest targets of each sentence so far. Sentences are told by rank, their place by id."""
-
-    def __init__(self, count: int, most: int, floor: float) -> None:
-        self.most, self.floor = most, floor
-        self.cosines: _Cosines = np.full((count, most), NONE)
-        self.targets: _Ranks = np.zeros((count, most), dtype=np.int64)
-
-    def resume(
-        self, names: Sequence[str], fresh: NDArray[np.bool_], links: Sequence[SentenceLink]
-    ) -> NDArray[np.bool_]:
-        """Takes over what still holds. Returns which known sentences lost a target and may have another one
-        that was not among the strongest: those that had as many links as they may."""
-        rank_of = {name: rank for rank, name in enumerate(names) if not fresh[rank]}
-        had, held = np.zeros(len(names), dtype=np.int64), np.zeros(len(names), dtype=np.int64)
-        for link in links:
-            source, target = rank_of.get(link.source_id), rank_of.get(link.target_id)
-            if source is None:
-                continue
-            had[source] += 1
-            if target is not None:
-                self.cosines[source, held[source]], self.targets[source, held[source]] = link.similarity, target
-                held[source] += 1
-        lost: NDArray[np.bool_] = (held < had) & (had == self.most)
-        self.cosines[lost] = NONE
-        return lost
-
-    def least(self, sources: _Ranks, first: int) -> _Cosines:
-        """The least cosine that could still change each source's targets, by sentences from rank `first` on."""
-        weakest, target = self.cosines[sources, -1], self.targets[sources, -1]
-        return np.where((weakest >= 1.0) & (target < first), np.inf, np.maximum(weakest, self.floor))
-
-    def offer(self, sources: _Ranks, targets: _Ranks, cosines: _Cosines) -> None:
-        """Cosines of shape (sources, targets); targets ascend."""
-        left, lines = cosines.copy(), np.arange(len(sources))
-        found, chosen = [self.cosines[sources]], [self.targets[sources]]
-        for _ in range(self.most):
-            at = left.argmax(axis=1)  # the first of equals, so the smaller id
-            found.append(left[lines, at, None])
-            chosen.append(targets[at, None])
-            left[lines, at] = NONE
-        cosine, target = np.concatenate(found, axis=1), np.concatenate(chosen, axis=1)
-        best = np.lexsort((target, -cosine), axis=1)[:, : self.most]
-        self.cosines[sources] = np.take_along_axis(cosine, best, axis=1)
-        self.targets[sources] = np.take_along_axis(target, best, axis=1)
-
-    def stand_for(self, equal: Equal) -> None:
-        """Gives those that were left out the targets that their equals have, or their equals."""
-        has = equal.like >= 0
-        self.cosines[equal.dropped[has]] = self.cosines[equal.like[has]]
-        self.targets[equal.dropped[has]] = self.targets[equal.like[has]]
-        for source, targets in zip(equal.dropped[~has], [equal.first[at] for at in np.flatnonzero(~has)], strict=True):
-            self.cosines[source, : len(targets)], self.targets[source, : len(targets)] = 1.0, targets
-
-    def links(self, names: Sequence[str]) -> list[SentenceLink]:
-        sources, slots = np.nonzero(self.cosines > NONE)
-        pairs = zip(sources.tolist(), self.targets[sources, slots].tolist(), strict=True)
-        cosines = self.cosines[sources, slots].tolist()
-        return [SentenceLink(names[a], names[b], cosine) for (a, b), cosine in zip(pairs, cosines, strict=True)]
-
-
-class _Comparison:
-    """Blocks of sentences against one another: those that are new first, then those that lost a target,
-    then the rest; within each by rank. All arrays are in this order."""
-
-    def __init__(self, rows: Vectors, chunks: NDArray[np.int64], ranks: _Ranks, best: _Best) -> None:
-        self._rows, self._chunks, self._ranks, self._best = rows, chunks, ranks, best
-        self._places = np.arange(len(rows))
-        self._margin = rounding_margin(rows.shape[1])
-
-    def all_pairs(self, fresh: int, lost: int, progress: Progress | None) -> int:
-        """Offers new sentences to all, and all to those that lost a target, each pair once. Returns how many were
-        held against all others."""
-        compared, count = fresh + lost, len(self._rows)
-        if not self._best.most:
-            return 0
-        blocks = [*_blocks(0, fresh), *_blocks(fresh, compared), *_blocks(compared, count)]
-        for number, block in enumerate(blocks):
-            if block.start >= compared:
-                break
-            for other in blocks[number:]:
-                # The rest have had those that lost a target among their candidates before.
-                mutual = block is not other and (block.start < fresh or other.start < compared)
-                self._pair(block, other, mutual)
-            if progress:
-                progress(block.stop, compared)
-        return compared
-
-    def within_cells(self, progress: Progress | None) -> None:
-        """Offers to each sentence those of the cells near it."""
-        done = 0
-        for sources, targets in cells(self._rows):
-            for first in range(0, len(targets), BLOCK):
-                for start in range(0, len(sources), BLOCK):
-                    self._pair(sources[start : start + BLOCK], targets[first : first + BLOCK], mutual=False)
-            done += len(targets)
-            if progress:
-                progress(done, len(self._rows))
-
-    def _pair(self, block: _Some, other: _Some, mutual: bool) -> None:
-        """Offers the sentences of `other` to those of `block`, and where `mutual` the other way too."""
-        similar = self._rows[block] @ self._rows[other].T
-        near = similar >= self._least(block, other)[:, None]
-        if mutual:
-            near |= similar >= self._least(other, block)[None, :]
-        lines, columns = np.divmod(np.flatnonzero(near), near.shape[1])  # nonzero of two axes is far slower
-        apart = self._chunks[block][lines] != self._chunks[other][columns]
-        if not apart.any():
-            return
-        sources = self._places[block][np.flatnonzero(np.bincount(lines[apart]))]
-        targets = self._places[other][np.flatnonzero(np.bincount(columns[apart]))]
-        cosines = self._exact(sources, targets)
-        self._best.offer(self._ranks[sources], self._ranks[targets], cosines)
-        if mutual:
-            self._best.offer(self._ranks[targets], self._ranks[sources], cosines.T)
-
-    def _least(self, sources: _Some, targets: _Some) -> Vectors:
-        least = self._best.least(self._ranks[sources], int(self._ranks[targets][0]))
-        return np.asarray(least - self._margin, dtype=np.float32)
-
-    def _exact(self, sources: _Ranks, targets: _Ranks) -> _Cosines:
-        """Shape (sources, targets); what cannot be a link is `NONE`."""
-        cosines = exact_cosines(self._rows[sources], self._rows[targets], self._best.floor)
-        cosines[self._chunks[sources][:, None] == self._chunks[targets][None, :]] = NONE
-        return cosines
+def _all_pairs(all_of: Block, best: Best, fresh: int, lost: int, progress: Progress | None) -> int:
+    """Offers new sentences, which come first, to all, and all to those that lost a target, which come next, each pair
+    once; within each, and of the rest, by rank. Returns how many were held against all others."""
+    compared, count = fresh + lost, len(all_of.ranks)
+    if not best.most:
+        return 0
+    blocks = [*_blocks(0, fresh), *_blocks(fresh, compared), *_blocks(compared, count)]
+    for number, block in enumerate(blocks):
+        if block.start >= compared:
+            break
+        for other in blocks[number:]:
+            # The rest have had those that lost a target among their candidates before.
+            mutual = block is not other and (block.start < fresh or other.start < compared)
+            best.compare(all_of.part(block), all_of.part(other), mutual)
+        if progress:
+            progress(block.stop, compared)
+    return compared
 
 
 def _blocks(start: int, stop: int) -> Iterator[slice]:

@@ -1,4 +1,4 @@
-"""New links for documents that changed: the vectors of all other sentences are read a piece at a time."""
+"""Links with vectors read a piece at a time: of documents that changed, and of very many sentences."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import numpy as np
 from pipelines.errors import IndexStateError
 from pipelines.indexing.changed_links import Ids, LinkColumns, Neighbours, Standing, places_in
 from pipelines.indexing.embeddings import vector_key
+from pipelines.indexing.near_links import links_near
 from pipelines.indexing.sentence_links import EXACT_PAIRS, lowered
+from pipelines.indexing.strongest_links import NONE, on_grid
 from resources.hashes import bytes_hash
 from resources.parquet.vectors import matrix
 
@@ -82,6 +84,44 @@ def updated(
         return Updated(links, len(asked), floor) if len(links.sources) else None
     reaching = links.cosines >= floor
     return Updated(links.taken(reaching), len(asked), floor) if reaching.any() else Updated(links, len(asked), over)
+
+
+def near_one_another(
+    tables: ParquetTables, files: Files, floor: float, most: int, progress: Progress
+) -> Updated | None:
+    """The links of so many sentences that not all pairs are compared, all anew, with some of their vectors held at a
+    time; None where they are fewer.
+
+    Raises IndexStateError (`missing_input`) where a sentence has no vector yet."""
+    buckets = []
+    for sentences, embeddings in files:
+        ids, chunk_ids, _ = _sentences(tables, sentences, embeddings, ())
+        buckets.append(_Bucket(ids, chunk_ids, embeddings))
+    count = sum(len(bucket.ids) for bucket in buckets)
+    if count * count <= EXACT_PAIRS or not most:
+        return None
+    ids = np.concatenate([bucket.ids for bucket in buckets])
+    order = np.argsort(ids)
+    ids = ids[order]
+    chunks = np.unique(np.concatenate([bucket.chunk_ids for bucket in buckets])[order], return_inverse=True)[1]
+    ranks = [np.searchsorted(ids, bucket.ids) for bucket in buckets]
+
+    def read() -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+        seen = 0
+        for bucket, own in zip(buckets, ranks, strict=True):
+            for at, vectors in _rows(tables, bucket):
+                seen += len(at)
+                yield own[at], on_grid(vectors)
+        if seen != count:
+            raise _without_vectors(count - seen)
+
+    for over in (floor, lowered(floor)):
+        found = links_near(read, chunks, most, over, progress)
+        sources, slots = np.nonzero(found.cosines > NONE)
+        if len(sources):
+            break
+    cosines, targets = found.cosines[sources, slots], found.targets[sources, slots]
+    return Updated(LinkColumns(ids[sources], ids[targets], cosines), count, over)
 
 
 def _compare(search: Neighbours, pieces: Iterator[Piece], count: int, progress: Progress) -> None:
@@ -184,15 +224,20 @@ def _sentences(
 
 def _pieces(tables: ParquetTables, buckets: Sequence[_Bucket], among: Ids | None = None) -> Iterator[Piece]:
     """All sentences, or those `among` these; buckets that have none of them are not read."""
-    for ids, chunk_ids, vectors in buckets:
+    for bucket in buckets:
         if among is not None:
-            wanted = places_in(among, ids)[1]
-            ids, chunk_ids = ids[wanted], chunk_ids[wanted]
-        for piece in tables.pieces(vectors, ["item_id", "vector"]) if len(ids) else ():
-            at, found = places_in(ids, ids_of(piece["item_id"]))
-            if found.any():
-                at = at[found]
-                yield ids[at], chunk_ids[at], matrix(piece["vector"])[found]
+            wanted = places_in(among, bucket.ids)[1]
+            bucket = _Bucket(bucket.ids[wanted], bucket.chunk_ids[wanted], bucket.vectors)
+        for at, vectors in _rows(tables, bucket):
+            yield bucket.ids[at], bucket.chunk_ids[at], vectors
+
+
+def _rows(tables: ParquetTables, bucket: _Bucket) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+    """Vectors of a bucket's sentences, a piece at a time, with their places in it."""
+    for piece in tables.pieces(bucket.vectors, ["item_id", "vector"]) if len(bucket.ids) else ():
+        at, found = places_in(bucket.ids, ids_of(piece["item_id"]))
+        if found.any():
+            yield at[found], matrix(piece["vector"])[found]
 
 
 def _vectors_of(tables: ParquetTables, buckets: Sequence[_Bucket], asked: Ids) -> tuple[Ids, NDArray[np.float32]]:

@@ -17,7 +17,15 @@ from pipelines.stages import STAGES, WHOLE
 from resources.parquet.vectors import matrix
 from resources.postgres.catalog import ManifestRow
 from resources.stages.link_plan import LinkPlan, Made, link_plan
-from resources.stages.link_update import Updated, link_columns, link_table, linked, links_hash, updated
+from resources.stages.link_update import (
+    Updated,
+    link_columns,
+    link_table,
+    linked,
+    links_hash,
+    near_one_another,
+    updated,
+)
 from resources.state.stage_work import StageReport
 from resources.state.table import committed
 
@@ -56,17 +64,18 @@ def link_sentences(state: State) -> StageReport:
 
 
 def _links(state: State, made: Made, todo: LinkPlan, before: ManifestRow | None) -> Updated:
-    """With all vectors in memory only where too many changed, or there were no links before."""
+    """With all vectors in memory only where they are not many, and too many changed or there were no links before."""
     settings, tables = state.settings.sentences, state.parts.tables
     floor, most = floor_for(settings, state.ensure_generation().embedder["name"]), settings.related_most
 
     def progress(done: int, total: int) -> None:
         state.run.progress(STAGE, done, total)
 
-    if before:
-        files = [(row.file, made["sentence_embeddings"][bucket].file) for bucket, row in made["sentences"].items()]
-        if found := updated(tables, files, before.file, todo.changed, floor, most, progress):
-            return found
+    files = [(row.file, made["sentence_embeddings"][bucket].file) for bucket, row in made["sentences"].items()]
+    if before and (found := updated(tables, files, before.file, todo.changed, floor, most, progress)):
+        return found
+    if found := near_one_another(tables, files, floor, most, progress):
+        return found
     sentences = LinkedSentences(tables, made)
     old = from_table(SentenceLink, tables.read(before.file)) if before else []
     known = {name for name, doc_id in zip(sentences.ids, sentences.doc_ids, strict=True) if doc_id not in todo.changed}

@@ -213,6 +213,46 @@ def test_no_sentence_at_all(state: State) -> None:
     assert committed(state) == []
 
 
+@pytest.fixture
+def very_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the sentences of the tests were too many to compare all pairs, or to hold all vectors; but every cell is
+    probed."""
+    monkeypatch.setattr("resources.stages.link_update.EXACT_PAIRS", 0)
+    monkeypatch.setattr("pipelines.indexing.near_links.HELD", 10 * 4 * 32)
+    monkeypatch.setattr("pipelines.indexing.near_links.ASKED", 7)
+    monkeypatch.setattr("pipelines.indexing.sentence_cells.CELL", 4)
+    monkeypatch.setattr(
+        "resources.stages.sentence_links.LinkedSentences", lambda *made: pytest.fail("all vectors are held")
+    )
+
+
+@pytest.mark.usefixtures("very_many")
+def test_very_many_sentences_are_linked_without_holding_all_vectors(state: State) -> None:
+    assert compared(update(state, LIBRARY)) == 49
+    assert committed(state) == rebuilt(LIBRARY)
+    fewer = {uri: sentences for uri, sentences in LIBRARY.items() if uri != "3.txt"}
+    update(state, fewer)
+    assert committed(state) == rebuilt(fewer)
+
+
+@pytest.mark.usefixtures("very_many")
+def test_very_many_sentences_of_which_none_is_near_enough_are_linked_over_a_lower_floor(state: State) -> None:
+    library = {f"{place}.txt": [("0", place)] for place in APART}
+    report = update(state, library)
+    assert report.notes["floor"] == 0.85
+    assert committed(state) == rebuilt(library) != []
+
+
+@pytest.mark.usefixtures("very_many")
+def test_one_of_very_many_sentences_without_a_vector_is_told(state: State) -> None:
+    put(state, LIBRARY)
+    found = {document_id("docs", uri): rows(uri, sentences)[1][1:] for uri, sentences in LIBRARY.items()}
+    commit(state, "sentence_embeddings", Embedding, found)
+    with pytest.raises(IndexStateError, match="13 sentences have no vector yet") as caught:
+        link_sentences(state)
+    assert caught.value.code == "missing_input"
+
+
 def test_a_sentence_whose_vector_is_missing_is_no_link_to_nowhere(state: State) -> None:
     put(state, LIBRARY)
     found = {document_id("docs", uri): rows(uri, sentences)[1][1:] for uri, sentences in LIBRARY.items()}

@@ -7,27 +7,37 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipelines.indexing import near_links, sentence_links
 from pipelines.indexing import sentence_cells as module
-from pipelines.indexing import sentence_links
-from pipelines.indexing.sentence_cells import cells, equal_rows
+from pipelines.indexing.sentence_cells import cells, equal_rows, in_memory
 from pipelines.indexing.sentence_links import links_over
 from pipelines.records import SentenceLink
 from tests.support.brute_links import brute_force, unit
 
 
 @settings(max_examples=60)
-@given(st.integers(0, 10_000), st.integers(1, 40), st.floats(0.3, 0.95), st.integers(1, 2), st.integers(0, 3))
+@given(
+    st.integers(0, 10_000),
+    st.integers(1, 40),
+    st.floats(0.3, 0.95),
+    st.integers(1, 2),
+    st.integers(0, 3),
+    st.sampled_from([1, 200, 1 << 28]),
+    st.sampled_from([1, 5, 1 << 15]),
+)
 def test_with_every_cell_probed_links_are_those_of_brute_force(
-    seed: int, count: int, floor: float, most: int, many: int
+    seed: int, count: int, floor: float, most: int, many: int, held: int, asked: int
 ) -> None:
-    """Also where equal vectors stand for one another, however they are spread over chunks."""
+    """Also where equal vectors stand for one another, however they are spread over chunks, and however few vectors are
+    held at a time."""
     generator = np.random.default_rng(seed)
     vectors = unit(generator.normal(size=(1 + count // 5, 8)))[generator.integers(0, 1 + count // 5, count)]
     ids = [f"{value:04d}" for value in generator.permutation(count)]
     chunks = [f"c{number}" for number in generator.integers(0, 1 + count // 4, count)]
     with (
         mock.patch.multiple(module, CELL=3, PROBES=100, MANY=many),
-        mock.patch.multiple(sentence_links, EXACT_PAIRS=0, BLOCK=7),
+        mock.patch.multiple(near_links, BLOCK=7, HELD=held, ASKED=asked),
+        mock.patch.object(sentence_links, "EXACT_PAIRS", 0),
     ):
         links = links_over(floor, ids, chunks, vectors, most).links
     assert links == brute_force(ids, chunks, vectors, floor, most)
@@ -58,22 +68,29 @@ def test_hardly_a_link_is_lost_and_none_is_made_up(grouped: np.ndarray) -> None:
     assert near == found(grouped, 0), "nothing depends on chance"
 
 
+def asked_of(rows: np.ndarray, kept: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """For each cell places of the rows that probe it, and of those that lie in it."""
+    found = cells(in_memory(rows), kept, len(rows))
+    own = enumerate(found.inside)
+    return [(np.flatnonzero((found.nearest == cell).any(axis=1)), inside) for cell, inside in own if len(inside)]
+
+
 def test_products_grow_with_the_number_of_sentences_and_not_with_its_square(grouped: np.ndarray) -> None:
     """Boilerplate, equal vectors by the thousand, costs no more than its first few."""
     products = []
     for count in (1000, 2000, 4000):
         rows = np.ascontiguousarray(grouped[:count])
         rows[: count // 2] = rows[0]
-        kept = rows[equal_rows(rows, np.arange(count), 2).kept]
+        kept = equal_rows(in_memory(rows), np.arange(count), 2).kept
         assert len(kept) < 0.52 * count
         with mock.patch.multiple(module, CELL=50, PROBES=4):
-            products.append(sum(len(asking) * len(own) for asking, own in cells(kept)))
+            products.append(sum(len(asking) * len(own) for asking, own in asked_of(rows, kept)))
     assert products[1] < 2.6 * products[0] and products[2] < 2.6 * products[1]
 
 
 def test_every_row_lies_in_one_cell_and_probes_that_one_first(grouped: np.ndarray) -> None:
     with mock.patch.multiple(module, CELL=100, PROBES=3):
-        made = list(cells(grouped))
+        made = asked_of(grouped, np.arange(len(grouped)))
     inside = np.concatenate([own for _, own in made])
     assert sorted(inside.tolist()) == list(range(len(grouped)))
     assert all(set(own.tolist()) <= set(asking.tolist()) for asking, own in made)
