@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pipelines.ports import Progress
     from resources.parquet.tables import ParquetTables
 
+T = TypeVar("T")
 Files = Sequence[tuple[str, str]]
 """Sentences and their vectors, bucket by bucket."""
 Piece = tuple[Ids, Ids, "NDArray[np.float32]"]
@@ -109,7 +111,7 @@ def near_one_another(
     def read() -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
         seen = 0
         for bucket, own in zip(buckets, ranks, strict=True):
-            for at, vectors in _rows(tables, bucket):
+            for at, vectors in _ahead(_rows(tables, bucket)):
                 seen += len(at)
                 yield own[at], on_grid(vectors)
         if seen != count:
@@ -126,12 +128,21 @@ def near_one_another(
 
 def _compare(search: Neighbours, pieces: Iterator[Piece], count: int, progress: Progress) -> None:
     seen = 0
-    for ids, chunk_ids, vectors in pieces:
+    for ids, chunk_ids, vectors in _ahead(pieces):
         search.compare(ids, chunk_ids, vectors)
         seen += len(ids)
         progress(seen, count)
     if seen != count:
         raise _without_vectors(count - seen)
+
+
+def _ahead(found: Iterator[T]) -> Iterator[T]:
+    """The same, of which the next is read while one is worked on."""
+    with ThreadPoolExecutor(1) as reader:
+        following = reader.submit(next, found, None)
+        while (piece := following.result()) is not None:
+            following = reader.submit(next, found, None)
+            yield piece
 
 
 def _without_vectors(count: int) -> IndexStateError:
