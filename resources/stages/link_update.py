@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from resources.parquet.tables import ParquetTables
 
 Files = Sequence[tuple[str, str]]
-"""Sentences and their vectors, bucket by bucket."""
+"""Sentences and their vectors, shard by shard."""
 Piece = tuple[Ids, Ids, "NDArray[np.float32]"]
 """Ids of sentences, their chunks and vectors, shape (ids, dimension)."""
 
 
-class _Bucket(NamedTuple):
-    """Ids of a bucket's sentences in ascending order, their chunks, and the file of their vectors."""
+class _Shard(NamedTuple):
+    """Ids of a shard's sentences in ascending order, their chunks, and the file of their vectors."""
 
     ids: Ids
     chunk_ids: Ids
@@ -60,13 +60,13 @@ def updated(
     over = float(tables.note(before))
     if over not in (floor, lowered(floor)) or not most:
         return None
-    standing, fresh, buckets = Standing(link_columns(tables.read(before)), most), list[Ids](), list[_Bucket]()
+    standing, fresh, shards = Standing(link_columns(tables.read(before)), most), list[Ids](), list[_Shard]()
     for sentences, embeddings in files:
         ids, chunk_ids, new = _sentences(tables, sentences, embeddings, changed)
         standing.see(ids[~new])
         fresh.append(ids[new])
-        buckets.append(_Bucket(ids, chunk_ids, embeddings))
-    count = sum(len(bucket.ids) for bucket in buckets)
+        shards.append(_Shard(ids, chunk_ids, embeddings))
+    count = sum(len(shard.ids) for shard in shards)
     held, lost = standing.held()
     new_ids = np.concatenate([held.sources[:0], *fresh])
     asked = np.concatenate([new_ids, lost])
@@ -74,9 +74,9 @@ def updated(
         return None
     links = held
     if len(asked):
-        chunk_ids, vectors = _vectors_of(tables, buckets, asked)
+        chunk_ids, vectors = _vectors_of(tables, shards, asked)
         search = Neighbours(asked, chunk_ids, vectors, len(new_ids), held, most, over)
-        _compare(search, _pieces(tables, buckets), count, progress)
+        _compare(search, _pieces(tables, shards), count, progress)
         links = search.links()
     if over == floor:
         return Updated(links, len(asked), floor) if len(links.sources) else None
@@ -141,7 +141,7 @@ def links_hash(links: LinkColumns) -> str:
 
 
 def linked(tables: ParquetTables, sentences: str, vectors: str) -> pa.Table:
-    """The sentences of a bucket that have a vector of their own: id, chunk and document. Left out are those that an
+    """The sentences of a shard that have a vector of their own: id, chunk and document. Left out are those that an
     endpoint refused: what stands in for them is like other sentences by its place, not its sense."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -182,9 +182,9 @@ def _sentences(
     return ids_of(read["sentence_id"]), ids_of(read["chunk_id"]), new.to_numpy()
 
 
-def _pieces(tables: ParquetTables, buckets: Sequence[_Bucket], among: Ids | None = None) -> Iterator[Piece]:
-    """All sentences, or those `among` these; buckets that have none of them are not read."""
-    for ids, chunk_ids, vectors in buckets:
+def _pieces(tables: ParquetTables, shards: Sequence[_Shard], among: Ids | None = None) -> Iterator[Piece]:
+    """All sentences, or those `among` these; shards that have none of them are not read."""
+    for ids, chunk_ids, vectors in shards:
         if among is not None:
             wanted = places_in(among, ids)[1]
             ids, chunk_ids = ids[wanted], chunk_ids[wanted]
@@ -195,9 +195,9 @@ def _pieces(tables: ParquetTables, buckets: Sequence[_Bucket], among: Ids | None
                 yield ids[at], chunk_ids[at], matrix(piece["vector"])[found]
 
 
-def _vectors_of(tables: ParquetTables, buckets: Sequence[_Bucket], asked: Ids) -> tuple[Ids, NDArray[np.float32]]:
+def _vectors_of(tables: ParquetTables, shards: Sequence[_Shard], asked: Ids) -> tuple[Ids, NDArray[np.float32]]:
     """Chunks and vectors of these sentences, in their order."""
-    found = list(_pieces(tables, buckets, np.sort(asked)))
+    found = list(_pieces(tables, shards, np.sort(asked)))
     ids = np.concatenate([asked[:0], *(each[0] for each in found)])
     order = np.argsort(ids)
     at, there = places_in(ids[order], asked)

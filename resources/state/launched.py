@@ -59,8 +59,9 @@ def asked_of(tags: Mapping[str, str]) -> Asked:
 
 def shape_of(settings: Settings) -> str:
     """A hash of all that decides what a run makes of the same documents: settings that shape an index, versions of
-    stages, models that are installed."""
-    return fingerprint(settings.buckets, generation_key(settings, installed(settings)))
+    stages, models that are installed. `settings` are those of the project: when the number of shards was chosen that
+    they leave open decides nothing."""
+    return fingerprint(settings.buckets, settings.shards, generation_key(settings, installed(settings)))
 
 
 def require_same(tags: Mapping[str, str], settings: Settings) -> None:

@@ -47,10 +47,24 @@ class State:
         generation: GenerationRow | None = None,
         listed: Listed | None = None,
     ) -> None:
-        self.project, self.settings = project, project.settings
+        self.project = project
         self.run, self.parts = run or Run(), parts or Parts(project)
         self._generation, self._listed = generation, listed
         self.warmup = Warmup(self.parts)
+
+    @cached_property
+    def settings(self) -> Settings:
+        """Those of the project; where they leave the number of shards open, with what the state has chosen."""
+        own = self.project.settings
+        if own.shards != "auto":
+            return own
+        return own.model_copy(update={"shards": self.parts.catalog.shards(own.buckets)})
+
+    def relaid(self) -> None:
+        """Told that the state has chosen another number of shards since; what was read of the sources is kept."""
+        self._listed = self.listing.read_already
+        for name in ("settings", "runner", "listing"):
+            self.__dict__.pop(name, None)
 
     @cached_property
     def runner(self) -> StageRunner:
@@ -66,7 +80,8 @@ class State:
         return SourceListing(self.parts, self.runner, self._listed)
 
     def table(self, name: str) -> Table:
-        return Table(name, self.runner, self.run.buckets)
+        own = self.run.buckets
+        return Table(name, self.runner, None if own is None else self.settings.shards_of(own))
 
     # ------------------------------------------------------------ the same state otherwise
 
@@ -109,7 +124,7 @@ class State:
             self.runner.freeze(generations.frozen_of(made))
             self._generation = made
             if known and known.generation != made.generation:
-                self.run.remade.update(range(self.settings.buckets))
+                self.run.remade.update(range(self.settings.shard_count))
         return self._generation
 
     def renew(self, generation: GenerationRow) -> None:
@@ -148,9 +163,9 @@ class State:
 
     # ------------------------------------------------------------ running a stage
 
-    def run_stage(self, stage: str, buckets: Sequence[int], compute: Compute, note: str = "") -> StageReport:
-        """Brings a stage's buckets up to date by a compute; what it did is kept with the run."""
-        report = self.run.report(self.runner.run(stage, buckets, compute, note))
+    def run_stage(self, stage: str, shards: Sequence[int], compute: Compute, note: str = "") -> StageReport:
+        """Brings a stage's shards up to date by a compute; what it did is kept with the run."""
+        report = self.run.report(self.runner.run(stage, shards, compute, note))
         if stage == LAST_OF_TEXT:
             self.parts.release("pool")
         self.warmup.join()

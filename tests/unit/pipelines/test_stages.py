@@ -103,10 +103,10 @@ def test_another_model_is_another_generation(changes: Any) -> None:
 
 def test_floors_are_shared_by_generations_that_chunk_alike_whatever_their_embedder() -> None:
     fixed = settings_from({"chunking": {"overlap_floor": 0.5}})
-    key = chunking_key(Settings(), UNFROZEN)
-    assert key == chunking_key(Settings(), replace(UNFROZEN, embedder="other", sentence_models="other"))
-    assert key != chunking_key(Settings(), replace(UNFROZEN, static="other"))
-    assert key != chunking_key(fixed, UNFROZEN)
+    key = chunking_key(Settings(), UNFROZEN, 16)
+    assert key == chunking_key(Settings(), replace(UNFROZEN, embedder="other", sentence_models="other"), 16)
+    assert key != chunking_key(Settings(), replace(UNFROZEN, static="other"), 16)
+    assert key != chunking_key(fixed, UNFROZEN, 16)
     assert generation_key(Settings(), UNFROZEN) != generation_key(fixed, UNFROZEN)
 
 
