@@ -221,6 +221,7 @@ def _result(
             "other_settings",
         )
     catalog = state.parts.catalog
+    state.relaid()  # the runs may have chosen another number of shards
     row = catalog.generation(run.built.generation) if run.built else find_generation(catalog, state.settings)
     ended = State(state.project, run, state.parts, row, listed or Listed((), [], [], []))
     result = outcome.result(ended, begun.served, time.perf_counter() - started)

@@ -166,7 +166,8 @@ def joined_postings(parts: Sequence[Postings]) -> Postings:
     if len(parts) == 1:
         return parts[0]
     places: dict[str, int] = defaultdict(count().__next__)
-    place = np.concatenate([np.repeat([places[term] for term in part.terms], np.diff(part.bounds)) for part in parts])
+    ids = [np.array([places[term] for term in part.terms], np.int64) for part in parts]
+    place = np.concatenate([np.repeat(own, np.diff(part.bounds)) for own, part in zip(ids, parts, strict=True)])
     order = np.argsort(place, kind="stable")
     numbers, weights = (np.concatenate([getattr(part, name) for part in parts]) for name in ("numbers", "weights"))
     return Postings(list(places), [0, *np.cumsum(np.bincount(place)).tolist()], numbers[order], weights[order])

@@ -29,7 +29,13 @@ def test_tags_that_others_wrote_are_refused(tag: str) -> None:
 
 @pytest.mark.parametrize(
     "other",
-    [{"buckets": 5}, {"buckets": 4, "chunking": {"target_tokens": 100}}, {"buckets": 4, "embedder": {"model": "m"}}],
+    [
+        {"buckets": 5},
+        {"buckets": 4, "shards": 2},
+        {"buckets": 4, "shards": 1},
+        {"buckets": 4, "chunking": {"target_tokens": 100}},
+        {"buckets": 4, "embedder": {"model": "m"}},
+    ],
 )
 def test_a_worker_that_would_make_another_index_refuses(other: dict[str, object]) -> None:
     tags = Asked().tags(SETTINGS)
