@@ -99,7 +99,11 @@ def test_a_state_of_another_number_of_shards_is_taken_over(
     before, failures = unparted(project), project.run("status").json["failures"]
     assert len(failures) == 1
     project.configure(**changes)
-    with mock.patch("resources.stages.text.parse_task", side_effect=AssertionError("parsed")):
+    never = [
+        mock.patch("resources.stages.text.parse_task", side_effect=AssertionError("parsed")),
+        mock.patch("resources.stages.sentence_links.LinkedSentences", side_effect=AssertionError("all compared")),
+    ]
+    with never[0], never[1]:
         result = project.index(code=3)
     assert embedded(endpoint) == []
     assert (result["generation"], result["published"]) == (2, True)
@@ -115,6 +119,24 @@ def test_a_state_of_another_number_of_shards_is_taken_over(
             ids = {shard: rows.values(shard, "doc_id") for shard in range(shards)}
             assert all(bucket_of(doc_id, shards) == shard for shard, own in ids.items() for doc_id in own)
             assert all(own == sorted(own) for own in ids.values())
+    stands(project)
+
+
+@pytest.mark.parametrize("changes", [{"shards": 4}, {"buckets": 8}], ids=str)
+def test_overlap_floors_stay_those_of_the_corpus_that_they_were_taken_from(
+    project: Project, changes: dict[str, int]
+) -> None:
+    for n in range(12):
+        project.write(f"more-{n}.md", f"# More {n}\n\n" + "\n\n".join(LEAVE.format(n) * 9 for _ in range(3)))
+    project.index(code=3)
+    project.configure(**changes)
+    project.index(code=3)
+    first, second = project.rows("SELECT statistics->'overlap' FROM pincite.generations ORDER BY generation")
+    assert first == second
+    ((packed,), (later,)) = project.rows(
+        "SELECT statistics->'packed_chunks' FROM pincite.generations ORDER BY generation"
+    )
+    assert packed < later
     stands(project)
 
 
