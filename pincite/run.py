@@ -111,7 +111,7 @@ def _locked(
 ) -> dict[str, Any]:
     with restricted_whatever(state):
         _select(state, sources)
-        settle(state)
+        mended(state, lambda: settle(state))
         served = served_now(state)
         due = find_due(state)
         if due.standing and not retry_failed:
@@ -131,7 +131,7 @@ def _texts(state: State, sources: Sequence[str], allow_deletions: bool) -> Serve
     """Brings all that is embedded up to date, and nothing that is served but what is restricted; returns what is."""
     with restricted_whatever(state):
         _select(state, sources)
-        settle(state)
+        mended(state, lambda: settle(state))
         served = served_now(state)
         due = find_due(state)
         guard(state, allow_deletions)

@@ -107,27 +107,31 @@ def merged_listing(
     return merged
 
 
-def regroup_listing(runner: StageRunner) -> None:
+def regroup_listing(runner: StageRunner) -> bool:
     """Commits the listing as another number of shards has it: of shards that were never listed; of all where that other
-    number was worked with since."""
+    number was worked with since. False where it is not whole there: all sources are to be listed."""
     from resources.postgres.catalog import ManifestRow
 
     key, count, stage = runner.key(LISTING), runner.settings.shard_count, STAGES[LISTING]
     last = runner.catalog.last_layout()
     known = runner.catalog.manifest_of(LISTING, key).keys() if last in (None, count) else ()
     wanted = [shard for shard in range(count) if shard not in known]
-    layout = runner.layout(stage, None if known else last) if wanted else None
-    if layout is None:
-        return
+    if not wanted:
+        return True
+    layout = runner.layout(stage, None if known else last)
+    if layout is None or not layout.whole:
+        return False
     failures = runner.catalog.failures([layout.key])
-    for shard in wanted:
-        standing = layout.part(runner.tables, LISTING, shard, count)
-        rows, states = _whole(standing.read()), standing.documents()
+    parts = {shard: part for shard in wanted if (part := layout.part(runner.tables, LISTING, shard, count))}
+    # All are read before any is committed: of a listing that is damaged no part is taken for the whole.
+    read = {shard: (_whole(part.read()), part.documents()) for shard, part in parts.items()}
+    for shard, (rows, states) in read.items():
         output, documents = listed_output(from_table(RawDocument, rows)), rows.num_rows
         file = runner.tables.write(LISTING, key, shard, rows, states)
         moved = [failure for failure in failures if runner.shard_of(failure.doc_id) == shard]
         row = ManifestRow(LISTING, key, shard, file, output, output, documents, documents, runner.run_id)
         runner.commit([row], LISTING, shard, moved)
+    return True
 
 
 def listing_columns(documents: Sequence[RawDocument], shards: int) -> dict[int, pa.Table]:

@@ -30,6 +30,7 @@ class SourceListing:
 
     def __init__(self, parts: Parts, runner: StageRunner, listed: Listed | None = None) -> None:
         self._parts, self._runner, self._listed = parts, runner, listed
+        self._everything = False
         self._raws: tuple[list[str], list[RawDocument]] | None = None
         self._columns: tuple[Listed, dict[int, pa.Table]] | None = None
 
@@ -73,7 +74,7 @@ class SourceListing:
     def _read(self, names: Sequence[str] = ()) -> Listed:
         """Where no listing stands under the present settings (another number of buckets, say), all
         sources are listed whatever was asked: the others' documents would else be missing."""
-        everything = not self._runner.manifest("raw_documents")
+        everything = self._everything or not self._runner.manifest("raw_documents")
         return self._parts.sources.list_all(names, everything, self._known_before(), self._runner.progress)
 
     def _known_before(self) -> Callable[[str], Before]:
@@ -144,7 +145,7 @@ class SourceListing:
         """Takes the listing over that was made with another number of shards, where that was worked with last."""
         catalog, settings = self._parts.catalog, self._runner.settings
         if catalog.last_layout() != settings.shard_count:
-            regroup_listing(self._runner)
+            self._everything = not regroup_listing(self._runner)
             catalog.settle_layout(settings.buckets, settings.shards_per_bucket)
 
     def restrict(self) -> None:

@@ -22,7 +22,7 @@ from pipelines.increments import DocumentState, bucket_output, output_hash, plan
 from pipelines.records import FALLBACK, Failure
 from pipelines.schemas import schema_of, to_table
 from pipelines.settings.base import Settings
-from pipelines.stages import KEEPING, MAKER, STAGES, WHOLE, WHOLE_CORPUS, Frozen, Stage, stage_keys
+from pipelines.stages import KEEPING, MAKER, STAGES, Frozen, Stage, stage_keys
 from resources.parsers.installed import installed
 from resources.state.stage_work import Compute, Makeshift, Outcome, Rows, Settled, StageReport, Work, rows_of, with_rows
 from resources.state.standing import Layout, Previous, Standing, StandingElsewhere, previous
@@ -155,17 +155,15 @@ class StageRunner:
         return previous(self.tables, own, layout, count, failures)
 
     def layout(self, stage: Stage, shards: int | None = None) -> Layout | None:
-        """The stage as it was made, whole, with another number of shards, or with this one of them; the newest where
-        there are several."""
+        """The stage as it was made with another number of shards, or with this one of them: whole, where there is one
+        such, and of several the newest."""
         found = []
         for count in sorted(({shards} if shards else self.catalog.layouts()) - {self.settings.shard_count}):
-            key, wanted = stage_keys(self.settings, self.frozen, count)[stage.name], {WHOLE}
-            if stage.name not in WHOLE_CORPUS or stage.name == LISTING:
-                wanted = set(range(count))
-            made = self._made(stage, key)
-            if wanted <= next(iter(made.values())).keys():
-                found.append(Layout(count, key, made))
-        return max(found, key=lambda layout: layout.made, default=None)
+            key = stage_keys(self.settings, self.frozen, count)[stage.name]
+            layout = Layout(count, key, self._made(stage, key))
+            if layout.first:
+                found.append(layout)
+        return max(found, key=lambda layout: (layout.whole, layout.made), default=None)
 
     def _retried(self, stage: Stage, before: Previous) -> set[str]:
         """Documents that are tried again although nothing about them changed: those whose failure may

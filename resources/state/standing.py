@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.fingerprint import bucket_of
 from pipelines.shards import first_id, overlapping
+from pipelines.stages import WHOLE
 from resources.parquet.document_states import DOC_ID, as_states
 
 if TYPE_CHECKING:
@@ -80,24 +81,33 @@ class StandingElsewhere:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A stage as it was made, whole, with another number of shards: its key, and its commits by table and shard."""
+    """A stage as it was made with another number of shards: its key, and its commits by table and shard."""
 
     shards: int
     key: str
     commits: Mapping[str, Mapping[int, ManifestRow]]
 
     @property
+    def first(self) -> Mapping[int, ManifestRow]:
+        """Of the stage's first table."""
+        return next(iter(self.commits.values()))
+
+    @property
+    def whole(self) -> bool:
+        return self.first.keys() in ({WHOLE}, set(range(self.shards)))
+
+    @property
     def made(self) -> float:
         """When the last of it was committed."""
-        first = next(iter(self.commits.values()))
-        return max(row.committed_at.timestamp() if row.committed_at else 0.0 for row in first.values())
+        return max(row.committed_at.timestamp() if row.committed_at else 0.0 for row in self.first.values())
 
-    def part(self, tables: ParquetTables, table: str, shard: int, count: int) -> StandingElsewhere:
-        """What stands in it of one of `count` shards."""
-        rows = [self.commits[table][other] for other in overlapping(shard, count, self.shards)]
-        return StandingElsewhere(
-            tables, tuple(row.file for row in rows), first_id(shard, count), first_id(shard + 1, count)
-        )
+    def part(self, tables: ParquetTables, table: str, shard: int, count: int) -> StandingElsewhere | None:
+        """What stands in it of one of `count` shards; None where something of that is not there."""
+        rows = [self.commits[table].get(other) for other in overlapping(shard, count, self.shards)]
+        files = tuple(row.file for row in rows if row)
+        if len(files) < len(rows):
+            return None
+        return StandingElsewhere(tables, files, first_id(shard, count), first_id(shard + 1, count))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,5 +146,6 @@ def previous(
         return Previous(found)
     lacking = set(range(count)) - next(iter(own.values())).keys()
     for table, standing in found.items():
-        standing.update({shard: layout.part(tables, table, shard, count) for shard in sorted(lacking)})
+        parts = {shard: layout.part(tables, table, shard, count) for shard in sorted(lacking)}
+        standing.update({shard: part for shard, part in parts.items() if part})
     return Previous(found, [failure for failure in failures if bucket_of(failure.doc_id, count) in lacking])

@@ -281,3 +281,32 @@ def test_what_was_bought_is_not_bought_again(
         project.index()
         assert len(server.calls) == asked
         assert unparted(project) == before
+
+
+@pytest.mark.parametrize("table", ["raw_documents", "parsed_elements", "chunks", "sentence_links"])
+def test_of_files_that_are_damaged_nothing_is_taken_over(
+    project: Project, endpoint: EmbeddingServer, table: str
+) -> None:
+    before = unparted(project)
+    file = sorted((project.state / "parquet" / table).glob("*/*.parquet"))[0]
+    file.write_bytes(file.read_bytes()[:-1] + b"?")
+    project.configure(shards=4)
+    project.index(code=3)
+    assert embedded(endpoint) == []
+    assert unparted(project) == before
+    stands(project)
+
+
+def test_what_of_a_listing_is_lost_is_listed_again_of_all_sources(project: Project) -> None:
+    other = project.folder / "other"
+    project.write("extra.md", "# Extra\n\nFrom another folder.", docs=other)
+    project.index("--source", f"more={other}", code=3)
+    before = unparted(project)
+    for file in (project.state / "parquet" / "raw_documents").glob("*/00-*.parquet"):
+        file.unlink()
+    project.configure(shards=4)
+    project.index("--source", f"docs={project.docs}", code=3)
+    found = unparted(project)
+    # Terms are counted anew for a new generation, and it has one document more than the first one began with.
+    assert {**found, "terms": before["terms"]} == before
+    stands(project)
