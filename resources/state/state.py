@@ -61,8 +61,13 @@ class State:
         return own.model_copy(update={"shards": self.parts.catalog.shards(own.buckets)})
 
     def relaid(self) -> None:
-        """Told that the state has chosen another number of shards since; what was read of the sources is kept."""
-        self._listed = self.listing.read_already
+        """Looks again how many shards the state has, where the settings leave that open; what was read of the sources
+        is kept."""
+        own, known = self.project.settings, self.__dict__.get("settings")
+        if own.shards != "auto" or known is None or known.shards == self.parts.catalog.shards(own.buckets):
+            return
+        if "listing" in self.__dict__:
+            self._listed = self.listing.read_already
         for name in ("settings", "runner", "listing"):
             self.__dict__.pop(name, None)
 

@@ -11,6 +11,7 @@ from unittest import mock
 
 import pytest
 
+from pincite.index import open_index
 from pipelines.fingerprint import bucket_of, document_id
 from resources.settings_file import locate
 from resources.stages.shard_rows import read_shard
@@ -202,6 +203,19 @@ def test_the_number_grows_with_the_corpus_by_itself(project: Project, endpoint: 
     project.configure(shards=1)
     assert project.index(code=3)["documents"]["listed"] == 5
     stands(project)
+
+
+def test_who_has_a_state_open_sees_the_number_that_another_run_chose(project: Project) -> None:
+    project.configure(shards="auto")
+    project.index(code=3)
+    with open_index(project.config) as index:
+        assert len(index.status()["failures"]) == 1
+        (project.docs / "broken.docx").unlink()
+        project.write("burst.docx", "no archive either")
+        with mock.patch("pipelines.shards.DOCUMENTS", 3):
+            project.index(code=3)
+        assert [failure["uri"] for failure in index.status()["failures"]] == ["burst.docx"]
+        assert [row["documents"] for row in index.sources()] == [25]
 
 
 def test_a_first_index_of_many_files_has_them_from_the_beginning(
