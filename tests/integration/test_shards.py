@@ -214,7 +214,9 @@ def test_who_has_a_state_open_sees_the_number_that_another_run_chose(project: Pr
         project.write("burst.docx", "no archive either")
         with mock.patch("pipelines.shards.DOCUMENTS", 3):
             project.index(code=3)
-        assert [failure["uri"] for failure in index.status()["failures"]] == ["burst.docx"]
+            (project.docs / "burst.docx").rename(project.docs / "torn.docx")
+            project.index(code=3)
+        assert [failure["uri"] for failure in index.status()["failures"]] == ["torn.docx"]
         assert [row["documents"] for row in index.sources()] == [25]
 
 
