@@ -6,7 +6,7 @@ Works without Dagster, and knows no stage: resources/stages/make.py brings stage
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pipelines.settings.base import Settings, shaped_as
@@ -50,39 +50,51 @@ class State:
         self.project = project
         self.run, self.parts = run or Run(), parts or Parts(project)
         self._generation, self._listed = generation, listed
+        self._settings: Settings | None = None
+        self._runner: StageRunner | None = None
+        self._listing: SourceListing | None = None
         self.warmup = Warmup(self.parts)
 
-    @cached_property
+    @property
     def settings(self) -> Settings:
         """Those of the project; where they leave the number of shards open, with what the state has chosen."""
-        own = self.project.settings
-        if own.shards != "auto":
-            return own
-        return own.model_copy(update={"shards": self.parts.catalog.shards(own.buckets)})
+        found = self._settings
+        if found is None:
+            found = self.project.settings
+            if found.shards == "auto":
+                found = found.model_copy(update={"shards": self.parts.catalog.shards(found.buckets)})
+            self._settings = found
+        return found
 
     def relaid(self) -> None:
         """Looks again how many shards the state has, where the settings leave that open; what was read of the sources
         is kept."""
-        own, known = self.project.settings, self.__dict__.get("settings")
+        own, known = self.project.settings, self._settings
         if own.shards != "auto" or known is None or known.shards == self.parts.catalog.shards(own.buckets):
             return
-        if "listing" in self.__dict__:
-            self._listed = self.listing.read_already
-        for name in ("settings", "runner", "listing"):
-            self.__dict__.pop(name, None)
+        if self._listing is not None:
+            self._listed = self._listing.read_already
+        self._settings = self._runner = self._listing = None
 
-    @cached_property
+    @property
     def runner(self) -> StageRunner:
-        frozen, keys = self._recorded()
-        return StageRunner(self.settings, self.parts.tables, self.parts.catalog, self.run, frozen, keys)
+        found = self._runner
+        if found is None:
+            frozen, keys = self._recorded()
+            found = StageRunner(self.settings, self.parts.tables, self.parts.catalog, self.run, frozen, keys)
+            self._runner = found
+        return found
 
     def _recorded(self) -> tuple[Frozen, dict[str, str]]:
         row = self._generation
         return (generations.frozen_of(row), dict(row.keys)) if row else (generations.text_models(self.settings), {})
 
-    @cached_property
+    @property
     def listing(self) -> SourceListing:
-        return SourceListing(self.parts, self.runner, self._listed)
+        found = self._listing
+        if found is None:
+            found = self._listing = SourceListing(self.parts, self.runner, self._listed)
+        return found
 
     def table(self, name: str) -> Table:
         own = self.run.buckets
