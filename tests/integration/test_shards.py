@@ -205,6 +205,19 @@ def test_the_number_grows_with_the_corpus_by_itself(project: Project, endpoint: 
     stands(project)
 
 
+def test_a_state_of_an_older_version_stands_and_is_taken_over(project: Project, endpoint: EmbeddingServer) -> None:
+    before = unparted(project)
+    project.rows("DELETE FROM pincite.layouts")
+    project.rows("UPDATE pincite.generations SET settings = settings - 'shards'")
+    project.configure(shards="auto")
+    stands(project)
+    with mock.patch("pipelines.shards.DOCUMENTS", 3):
+        assert project.index(code=3)["generation"] == 2
+    assert embedded(endpoint) == []
+    assert unparted(project) == before
+    stands(project)
+
+
 def test_who_has_a_state_open_sees_the_number_that_another_run_chose(project: Project) -> None:
     project.configure(shards="auto")
     project.index(code=3)

@@ -110,6 +110,15 @@ def test_floors_are_shared_by_generations_that_chunk_alike_whatever_their_embedd
     assert generation_key(Settings(), UNFROZEN) != generation_key(fixed, UNFROZEN)
 
 
+def test_keys_are_of_the_number_of_shards_and_generations_of_that_of_buckets_too() -> None:
+    one, two, many = (settings_from(values) for values in ({}, {"shards": 2}, {"buckets": 32}))
+    assert keys(one) == keys(settings_from({"shards": 1}))
+    assert not set(keys(one).values()) & set(keys(two).values())
+    assert keys(two) == keys(many)  # the same documents in the same files
+    assert generation_key(two, UNFROZEN) != generation_key(many, UNFROZEN)  # rows of other buckets
+    assert chunking_key(one, UNFROZEN, 16) == chunking_key(two, UNFROZEN, 16)
+
+
 def test_terms_are_made_anew_where_they_are_of_another_version() -> None:
     """`chunk_terms` stands beside `chunks`, whose key does not hold the version of terms: raise both."""
     assert (terms.VERSION, overlap.VERSION) == ("terms-2", 4)
