@@ -39,14 +39,23 @@ def data_versions(state: State, stage: str) -> dict[int, str]:
     """By bucket, a hash of what a stage holds, from its commits. The key counts: a vector is told by its
     text and the model, and what another key made is another table."""
     tables = manifests(state, stage)
-    return {
-        bucket: combined(part for rows in tables for part in (rows[bucket].key, rows[bucket].output))[:16]
-        for bucket in tables[0]
-    }
+    if WHOLE in tables[0]:
+        return {WHOLE: _version(tables, [WHOLE])}
+    found = {bucket: parts_of(state, stage, bucket) for bucket in range(state.settings.buckets)}
+    return {bucket: _version(tables, parts) for bucket, parts in found.items() if set(parts) <= tables[0].keys()}
+
+
+def _version(tables: list[dict[int, ManifestRow]], parts: list[int]) -> str:
+    return combined(text for part in parts for rows in tables for text in (rows[part].key, rows[part].output))[:16]
+
+
+def parts_of(state: State, stage: str, bucket: int) -> list[int]:
+    """What a bucket is committed in: its shards, or itself where its rows are in Postgres."""
+    return state.settings.shards_of([bucket]) if stage in STAGES else [bucket]
 
 
 def manifests(state: State, stage: str) -> list[dict[int, ManifestRow]]:
-    """The commits of a stage's tables by bucket, or of the rows in Postgres."""
+    """The commits of a stage's tables by shard, or of the rows in Postgres."""
     if stage in STAGES:
         return [state.runner.manifest(table) for table in STAGES[stage].tables]
     return [state.parts.catalog.manifest_of(stage, state.ensure_generation().schema)]

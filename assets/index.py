@@ -9,8 +9,8 @@ from assets.metadata import attach, changes, table
 from assets.retries import patient
 from resources.generations.publish import publish
 from resources.generations.upkeep import keep_up
-from resources.stages.indexed_documents import INPUTS
 from resources.stages.make import freeze_terms, write_index
+from resources.stages.shard_rows import INPUTS
 from resources.state.state import State
 
 NIGHTLY = dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=48), warn_window=timedelta(hours=26))

@@ -7,7 +7,7 @@ from typing import Any
 
 import dagster as dg
 
-from assets.data_versions import log_made, manifests
+from assets.data_versions import log_made, manifests, parts_of
 from assets.pictures import bars, lines
 from pipelines.inert import inert
 from pipelines.schemas import schema_of
@@ -51,17 +51,22 @@ def attach(context: dg.AssetExecutionContext, report: StageReport, **more: Any) 
         **report.notes,
         **more,
     }
-    log_made(context, report.stage, lambda bucket: whole if bucket == WHOLE else {**whole, **_own(report, bucket)})
+    state = context.resources.state
+    log_made(
+        context, report.stage, lambda bucket: whole if bucket == WHOLE else {**whole, **_own(state, report, bucket)}
+    )
     context.log.info("%s: %d computed, %d kept, %d rows", report.stage, report.computed, report.kept, report.total)
     for failure in report.failures:
         context.log.warning(one_line(f"{failure.source}/{failure.uri}: {failure.code}: {failure.message}"))
 
 
-def _own(report: StageReport, bucket: int) -> dict[str, int]:
-    own = {f"bucket: {name}": count for name, count in report.buckets.get(bucket, {}).items()}
+def _own(state: State, report: StageReport, bucket: int) -> dict[str, int]:
+    own = Counter[str]()
+    for part in parts_of(state, report.stage, bucket):
+        own.update({f"bucket: {name}": count for name, count in report.shards.get(part, {}).items()})
     if "bucket: rows" in own:
         own["dagster/partition_row_count"] = own.pop("bucket: rows")
-    return own
+    return dict(own)
 
 
 def total_rows(state: State, report: StageReport) -> int:

@@ -155,7 +155,7 @@ def _started(state: State, instance: DagsterInstance, asked: Asked) -> str:
     from resources.dagster_instance.backfills import start
 
     state.run.at("asking Dagster for the runs")
-    return start(instance, build_defs(settings=state.settings), asked.tags(state.settings), "pincite index")
+    return start(instance, build_defs(settings=state.settings), asked.tags(state.project.settings), "pincite index")
 
 
 def _attached(state: State, instance: DagsterInstance, asked: Asked, tell: Tell) -> _Begun | None:
@@ -168,7 +168,7 @@ def _attached(state: State, instance: DagsterInstance, asked: Asked, tell: Tell)
     if found is None:
         return None
     since = f"backfill {found.id}, since {_shown(found.began)}"
-    if asked_of(found.tags) != asked or found.tags.get(SETTINGS) != shape_of(state.settings):
+    if asked_of(found.tags) != asked or found.tags.get(SETTINGS) != shape_of(state.project.settings):
         raise IndexStateError(
             f"another distributed index is in progress, of other sources, options or settings ({since}); wait for it "
             "to end, or cancel it in Dagster's UI, under Runs, Backfills",
@@ -221,6 +221,7 @@ def _result(
             "other_settings",
         )
     catalog = state.parts.catalog
+    state.relaid()  # the runs may have chosen another number of shards
     row = catalog.generation(run.built.generation) if run.built else find_generation(catalog, state.settings)
     ended = State(state.project, run, state.parts, row, listed or Listed((), [], [], []))
     result = outcome.result(ended, begun.served, time.perf_counter() - started)

@@ -101,6 +101,12 @@ class Index:
         return self._opened.state
 
     @property
+    def _now(self) -> State:
+        """The same for what looks at tables: a run of another process may have chosen another number of shards."""
+        self._state.relaid()
+        return self._state
+
+    @property
     def _searcher(self) -> Searcher:
         return self._opened.searcher
 
@@ -170,7 +176,7 @@ class Index:
         Files that are refused are in the result. Raises IndexStateError, ModelError, UsageError."""
         from resources.exchange.vectors import import_vectors
 
-        return import_vectors(self._state, [str(place) for place in places], check, unchecked)
+        return import_vectors(self._now, [str(place) for place in places], check, unchecked)
 
     def query(
         self,
@@ -216,7 +222,7 @@ class Index:
         from resources.reports.show import show
 
         found = self._searcher.chunk(chunk, groups, generation)
-        return show(self._state, found, Path(image) if image is not None else None)
+        return show(self._now, found, Path(image) if image is not None else None)
 
     @property
     def documents(self) -> Documents:
@@ -258,11 +264,11 @@ class Index:
         if matrix is None:
             from resources.evaluation.golden import evaluate
 
-            return {"runs": [evaluate(self._state, Path(questions), **options)]}
+            return {"runs": [evaluate(self._now, Path(questions), **options)]}
         from resources.evaluation.matrix import FOLDER, asking_from, run_matrix
 
         folder = Path(experiments) if experiments is not None else self._project.state / FOLDER
-        return run_matrix(self._state, Path(questions), Path(matrix), folder.resolve(), asking_from(**options))
+        return run_matrix(self._now, Path(questions), Path(matrix), folder.resolve(), asking_from(**options))
 
     def suggest(
         self, count: int, groups: Sequence[str] = (), output: str | Path | None = None, **options: Any
@@ -273,7 +279,7 @@ class Index:
 
         if output is not None:
             require_new(Path(output))
-        result = suggest(self._state, count, groups, **options)
+        result = suggest(self._now, count, groups, **options)
         if output is not None:
             write_new(Path(output), result["questions"])
         return result
@@ -282,13 +288,13 @@ class Index:
         """The JSON of `pincite explain`: what made a passage, from its document to its vector."""
         from resources.reports.explain import explain
 
-        return explain(self._state, self._searcher.chunk(chunk, groups, generation), groups)
+        return explain(self._now, self._searcher.chunk(chunk, groups, generation), groups)
 
     def verify(self) -> dict[str, Any]:
         """The JSON of `pincite verify`: {"ok", "problems": [{"code", "message"}], "notes"}."""
         from resources.checks.verify import verify
 
-        return verify(self._state)
+        return verify(self._now)
 
     def plan(self, sources: Sequence[str] = ()) -> dict[str, Any]:
         """The JSON of `pincite plan`: what the next run would do and buy. Writes nothing; needs no index.
@@ -303,7 +309,7 @@ class Index:
         strongest."""
         from resources.search.links import links
 
-        return links(self._state, generation, groups, strongest)
+        return links(self._now, generation, groups, strongest)
 
     def sweep_links(
         self,
@@ -318,34 +324,34 @@ class Index:
         from resources.evaluation.link_sweep import sweep
 
         file = Path(golden) if golden is not None else None
-        return sweep(self._state, thresholds, file, generation, groups, with_options)
+        return sweep(self._now, thresholds, file, generation, groups, with_options)
 
     def generations(self) -> list[dict[str, Any]]:
         """Every generation with its rows, size, scores, and why it is not live."""
         from resources.reports.status import generations
 
-        return generations(self._state)
+        return generations(self._now)
 
     @unshared()
     def publish(self, generation: int, force: bool = False) -> dict[str, Any]:
         """Makes a generation the live one: {"live", "previous"}. Raises IndexStateError where it may not."""
         from resources.generations.by_hand import publish_by_hand
 
-        return publish_by_hand(self._state, generation, force)
+        return publish_by_hand(self._now, generation, force)
 
     @unshared()
     def rollback(self) -> dict[str, Any]:
         """Makes the generation live again that was before, until somebody publishes: {"live", "previous"}."""
         from resources.generations.by_hand import rollback
 
-        return rollback(self._state)
+        return rollback(self._now)
 
     @unshared()
     def prune(self, keep: int = 2, dry_run: bool = False) -> dict[str, Any]:
         """Drops old generations and their files: {"dropped", "kept", "files", "bytes"}."""
         from resources.generations.prune import prune
 
-        return prune(self._state, keep, dry_run)
+        return prune(self._now, keep, dry_run)
 
     def table(self, name: str) -> pl.LazyFrame:
         """A table of the live generation as a polars LazyFrame: its files are read when it is collected, and only the
@@ -354,24 +360,24 @@ class Index:
         Raises UsageError for an unknown name, IndexStateError where nothing is published."""
         from resources.reports.tables import table
 
-        return table(self._state, name)
+        return table(self._now, name)
 
     def status(self) -> dict[str, Any]:
         """The JSON of `pincite status`."""
         from resources.reports.status import status
 
-        return status(self._state)
+        return status(self._now)
 
     def asked_status(self, groups: Sequence[str] = (), operator: bool = False) -> dict[str, Any]:
         """What the state holds, as far as an asker of these groups may know it; an operator may know all."""
         from resources.reports.asked_status import asked_status
 
-        return asked_status(self._state, self._searcher, groups, operator)
+        return asked_status(self._now, self._searcher, groups, operator)
 
     def sources(self) -> list[dict[str, Any]]:
         from resources.reports.status import sources
 
-        return sources(self._state)
+        return sources(self._now)
 
     def check_source(self, source: str) -> dict[str, Any]:
         """The JSON of `pincite sources check`: the first entries of a source, named or as `--source` takes it; nothing
@@ -386,12 +392,12 @@ class Index:
         read anew; nothing is indexed, and no run waited for. Raises UsageError for an unknown name."""
         from resources.state.access import sync
 
-        return sync(self._state, sources)
+        return sync(self._now, sources)
 
     @unshared()
     def remove_source(self, name: str) -> int:
         """Forgets a source; returns how many documents the next index run takes out."""
-        return self._state.listing.forget(name)
+        return self._now.listing.forget(name)
 
     def parse(self, file: str | Path, image: str | Path | None = None, pages: str | None = None) -> dict[str, Any]:
         """The JSON of `pincite parse`: the structural map of one file, or where `image` names a folder for pictures

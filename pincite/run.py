@@ -26,6 +26,7 @@ from resources.reports import run_result as outcome
 from resources.settings_file import Project
 from resources.sources.folder import source_from
 from resources.stages.make import guard, mended, require_replies
+from resources.state.layout import settle
 from resources.state.private import private
 from resources.state.run import Run
 from resources.state.state import LAST_OF_TEXT, State
@@ -110,6 +111,7 @@ def _locked(
 ) -> dict[str, Any]:
     with restricted_whatever(state):
         _select(state, sources)
+        mended(state, lambda: settle(state))
         served = served_now(state)
         due = find_due(state)
         if due.standing and not retry_failed:
@@ -129,6 +131,7 @@ def _texts(state: State, sources: Sequence[str], allow_deletions: bool) -> Serve
     """Brings all that is embedded up to date, and nothing that is served but what is restricted; returns what is."""
     with restricted_whatever(state):
         _select(state, sources)
+        mended(state, lambda: settle(state))
         served = served_now(state)
         due = find_due(state)
         guard(state, allow_deletions)

@@ -14,6 +14,8 @@ from functools import cache
 from typing import Any
 
 DIGEST_BYTES = 16
+IDS = 1 << 32
+"""How many documents' ids their leading digits tell apart, by which they are parted."""
 
 
 def _plain(value: Any) -> Any:
@@ -70,5 +72,5 @@ def document_id(source: str, uri: str) -> str:
 
 
 def bucket_of(doc_id: str, buckets: int) -> int:
-    """The static partition of a document, from the leading bits of its id."""
-    return int(doc_id[:8], 16) * buckets >> 32
+    """The static partition of a document, from the leading bits of its id; with a number of shards, its shard."""
+    return int(doc_id[:8], 16) * buckets // IDS

@@ -29,7 +29,7 @@ from pipelines.settings.base import Settings
 from pipelines.tables import tables
 
 WHOLE = -1
-"""The bucket number of a table that is not partitioned."""
+"""The number, in place of a shard's or bucket's, of a table that is not partitioned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,15 +193,15 @@ MAKER: Mapping[str, Stage] = {table: stage for stage in STAGES.values() for tabl
 """The stage that makes a table."""
 
 
-def stage_keys(settings: Settings, frozen: Frozen) -> dict[str, str]:
-    """The keys of all stages under these settings and frozen statistics, by name. Names are not hashed: to give a
-    setting another one moves no key."""
+def stage_keys(settings: Settings, frozen: Frozen, shards: int | None = None) -> dict[str, str]:
+    """The keys of all stages under these settings and frozen statistics, by name; with another number of `shards` where
+    one is given. Names are not hashed: to give a setting another one moves no key."""
     keys: dict[str, str] = {}
     for name, stage in STAGES.items():
         before = [keys[MAKER[table].name] for table in stage.inputs]
         values = list(stage.shaped_by(settings, frozen).values())
         shape = values[0] if len(values) == 1 else values or None
-        keys[name] = fingerprint(name, stage.version, settings.buckets, shape, before)
+        keys[name] = fingerprint(name, stage.version, shards or settings.shard_count, shape, before)
     return keys
 
 
@@ -214,9 +214,12 @@ def generation_key(settings: Settings, installed: Frozen) -> str:
     """What tells one generation from another before its statistics are frozen: all settings that
     shape it, the stages' versions, and the identities of the models (of every preset for auto)."""
     keys = list(stage_keys(settings, installed).values())
-    return fingerprint("generation", keys, settings.chunking.overlap_floor, terms.VERSION)
+    # As many shards may be those of other buckets, by which rows stand in Postgres.
+    parted = [settings.buckets] if settings.shards_per_bucket > 1 else []
+    return fingerprint("generation", keys, settings.chunking.overlap_floor, terms.VERSION, *parted)
 
 
-def chunking_key(settings: Settings, installed: Frozen) -> str:
-    """Of generations alike in this the overlap floors are alike too, whatever their embedder."""
-    return fingerprint(stage_key("chunks", settings, installed), settings.chunking.overlap_floor)
+def chunking_key(settings: Settings, installed: Frozen, shards: int) -> str:
+    """Of generations alike in this the overlap floors are alike too, whatever their embedder. `shards` is a number that
+    both are told with: in how many files the chunks are decides nothing."""
+    return fingerprint(stage_keys(settings, installed, shards)["chunks"], settings.chunking.overlap_floor)

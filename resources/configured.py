@@ -41,6 +41,7 @@ def _opened(context: dg.InitResourceContext) -> Iterator[State]:
     told = telling(state, tags) if context.run else nullcontext()
     try:
         with private(project.state), _present(context, state), told, _lock(context, state):
+            state.relaid()  # a run that was waited for may have chosen another number of shards
             if run.alone and state.parts.database.fenced:
                 _begin_alone(context, state)
             yield state

@@ -61,6 +61,16 @@ CREATE TABLE pincite.failures (
     PRIMARY KEY (doc_id, stage, key)
 );
 
+-- Among how many shards the tables were parted, of how many buckets: where settings leave the number of shards open it is
+-- the greatest of their buckets, and tables of another number are taken over. The sources were listed last by the one that
+-- was settled on last.
+CREATE TABLE pincite.layouts (
+    buckets integer NOT NULL,
+    shards integer NOT NULL,
+    settled_at timestamptz,
+    PRIMARY KEY (buckets, shards)
+);
+
 -- ---------------------------------------------------------------- generations
 
 -- `keys` are the stages' keys that it was made with, as code of another version cannot compute them; `verdict` says why

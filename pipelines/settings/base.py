@@ -5,7 +5,7 @@ The models are frozen; reading the file and the environment is done in resources
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
@@ -21,6 +21,7 @@ from pipelines.settings.readers import Readers
 from pipelines.settings.serve import ServeSettings
 from pipelines.settings.sources import AccessSettings, SourceSettings
 from pipelines.settings.tables import checked_address
+from pipelines.shards import MOST
 
 
 class ParsingSettings(Section):
@@ -164,7 +165,12 @@ class Settings(Section):
     tables_cache_mb: int = Field(
         4096, ge=16, description="Most that copies of what is in that store take in the state folder."
     )
-    buckets: int = Field(16, ge=1, le=64, description="Static partitions of the documents.")
+    buckets: int = Field(16, ge=1, le=64, description="Static partitions of the documents, as Dagster has them.")
+    shards: Annotated[int, Field(ge=1, le=MOST)] | Literal["auto"] = Field(
+        "auto",
+        description="Files of each table that a bucket is kept in, of which one changed document rewrites one; auto "
+        "has more of them as there are more documents, about 1,000 each. At most 4,096 of all buckets.",
+    )
     buckets_per_run: int | None = Field(
         None,
         ge=1,
@@ -191,6 +197,15 @@ class Settings(Section):
         return checked_address(tables) if tables is not None else None
 
     @model_validator(mode="after")
+    def _countable(self) -> Settings:
+        if self.shard_count > MOST:
+            raise ValueError(
+                f"{self.buckets} buckets of {self.shards} shards are {self.shard_count} files of each table, more than "
+                f"{MOST}; set shards to {MOST // self.buckets} or less"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _distinct(self) -> Settings:
         names = [source.name for source in self.sources]
         for name in names:
@@ -212,13 +227,33 @@ class Settings(Section):
         return self
 
     @property
+    def shards_per_bucket(self) -> int:
+        """Of settings that leave it open, the number of a state that holds little: an opened state has settings that
+        say it."""
+        return 1 if self.shards == "auto" else self.shards
+
+    @property
+    def shard_count(self) -> int:
+        """The shards of all buckets."""
+        return self.buckets * self.shards_per_bucket
+
+    def shards_of(self, buckets: Iterable[int]) -> list[int]:
+        """The shards of some buckets, in order."""
+        own = self.shards_per_bucket
+        return [shard for bucket in sorted(set(buckets)) for shard in range(bucket * own, (bucket + 1) * own)]
+
+    def buckets_of(self, shards: Iterable[int]) -> list[int]:
+        """The buckets that some shards are of, in order."""
+        return sorted({shard // self.shards_per_bucket for shard in shards})
+
+    @property
     def bought(self) -> tuple[str, ...]:
         """The roles that indexing asks a language model for."""
         figures = ("figure",) if self.llm.roles.figure else ()
         return (*figures, *(name for name in ("summary", "context") if getattr(self.enrichment, name) == "llm"))
 
 
-_SHAPING = ("buckets", "chunking", "sentences", "enrichment", "embedder")
+_SHAPING = ("buckets", "shards", "chunking", "sentences", "enrichment", "embedder")
 _PARSING = ("ocr", "ocr_languages", "ocr_seconds")
 
 
@@ -228,7 +263,7 @@ def shaped_as(settings: Settings, recorded: Mapping[str, Any]) -> Settings:
 
     Raises SettingsError where the record has settings that this version does not know."""
     values = settings.model_dump()
-    values.update({name: recorded[name] for name in _SHAPING})
+    values.update({"shards": 1, **{name: recorded[name] for name in _SHAPING if name != "shards" or name in recorded}})
     if _models(recorded) != _models(values):
         values["llm"] = dict(recorded.get("llm", {}))
     for section, address, now in (("embedder", "endpoint", settings.embedder), ("llm", "base_url", settings.llm)):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from pipelines.fingerprint import bucket_of, combined
+from pipelines.fingerprint import combined
 from pipelines.stages import MAKER, STAGES, WHOLE
 from resources.checks.findings import Finding
 from resources.checks.row_diff import bucket_findings, link_findings
@@ -16,6 +16,7 @@ from resources.checks.stages import empty_documents, text_coverage, unsound_sent
 from resources.postgres.statements import query
 from resources.stages.indexed_documents import IndexBuild
 from resources.state.committed_listing import listing_output
+from resources.state.stage_runner import named
 
 if TYPE_CHECKING:
     from resources.parquet.tables import ParquetTables
@@ -28,12 +29,12 @@ Progress = Callable[[str, int, int], None]
 
 
 def file_findings(seen: State, generation: GenerationRow) -> Iterator[Finding]:
-    """Every bucket of every table committed, its file there and whole, its vectors of the right embedder."""
+    """Every shard of every table committed, its file there and whole, its vectors of the right embedder."""
     embedder = generation.embedder["identity"]
     for table, stage in MAKER.items():
         rows = seen.parts.catalog.manifest_of(table, seen.runner.key(stage.name))
-        buckets = [WHOLE] if stage.name == "sentence_links" else range(seen.settings.buckets)
-        yield from (("missing_bucket", f"bucket {bucket:02d} of {table}") for bucket in buckets if bucket not in rows)
+        shards = [WHOLE] if stage.name == "sentence_links" else range(seen.settings.shard_count)
+        yield from (("missing_bucket", f"{named(shard)} of {table}") for shard in shards if shard not in rows)
         broken = dict(unsound_files(seen.parts.tables, rows.values()))
         yield from ((code, file) for file, code in broken.items())
         for row in rows.values() if table.endswith("_embeddings") else ():
@@ -55,15 +56,15 @@ def unsound_files(tables: ParquetTables, rows: Iterable[ManifestRow]) -> Iterato
 
 
 def _behind(seen: State) -> Iterator[tuple[int, str]]:
-    """Buckets of which a stage was made from other inputs than there are now, and the first such stage."""
+    """Shards of which a stage was made from other inputs than there are now, and the first such stage."""
     rows = {table: seen.runner.manifest(table) for table in MAKER}
-    for bucket in range(seen.settings.buckets):
+    for shard in range(seen.settings.shard_count):
         for name, stage in STAGES.items():
             if not stage.inputs or name == "sentence_links":
                 continue
-            made = rows[next(iter(stage.tables))][bucket].input
-            if made != combined(rows[table][bucket].output for table in stage.inputs):
-                yield bucket, f"{name} of bucket {bucket:02d}"
+            made = rows[next(iter(stage.tables))][shard].input
+            if made != combined(rows[table][shard].output for table in stage.inputs):
+                yield shard, f"{name} of {named(shard)}"
                 break
 
 
@@ -78,7 +79,7 @@ def live_findings(seen: State, generation: GenerationRow, progress: Progress) ->
     if not behind and generation.built_from != listing_output(seen.runner):
         yield "unfinished", "the last run ended before it had audited what it wrote"
     yield from _failures(seen)
-    yield from _rows(seen, generation, set(behind), progress)
+    yield from _rows(seen, generation, set(seen.settings.buckets_of(behind)), progress)
     links = seen.table("sentence_links").read(WHOLE)
     with seen.parts.database.connect() as connection:
         yield from link_findings(connection, generation.schema, links)
@@ -95,7 +96,7 @@ def _rows(seen: State, generation: GenerationRow, behind: set[int], progress: Pr
         stored = connection.execute(query("verify", "buckets", schema=generation.schema)).fetchall()
         buckets = sorted({*wanted, *(row[0] for row in stored)} - behind)
         for done, bucket in enumerate(buckets, start=1):
-            documents = IndexBuild(seen).documents(bucket) if bucket in wanted else []
+            documents = list(IndexBuild(seen).documents(bucket)) if bucket in wanted else []
             yield from bucket_findings(connection, generation.schema, bucket, documents, average, held)
             progress("verify", done, len(buckets))
 
@@ -122,9 +123,9 @@ def _failures(seen: State) -> Iterator[Finding]:
 
 def _places(seen: State, doc_ids: set[str]) -> dict[str, str]:
     """doc_id to source and path, of those that are listed."""
-    buckets = {bucket_of(doc_id, seen.settings.buckets) for doc_id in doc_ids}
+    shards = set(map(seen.runner.shard_of, doc_ids))
     read = [seen.parts.tables.read(row.file, ["doc_id", "source", "uri"]).to_pylist()
-            for bucket, row in seen.runner.manifest("raw_documents").items() if bucket in buckets]  # fmt: skip
+            for shard, row in seen.runner.manifest("raw_documents").items() if shard in shards]  # fmt: skip
     return {raw["doc_id"]: f"{raw['source']}/{raw['uri']}" for rows in read for raw in rows if raw["doc_id"] in doc_ids}
 
 

@@ -18,6 +18,7 @@ from resources.parquet.vectors import matrix
 from resources.stages.indexed_documents import IndexBuild
 from resources.stages.make import after, mended
 from resources.state.built import Problems
+from resources.state.stage_runner import named
 from resources.state.stage_work import rows_of
 
 if TYPE_CHECKING:
@@ -43,29 +44,29 @@ def unlisted(state: State) -> Mapping[str, str]:
         return {"": str(error)}
 
 
-def _buckets(state: State, table: str, everywhere: bool = False) -> list[int]:
+def _shards(state: State, table: str, everywhere: bool = False) -> list[int]:
     report = state.run.reports.get(MAKER[table].name)
     if report is None or everywhere:
         return sorted(state.runner.manifest(table))
-    return [bucket for bucket, counts in report.buckets.items() if counts.get("computed")]
+    return [shard for shard, counts in report.shards.items() if counts.get("computed")]
 
 
-def _read(state: State, made: str, table: str, bucket: int, names: Sequence[str], everywhere: bool) -> pa.Table:
-    """Columns of a bucket; where this run computed only some of the documents of `made`, a table of the stage that is
+def _read(state: State, made: str, table: str, shard: int, names: Sequence[str], everywhere: bool) -> pa.Table:
+    """Columns of a shard; where this run computed only some of the documents of `made`, a table of the stage that is
     checked, of these."""
-    read, report = state.table(table).read(bucket, names), state.run.reports.get(MAKER[made].name)
-    if everywhere or report is None or bucket not in report.parts:
+    read, report = state.table(table).read(shard, names), state.run.reports.get(MAKER[made].name)
+    if everywhere or report is None or shard not in report.parts:
         return read
-    return rows_of(read, report.parts[bucket])
+    return rows_of(read, report.parts[shard])
 
 
 def empty_documents(state: State, everywhere: bool = False) -> Problems:
     """Every document that was parsed has at least one chunk."""
     state.ensure_generation()
     problems, held = [], state.runner.held()
-    for bucket in _buckets(state, "chunks", everywhere):
+    for shard in _shards(state, "chunks", everywhere):
         parsed, chunks = (
-            set(_read(state, "chunks", table, bucket, ["doc_id"], everywhere)["doc_id"].unique().to_pylist())
+            set(_read(state, "chunks", table, shard, ["doc_id"], everywhere)["doc_id"].unique().to_pylist())
             for table in ("parsed_documents", "chunks")
         )
         bare = sorted(parsed - chunks - held.keys())
@@ -77,25 +78,25 @@ def text_coverage(state: State, everywhere: bool = False) -> Problems:
     """At least LEAST_COVERAGE of a document's characters are in its chunks or in its headings."""
     state.ensure_generation()
     problems, held = [], state.runner.held()
-    for bucket in _buckets(state, "chunks", everywhere):
-        for doc_id, share in coverage(state, bucket, everywhere).items():
+    for shard in _shards(state, "chunks", everywhere):
+        for doc_id, share in coverage(state, shard, everywhere).items():
             if share < LEAST_COVERAGE and doc_id not in held:
                 problems.append(("coverage", f"only {share:.3f} of the text of {doc_id} is in its chunks"))
     return problems
 
 
-def coverage(state: State, bucket: int, everywhere: bool = True) -> dict[str, float]:
+def coverage(state: State, shard: int, everywhere: bool = True) -> dict[str, float]:
     """doc_id to the share of its body's characters, white space apart, that its chunks and headings hold."""
     spans: dict[str, list[tuple[int, int]]] = {}
-    chunks = _read(state, "chunks", "chunks", bucket, ["doc_id", "spans"], everywhere)
+    chunks = _read(state, "chunks", "chunks", shard, ["doc_id", "spans"], everywhere)
     for doc_id, own in zip(chunks["doc_id"].to_pylist(), chunks["spans"].to_pylist(), strict=True):
         spans.setdefault(doc_id, []).extend((span["start"], span["end"]) for span in own)
     columns = ["doc_id", "kind", "start", "end"]
-    elements = _read(state, "chunks", "parsed_elements", bucket, columns, everywhere)
+    elements = _read(state, "chunks", "parsed_elements", shard, columns, everywhere)
     for doc_id, kind, start, end in zip(*(elements[name].to_pylist() for name in columns), strict=True):
         if kind == "heading":
             spans.setdefault(doc_id, []).append((start, end))
-    parsed = _read(state, "chunks", "parsed_documents", bucket, ["doc_id", "body"], everywhere)
+    parsed = _read(state, "chunks", "parsed_documents", shard, ["doc_id", "body"], everywhere)
     bodies = zip(parsed["doc_id"].to_pylist(), parsed["body"].to_pylist(), strict=True)
     return {doc_id: _covered(body, spans.get(doc_id, [])) for doc_id, body in bodies}
 
@@ -115,14 +116,14 @@ def unsound_vectors(state: State, table: str, items: str, everywhere: bool = Fal
 
     state.ensure_generation()
     problems, held = [], state.runner.held()
-    for bucket in _buckets(state, table, everywhere):
-        made = state.parts.tables.rows(state.table(table).commit(bucket).file)
-        wanted = state.table(items).commit(bucket).rows
+    for shard in _shards(state, table, everywhere):
+        made = state.parts.tables.rows(state.table(table).commit(shard).file)
+        wanted = state.table(items).commit(shard).rows
         if held:
-            wanted = sum(doc_id not in held for doc_id in _column(state, items, bucket, "doc_id"))
+            wanted = sum(doc_id not in held for doc_id in _column(state, items, shard, "doc_id"))
         if made != wanted:
-            problems.append(("vectors", f"bucket {bucket:02d} has {made} vectors of {wanted} {items}"))
-        read = _read(state, table, table, bucket, ["doc_id", "item_id", "vector"], everywhere)
+            problems.append(("vectors", f"{named(shard)} has {made} vectors of {wanted} {items}"))
+        read = _read(state, table, table, shard, ["doc_id", "item_id", "vector"], everywhere)
         lengths = np.linalg.norm(matrix(read["vector"]), axis=1) if read.num_rows else np.ones(0)
         for row in np.flatnonzero(~(np.abs(lengths - 1.0) < _UNIT)):
             problems.append(("vector", f"the vector of {read['item_id'][int(row)]} has length {lengths[row]:.3f}"))
@@ -138,16 +139,16 @@ def unsound_sentence_vectors(state: State, everywhere: bool = False) -> Problems
 def disagreements(state: State, everywhere: bool = False) -> Problems:
     """Parquet and Postgres hold the same documents, chunks and sentences."""
     report = None if everywhere else state.run.reports.get("indexed_documents")
-    return IndexBuild(state).disagreements(report.buckets if report else ())
+    return IndexBuild(state).disagreements(report.shards if report else ())
 
 
 def broken_skeleton(state: State, everywhere: bool = False) -> Problems:
     """NEXT and PREVIOUS, and the place of every sentence in its chunk."""
     state.ensure_generation()
     problems = []
-    for bucket in _buckets(state, "sentences", everywhere):
-        sentences = _read(state, "sentences", "sentences", bucket, skeleton_checks.SENTENCES, everywhere)
-        chunks = _read(state, "sentences", "chunks", bucket, skeleton_checks.CHUNKS, everywhere)
+    for shard in _shards(state, "sentences", everywhere):
+        sentences = _read(state, "sentences", "sentences", shard, skeleton_checks.SENTENCES, everywhere)
+        chunks = _read(state, "sentences", "chunks", shard, skeleton_checks.CHUNKS, everywhere)
         problems += skeleton_checks.skeleton_problems(sentences, chunks)
     return problems
 
@@ -175,8 +176,8 @@ def audit_problems(state: State) -> Problems:
     return audit(IndexBuild(state).index)
 
 
-def _column(state: State, table: str, bucket: int, name: str) -> list[str]:
-    values: list[str] = state.table(table).read(bucket, [name])[name].to_pylist()
+def _column(state: State, table: str, shard: int, name: str) -> list[str]:
+    values: list[str] = state.table(table).read(shard, [name])[name].to_pylist()
     return values
 
 

@@ -45,7 +45,7 @@ def read_questions(file: Path) -> Iterator[tuple[int, Any]]:
 def corpus_of(state: State) -> tuple[list[DocumentMap], Corpus]:
     """Maps of all documents, and the spans of all chunks, as they were made with the state's settings."""
     raws = {raw.doc_id: raw for raw in state.listing.raw_documents()}
-    maps = [made for bucket in range(state.settings.buckets) for made in _maps(state, bucket, raws)]
+    maps = [made for shard in range(state.settings.shard_count) for made in _maps(state, shard, raws)]
     spans: dict[str, list[list[tuple[int, int]]]] = {}
     for row in state.runner.manifest("chunks").values():
         read = state.parts.tables.read(row.file, ["doc_id", "spans"])
@@ -54,11 +54,11 @@ def corpus_of(state: State) -> tuple[list[DocumentMap], Corpus]:
     return maps, Corpus({made.doc_id: made for made in maps}, spans)
 
 
-def _maps(state: State, bucket: int, raws: dict[str, RawDocument]) -> Iterator[DocumentMap]:
+def _maps(state: State, shard: int, raws: dict[str, RawDocument]) -> Iterator[DocumentMap]:
     elements: dict[str, list[Element]] = {}
-    for element in from_table(Element, state.table("parsed_elements").read(bucket)):
+    for element in from_table(Element, state.table("parsed_elements").read(shard)):
         elements.setdefault(element.doc_id, []).append(element)
-    parsed = state.table("parsed_documents").read(bucket)
+    parsed = state.table("parsed_documents").read(shard)
     for document in from_table(ParsedDocument, parsed):
         raw = raws[document.doc_id]
         yield DocumentMap.of(raw.source, raw.uri, document, elements.get(document.doc_id, []))

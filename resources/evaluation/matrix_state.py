@@ -145,7 +145,7 @@ def _sources(user: State) -> list[SourceSettings]:
 
 
 def _claim(state: State) -> None:
-    folder, database = state.project.state, state.settings.database
+    folder, database = state.project.state, state.project.settings.database
     marker, shown = folder / MARKER, database if database == EMBEDDED else address_of(database).shown
     if marker.exists() and marker.read_text(encoding="utf-8") == shown:
         return

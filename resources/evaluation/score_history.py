@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from resources.postgres.catalog import Catalog
 
 HEADLINE = ("recall@5", "accuracy_page")
-_SHAPING = ("buckets", "parsing", "chunking", "sentences", "enrichment", "embedder")
+_SHAPING = ("buckets", "shards", "parsing", "chunking", "sentences", "enrichment", "embedder")
 
 
 def headline(run: Mapping[str, Any]) -> str:

@@ -185,8 +185,8 @@ def _row(document: DocumentMap, section: tuple[str, ...], cells: Sequence[Any], 
 
 
 def _rows(state: State, record: type[Any], table: str) -> Iterator[Any]:
-    for bucket in range(state.settings.buckets):
-        yield from from_table(record, state.table(table).read(bucket))
+    for shard in range(state.settings.shard_count):
+        yield from from_table(record, state.table(table).read(shard))
 
 
 def _by_model(

@@ -1,5 +1,5 @@
 """What the present settings would have embedded and is not embedded yet: keys of texts, sixteen bytes each, whatever
-the size of the corpus; texts bucket by bucket."""
+the size of the corpus; texts shard by shard."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import IndexStateError, SettingsError
-from pipelines.fingerprint import bucket_of
 from pipelines.increments import Plan
 from pipelines.stages import STAGES
 from resources.parquet.vectors import KnownVectors
 from resources.stages.embedded_items import SENTENCE_FORMS, FromModel
 from resources.stages.embedded_items import STAGES as OF_VECTORS
+from resources.state.stage_runner import named
 from resources.state.stage_work import Work, with_rows
 
 if TYPE_CHECKING:
@@ -57,27 +57,26 @@ def sources_of(form: str) -> list[tuple[str, FromModel]]:
 
 
 def works(state: State, only: Collection[str] | None = None) -> Iterator[Work]:
-    """The documents of each bucket that is not embedded as it is now, of these only where they are named.
+    """The documents of each shard that is not embedded as it is now, of these only where they are named.
 
     Raises IndexStateError (`missing_input`)."""
     runner, tables = state.runner, state.parts.tables
     made = {table: runner.manifest(table) for table in _READ}
-    count = state.settings.buckets
-    every = range(count) if only is None else sorted({bucket_of(doc_id, count) for doc_id in only})
-    for bucket in sorted({bucket for stage in OF_VECTORS for bucket in runner.due(stage, every)}):
-        if missing := [table for table in _READ if bucket not in made[table]]:
+    every = range(state.settings.shard_count) if only is None else sorted(set(map(runner.shard_of, only)))
+    for shard in sorted({shard for stage in OF_VECTORS for shard in runner.due(stage, every)}):
+        if missing := [table for table in _READ if shard not in made[table]]:
             raise IndexStateError(
-                f"bucket {bucket:02d} of {missing[0]} has not been made with these settings, so that it is not known "
+                f"{named(shard)} of {missing[0]} has not been made with these settings, so that it is not known "
                 "what they would have embedded; run `pincite export-texts FOLDER`",
                 "missing_input",
             )
-        files = {table: made[table][bucket].file for table in _READ}
+        files = {table: made[table][shard].file for table in _READ}
         states = [with_rows(tables.documents(file)) for file in files.values()]
         whole = [doc_id for doc_id in states[0] if all(doc_id in known for known in states[1:])]
         wanted = [doc_id for doc_id in whole if only is None or doc_id in only]
         if wanted:
             todo = Plan(dict.fromkeys(wanted, ""), {}, {}, ())
-            yield Work(STAGES["chunk_embeddings"], bucket, todo, files, tables)
+            yield Work(STAGES["chunk_embeddings"], shard, todo, files, tables)
 
 
 def known_keys(state: State, table: str, identity: str) -> Keys:
@@ -118,7 +117,7 @@ class Asked:
         """Of each row of each table its key, the table's bit, and the number of its document; and all documents."""
         keys, wants, owners, doc_ids = [keys_from(())], [np.zeros(0, np.uint8)], [np.zeros(0, np.uint32)], list[str]()
         for work in works(self._state):
-            self._state.run.at(f"reading what is to be embedded, bucket {work.bucket:02d}")
+            self._state.run.at(f"reading what is to be embedded, {named(work.shard)}")
             numbers = {doc_id: len(doc_ids) + at for at, doc_id in enumerate(work.doc_ids)}
             doc_ids.extend(numbers)
             for bit, (_, source) in enumerate(self._sources):
@@ -146,8 +145,8 @@ class Asked:
         """The first document that asks for each of these texts."""
         return digits_of(self._doc_ids[self._owners[places]])
 
-    def buckets(self, doc_ids: Sequence[str]) -> list[int]:
-        return [bucket_of(doc_id, self._state.settings.buckets) for doc_id in doc_ids]
+    def shards(self, doc_ids: Sequence[str]) -> list[int]:
+        return list(map(self._state.runner.shard_of, doc_ids))
 
     def texts(self, places: NDArray[np.int64]) -> dict[str, str]:
         """The texts at these places, by key; the documents that have them are read again."""

@@ -28,7 +28,7 @@ _AT_ONCE = 1_000
 
 
 def export_texts(state: State, folder: TextFolder) -> dict[str, Any]:
-    """Writes each text once, in parts of bounded size, bucket by bucket.
+    """Writes each text once, in parts of bounded size, shard by shard.
 
     Returns {"folder", "generation", "embedder", "texts", "windowed", "rows", "parts", "bytes"}; `windowed` are texts of
     several rows. Raises SettingsError, ModelError, IndexStateError."""
@@ -44,7 +44,7 @@ def export_texts(state: State, folder: TextFolder) -> dict[str, Any]:
     counts = {"texts": 0, "windowed": 0, "rows": 0}
     folder.begin()
     for work in works(state):
-        state.run.progress("export_texts", work.bucket, state.settings.buckets)
+        state.run.progress("export_texts", work.shard, state.settings.shard_count)
         texts: dict[str, str] = {}
         for _, source in sources:
             items = {item.key: item.text for item in source.items_of(work)}
@@ -59,9 +59,9 @@ def export_texts(state: State, folder: TextFolder) -> dict[str, Any]:
         for key, rows in _rows(embedder, texts):
             counts["windowed"] += len(rows) > 1
             counts["rows"] += len(rows)
-            parts.add(work.bucket, key, rows)
+            parts.add(work.shard, key, rows)
         parts.flush()
-    state.run.progress("export_texts", state.settings.buckets, state.settings.buckets)
+    state.run.progress("export_texts", state.settings.shard_count, state.settings.shard_count)
     return {
         "folder": folder.shown,
         "generation": generation.generation,
@@ -107,18 +107,18 @@ def _rows(embedder: CountingEmbedder, texts: dict[str, str]) -> Iterator[tuple[s
 
 
 class _Parts:
-    """Files of one bucket after another; all windows of a text stand in one."""
+    """Files of one shard after another; all windows of a text stand in one."""
 
     def __init__(self, folder: TextFolder, about: dict[str, Any]) -> None:
         self._folder, self._about = folder, about
         self._keys: list[str] = []
         self._texts: list[str] = []
-        self._size, self._bucket, self._number = 0, -1, 0
+        self._size, self._shard, self._number = 0, -1, 0
         self.count, self.bytes = 0, 0
 
-    def add(self, bucket: int, key: str, rows: list[tuple[str, str]]) -> None:
-        if bucket != self._bucket:
-            self._bucket, self._number = bucket, 0
+    def add(self, shard: int, key: str, rows: list[tuple[str, str]]) -> None:
+        if shard != self._shard:
+            self._shard, self._number = shard, 0
         for name, text in rows:
             self._keys.append(name)
             self._texts.append(text)
@@ -129,7 +129,7 @@ class _Parts:
     def flush(self) -> None:
         if not self._keys:
             return
-        self.bytes += self._folder.write(f"texts-{self._bucket:02d}-{self._number:05d}.parquet", self._table())
+        self.bytes += self._folder.write(f"texts-{self._shard:02d}-{self._number:05d}.parquet", self._table())
         self._keys, self._texts, self._size = [], [], 0
         self._number += 1
         self.count += 1

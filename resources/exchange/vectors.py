@@ -184,7 +184,7 @@ class _Mean:
 
 
 class _Kept:
-    """Vectors on their way into files, one for each table that asks for them, and bucket."""
+    """Vectors on their way into files, one for each table that asks for them, and shard."""
 
     def __init__(self, state: State, asked: Asked, identity: str, write: bool) -> None:
         self._state, self._asked, self._identity, self._write = state, asked, identity, write
@@ -231,13 +231,13 @@ class _Kept:
             return
         wanted = self._asked.missing_at(places)
         doc_ids, keys = self._asked.documents(places), digits_of(self._asked.keys[places])
-        buckets = np.array(self._asked.buckets(doc_ids))
+        shards = np.array(self._asked.shards(doc_ids))
         for bit in range(len(self._asked.tables)):
-            for bucket in np.unique(buckets[wanted & (1 << bit) > 0]).tolist():
-                chosen = np.flatnonzero((buckets == bucket) & (wanted & (1 << bit) > 0))
+            for shard in np.unique(shards[wanted & (1 << bit) > 0]).tolist():
+                chosen = np.flatnonzero((shards == shard) & (wanted & (1 << bit) > 0))
                 part = [doc_ids[row] for row in chosen], [keys[row] for row in chosen], vectors[chosen]
-                self._held.setdefault((bit, bucket), []).append(part)
-                self._sizes[bit, bucket] += part[2].nbytes
+                self._held.setdefault((bit, shard), []).append(part)
+                self._sizes[bit, shard] += part[2].nbytes
         self._asked.mark(places)
         self.taken += len(places)
         while self._sizes and (self._sizes.total() > HELD_BYTES or max(self._sizes.values()) > PART_BYTES):
@@ -248,7 +248,7 @@ class _Kept:
             self._write_out(group)
 
     def _write_out(self, group: tuple[int, int]) -> None:
-        parts, (bit, bucket) = self._held.pop(group), group
+        parts, (bit, shard) = self._held.pop(group), group
         del self._sizes[group]
         if not self._write:
             return
@@ -258,4 +258,4 @@ class _Kept:
             [VectorRow(doc_id, 0, "", key) for doc_id, key in pairs], np.concatenate([part[2] for part in parts])
         )
         place = imported_for(self._state.runner.key(stage))
-        self._state.parts.tables.write(table, place, bucket, rows, {}, self._identity)
+        self._state.parts.tables.write(table, place, shard, rows, {}, self._identity)

@@ -59,8 +59,8 @@ def _due(state: State) -> Due:
     runner = state.of(wanted).runner
     failed = runner.failures()
     again = {doc_id for stage in STAGES.values() if stage.inputs for doc_id in runner.passing(stage, failed)}
-    changed = _changed_buckets(state, failed) | {bucket_of(doc_id, state.settings.buckets) for doc_id in again}
-    if changed:
+    shards = _changed_shards(state, failed) | {bucket_of(doc_id, state.settings.shard_count) for doc_id in again}
+    if changed := state.settings.buckets_of(shards):
         return Due(range(min(changed), max(changed) + 1))
     if wanted.generation != live.generation:
         return replace(everything, standing=judged(state, wanted))
@@ -71,7 +71,7 @@ def _due(state: State) -> Due:
 def _whole(state: State, kept: Mapping[int, GenerationRow]) -> bool:
     """Whether generations hold the committed listing, in rows and files as they were left."""
     committed = state.runner.manifest("raw_documents")
-    if len(committed) != state.settings.buckets:
+    if len(committed) != state.settings.shard_count:
         return False
     if any(row.built_from != listing_output(state.runner) for row in kept.values()):
         return False
@@ -84,21 +84,21 @@ def _whole(state: State, kept: Mapping[int, GenerationRow]) -> bool:
         return False
 
 
-def _changed_buckets(state: State, failures: Sequence[Failure]) -> set[int]:
-    """Buckets in which a file was added, changed, removed, or can be read or not as it could before."""
-    listed, buckets = state.listing.now(), state.settings.buckets
+def _changed_shards(state: State, failures: Sequence[Failure]) -> set[int]:
+    """Shards in which a file was added, changed, removed, or can be read or not as it could before."""
+    listed, shards = state.listing.now(), state.settings.shard_count
     unread = {failure.doc_id for failure in listed.failures}
     before = {item.doc_id for item in failures if item.stage == "raw_documents" and item.source in listed.sources}
     committed = state.runner.manifest("raw_documents")
     columns = state.listing.columns_now()
     merged = merged_listing(state.runner, columns, listed.sources, listed.failures, listed.known)
-    other = {bucket: found.now for bucket, found in merged.items() if not found.same}
+    other = {shard: found.now for shard, found in merged.items() if not found.same}
     changed = {
-        bucket
-        for bucket, rows in other.items()
-        if listed_output(from_table(RawDocument, rows)) != committed[bucket].output
+        shard
+        for shard, rows in other.items()
+        if listed_output(from_table(RawDocument, rows)) != committed[shard].output
     }
-    return changed | {bucket_of(doc_id, buckets) for doc_id in unread ^ before}
+    return changed | {bucket_of(doc_id, shards) for doc_id in unread ^ before}
 
 
 def new_documents(state: State, before: Served) -> int:

@@ -1,4 +1,4 @@
-"""Tables as Parquet: one immutable, content-named file for a bucket under a key.
+"""Tables as Parquet: one immutable, content-named file for a shard under a key.
 
 A file carries, in its footer, the state of every document in it, those without rows included, so
 that it says by itself what it was made from. It does not count until the manifest names it. A file is
@@ -50,8 +50,8 @@ class ParquetTables:
         """Whether their files lie on this machine as they are."""
         return isinstance(self.files_kept, LocalFiles)
 
-    def path(self, table: str, key: str, bucket: int, content: str) -> str:
-        part = "all" if bucket < 0 else f"{bucket:02d}"
+    def path(self, table: str, key: str, shard: int, content: str) -> str:
+        part = "all" if shard < 0 else f"{shard:02d}"
         return f"{table}/{key}/{part}-{content}.parquet"
 
     def place(self, name: str) -> str:
@@ -59,7 +59,7 @@ class ParquetTables:
         with self._told(name):
             return str(self.files_kept.place(name))
 
-    def write(self, table: str, key: str, bucket: int, rows: pa.Table, documents: Documents, note: str = "") -> str:
+    def write(self, table: str, key: str, shard: int, rows: pa.Table, documents: Documents, note: str = "") -> str:
         """Writes rows with their documents' states; returns the file's name under the root.
 
         `note` is kept in the footer (the model of a table of vectors). The file appears whole or not at all."""
@@ -67,7 +67,7 @@ class ParquetTables:
         import pyarrow.parquet as pq
 
         states = documents if isinstance(documents, pa.Table) else states_table(documents)
-        footer = json.dumps({"table": table, "key": key, "bucket": bucket, "note": note})
+        footer = json.dumps({"table": table, "key": key, "bucket": shard, "note": note})
         sink, rows = pa.BufferOutputStream(), rows.replace_schema_metadata(None)
         dictionary = [field.name for field in rows.schema if field.type == pa.string()]
         with pq.ParquetWriter(
@@ -77,7 +77,7 @@ class ParquetTables:
             writer.add_key_value_metadata({FOOTER: footer, STATES: packed(states)})
         data = sink.getvalue()
         content = hashlib.blake2b(data, digest_size=16).hexdigest()
-        name = self.path(table, key, bucket, content)
+        name = self.path(table, key, shard, content)
         self.files_kept.put(name, data)
         self.damaged.pop(name, None)
         return name

@@ -74,9 +74,9 @@ def vectors_of(tables: ParquetTables, file: str, doc_ids: Collection[str]) -> di
     return found
 
 
-def kept_files(tables: ParquetTables, table: str, place: str, buckets: Collection[int]) -> list[str]:
-    """Files of a table that stand in place of a key, and are of these buckets."""
-    parts = tuple(tables.path(table, place, bucket, "").removesuffix(".parquet") for bucket in buckets)
+def kept_files(tables: ParquetTables, table: str, place: str, shards: Collection[int]) -> list[str]:
+    """Files of a table that stand in place of a key, and are of these shards."""
+    parts = tuple(tables.path(table, place, shard, "").removesuffix(".parquet") for shard in shards)
     return [name for name in tables.files(f"{table}/{place}") if name.startswith(parts)]
 
 
@@ -138,14 +138,14 @@ class KnownVectors:
         # Each a copy: one that is asked for to the end would else hold all that were made with it.
         self._found.update((key, vector.copy()) for key, vector in zip(keys, vectors, strict=True))
 
-    def keep(self, rows: pa.Table, bucket: int = WHOLE) -> None:
+    def keep(self, rows: pa.Table, shard: int = WHOLE) -> None:
         """Writes vectors that no commit has yet, so that the stage that asks for them, or a later run, finds them."""
-        self._tables.write(self._table, _UNFINISHED, bucket, rows, {}, self._embedder)
+        self._tables.write(self._table, _UNFINISHED, shard, rows, {}, self._embedder)
 
-    def unkeep(self, buckets: Collection[int], key: str) -> None:
+    def unkeep(self, shards: Collection[int], key: str) -> None:
         """Deletes what was kept, or imported for a stage of this key, of buckets that are committed now."""
         for place in (_UNFINISHED, imported_for(key)):
-            self._tables.delete(kept_files(self._tables, self._table, place, buckets))
+            self._tables.delete(kept_files(self._tables, self._table, place, shards))
 
     def rows(self, keys: Sequence[str]) -> NDArray[np.float32]:
         """The vectors of these keys, shape (len(keys), dimension)."""

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import DatabaseError, IndexStateError, SourceError
 from pipelines.records import Failure
-from pipelines.stages import WHOLE
 from resources.postgres.statements import query, script
 
 if TYPE_CHECKING:
@@ -38,8 +37,8 @@ class SourceRow:
 
 @dataclass(frozen=True, slots=True)
 class ManifestRow:
-    """The commit of one table's file for one bucket. `input` and `output` are hashes of what it
-    was made from and of what it holds; `file` is empty where the rows are in Postgres."""
+    """The commit of one table's file for one shard. `input` and `output` are hashes of what it
+    was made from and of what it holds; `file` is empty where the rows are in Postgres, which are those of a bucket."""
 
     table: str
     key: str
@@ -165,7 +164,7 @@ class Catalog:
     # ------------------------------------------------------------ manifest and failures
 
     def manifest_of(self, table: str, key: str) -> dict[int, ManifestRow]:
-        """Committed files of a table under one key, by bucket."""
+        """Committed files of a table under one key, by shard."""
         rows = [ManifestRow(*row) for row in self._rows("manifest_of", table=table, key=key)]
         return {row.bucket: row for row in rows}
 
@@ -184,24 +183,49 @@ class Catalog:
         rows: Sequence[ManifestRow],
         stage: str,
         key: str,
-        bucket: int,
+        shard: int,
         failures: Sequence[Failure] = (),
         keep_failures_of: Collection[str] = (),
+        bucket: int | None = None,
     ) -> None:
-        """Commit files of one stage, key and bucket, and replace the failures recorded for it, in one
-        transaction. Those of the documents in `keep_failures_of` stay as they are.
+        """Commit files of one stage, key and shard, and replace the failures recorded for it, in one
+        transaction. Those of the documents in `keep_failures_of` stay as they are. `bucket` is the one that the shard
+        is of; what is of none only a run may write that is alone.
 
         Raises IndexStateError (`lock_lost`) where another run may write by now."""
-        of_bucket = None if bucket == WHOLE else bucket
-        with self.database.writing(of_bucket) as connection, connection.cursor() as cursor:
+        with self.database.writing(bucket) as connection, connection.cursor() as cursor:
             failed = [failure.doc_id for failure in failures]
-            values = {"stage": stage, "key": key, "bucket": bucket, "keep": list(keep_failures_of), "failed": failed}
+            values = {"stage": stage, "key": key, "bucket": shard, "keep": list(keep_failures_of), "failed": failed}
             cursor.execute(query("catalog", "forget_failures"), values)
             if failures:
-                records = [{**asdict(failure), "key": key, "bucket": bucket} for failure in failures]
+                records = [{**asdict(failure), "key": key, "bucket": shard} for failure in failures]
                 cursor.executemany(query("catalog", "record_failure"), records)
             for row in rows:
                 commit_row(connection, row)
+
+    # ------------------------------------------------------------ shards
+
+    def shards(self, buckets: int) -> int:
+        """The most shards that each of so many buckets has had in this state."""
+        return int(self._rows("shards", buckets=buckets)[0][0])
+
+    def last_layout(self) -> int | None:
+        """Among how many shards, in all, the sources were listed last; None where an older version did."""
+        return next((int(row[0]) for row in self._rows("last_layout")), None)
+
+    def settle_layout(self, buckets: int, shards: int) -> None:
+        """Keep that the sources are listed by these from now on."""
+        with self.database.writing() as connection:
+            connection.execute(query("catalog", "settle_layout"), {"buckets": buckets, "shards": shards})
+
+    def keep_layout(self, buckets: int, shards: int) -> None:
+        """Keep that tables are parted among so many buckets and shards of each."""
+        with self.database.writing() as connection:
+            connection.execute(query("catalog", "keep_layout"), {"buckets": buckets, "shards": shards})
+
+    def layouts(self) -> set[int]:
+        """Among how many shards, in all, tables of this state were parted."""
+        return {int(row[0]) for row in self._rows("layouts")}
 
     def failures(self, keys: Collection[str]) -> list[Failure]:
         """All that failed and still do under these keys of stages, by source and uri."""

@@ -14,6 +14,7 @@ from pipelines.settings.base import VectorIndexSettings
 from resources.postgres import index_rows
 from resources.postgres.index_rows import IndexedDocument, ServedDocument
 from resources.postgres.posting_table import PostingTable
+from resources.postgres.postings import Groups, Postings, by_groups, joined_postings, postings_of
 from resources.postgres.statements import query
 from resources.postgres.vector_indexes import VectorIndexes
 
@@ -114,34 +115,59 @@ class GenerationTables(PostingTable):
         `regrouped` gives documents other groups and leaves the rest of their rows. `commit` takes part in the
         transaction.
 
-        Raises ModelError for a vector that cannot be stored, before anything is written, and
-        IndexStateError where the generation's statistics are not frozen yet."""
-        index_rows.check_vectors(documents, self.generation.dimension, self.generation.half)
-        average = self.generation.statistics.get("average_terms")
-        if average is None and documents:
-            raise IndexStateError(
-                f"generation {self.generation.generation} was never completed: it has no frozen statistics; run "
-                "`pincite index` with its settings first",
-                "not_built",
-            )
-        doc_ids = [*removed_doc_ids, *(document.raw.doc_id for document in documents)]
+        Raises ModelError for a vector that cannot be stored, and IndexStateError where the generation's statistics are
+        not frozen yet; nothing is written then."""
+        removed = [*removed_doc_ids, *(document.raw.doc_id for document in documents)]
+        parts = [documents] if documents else []
+        return self.replace_by_parts(bucket, parts, removed, whole=whole, held=held, regrouped=regrouped, commit=commit)
+
+    def replace_by_parts(
+        self,
+        bucket: int,
+        parts: Iterable[Sequence[IndexedDocument]],
+        removed_doc_ids: Sequence[str],
+        *,
+        whole: bool = False,
+        held: Collection[str] = (),
+        regrouped: Mapping[str, Sequence[str]] | None = None,
+        commit: Commit | None = None,
+    ) -> int:
+        """The same of documents of which some at a time are held; `removed_doc_ids` are those of them too that may
+        stand there."""
         with self.database.writing(bucket) as connection:
-            deleted = self._clear(connection, bucket, held) if whole else self._remove(connection, bucket, doc_ids)
-            numbers = self._copy_documents(connection, bucket, documents)
-            if numbers and average:
-                self._add_postings(connection, bucket, documents, numbers, average)
+            deleted = (
+                self._clear(connection, bucket, held) if whole else self._remove(connection, bucket, removed_doc_ids)
+            )
+            posted: dict[Groups, list[Postings]] = {}
+            for documents in filter(None, parts):
+                average = self._average_terms()
+                index_rows.check_vectors(documents, self.generation.dimension, self.generation.half)
+                numbers = self._copy_documents(connection, bucket, documents)
+                for groups, own in by_groups(documents).items():
+                    posted.setdefault(groups, []).append(postings_of(own, numbers, average))
+            self._add_postings(connection, bucket, {groups: joined_postings(own) for groups, own in posted.items()})
             if held:
                 self._run(connection, "hold_documents", doc_ids=sorted(held))
-            for doc_id, groups in (regrouped or {}).items():
-                self._run(connection, "regroup_document", doc_id=doc_id, groups=list(groups))
+            for doc_id, readers in (regrouped or {}).items():
+                self._run(connection, "regroup_document", doc_id=doc_id, groups=list(readers))
             if regrouped:
                 moved = self._run(connection, "chunk_numbers_by_groups", doc_ids=list(regrouped))
-                self._move_postings(connection, bucket, {number: tuple(groups) for number, groups in moved})
+                self._move_postings(connection, bucket, {number: tuple(readers) for number, readers in moved})
             if commit:
                 rows = int(self._run(connection, "chunk_count", bucket=bucket)[0][0])
                 states = self._run(connection, "bucket_states", bucket=bucket)
                 commit(connection, states[0][1] if states else EMPTY, rows)
         return deleted
+
+    def _average_terms(self) -> float:
+        found = self.generation.statistics.get("average_terms")
+        if found is None:
+            raise IndexStateError(
+                f"generation {self.generation.generation} was never completed: it has no frozen statistics; run "
+                "`pincite index` with its settings first",
+                "not_built",
+            )
+        return float(found)
 
     def _remove(self, connection: Connection[Any], bucket: int, doc_ids: Sequence[str]) -> int:
         if not doc_ids:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from resources.postgres.database import damaged_postings
 from resources.postgres.generation_statements import GenerationStatements
-from resources.postgres.index_rows import POSTINGS, IndexedDocument
-from resources.postgres.postings import Groups, Row, StandingPostings, by_groups, postings_of
+from resources.postgres.index_rows import POSTINGS
+from resources.postgres.postings import Groups, Postings, Row, StandingPostings
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -21,20 +21,11 @@ class PostingTable(GenerationStatements):
         except ValueError as error:
             raise damaged_postings(self.schema, f"{error} in bucket {bucket:02d}") from None
 
-    def _add_postings(
-        self,
-        connection: Connection[Any],
-        bucket: int,
-        documents: Sequence[IndexedDocument],
-        numbers: Mapping[str, int],
-        average_terms: float,
-    ) -> None:
-        """`numbers` are those of the documents' chunks, by chunk id."""
-        rows = (
-            row
-            for groups, own in by_groups(documents).items()
-            for row in postings_of(own, numbers, average_terms).rows(bucket, groups)
-        )
+    def _add_postings(self, connection: Connection[Any], bucket: int, posted: Mapping[Groups, Postings]) -> None:
+        """Of new documents, by their groups."""
+        if not any(own.terms for own in posted.values()):
+            return
+        rows = (row for groups, own in posted.items() for row in own.rows(bucket, groups))
         if self._run(connection, "has_postings", bucket=bucket)[0][0]:
             self._stage(connection, rows)
             self._run(connection, "append_postings")

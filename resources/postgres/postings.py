@@ -159,6 +159,20 @@ def postings_of(documents: Iterable[IndexedDocument], numbers: Mapping[str, int]
     return Postings(list(places), bounds, chunks[order], weights[order])
 
 
+def joined_postings(parts: Sequence[Postings]) -> Postings:
+    """Those of several sets of documents as of one; the numbers of each are above those of the set before."""
+    import numpy as np
+
+    if len(parts) == 1:
+        return parts[0]
+    places: dict[str, int] = defaultdict(count().__next__)
+    ids = [np.array([places[term] for term in part.terms], np.int64) for part in parts]
+    place = np.concatenate([np.repeat(own, np.diff(part.bounds)) for own, part in zip(ids, parts, strict=True)])
+    order = np.argsort(place, kind="stable")
+    numbers, weights = (np.concatenate([getattr(part, name) for part in parts]) for name in ("numbers", "weights"))
+    return Postings(list(places), [0, *np.cumsum(np.bincount(place)).tolist()], numbers[order], weights[order])
+
+
 # ---------------------------------------------------------------- rows that stand
 
 

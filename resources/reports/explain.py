@@ -24,7 +24,7 @@ from pipelines.tokens import count_tokens
 from resources.parsers.registry import files_of
 from resources.reports.lineage import WAY, Chain, committed_at
 from resources.sources.files import hash_now
-from resources.stages.indexed_documents import INPUTS
+from resources.stages.shard_rows import INPUTS
 from resources.state.generation import floor_for
 
 if TYPE_CHECKING:

@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError
-from pipelines.fingerprint import bucket_of
 from pipelines.increments import DocumentState
 from pipelines.stages import MAKER, STAGES, Stage, stage_key
 from resources.llm.replies import BOUGHT_TABLES
 from resources.postgres.statements import query
 from resources.search.passages import Searcher
-from resources.stages.indexed_documents import INPUTS
+from resources.stages.shard_rows import INPUTS
 from resources.state.stage_work import rows_by_document
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ BOUGHT = frozenset(BOUGHT_TABLES)
 
 
 def committed_at(row: ManifestRow | None) -> str | None:
-    """When a bucket's file was committed, ISO 8601."""
+    """When a shard's file was committed, ISO 8601."""
     return row.committed_at.isoformat(timespec="seconds") if row and row.committed_at else None
 
 
@@ -47,7 +46,7 @@ class Chain:
         self.live = live is not None and live.generation == generation.generation
         self.state, self.generation, self.found = state.of(generation), generation, found
         self.doc_id = found.passage.doc_id
-        self.bucket = bucket_of(self.doc_id, self.state.settings.buckets)
+        self.shard = self.state.runner.shard_of(self.doc_id)
         self.problems: list[tuple[str, str]] = []
         self.held = False
         if failure := self.state.runner.held().get(self.doc_id):
@@ -84,8 +83,12 @@ class Chain:
             )
         self.stored: Mapping[str, Any] = stored
 
+    @property
+    def bucket(self) -> int:
+        return self.state.settings.buckets_of([self.shard])[0]
+
     def row(self, table: str) -> ManifestRow | None:
-        return self.manifests[table].get(self.bucket)
+        return self.manifests[table].get(self.shard)
 
     def _state(self, table: str) -> DocumentState | None:
         row = self.row(table)
@@ -132,7 +135,11 @@ class Chain:
             "stage": name,
             "key": key,
             "version": stage.version,
-            "settings": {"buckets": settings.buckets, **stage.shaped_by(settings, runner.frozen)},
+            "settings": {
+                "buckets": settings.buckets,
+                "shards": settings.shards,
+                **stage.shaped_by(settings, runner.frozen),
+            },
             "keys_before": {before: runner.key(before) for before in (MAKER[item].name for item in stage.inputs)},
             "inputs": self._inputs(stage, state),
             "fingerprint": state.fingerprint or None,
@@ -194,10 +201,10 @@ class Chain:
         import pyarrow.compute as pc
 
         tables, chunks, total = self.state.parts.tables, 0, 0
-        for bucket, row in self.manifests[table].items():
+        for shard, row in self.manifests[table].items():
             made = [doc_id for doc_id, state in tables.documents(row.file).items() if state.run == run]
-            if made and bucket in self.manifests["chunks"]:
-                read = tables.read(self.manifests["chunks"][bucket].file, ["doc_id", "tokens"])
+            if made and shard in self.manifests["chunks"]:
+                read = tables.read(self.manifests["chunks"][shard].file, ["doc_id", "tokens"])
                 tokens = read["tokens"].filter(pc.is_in(read["doc_id"], pa.array(made, pa.string())))
                 chunks += len(tokens)
                 total += pc.sum(tokens).as_py() or 0

@@ -27,9 +27,10 @@ from resources.postgres.statements import query
 from resources.reports import run_result as outcome
 from resources.reports.plan_state import PlannedCatalog, PlannedSources, PlannedTables
 from resources.sources.folder import source_from
-from resources.stages.make import guard, list_documents, make
+from resources.stages.make import guard, list_documents, make, mended
 from resources.state import generation as generations
 from resources.state.committed_listing import adopt_listing
+from resources.state.layout import settle
 from resources.state.parts import Parts
 from resources.state.run import Run, StageProgress, silent
 from resources.state.state import State
@@ -174,6 +175,7 @@ def _standing_in(kept: Parts, own: str) -> dict[str, Any]:
 def _planned(state: State, sources: Sequence[str]) -> dict[str, Any]:
     for argument in sources:
         state.parts.sources.select(source_from(argument, state.parts.sources.known()))
+    mended(state, lambda: settle(state))
     served = served_now(state)
     due, notes = find_due(state), []
     state.run.published(due.standing)

@@ -57,7 +57,8 @@ class PlannedCatalog:
     there is no state yet."""
 
     def __init__(self, catalog: Catalog | None, buckets: int) -> None:
-        self._catalog, self._buckets = catalog, buckets
+        self._catalog, self._buckets, self._layouts = catalog, buckets, dict[int, int]()
+        self._settled: int | None = None
         self._sources: dict[str, SourceRow] = {}
         self._commits: dict[tuple[str, str, int], ManifestRow] = {}
         self._failures: dict[tuple[str, int], list[Failure]] = {}
@@ -80,7 +81,7 @@ class PlannedCatalog:
 
     def manifest_of(self, table: str, key: str) -> dict[int, ManifestRow]:
         found = self._catalog.manifest_of(table, key) if self._catalog else {}
-        own = {bucket: row for (name, under, bucket), row in self._commits.items() if (name, under) == (table, key)}
+        own = {shard: row for (name, under, shard), row in self._commits.items() if (name, under) == (table, key)}
         return {**found, **own}
 
     def commit(
@@ -88,24 +89,46 @@ class PlannedCatalog:
         rows: Sequence[ManifestRow],
         stage: str,
         key: str,
-        bucket: int,
+        shard: int,
         failures: Sequence[Failure] = (),
         keep_failures_of: Collection[str] = (),
+        bucket: int | None = None,
     ) -> None:
-        kept = [item for item in self.failures([key]) if item.doc_id in keep_failures_of and self._in(item, bucket)]
-        self._failures[key, bucket] = [*kept, *failures]
+        kept = [item for item in self.failures([key]) if item.doc_id in keep_failures_of and self._in(item, shard)]
+        self._failures[key, shard] = [*kept, *failures]
         self._commits.update({(row.table, row.key, row.bucket): row for row in rows})
 
     def failures(self, keys: Collection[str]) -> list[Failure]:
         found = []
         for key in keys:
             before = self._catalog.failures([key]) if self._catalog else []
-            found += [item for item in before if (key, bucket_of(item.doc_id, self._buckets)) not in self._failures]
+            found += [item for item in before if (key, self._shard_of(item)) not in self._failures]
         found += [item for (key, _), items in self._failures.items() if key in keys for item in items]
         return sorted(found, key=attrgetter("source", "uri", "stage"))
 
-    def _in(self, item: Failure, bucket: int) -> bool:
-        return bucket_of(item.doc_id, self._buckets) == bucket
+    def _in(self, item: Failure, shard: int) -> bool:
+        return self._shard_of(item) == shard
+
+    def _shard_of(self, item: Failure) -> int:
+        return bucket_of(item.doc_id, self._buckets * self.shards(self._buckets))
+
+    def shards(self, buckets: int) -> int:
+        before = self._catalog.shards(buckets) if self._catalog else 1
+        return max(before, self._layouts.get(buckets, 1))
+
+    def keep_layout(self, buckets: int, shards: int) -> None:
+        self._layouts[buckets] = shards
+
+    def settle_layout(self, buckets: int, shards: int) -> None:
+        self.keep_layout(buckets, shards)
+        self._settled = buckets * shards
+
+    def last_layout(self) -> int | None:
+        return self._settled or (self._catalog.last_layout() if self._catalog else None)
+
+    def layouts(self) -> set[int]:
+        own = {buckets * shards for buckets, shards in self._layouts.items()}
+        return own | (self._catalog.layouts() if self._catalog else set())
 
     def live(self) -> GenerationRow | None:
         return self._catalog.live() if self._catalog else None

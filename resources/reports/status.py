@@ -9,7 +9,6 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import SettingsError
-from pipelines.fingerprint import bucket_of
 from pipelines.indexing.figures import UNSEEN
 from pipelines.indexing.overlap import EVERY, Calibration
 from resources.postgres.memberships import MembershipTable, Told
@@ -61,8 +60,8 @@ def document_warnings(state: State, doc_ids: Collection[str] | None = None) -> d
     import pyarrow.compute as pc
 
     said: dict[str, list[str]] = {}
-    buckets = None if doc_ids is None else {bucket_of(name, state.settings.buckets) for name in doc_ids}
-    for read in state.table("parsed_documents").pieces(["doc_id", "warnings"], buckets):
+    shards = None if doc_ids is None else set(map(state.runner.shard_of, doc_ids))
+    for read in state.table("parsed_documents").pieces(["doc_id", "warnings"], shards):
         read = read.filter(pc.greater(pc.list_value_length(read["warnings"]), 0))
         said.update(zip(read["doc_id"].to_pylist(), read["warnings"].to_pylist(), strict=True))
     places = state.listing.places(said)
@@ -96,21 +95,22 @@ def sentence_counts(state: State, buckets: Collection[int] | None = None) -> dic
     left out, how many repeat the exact text of another, and how many there are of each source."""
     import pyarrow.compute as pc
 
-    texts = _columns(state, "sentences", "text", buckets)
+    shards = None if buckets is None else set(state.settings.shards_of(buckets))
+    texts = _columns(state, "sentences", "text", shards)
     kept = len(texts)
     return {
         "kept": kept,
-        "filtered": _tallied(_columns(state, "filtered_sentences", "rule", buckets)),
+        "filtered": _tallied(_columns(state, "filtered_sentences", "rule", shards)),
         "repeats": kept - pc.count_distinct(texts).as_py(),
-        "sources": _tallied(_columns(state, "sentences", "source", buckets)),
+        "sources": _tallied(_columns(state, "sentences", "source", shards)),
     }
 
 
-def _columns(state: State, table: str, name: str, buckets: Collection[int] | None) -> pa.ChunkedArray:
+def _columns(state: State, table: str, name: str, shards: Collection[int] | None) -> pa.ChunkedArray:
     import pyarrow as pa
 
     rows = state.runner.manifest(table)
-    read = [state.parts.tables.read(rows[at].file, [name])[name] for at in rows if buckets is None or at in buckets]
+    read = [state.parts.tables.read(rows[at].file, [name])[name] for at in rows if shards is None or at in shards]
     return pa.chunked_array([chunk for column in read for chunk in column.chunks], pa.string())
 
 

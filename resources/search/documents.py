@@ -14,14 +14,13 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, SettingsError
-from pipelines.fingerprint import bucket_of
 from pipelines.indexing.indexed_documents import document_facts, row_hash
 from pipelines.records import Element, ParsedDocument, RawDocument
 from resources.postgres.catalog import schema_name
 from resources.postgres.search_base import storable
 from resources.postgres.statements import query as statement
 from resources.search.search_options import asked_groups
-from resources.stages.indexed_documents import INPUTS
+from resources.stages.shard_rows import INPUTS
 from resources.state.stage_work import rows_by_document
 
 if TYPE_CHECKING:
@@ -122,15 +121,15 @@ class Documents:
             state = self._state.of(generation)
         except SettingsError:
             return None  # settings that this version does not know
-        bucket = bucket_of(document.doc_id, state.settings.buckets)
+        shard = state.runner.shard_of(document.doc_id)
         tables = state.parts.tables
         files = {
-            table: commits[bucket].file
+            table: commits[shard].file
             for table in (*INPUTS, "parsed_elements")
-            if bucket in (commits := state.runner.manifest(table))
+            if shard in (commits := state.runner.manifest(table))
         }
         parsed_before = files.get("parsed_documents")
-        parsed_now = state.runner.manifest("parsed_documents").get(bucket)
+        parsed_now = state.runner.manifest("parsed_documents").get(shard)
         if len(files) <= len(INPUTS) or parsed_now is None or parsed_now.file != parsed_before:
             return None  # a run commits between the looks
         states = {table: tables.documents(files[table]).get(document.doc_id) for table in INPUTS[1:]}

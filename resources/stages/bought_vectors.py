@@ -116,7 +116,7 @@ class BoughtVectors:
         self._beside = source.beside and (source.beside.items_of, known[source.beside.table])
         self._texts, self._embedder, self._name, self._file_of = texts, embedder, name, file_of
         self._last: dict[str, int] = {}
-        """The key of everything that is asked for, and the last bucket that does."""
+        """The key of everything that is asked for, and the last shard that does."""
         self.refused: dict[str, list[Refused]] = {}
         """doc_id to its texts of which the model gave no vector."""
 
@@ -126,7 +126,7 @@ class BoughtVectors:
         texts: dict[str, str] = {}
         for work in works:
             for item in self._items_of(work):
-                self._last[item.key] = work.bucket
+                self._last[item.key] = work.shard
                 if item.span is not None:
                     texts[item.key] = vector_key(item.text)
             work.forget()
@@ -148,7 +148,7 @@ class BoughtVectors:
         if failed:
             raise self._stuck(items, failed)
         made = Embedded([item.row for item in items], self._known.rows([item.key for item in items]))
-        self._known.forget({item.key for item in items if self._last.get(item.key, work.bucket) == work.bucket})
+        self._known.forget({item.key for item in items if self._last.get(item.key, work.shard) == work.shard})
         return made
 
     def _note(self, items: Sequence[Item], failed: RefusedText | None) -> None:
@@ -233,7 +233,7 @@ class BoughtVectors:
         vectors = made.of([(item.text, item.span) for item in items])
         poor = set(uneven(vectors))
         good = [row for row in range(len(items)) if row not in poor]
-        self._beside[1].keep(vector_table([items[row].row for row in good], vectors[good]), work.bucket)
+        self._beside[1].keep(vector_table([items[row].row for row in good], vectors[good]), work.shard)
 
     def _keep(self, items: Sequence[Item], done: Mapping[str, Vectors]) -> None:
         """Writes vectors into a file that no commit names, where the next run finds them."""

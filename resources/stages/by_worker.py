@@ -1,4 +1,4 @@
-"""A stage of text whose rows are made in processes of their own: works in, outcomes bucket by bucket out."""
+"""A stage of text whose rows are made in processes of their own: works in, outcomes shard by shard out."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def by_worker(state: State, stage: str, options: Options) -> Compute:
         pending = list(works)
         if pending:
             results = made_by_workers(state, stage, pending, options, state.run.progress_of(stage))
-            yield from by_bucket(pending, results)
+            yield from by_shard(pending, results)
 
     return run
 
@@ -68,7 +68,7 @@ def documents_of(works: Sequence[Work]) -> list[str]:
     return [doc_id for work in works for doc_id in work.doc_ids]
 
 
-def by_bucket(works: Sequence[Work], results: Iterator[tuple[Task, Result]]) -> Iterator[Outcome]:
+def by_shard(works: Sequence[Work], results: Iterator[tuple[Task, Result]]) -> Iterator[Outcome]:
     """Results in whatever order they come, handed back work by work."""
     waiting: dict[str, Result] = {}
     for work in works:

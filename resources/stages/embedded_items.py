@@ -158,7 +158,7 @@ STAGES: Mapping[str, Callable[[str], tuple[FromModel | FromVectors, ...]]] = {
 
 
 def by_document(doc_ids: list[str], made: Mapping[str, Embedded]) -> dict[str, Made]:
-    """A bucket's tables as those of its documents."""
+    """A shard's tables as those of its documents."""
     tables: dict[str, dict[str, Any]] = {doc_id: {} for doc_id in doc_ids}
     outputs: dict[str, dict[str, str]] = {doc_id: {} for doc_id in doc_ids}
     for name, embedded in made.items():

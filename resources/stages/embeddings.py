@@ -1,7 +1,7 @@
 """The stages of vectors.
 
 A text that any file under the state holds for the same model is taken from there, others are embedded
-once; bucket by bucket, so that a run holds few vectors at a time.
+once; shard by shard, so that a run holds few vectors at a time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CODES = ("unreachable", BAD_VECTOR, "refused_text")
 """Of a document's failure, where several things are wrong with it the first of these."""
 
 
-def embed(state: State, stage: str, buckets: Sequence[int]) -> StageReport:
+def embed(state: State, stage: str, shards: Sequence[int]) -> StageReport:
     """Brings a stage of vectors up to date. A text of which a model gives no vector that can be used has the vector of
     its beginning, or else of its headings, or of a word, and its document a failure that says so.
 
@@ -44,13 +44,13 @@ def embed(state: State, stage: str, buckets: Sequence[int]) -> StageReport:
         for each in STAGES[stage](form)
     ]
     before = state.parts.embedders.tokens(identity)
-    report = state.run_stage(stage, buckets, lambda works: _outcomes(works, tables, state), note=identity)
+    report = state.run_stage(stage, shards, lambda works: _outcomes(works, tables, state), note=identity)
     tokens = state.parts.embedders.tokens(identity) - before if texts.embedded else 0
     report.notes.update({"texts embedded": texts.embedded, "texts reused": texts.reused, "tokens": tokens})
     if texts.embedded:
         state.parts.catalog.add_cost(state.run.id, stage, texts.embedded, tokens, report.seconds, generation.generation)
     for each in STAGES[stage](form):
-        known[each.table].unkeep(report.buckets, state.runner.key(stage))
+        known[each.table].unkeep(report.shards, state.runner.key(stage))
     return report
 
 

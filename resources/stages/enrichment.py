@@ -122,8 +122,8 @@ def _plain(state: State, stage: Enrichment, works: Sequence[Work]) -> dict[str, 
 
 
 def _bought(state: State, stage: Enrichment) -> Compute:
-    """Prompts of all works go to the model in order, so that few documents in many buckets keep it busy;
-    what it says is handed back bucket by bucket."""
+    """Prompts of all works go to the model in order, so that few documents in many shards keep it busy;
+    what it says is handed back shard by shard."""
 
     def run(works: Iterator[Work]) -> Iterator[Outcome]:
         pending = list(works)

@@ -25,7 +25,7 @@ def waiting(state: State, names: Iterable[str]) -> tuple[GenerationRow | None, s
         return None, set()
     runner, tables, found = state.of(row).runner, state.parts.tables, set[str]()
     for stage, sources_of in OF_VECTORS.items():
-        due = runner.due(stage, range(state.settings.buckets))
+        due = runner.due(stage, range(state.settings.shard_count))
         for source in sources_of(state.settings.sentences.embedded):
             found.update(kept_files(tables, source.table, imported_for(runner.key(stage)), due))
     return (row, found) if found else (None, found)

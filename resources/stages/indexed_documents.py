@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError
 from pipelines.fingerprint import combined
-from pipelines.increments import DocumentState
-from pipelines.indexing.indexed_documents import DocumentFacts, document_facts, row_hash
+from pipelines.indexing.indexed_documents import DocumentFacts, document_facts
 from pipelines.records import ChunkTerms, ParsedDocument, RawDocument, SentenceLink
 from pipelines.schemas import from_table
 from pipelines.stages import WHOLE
-from resources.parquet.vectors import vectors_of
 from resources.postgres.catalog import ManifestRow, add_statistics, commit_row
 from resources.postgres.generation_tables import EMPTY, GenerationTables, IndexedDocument
 from resources.postgres.vector_indexes import INDEXED_TABLES, Indexed, index_name
+from resources.stages.bucket_write import BucketWrite, standing_of
+from resources.stages.shard_rows import INPUTS, TERMS, read_shard
 from resources.state import generation as generations
-from resources.state.stage_work import StageReport, rows_by_document
+from resources.state.stage_work import StageReport
 from resources.state.table import committed
 
 if TYPE_CHECKING:
@@ -29,29 +28,8 @@ if TYPE_CHECKING:
     from resources.postgres.catalog import GenerationRow
     from resources.state.state import State
 
-TEXTS = ("chunks", "sentences", "document_summaries", "chunk_contexts")
-TERMS = "chunk_terms"
-"""Made of chunks and title, whose hashes stand for it."""
-VECTORS = ("chunk_embeddings", "sentence_search_embeddings")
-INPUTS = ("raw_documents", "parsed_documents", *TEXTS, *VECTORS)
-"""The tables that a document's rows are made of."""
-
-
-@dataclass
-class _Bucket:
-    """One bucket's documents as Parquet has them, and the hash of each one's rows."""
-
-    bucket: int
-    files: Mapping[str, str]
-    states: Mapping[str, Mapping[str, DocumentState]]
-    raws: Mapping[str, RawDocument]
-    parsed: Mapping[str, ParsedDocument]
-    hashes: dict[str, str] = field(default_factory=dict)
-    held: set[str] = field(default_factory=set)
-    """Documents that a stage after parsing could not make: what readers are served of them stays."""
-
-    def stale(self, doc_id: str) -> bool:
-        return self.states["parsed_documents"][doc_id].failed is not None
+SHARDS = "indexed_shards"
+"""Commits that say, of each shard of a bucket that has several, what its documents' rows were made from."""
 
 
 class IndexBuild:
@@ -77,22 +55,34 @@ class IndexBuild:
         written anew. A bucket's rows and its commit are one transaction."""
         report, started = StageReport("indexed_documents"), time.perf_counter()
         written = self._catalog.manifest_of("indexed_documents", self.key)
-        inputs = {table: self._state.runner.manifest(table) for table in INPUTS}
+        parts = self._catalog.manifest_of(SHARDS, self.key)
+        made = self._made()
         self.require_terms()
         states = self.index.bucket_states(buckets)
         for done, bucket in enumerate(buckets, start=1):
-            files = {table: committed(table, bucket, rows) for table, rows in inputs.items()}
-            wanted, before = _input(files.values()), written.get(bucket)
+            commits = self._commits(bucket, made)
+            wanted, before = _input(commits), written.get(bucket)
             touched = states.get(bucket, EMPTY) != (before.output if before else EMPTY)
             if before and before.input == wanted and not touched:
                 report.kept += before.documents
                 report.total += before.rows
-                report.buckets[bucket] = {"documents": before.documents, "written": 0, "rows": before.rows}
+                report.shards[bucket] = {"documents": before.documents, "written": 0, "rows": before.rows}
             else:
-                self._write_bucket(self._read(bucket, files), wanted, touched, report)
+                known = parts if before and not touched else {}
+                self._write_bucket(bucket, commits, wanted, touched, known, report)
             self._state.run.progress("indexed_documents", done, len(buckets))
         report.seconds = time.perf_counter() - started
         return report
+
+    def _made(self) -> dict[str, dict[int, ManifestRow]]:
+        return {table: self._state.runner.manifest(table) for table in (*INPUTS, TERMS)}
+
+    def _commits(self, bucket: int, made: Mapping[str, dict[int, ManifestRow]]) -> dict[int, dict[str, ManifestRow]]:
+        """Of each shard of a bucket the commits of what its rows are made of.
+
+        Raises IndexStateError (`missing_input`)."""
+        shards = self._state.settings.shards_of([bucket])
+        return {shard: {table: committed(table, shard, rows) for table, rows in made.items()} for shard in shards}
 
     @property
     def key(self) -> str:
@@ -128,113 +118,54 @@ class IndexBuild:
             self.note({"precision": self.precision})
         return self.index.vector_indexes.build(live)
 
-    def _read(self, bucket: int, rows: Mapping[str, ManifestRow]) -> _Bucket:
-        """A bucket's listing, parse and states; the rows of changed documents are read later."""
-        files = {table: row.file for table, row in rows.items()}
-        states = {table: self._tables.documents(file) for table, file in files.items()}
-        raws = {raw.doc_id: raw for raw in from_table(RawDocument, self._tables.read(files["raw_documents"]))}
-        parsed = from_table(ParsedDocument, self._tables.read(files["parsed_documents"]))
-        found = _Bucket(bucket, files, states, raws, {document.doc_id: document for document in parsed})
-        for doc_id, document in found.parsed.items():
-            facts = document_facts(raws[doc_id], document)
-            outputs = [state.output for table in INPUTS[1:] if (state := states[table].get(doc_id))]
-            if not all(outputs) or len(outputs) < len(INPUTS) - 1:
-                found.held.add(doc_id)
-                continue
-            found.hashes[doc_id] = row_hash(
-                facts, raws[doc_id].uri, raws[doc_id].content_hash, found.stale(doc_id), outputs
-            )
-        return found
-
-    def wanted(self, bucket: int) -> dict[str, str]:
-        """doc_id to the hash of the rows that the bucket's documents should have, by Parquet."""
-        return self._read(bucket, {table: self._state.table(table).commit(bucket) for table in INPUTS}).hashes
-
-    def documents(self, bucket: int) -> list[IndexedDocument]:
+    def documents(self, bucket: int) -> Iterator[IndexedDocument]:
         """A bucket's documents as their rows should be, by Parquet."""
-        found = self._read(bucket, {table: self._state.table(table).commit(bucket) for table in INPUTS})
-        return self._documents(found, list(found.hashes))
+        for rows in self._commits(bucket, self._made()).values():
+            found = read_shard(self._tables, rows)
+            yield from found.documents(list(found.hashes))
 
-    def _write_bucket(self, bucket: _Bucket, wanted: str, whole: bool, report: StageReport) -> None:
-        stands = self.index.document_hashes(bucket.bucket)
-        known = {} if whole else stands
-        changed = [doc_id for doc_id, value in bucket.hashes.items() if known.get(doc_id) != value]
-        gone = [doc_id for doc_id in known if doc_id not in bucket.hashes and doc_id not in bucket.held]
-        documents = self._documents(bucket, changed)
+    def _write_bucket(
+        self,
+        bucket: int,
+        commits: Mapping[int, Mapping[str, ManifestRow]],
+        wanted: str,
+        whole: bool,
+        parts: Mapping[int, ManifestRow],
+        report: StageReport,
+    ) -> None:
+        """Shards whose inputs are those of `parts`, their commits, are not read."""
+        inputs = {shard: _input({shard: rows}) for shard, rows in commits.items()}
+        kept = {shard: parts[shard] for shard in commits if shard in parts and parts[shard].input == inputs[shard]}
+        fresh = {shard: rows for shard, rows in commits.items() if shard not in kept}
+        stands = standing_of(self.index.document_hashes(bucket), fresh, self._state.settings.shard_count)
+        todo = BucketWrite(self._tables, fresh, stands, whole)
+        todo.plan(self.index)
 
         def commit(connection: Connection[Any], state: str, rows: int) -> None:
-            commit_row(
-                connection,
-                ManifestRow(
-                    "indexed_documents", self.key, bucket.bucket, "", wanted, state, rows, len(bucket.hashes),
-                    self._state.run.id,
-                ),
-            )  # fmt: skip
-            report.buckets[bucket.bucket] = {"documents": len(bucket.hashes), "written": len(changed), "rows": rows}
+            run, key, count = self._state.run.id, self.key, sum(todo.documents.values())
+            count += sum(row.documents for row in kept.values())
+            row = ManifestRow("indexed_documents", key, bucket, "", wanted, state, rows, count, run)
+            commit_row(connection, row)
+            for shard in fresh if len(commits) > 1 else ():
+                documents = todo.documents.get(shard, 0)
+                commit_row(connection, ManifestRow(SHARDS, key, shard, "", inputs[shard], "", 0, documents, run))
+            report.shards[bucket] = {"documents": count, "written": todo.written, "rows": rows}
             report.total += rows
+            report.kept += count - todo.written
 
-        held = bucket.held & stands.keys()
-        deleted = self.index.replace(
-            bucket.bucket,
-            documents,
-            gone,
+        deleted = self.index.replace_by_parts(
+            bucket,
+            todo.batches(),
+            [*todo.gone, *(doc_id for changed in todo.changed.values() for doc_id in changed)],
             whole=whole,
-            held=held,
-            regrouped=self._regrouped(bucket, held),
+            held=todo.held,
+            regrouped=todo.regrouped,
             commit=commit,
         )
-        report.written += sum(len(document.chunks) for document in documents)
+        report.written += todo.chunks
         report.notes["chunks deleted"] = report.notes.get("chunks deleted", 0) + deleted
-        report.computed += len(changed)
-        report.kept += len(bucket.hashes) - len(changed)
-        report.gone += len(gone)
-
-    def _regrouped(self, bucket: _Bucket, held: Collection[str]) -> dict[str, tuple[str, ...]]:
-        """Of documents whose rows stay, those that are for others now, with their groups."""
-        if not held:
-            return {}
-        served = self.index.document_groups()
-        now = {doc_id: document_facts(bucket.raws[doc_id], bucket.parsed[doc_id]).groups for doc_id in held}
-        return {doc_id: groups for doc_id, groups in now.items() if served[doc_id][1] != groups}
-
-    def _documents(self, bucket: _Bucket, doc_ids: Sequence[str]) -> list[IndexedDocument]:
-        wanted = set(doc_ids)
-        if not wanted:
-            return []
-        files = {**bucket.files, TERMS: self._state.table(TERMS).commit(bucket.bucket).file}
-        rows = {table: rows_by_document(self._tables, files[table], table, wanted) for table in (*TEXTS, TERMS)}
-        vectors = {table: vectors_of(self._tables, bucket.files[table], wanted) for table in VECTORS}
-        return [
-            self._document(
-                bucket,
-                doc_id,
-                {table: found.get(doc_id, []) for table, found in rows.items()},
-                {table: found[doc_id] for table, found in vectors.items()},
-            )
-            for doc_id in doc_ids
-        ]
-
-    def _document(
-        self, bucket: _Bucket, doc_id: str, rows: Mapping[str, Sequence[Any]], vectors: Mapping[str, Mapping[str, Any]]
-    ) -> IndexedDocument:
-        raw, parsed = bucket.raws[doc_id], bucket.parsed[doc_id]
-        facts, (summary,) = document_facts(raw, parsed), rows["document_summaries"]
-        return IndexedDocument(
-            raw=raw,
-            parsed=parsed,
-            facts=facts,
-            summary=summary.text,
-            stale=bucket.stale(doc_id),
-            row_hash=bucket.hashes[doc_id],
-            chunks=rows["chunks"],
-            contexts={item.chunk_id: item.text for item in rows["chunk_contexts"]},
-            terms={row.chunk_id: dict(zip(row.terms, row.counts, strict=True)) for row in rows[TERMS]},
-            vectors=vectors["chunk_embeddings"],
-            sentences=rows["sentences"],
-            sentence_vectors=vectors["sentence_search_embeddings"],
-            summary_method=summary.method,
-            context_methods={item.chunk_id: item.method for item in rows["chunk_contexts"]},
-        )
+        report.computed += todo.written
+        report.gone += len(todo.gone)
 
     def require_terms(self) -> None:
         """The statistics that rows are weighed by, frozen where they are not, which a run of some buckets does not do.
@@ -260,8 +191,8 @@ class IndexBuild:
         generations.require_whole(self._state.runner, "chunks")
         frequency: defaultdict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
         chunks = total = 0
-        for _, row in sorted(self._state.runner.manifest(TERMS).items()):
-            facts = self._facts(row.bucket)
+        for shard, row in sorted(self._state.runner.manifest(TERMS).items()):
+            facts = self._facts(shard)
             for own in from_table(ChunkTerms, self._tables.read(row.file)):
                 frequency[facts[own.doc_id].groups].update(own.terms)
                 chunks += 1
@@ -274,8 +205,8 @@ class IndexBuild:
 
         self.index.freeze_terms(frequency, commit)
 
-    def _facts(self, bucket: int) -> dict[str, DocumentFacts]:
-        read = {table: self._tables.read(self._state.table(table).commit(bucket).file) for table in INPUTS[:2]}
+    def _facts(self, shard: int) -> dict[str, DocumentFacts]:
+        read = {table: self._tables.read(self._state.table(table).commit(shard).file) for table in INPUTS[:2]}
         raws = {raw.doc_id: raw for raw in from_table(RawDocument, read["raw_documents"])}
         parsed = from_table(ParsedDocument, read["parsed_documents"])
         return {document.doc_id: document_facts(raws[document.doc_id], document) for document in parsed}
@@ -314,31 +245,46 @@ class IndexBuild:
         says they should be."""
         problems = []
         states = self.index.bucket_states(buckets)
-        inputs = {table: self._state.runner.manifest(table) for table in INPUTS}
+        made = self._made()
         for bucket, row in self._catalog.manifest_of("indexed_documents", self.key).items():
             if buckets and bucket not in buckets:
                 continue
-            files = {table: committed(table, bucket, rows) for table, rows in inputs.items()}
-            found = None if files["chunks"].rows == row.rows else self._read(bucket, files)
+            commits = self._commits(bucket, made)
+            chunks = sum(rows["chunks"].rows for rows in commits.values())
+            found = None if chunks == row.rows else self._hashes(commits)
             if found:
-                column = self._tables.read(files["chunks"].file, ["doc_id"])["doc_id"].to_pylist()
-                wanted = sum(doc_id not in found.held for doc_id in column)
-                stored = row.rows - self.index.chunks_of(found.held)
-                if stored != wanted:
-                    told = f"{stored} chunks in Postgres, {wanted} in Parquet"
+                served = sum(self._chunks_but(found[1], rows["chunks"].file) for rows in commits.values())
+                stored = row.rows - self.index.chunks_of(found[1])
+                if stored != served:
+                    told = f"{stored} chunks in Postgres, {served} in Parquet"
                     problems.append(("count", f"bucket {bucket:02d}: {told}"))
-            if states.get(bucket, EMPTY) == row.output and row.input == _input(files.values()):
+            if states.get(bucket, EMPTY) == row.output and row.input == _input(commits):
                 continue
-            found = found or self._read(bucket, files)
-            known, hashes = self.index.document_hashes(bucket), found.hashes
-            both = (known.keys() | hashes.keys()) - found.held
+            hashes, held = found or self._hashes(commits)
+            known = self.index.document_hashes(bucket)
+            both = (known.keys() | hashes.keys()) - held
             differ = sorted(doc for doc in both if known.get(doc) != hashes.get(doc))
             problems += [("disagree", f"document {doc_id} differs between Parquet and Postgres") for doc_id in differ]
             if states.get(bucket, EMPTY) != row.output and not differ:
                 problems.append(("disagree", f"rows of bucket {bucket:02d} were changed by somebody else"))
         return problems
 
+    def _hashes(self, commits: Mapping[int, Mapping[str, ManifestRow]]) -> tuple[dict[str, str], set[str]]:
+        """The hashes of the rows that these shards' documents should have, and the documents that are held."""
+        hashes, held = dict[str, str](), set[str]()
+        for rows in commits.values():
+            found = read_shard(self._tables, rows)
+            hashes.update(found.hashes)
+            held |= found.held
+        return hashes, held
 
-def _input(rows: Iterable[ManifestRow]) -> str:
-    made = list(rows)
-    return combined([*(row.output for row in made), *(row.input for row in made)])
+    def _chunks_but(self, held: Collection[str], file: str) -> int:
+        """Chunks in a file, without those of these documents."""
+        column = self._tables.read(file, ["doc_id"])["doc_id"].to_pylist()
+        return sum(doc_id not in held for doc_id in column)
+
+
+def _input(commits: Mapping[int, Mapping[str, ManifestRow]]) -> str:
+    """Hash of what the rows of these shards are made from."""
+    made = [[rows[table] for table in INPUTS] for rows in commits.values()]
+    return combined(text for rows in made for text in (*(row.output for row in rows), *(row.input for row in rows)))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from resources.postgres.catalog import ManifestRow
 
 Made = Mapping[str, Mapping[int, "ManifestRow"]]
-"""The committed buckets of the tables that links are made from."""
+"""The committed shards of the tables that links are made from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ def link_plan(tables: ParquetTables, made: Made, before: ManifestRow | None) -> 
     last_ids, last_wanted = last[DOC_ID].combine_chunks(), pc.coalesce(last["failed"], last["fingerprint"])
     here, first_made = [last_ids[:0]], dict[str, str]()
     changed: dict[str, dict[str, DocumentState]] = {table: {} for table in made}
-    for bucket in made[first]:
-        states = {table: _with_rows(tables.states(made[table][bucket].file)) for table in made}
+    for shard in made[first]:
+        states = {table: _with_rows(tables.states(made[table][shard].file)) for table in made}
         ids = states[first][DOC_ID].combine_chunks()
         for table in made:
             ids = ids.filter(pc.is_in(ids, states[table][DOC_ID].combine_chunks()))

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Files = Sequence[tuple[str, str]]
-"""Sentences and their vectors, bucket by bucket."""
+"""Sentences and their vectors, shard by shard."""
 Piece = tuple[Ids, Ids, "NDArray[np.float32]"]
 """Ids of sentences, their chunks and vectors, shape (ids, dimension)."""
 
 
-class _Bucket(NamedTuple):
-    """Ids of a bucket's sentences in ascending order, their chunks, and the file of their vectors."""
+class _Shard(NamedTuple):
+    """Ids of a shard's sentences in ascending order, their chunks, and the file of their vectors."""
 
     ids: Ids
     chunk_ids: Ids
@@ -64,13 +64,13 @@ def updated(
     over = float(tables.note(before))
     if over not in (floor, lowered(floor)) or not most:
         return None
-    standing, fresh, buckets = Standing(link_columns(tables.read(before)), most), list[Ids](), list[_Bucket]()
+    standing, fresh, shards = Standing(link_columns(tables.read(before)), most), list[Ids](), list[_Shard]()
     for sentences, embeddings in files:
         ids, chunk_ids, new = _sentences(tables, sentences, embeddings, changed)
         standing.see(ids[~new])
         fresh.append(ids[new])
-        buckets.append(_Bucket(ids, chunk_ids, embeddings))
-    count = sum(len(bucket.ids) for bucket in buckets)
+        shards.append(_Shard(ids, chunk_ids, embeddings))
+    count = sum(len(shard.ids) for shard in shards)
     held, lost = standing.held()
     new_ids = np.concatenate([held.sources[:0], *fresh])
     asked = np.concatenate([new_ids, lost])
@@ -78,9 +78,9 @@ def updated(
         return None
     links = held
     if len(asked):
-        chunk_ids, vectors = _vectors_of(tables, buckets, asked)
+        chunk_ids, vectors = _vectors_of(tables, shards, asked)
         search = Neighbours(asked, chunk_ids, vectors, len(new_ids), held, most, over)
-        _compare(search, _pieces(tables, buckets), count, progress)
+        _compare(search, _pieces(tables, shards), count, progress)
         links = search.links()
     if over == floor:
         return Updated(links, len(asked), floor) if len(links.sources) else None
@@ -95,23 +95,23 @@ def near_one_another(
     time; None where they are fewer.
 
     Raises IndexStateError (`missing_input`) where a sentence has no vector yet."""
-    buckets = []
+    shards = []
     for sentences, embeddings in files:
         ids, chunk_ids, _ = _sentences(tables, sentences, embeddings, ())
-        buckets.append(_Bucket(ids, chunk_ids, embeddings))
-    count = sum(len(bucket.ids) for bucket in buckets)
+        shards.append(_Shard(ids, chunk_ids, embeddings))
+    count = sum(len(shard.ids) for shard in shards)
     if count * count <= EXACT_PAIRS or not most:
         return None
-    ids = np.concatenate([bucket.ids for bucket in buckets])
+    ids = np.concatenate([shard.ids for shard in shards])
     order = np.argsort(ids)
     ids = ids[order]
-    chunks = np.unique(np.concatenate([bucket.chunk_ids for bucket in buckets])[order], return_inverse=True)[1]
-    ranks = [np.searchsorted(ids, bucket.ids) for bucket in buckets]
+    chunks = np.unique(np.concatenate([shard.chunk_ids for shard in shards])[order], return_inverse=True)[1]
+    ranks = [np.searchsorted(ids, shard.ids) for shard in shards]
 
     def read() -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
         seen = 0
-        for bucket, own in zip(buckets, ranks, strict=True):
-            for at, vectors in _ahead(_rows(tables, bucket)):
+        for shard, own in zip(shards, ranks, strict=True):
+            for at, vectors in _ahead(_rows(tables, shard)):
                 seen += len(at)
                 yield own[at], on_grid(vectors)
         if seen != count:
@@ -192,7 +192,7 @@ def links_hash(links: LinkColumns) -> str:
 
 
 def linked(tables: ParquetTables, sentences: str, vectors: str) -> pa.Table:
-    """The sentences of a bucket that have a vector of their own: id, chunk and document. Left out are those that an
+    """The sentences of a shard that have a vector of their own: id, chunk and document. Left out are those that an
     endpoint refused: what stands in for them is like other sentences by its place, not its sense."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -233,27 +233,27 @@ def _sentences(
     return ids_of(read["sentence_id"]), ids_of(read["chunk_id"]), new.to_numpy()
 
 
-def _pieces(tables: ParquetTables, buckets: Sequence[_Bucket], among: Ids | None = None) -> Iterator[Piece]:
-    """All sentences, or those `among` these; buckets that have none of them are not read."""
-    for bucket in buckets:
+def _pieces(tables: ParquetTables, shards: Sequence[_Shard], among: Ids | None = None) -> Iterator[Piece]:
+    """All sentences, or those `among` these; shards that have none of them are not read."""
+    for shard in shards:
         if among is not None:
-            wanted = places_in(among, bucket.ids)[1]
-            bucket = _Bucket(bucket.ids[wanted], bucket.chunk_ids[wanted], bucket.vectors)
-        for at, vectors in _rows(tables, bucket):
-            yield bucket.ids[at], bucket.chunk_ids[at], vectors
+            wanted = places_in(among, shard.ids)[1]
+            shard = _Shard(shard.ids[wanted], shard.chunk_ids[wanted], shard.vectors)
+        for at, vectors in _rows(tables, shard):
+            yield shard.ids[at], shard.chunk_ids[at], vectors
 
 
-def _rows(tables: ParquetTables, bucket: _Bucket) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-    """Vectors of a bucket's sentences, a piece at a time, with their places in it."""
-    for piece in tables.pieces(bucket.vectors, ["item_id", "vector"]) if len(bucket.ids) else ():
-        at, found = places_in(bucket.ids, ids_of(piece["item_id"]))
+def _rows(tables: ParquetTables, shard: _Shard) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+    """Vectors of a shard's sentences, a piece at a time, with their places in it."""
+    for piece in tables.pieces(shard.vectors, ["item_id", "vector"]) if len(shard.ids) else ():
+        at, found = places_in(shard.ids, ids_of(piece["item_id"]))
         if found.any():
             yield at[found], matrix(piece["vector"])[found]
 
 
-def _vectors_of(tables: ParquetTables, buckets: Sequence[_Bucket], asked: Ids) -> tuple[Ids, NDArray[np.float32]]:
+def _vectors_of(tables: ParquetTables, shards: Sequence[_Shard], asked: Ids) -> tuple[Ids, NDArray[np.float32]]:
     """Chunks and vectors of these sentences, in their order."""
-    found = list(_pieces(tables, buckets, np.sort(asked)))
+    found = list(_pieces(tables, shards, np.sort(asked)))
     ids = np.concatenate([asked[:0], *(each[0] for each in found)])
     order = np.argsort(ids)
     at, there = places_in(ids[order], asked)

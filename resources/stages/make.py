@@ -16,6 +16,7 @@ from pipelines.stages import MAKER, STAGES, WHOLE
 from resources.stages import embeddings as embedding
 from resources.stages import text as computes
 from resources.stages.embedded_items import STAGES as OF_VECTORS
+from resources.state.layout import settle
 
 if TYPE_CHECKING:
     from resources.postgres.catalog import GenerationRow
@@ -35,22 +36,22 @@ _BEFORE_GENERATIONS = ("parsed_elements", "figure_descriptions", "structural_chu
 def make(state: State, stage: str, buckets: Sequence[int]) -> StageReport:
     """Brings a partitioned stage of text or vectors up to date. What is damaged of the stages before it is made again
     first."""
-    return mended(state, lambda: _make(state, stage, buckets), before=stage)
+    return mended(state, lambda: _make(state, stage, state.settings.shards_of(buckets)), before=stage)
 
 
-def _make(state: State, stage: str, buckets: Sequence[int]) -> StageReport:
+def _make(state: State, stage: str, shards: Sequence[int]) -> StageReport:
     if stage not in _BEFORE_GENERATIONS:
         state.ensure_generation()
-    lost = lost_buckets(state, stage) if state.parts.tables.damaged else []
-    buckets = sorted({*buckets, *state.run.remade, *lost})
+    lost = lost_shards(state, stage) if state.parts.tables.damaged else []
+    shards = sorted({*shards, *state.run.remade, *lost})
     if stage == "chunk_embeddings":
         require_replies(state)
     if stage in OF_VECTORS:
-        return embedding.embed(state, stage, buckets)
+        return embedding.embed(state, stage, shards)
     if stage == "parsed_elements":
         state.warmup.beside()
     before = len(state.run.models)
-    report = state.run_stage(stage, buckets, computes.compute_of(state, stage))
+    report = state.run_stage(stage, shards, computes.compute_of(state, stage))
     for model in state.run.models[before:]:
         report.notes.update({"model": model.name, "currency": state.settings.llm.currency, **asdict(model.spent)})
     return report
@@ -70,11 +71,13 @@ def require_replies(state: State) -> None:
 
 
 def list_documents(state: State, buckets: Sequence[int], sources: Sequence[str], allow_deletions: bool) -> StageReport:
-    """Commits the listing of the named sources, of all known ones when none is named."""
+    """Commits the listing of the named sources, of all known ones when none is named; by as many shards as they ask
+    for."""
 
     def do() -> StageReport:
-        lost = lost_buckets(state, "raw_documents")
-        report = state.listing.commit(buckets, sources, lost, allow_deletions)
+        settle(state, sources)
+        lost = lost_shards(state, "raw_documents")
+        report = state.listing.commit(state.settings.shards_of(buckets), sources, lost, allow_deletions)
         state.run.remade.update(lost)
         return state.run.report(report)
 
@@ -107,7 +110,7 @@ def write_index(state: State, buckets: Sequence[int]) -> StageReport:
     from resources.stages.indexed_documents import IndexBuild
 
     def do() -> StageReport:
-        return IndexBuild(state).write(sorted({*buckets, *state.run.remade}))
+        return IndexBuild(state).write(sorted({*buckets, *state.settings.buckets_of(state.run.remade)}))
 
     return state.run.report(mended(state, do, before="indexed_documents"))
 
@@ -144,29 +147,30 @@ def _committed(state: State) -> set[str]:
     return state.parts.catalog.files_under(keys) - {""}
 
 
-def lost_buckets(state: State, stage: str) -> list[int]:
-    """Buckets of which a committed file of the stage is damaged or gone, and which this run may make."""
+def lost_shards(state: State, stage: str) -> list[int]:
+    """Shards of which a committed file of the stage is damaged or gone, and which this run may make."""
     found, own = set[int](), state.run.buckets
     for table in STAGES[stage].tables:
         rows = state.parts.catalog.manifest_of(table, state.runner.key(stage))
-        found.update(bucket for bucket, row in rows.items() if not state.parts.tables.exists(row.file))
-    return sorted(found if own is None else found & own)
+        found.update(shard for shard, row in rows.items() if not state.parts.tables.exists(row.file))
+    return sorted(found if own is None else found & set(state.settings.shards_of(own)))
 
 
 def _remake(state: State, before: str) -> None:
     for stage in STAGES:
         if stage == before:
             return
-        buckets = lost_buckets(state, stage)
-        if not buckets:
+        lost = lost_shards(state, stage)
+        if not lost:
             continue
+        buckets = [] if lost == [WHOLE] else state.settings.buckets_of(lost)
         earlier = state.run.reports.get(stage)
         if stage == MAKER["raw_documents"].name:
             report = list_documents(state, buckets, (), allow_deletions=False)
-        elif buckets == [WHOLE]:
+        elif lost == [WHOLE]:
             report = link_sentences(state)
         else:
             report = make(state, stage, buckets)
         if earlier:
             state.run.report(earlier.with_more(report))
-        state.run.remade.update(set(buckets) - {WHOLE})
+        state.run.remade.update(set(lost) - {WHOLE})

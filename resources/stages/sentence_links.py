@@ -43,15 +43,16 @@ STAGE = "sentence_links"
 def link_sentences(state: State) -> StageReport:
     """Compares the sentences of documents that changed since the last links were made with all others.
     No row is read where no sentence and no vector changed. Raises IndexStateError (`missing_input`)
-    where a bucket's sentences have no vectors yet."""
+    where a shard's sentences have no vectors yet."""
     report, started = StageReport(STAGE, notes={"sentences compared": 0}), time.perf_counter()
     state.ensure_generation()
     runner, tables, made = state.runner, state.parts.tables, made_from(state)
-    wanted = combined(rows[bucket].output for rows in made.values() for bucket in rows)
-    before = runner.manifest(STAGE).get(WHOLE)
-    if before and before.input == wanted:
-        report.kept, report.total = before.documents, before.rows
-        report.notes["floor"] = float(tables.note(before.file))
+    wanted = combined(rows[shard].output for rows in made.values() for shard in rows)
+    own = runner.manifest(STAGE).get(WHOLE)
+    before = own or _elsewhere(state)
+    if own and own.input == wanted:
+        report.kept, report.total = own.documents, own.rows
+        report.notes["floor"] = float(tables.note(own.file))
         return report
     todo = link_plan(tables, made, before)
     found = _links(state, made, todo, before)
@@ -63,6 +64,12 @@ def link_sentences(state: State) -> StageReport:
     return report
 
 
+def _elsewhere(state: State) -> ManifestRow | None:
+    """The links as they were made of sentences and vectors in another number of shards."""
+    layout = state.runner.layout(STAGES[STAGE])
+    return layout.commits[STAGE][WHOLE] if layout else None
+
+
 def _links(state: State, made: Made, todo: LinkPlan, before: ManifestRow | None) -> Updated:
     """With all vectors in memory only where they are not many, and too many changed or there were no links before."""
     settings, tables = state.settings.sentences, state.parts.tables
@@ -71,7 +78,7 @@ def _links(state: State, made: Made, todo: LinkPlan, before: ManifestRow | None)
     def progress(done: int, total: int) -> None:
         state.run.progress(STAGE, done, total)
 
-    files = [(row.file, made["sentence_embeddings"][bucket].file) for bucket, row in made["sentences"].items()]
+    files = [(row.file, made["sentence_embeddings"][shard].file) for shard, row in made["sentences"].items()]
     if before and (found := updated(tables, files, before.file, todo.changed, floor, most, progress)):
         return found
     if found := near_one_another(tables, files, floor, most, progress):
@@ -93,12 +100,12 @@ def floor_used(catalog: Catalog, tables: ParquetTables, generation: GenerationRo
 
 
 def made_from(state: State) -> Made:
-    """The committed buckets of what links are made from.
+    """The committed shards of what links are made from.
 
-    Raises IndexStateError (`missing_input`) where a bucket's sentences have no vectors yet."""
+    Raises IndexStateError (`missing_input`) where a shard's sentences have no vectors yet."""
     rows = {table: state.runner.manifest(table) for table in STAGES[STAGE].inputs}
-    buckets = sorted(rows["sentences"])
-    return {table: {bucket: committed(table, bucket, rows[table]) for bucket in buckets} for table in rows}
+    shards = sorted(rows["sentences"])
+    return {table: {shard: committed(table, shard, rows[table]) for shard in shards} for table in rows}
 
 
 def _commit(state: State, found: Updated, states: pa.Table, wanted: str) -> None:
@@ -120,7 +127,7 @@ class LinkedSentences:
         import pyarrow as pa
 
         embedded = made["sentence_embeddings"]
-        files = [(row.file, embedded[bucket].file) for bucket, row in made["sentences"].items()]
+        files = [(row.file, embedded[shard].file) for shard, row in made["sentences"].items()]
         read = [linked(tables, *pair) for pair in files]
         whole = pa.concat_tables(read).sort_by("sentence_id") if read else None
         self.ids, self.chunk_ids, self.doc_ids = (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from resources.stages import enrichment as enriching
 from resources.stages import figure_descriptions as describing
-from resources.stages.by_worker import Options, by_bucket, by_worker
+from resources.stages.by_worker import Options, by_shard, by_worker
 from resources.state.generation import floor_for
 from resources.workers.task import parse_task
 
@@ -44,8 +44,8 @@ def compute_of(state: State, stage: str) -> Compute:
 def parse(
     pool: DocumentPool, settings: Settings, sources: SourceBook, progress: Progress
 ) -> Callable[[Iterator[Work]], Iterator[Outcome]]:
-    """Documents are given out by WINDOW, however many buckets they are in, the largest first, so that all workers are
-    busy; results are handed back bucket by bucket, and committed."""
+    """Documents are given out by WINDOW, however many shards they are in, the largest first, so that all workers are
+    busy; results are handed back shard by shard, and committed."""
 
     def prepared(window: Sequence[RawDocument]) -> list[RawDocument]:
         sources.prepare(window)
@@ -57,7 +57,7 @@ def parse(
         windows = (raws[at : at + WINDOW] for at in range(0, len(raws), WINDOW))
         ordered = (raw for window in windows for raw in prepared(window))
         tasks = (parse_task(raw, sources.place(raw.source), settings.parsing) for raw in ordered)
-        yield from by_bucket(pending, pool.run(tasks, len(raws), progress))
+        yield from by_shard(pending, pool.run(tasks, len(raws), progress))
 
     return run
 

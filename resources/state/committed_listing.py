@@ -1,4 +1,4 @@
-"""The listing of the sources as a table of its own, committed bucket by bucket."""
+"""The listing of the sources as a table of its own, committed shard by shard."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pipelines.fingerprint import bucket_of, combined, fingerprint
 from pipelines.increments import DocumentState
 from pipelines.records import Failure, RawDocument
 from pipelines.schemas import from_table, schema_of, to_table
-from resources.state.stage_runner import time_shown, withheld
+from pipelines.stages import STAGES
+from resources.state.stage_runner import LISTING, time_shown, withheld
 from resources.state.stage_work import StageReport
 
 if TYPE_CHECKING:
@@ -24,12 +25,12 @@ if TYPE_CHECKING:
 D = TypeVar("D", RawDocument, Failure)
 
 Documents = Sequence[RawDocument] | Mapping[int, "pa.Table"]
-"""A listing, or its rows by bucket, each in order of ids."""
+"""A listing, or its rows by shard, each in order of ids."""
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """A bucket's listing as it was committed, and as it becomes."""
+    """A shard's listing as it was committed, and as it becomes."""
 
     before: pa.Table
     now: pa.Table
@@ -44,27 +45,27 @@ def commit_listing(
     documents: Documents,
     sources: Sequence[str],
     failures: Sequence[Failure] = (),
-    buckets: Sequence[int] | None = None,
+    shards: Sequence[int] | None = None,
     known: Restrictions | None = None,
 ) -> StageReport:
     """Replaces the listing of some sources; documents of other sources stay as they are, and so does the last listing
     of a document that could not be read this time, under what is known now of who may find it. One that is withheld
     is listed no more."""
     report, started = StageReport("raw_documents", failures=list(failures)), time.perf_counter()
-    previous, failed = runner.manifest("raw_documents"), by_bucket(failures, runner.settings.buckets)
+    previous, failed = runner.manifest("raw_documents"), by_shard(failures, runner.settings.shard_count)
     merged = merged_listing(runner, documents, sources, failures, known)
     listed = runner.catalog.failures([runner.key("raw_documents")])
     others = {item.doc_id for item in listed if item.source not in sources}
-    for bucket in merged if buckets is None else buckets:
-        found = merged[bucket]
+    for shard in merged if shards is None else shards:
+        found = merged[shard]
         report.total += found.now.num_rows
         if not found.same:
             last = {row.doc_id: row for row in from_table(RawDocument, found.before)}
             rows = {row.doc_id: row for row in from_table(RawDocument, found.now)}
             report.computed += sum(last.get(doc_id) != row for doc_id, row in rows.items())
             report.gone += len(last.keys() - rows.keys())
-        report.buckets[bucket] = {"rows": found.now.num_rows}
-        _commit_bucket(runner, bucket, found, previous.get(bucket), failed.get(bucket, []), others)
+        report.shards[shard] = {"rows": found.now.num_rows}
+        _commit_shard(runner, shard, found, previous.get(shard), failed.get(shard, []), others)
     report.kept = report.total - report.computed
     report.seconds = time.perf_counter() - started
     return report
@@ -86,30 +87,57 @@ def merged_listing(
     failures: Sequence[Failure] = (),
     known: Restrictions | None = None,
 ) -> dict[int, Merged]:
-    """By bucket: the committed listing, and what it becomes with that of these sources."""
+    """By shard: the committed listing, and what it becomes with that of these sources."""
     import pyarrow as pa
 
     previous, empty = runner.manifest("raw_documents"), schema_of(RawDocument).empty_table()
-    listed = documents if isinstance(documents, Mapping) else listing_columns(documents, runner.settings.buckets)
+    listed = documents if isinstance(documents, Mapping) else listing_columns(documents, runner.settings.shard_count)
     unread = {failure.doc_id for failure in failures}
     hidden = {failure.doc_id for failure in failures if withheld(failure)}
     merged = {}
-    for bucket in range(runner.settings.buckets):
-        before = previous.get(bucket)
+    for shard in range(runner.settings.shard_count):
+        before = previous.get(shard)
         old = _whole(runner.tables.read(before.file)) if before else empty
-        stay, now = _staying(old, sources, unread, hidden), listed.get(bucket, empty)
+        stay, now = _staying(old, sources, unread, hidden), listed.get(shard, empty)
         if stay.num_rows:
             if known:
                 stay = to_table(RawDocument, [known.applied(row) for row in from_table(RawDocument, stay)])
             now = pa.concat_tables([now, stay]).sort_by("doc_id")
-        merged[bucket] = Merged(old, now)
+        merged[shard] = Merged(old, now)
     return merged
 
 
-def listing_columns(documents: Sequence[RawDocument], buckets: int) -> dict[int, pa.Table]:
-    """The rows of a listing by bucket, each in order of ids."""
-    grouped = by_bucket(documents, buckets)
-    return {bucket: to_table(RawDocument, sorted(rows, key=lambda row: row.doc_id)) for bucket, rows in grouped.items()}
+def regroup_listing(runner: StageRunner) -> bool:
+    """Commits the listing as another number of shards has it: of shards that were never listed; of all where that other
+    number was worked with since. False where it is not whole there: all sources are to be listed."""
+    from resources.postgres.catalog import ManifestRow
+
+    key, count, stage = runner.key(LISTING), runner.settings.shard_count, STAGES[LISTING]
+    last = runner.catalog.last_layout()
+    known = runner.catalog.manifest_of(LISTING, key).keys() if last in (None, count) else ()
+    wanted = [shard for shard in range(count) if shard not in known]
+    if not wanted:
+        return True
+    layout = runner.layout(stage, None if known else last)
+    if layout is None or not layout.whole:
+        return False
+    failures = runner.catalog.failures([layout.key])
+    parts = {shard: part for shard in wanted if (part := layout.part(runner.tables, LISTING, shard, count))}
+    # All are read before any is committed: of a listing that is damaged no part is taken for the whole.
+    read = {shard: (_whole(part.read()), part.documents()) for shard, part in parts.items()}
+    for shard, (rows, states) in read.items():
+        output, documents = listed_output(from_table(RawDocument, rows)), rows.num_rows
+        file = runner.tables.write(LISTING, key, shard, rows, states)
+        moved = [failure for failure in failures if runner.shard_of(failure.doc_id) == shard]
+        row = ManifestRow(LISTING, key, shard, file, output, output, documents, documents, runner.run_id)
+        runner.commit([row], LISTING, shard, moved)
+    return True
+
+
+def listing_columns(documents: Sequence[RawDocument], shards: int) -> dict[int, pa.Table]:
+    """The rows of a listing by shard, each in order of ids."""
+    grouped = by_shard(documents, shards)
+    return {shard: to_table(RawDocument, sorted(rows, key=lambda row: row.doc_id)) for shard, rows in grouped.items()}
 
 
 def _whole(read: pa.Table) -> pa.Table:
@@ -130,9 +158,9 @@ def _staying(old: pa.Table, sources: Sequence[str], unread: Collection[str], hid
     return old.filter(pc.and_(stay, pc.invert(pc.is_in(old["doc_id"], names["hidden"]))))
 
 
-def _commit_bucket(
+def _commit_shard(
     runner: StageRunner,
-    bucket: int,
+    shard: int,
     found: Merged,
     before: ManifestRow | None,
     failures: Sequence[Failure],
@@ -147,14 +175,14 @@ def _commit_bucket(
         if before is None or before.output != output:
             known = runner.tables.documents(before.file) if before else {}
             states = {row.doc_id: _state(runner, row, known.get(row.doc_id)) for row in rows}
-            file = runner.tables.write("raw_documents", key, bucket, found.now, states)
+            file = runner.tables.write("raw_documents", key, shard, found.now, states)
             count = len(rows)
-            committed = [ManifestRow("raw_documents", key, bucket, file, output, output, count, count, runner.run_id)]
-    runner.catalog.commit(committed, "raw_documents", key, bucket, failures, keep_failures_of=others)
+            committed = [ManifestRow("raw_documents", key, shard, file, output, output, count, count, runner.run_id)]
+    runner.commit(committed, LISTING, shard, failures, keep_failures_of=others)
 
 
 def listed_output(rows: Sequence[RawDocument]) -> str:
-    """Hash of a bucket's listing."""
+    """Hash of a shard's listing."""
     return fingerprint(rows)
 
 
@@ -169,7 +197,7 @@ def _state(runner: StageRunner, row: RawDocument, before: DocumentState | None) 
 def listing_output(runner: StageRunner) -> str:
     """Hash of the committed listing of all sources."""
     rows = runner.manifest("raw_documents")
-    return combined(rows[bucket].output for bucket in sorted(rows))
+    return combined(rows[shard].output for shard in sorted(rows))
 
 
 def parse_input(raw: RawDocument) -> str:
@@ -177,8 +205,8 @@ def parse_input(raw: RawDocument) -> str:
     return fingerprint(raw.content_hash, raw.media_type, raw.title, raw.uri.rsplit("/", 1)[-1])
 
 
-def by_bucket(items: Sequence[D], buckets: int) -> dict[int, list[D]]:
+def by_shard(items: Sequence[D], shards: int) -> dict[int, list[D]]:
     grouped: dict[int, list[D]] = {}
     for item in items:
-        grouped.setdefault(bucket_of(item.doc_id, buckets), []).append(item)
+        grouped.setdefault(bucket_of(item.doc_id, shards), []).append(item)
     return grouped

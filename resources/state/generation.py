@@ -115,7 +115,7 @@ def ensure_generation(
         "packed_chunks": chunks,
         "languages": languages,
         "models": {"static": models.static, "sentence_models": models.sentence_models, "prompts": dict(models.prompts)},
-        "chunking": chunking_key(settings, models),
+        "chunking": chunking_key(settings, models, settings.buckets),
         "precision": "full" if settings.vector_index.precision == "full" else "half",
         "overlap": _floors([] if found else catalog.generations(), settings, runner, static),
     }
@@ -143,7 +143,7 @@ def _drifted(generation: GenerationRow, settings: Settings, runner: StageRunner)
     no longer describe it. A few chunks more or less never are."""
     rows = runner.manifest("packed_chunks")
     before: int | None = generation.statistics.get("packed_chunks")
-    if len(rows) < settings.buckets or before is None:
+    if len(rows) < settings.shard_count or before is None:
         return False
     small, large = sorted((before, sum(row.rows for row in rows.values())))
     return small > 0 and large - small >= LEAST_DRIFT and large > (1 + settings.publish.drift) * small
@@ -163,9 +163,9 @@ def require_frozen(found: GenerationRow | None) -> GenerationRow:
 def require_whole(runner: StageRunner, table: str) -> None:
     """Statistics are frozen from the whole corpus, whatever buckets a backfill begins with.
 
-    Raises IndexStateError where a bucket was never made."""
+    Raises IndexStateError where a shard was never made."""
     made = runner.manifest(table)
-    missing = [f"{bucket:02d}" for bucket in range(runner.settings.buckets) if bucket not in made]
+    missing = [f"{shard:02d}" for shard in range(runner.settings.shard_count) if shard not in made]
     if missing:
         raise IndexStateError(
             f"a generation takes its statistics from all buckets, but {table} has not been made for {missing[0]}"
@@ -186,9 +186,10 @@ def _floors(
     others: Sequence[GenerationRow], settings: Settings, runner: StageRunner, static: StaticVectors
 ) -> Mapping[str, dict[str, Any]]:
     """Calibrations by language: inherited from the newest generation that chunks alike, else made."""
-    alike = chunking_key(settings, installed(settings))
+    models = installed(settings)
     for generation in reversed(others):
-        if generation.statistics.get("chunking") == alike:
+        buckets = generation.settings.get("buckets", settings.buckets)
+        if generation.statistics.get("chunking") == chunking_key(settings, models, buckets):
             return dict(generation.statistics["overlap"])
     if not settings.chunking.overlap_tokens or settings.chunking.strategy != CONDITIONAL:
         return {}

@@ -26,7 +26,8 @@ def groups_now(state: State, generation: GenerationRow) -> Mapping[str, tuple[st
     import pyarrow.compute as pc
 
     parsed: dict[str, tuple[str, ...]] = {}
-    lost, buckets = set[int](), generation.settings.get("buckets", state.settings.buckets)
+    lost, shards = set[int](), generation.settings.get("buckets", state.settings.buckets)
+    shards *= generation.settings.get("shards", 1)
     keys = (generation.keys.get("parsed_elements", ""), state.runner.key("parsed_elements"))
     for key in dict.fromkeys(keys):
         for row in state.parts.catalog.manifest_of("parsed_documents", key).values():
@@ -46,7 +47,7 @@ def groups_now(state: State, generation: GenerationRow) -> Mapping[str, tuple[st
     found: dict[str, tuple[str, ...] | None] = dict.fromkeys(listed["doc_id"].to_pylist(), ())
     if lost:
         silent = listed["doc_id"].filter(pc.is_null(listed["groups"])).to_pylist()
-        found.update((doc_id, None) for doc_id in silent if bucket_of(doc_id, buckets) in lost)
+        found.update((doc_id, None) for doc_id in silent if bucket_of(doc_id, shards) in lost)
     restricted = pc.or_(_named(listed["groups"]), _named(listed["source_groups"]))
     if parsed:
         restricted = pc.or_(restricted, pc.is_in(listed["doc_id"], pa.array(sorted(parsed), pa.string())))

@@ -59,8 +59,9 @@ def asked_of(tags: Mapping[str, str]) -> Asked:
 
 def shape_of(settings: Settings) -> str:
     """A hash of all that decides what a run makes and who may find it: sources with their groups, where tables are,
-    settings that shape an index, versions of stages, models that are installed."""
-    shared = settings.model_dump(mode="json", include={"buckets", "sources", "access", "tables"})
+    settings that shape an index, versions of stages, models that are installed. `settings` are those of the project:
+    when the number of shards was chosen that they leave open decides nothing."""
+    shared = settings.model_dump(mode="json", include={"buckets", "shards", "sources", "access", "tables"})
     return fingerprint(shared, generation_key(settings, installed(settings)))
 
 

@@ -14,7 +14,7 @@ from resources.postgres.index_rows import ServedDocument
 from resources.sources.book import Listed
 from resources.sources.orphans import Before
 from resources.sources.walk import Skipped
-from resources.state.committed_listing import Documents, commit_listing, listing_columns
+from resources.state.committed_listing import Documents, commit_listing, listing_columns, regroup_listing
 from resources.state.stage_runner import withheld
 from resources.state.stage_work import StageReport
 
@@ -30,6 +30,7 @@ class SourceListing:
 
     def __init__(self, parts: Parts, runner: StageRunner, listed: Listed | None = None) -> None:
         self._parts, self._runner, self._listed = parts, runner, listed
+        self._everything = False
         self._raws: tuple[list[str], list[RawDocument]] | None = None
         self._columns: tuple[Listed, dict[int, pa.Table]] | None = None
 
@@ -42,11 +43,24 @@ class SourceListing:
         return self._listed
 
     def columns_now(self) -> Documents:
-        """The same by bucket; made once a listing."""
+        """The same by shard; made once a listing."""
         listed = self.now()
         if self._columns is None or self._columns[0] is not listed:
-            self._columns = listed, listing_columns(listed.documents, self._runner.settings.buckets)
+            self._columns = listed, listing_columns(listed.documents, self._runner.settings.shard_count)
         return self._columns[1]
+
+    def count(self, sources: Sequence[str]) -> int:
+        """How many files these sources have now, all known ones where none is named, and documents were listed of
+        others."""
+        if self._listed is None:
+            self._listed = self._read(sources)
+        others = sum(name not in self._listed.sources for name in self.column("source"))
+        return len(self._listed.documents) + others
+
+    @property
+    def read_already(self) -> Listed | None:
+        """The listing as it is now, where it was read."""
+        return self._listed
 
     @property
     def skipped(self) -> list[Skipped]:
@@ -60,7 +74,7 @@ class SourceListing:
     def _read(self, names: Sequence[str] = ()) -> Listed:
         """Where no listing stands under the present settings (another number of buckets, say), all
         sources are listed whatever was asked: the others' documents would else be missing."""
-        everything = not self._runner.manifest("raw_documents")
+        everything = self._everything or not self._runner.manifest("raw_documents")
         return self._parts.sources.list_all(names, everything, self._known_before(), self._runner.progress)
 
     def _known_before(self) -> Callable[[str], Before]:
@@ -83,31 +97,31 @@ class SourceListing:
 
     def _listed_before(self) -> list[ServedDocument]:
         """The last committed listing. Where files of it are damaged or gone, or it was made for another number of
-        buckets, what is served tells what they listed."""
+        shards, what is served tells what they listed."""
         read = self.read(["doc_id", "source", "uri", "content_hash", "groups"])
         doc_ids, sources, uris, hashes, groups = (column.to_pylist() for column in read.columns)
         rows = zip(doc_ids, sources, uris, hashes, (tuple(each or ()) for each in groups), strict=True)
         known = [ServedDocument(*row) for row in rows]
-        there, buckets = self._runner.manifest("raw_documents").keys(), self._runner.settings.buckets
+        there, shards = self._runner.manifest("raw_documents").keys(), self._runner.settings.shard_count
         live = self._parts.catalog.live()
-        if live and len(there) < buckets:
+        if live and len(there) < shards:
             served = GenerationTables(self._parts.database, live).served_documents()
-            known += [item for item in served if bucket_of(item.doc_id, buckets) not in there]
+            known += [item for item in served if bucket_of(item.doc_id, shards) not in there]
         return known
 
     # ------------------------------------------------------------ committing it
 
     def commit(
-        self, buckets: Sequence[int], sources: Sequence[str], lost: Sequence[int], allow_deletions: bool
+        self, shards: Sequence[int], sources: Sequence[str], lost: Sequence[int], allow_deletions: bool
     ) -> StageReport:
-        """Commits these buckets of the listing of the named sources, of all known ones when none is named, and the
-        buckets that were `lost`."""
+        """Commits these shards of the listing of the named sources, of all known ones when none is named, and the
+        shards that were `lost`."""
         if lost:  # with the files of all sources, also of those that this run was not asked for
             self._listed = self._parts.sources.list_all(everything=True, before=self._known_before())
         elif self._listed is None:
             self._listed = self._read(sources)
         self.guard(allow_deletions)
-        wanted = sorted({*buckets, *lost})
+        wanted = sorted({*shards, *lost})
         listed = self._listed = self._stored(self._listed, wanted)
         self._parts.sources.keep_memberships(listed)
         columns = self.columns_now()
@@ -116,19 +130,27 @@ class SourceListing:
         self._parts.sources.settle(listed.sources)
         return report
 
-    def _stored(self, listed: Listed, buckets: Collection[int]) -> Listed:
-        """The listing, whose documents in these buckets are in the store, where there is one."""
+    def _stored(self, listed: Listed, shards: Collection[int]) -> Listed:
+        """The listing, whose documents in these shards are in the store, where there is one."""
         if self._parts.sources.stored is None:
             return listed
-        own = [raw for raw in listed.documents if bucket_of(raw.doc_id, self._runner.settings.buckets) in buckets]
+        own = [raw for raw in listed.documents if self._runner.shard_of(raw.doc_id) in shards]
         known = set() if self._runner.retry_failed else set(self.column("content_hash"))
         failures = self._parts.sources.keep_files(own, known, self._runner.progress)
         failed = {item.doc_id for item in failures}
         documents = [raw for raw in listed.documents if raw.doc_id not in failed]
         return replace(listed, documents=documents, failures=[*listed.failures, *failures])
 
+    def regroup(self) -> None:
+        """Takes the listing over that was made with another number of shards, where that was worked with last."""
+        catalog, settings = self._parts.catalog, self._runner.settings
+        if catalog.last_layout() != settings.shard_count:
+            self._everything = not regroup_listing(self._runner)
+            catalog.settle_layout(settings.buckets, settings.shards_per_bucket)
+
     def restrict(self) -> None:
         """Commits what restricts the documents that were listed before, as far as their sources can be listed now."""
+        self.regroup()
         if not self._runner.manifest("raw_documents"):
             return
         listed = self._listed or self._parts.sources.list_remembered(self._known_before())
@@ -143,6 +165,7 @@ class SourceListing:
     def forget(self, name: str) -> int:
         """Takes a source's documents out of the listing; the next run takes them out of the index."""
         with self._parts.database.exclusive("index"):
+            self.regroup()
             count = self.column("source").count(name)
             self._parts.sources.root(name)
             commit_listing(self._runner, [], [name])
@@ -161,15 +184,15 @@ class SourceListing:
         return self._raws[1]
 
     def read(self, names: Sequence[str] | None = None, doc_ids: Collection[str] | None = None) -> pa.Table:
-        """Columns of the last committed listing, in order of buckets; of some documents where they are named."""
+        """Columns of the last committed listing, in order of shards; of some documents where they are named."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         wanted = None if doc_ids is None else pa.array(sorted(doc_ids), pa.string())
-        buckets = None if doc_ids is None else {bucket_of(name, self._runner.settings.buckets) for name in doc_ids}
+        shards = None if doc_ids is None else set(map(self._runner.shard_of, doc_ids))
         found = []
-        for bucket, row in self._runner.manifest("raw_documents").items():
-            if buckets is None or bucket in buckets:
+        for shard, row in self._runner.manifest("raw_documents").items():
+            if shards is None or shard in shards:
                 read = self._parts.tables.read(row.file, [*dict.fromkeys(["doc_id", *names])] if names else None)
                 read = read if wanted is None else read.filter(pc.is_in(read["doc_id"], wanted))
                 found.append((read.select(names) if names else read).replace_schema_metadata(None))

@@ -36,7 +36,7 @@ class Run:
     reports: dict[str, StageReport] = field(default_factory=dict)
     """What each stage did."""
     remade: set[int] = field(default_factory=set)
-    """Buckets that the stages which follow look at besides their own: of these a damaged file was made again, or a new
+    """Shards that the stages which follow look at besides their own: of these a damaged file was made again, or a new
     generation took the place of one whose statistics no longer describe the corpus."""
     problems: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     """What each check found."""

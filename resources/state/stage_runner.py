@@ -1,7 +1,7 @@
-"""Runs one stage over buckets: plans by fingerprints, keeps what stands, commits bucket by bucket.
+"""Runs one stage over shards: plans by fingerprints, keeps what stands, commits shard by shard.
 
 A stage's compute is a function from an iterator of Work to an iterator of outcomes, one for each
-work, in order; so a stage may look ahead over buckets (parsing, embedding) or not.
+work, in order; so a stage may look ahead over shards (parsing, embedding) or not.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from pipelines.settings.base import Settings
 from pipelines.stages import KEEPING, MAKER, STAGES, Frozen, Stage, stage_keys
 from resources.parsers.installed import installed
 from resources.state.stage_work import Compute, Makeshift, Outcome, Rows, Settled, StageReport, Work, rows_of, with_rows
+from resources.state.standing import Layout, Previous, Standing, StandingElsewhere, previous
 from resources.workers.task import Made
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from resources.postgres.catalog import Catalog, ManifestRow
     from resources.state.run import Run, StageProgress
 
+LISTING = "raw_documents"
 FEW = 64
 """Documents that are put between the rows that are kept; of more, all are sorted."""
 
@@ -77,10 +79,16 @@ class StageRunner:
         return self._recorded.get(stage) or self._keys[stage]
 
     def manifest(self, table: str) -> dict[int, ManifestRow]:
-        """Committed files of a table under the present settings, by bucket; one whose file is gone was
+        """Committed files of a table under the present settings, by shard; one whose file is gone was
         never made."""
-        rows = self.catalog.manifest_of(table, self.key(MAKER[table].name))
-        return {bucket: row for bucket, row in rows.items() if self.tables.exists(row.file)}
+        return self._manifest(table, self.key(MAKER[table].name))
+
+    def _manifest(self, table: str, key: str) -> dict[int, ManifestRow]:
+        rows = self.catalog.manifest_of(table, key)
+        return {shard: row for shard, row in rows.items() if self.tables.exists(row.file)}
+
+    def shard_of(self, doc_id: str) -> int:
+        return bucket_of(doc_id, self.settings.shard_count)
 
     def failures(self) -> list[Failure]:
         """All that failed and still do under the present settings, by source and uri."""
@@ -90,7 +98,7 @@ class StageRunner:
         """Failures with the state of their documents in the tables of their stages."""
         for item in failures:
             table = next(iter(STAGES[item.stage].tables)) if item.stage in STAGES else None
-            row = self.manifest(table).get(bucket_of(item.doc_id, self.settings.buckets)) if table else None
+            row = self.manifest(table).get(self.shard_of(item.doc_id)) if table else None
             state = self.tables.documents(row.file).get(item.doc_id) if row else None
             if state is not None:
                 yield item, state
@@ -101,53 +109,74 @@ class StageRunner:
         failures = [item for item in self.failures() if item.stage not in ("raw_documents", KEEPING)]
         return {item.doc_id: item for item, state in self._failed_states(failures) if not state.output}
 
-    def run(self, name: str, buckets: Sequence[int], compute: Compute, note: str = "") -> StageReport:
-        """Brings a stage's buckets up to date with their inputs.
+    def run(self, name: str, shards: Sequence[int], compute: Compute, note: str = "") -> StageReport:
+        """Brings a stage's shards up to date with their inputs.
 
-        Raises IndexStateError where an input was never made for a bucket."""
+        Raises IndexStateError where an input was never made for a shard."""
         stage, started = STAGES[name], time.perf_counter()
         report = StageReport(name)
         inputs = {table: self.manifest(table) for table in stage.inputs}
-        previous = self._made(stage)
-        retried = self._retried(stage, previous)
-        works = [work for bucket in buckets if (work := self._work(stage, bucket, inputs, previous, retried, report))]
+        before = self.previous(stage)
+        retried = self._retried(stage, before)
+        works = [work for shard in shards if (work := self._work(stage, shard, inputs, before, retried, report))]
         if works:
             self._run.at(name)
         outcomes = iter(compute(iter(works)))
         for work in works:
-            self._commit(work, next(outcomes), inputs, previous, report, note)
+            self._commit(work, next(outcomes), inputs, before, report, note)
             work.forget()
         report.seconds = time.perf_counter() - started
         return report
 
-    def due(self, name: str, buckets: Iterable[int]) -> list[int]:
-        """Those of the buckets whose inputs are not those that the stage was made from last; all that are not made."""
+    def due(self, name: str, shards: Iterable[int]) -> list[int]:
+        """Those of the shards whose inputs are not those that the stage was made from last; all that are not made."""
         stage = STAGES[name]
         inputs = {table: self.manifest(table) for table in stage.inputs}
         made = self._made(stage)[next(iter(stage.tables))]
 
-        def stands(bucket: int) -> bool:
-            whole = bucket in made and all(bucket in rows for rows in inputs.values())
-            return whole and made[bucket].input == self._input(inputs, bucket)
+        def stands(shard: int) -> bool:
+            whole = shard in made and all(shard in rows for rows in inputs.values())
+            return whole and made[shard].input == self._input(inputs, shard)
 
-        return [bucket for bucket in buckets if not stands(bucket)]
+        return [shard for shard in shards if not stands(shard)]
 
-    def _made(self, stage: Stage) -> dict[str, dict[int, ManifestRow]]:
-        """Commits of a stage's tables; a bucket of which one table is gone was never made."""
-        found = {table: self.manifest(table) for table in stage.tables}
+    def _made(self, stage: Stage, key: str | None = None) -> dict[str, dict[int, ManifestRow]]:
+        """Commits of a stage's tables; a shard of which one table is gone was never made."""
+        found = {table: self._manifest(table, key or self.key(stage.name)) for table in stage.tables}
         whole = set.intersection(*(set(rows) for rows in found.values()))
-        return {table: {bucket: rows[bucket] for bucket in whole} for table, rows in found.items()}
+        return {table: {shard: rows[shard] for shard in whole} for table, rows in found.items()}
 
-    def _retried(self, stage: Stage, previous: Mapping[str, Mapping[int, ManifestRow]]) -> set[str]:
+    def previous(self, stage: Stage) -> Previous:
+        """What stands of a stage, under another number of shards where it was not made under the present one."""
+        own, count = self._made(stage), self.settings.shard_count
+        lacking = len(next(iter(own.values()))) < count
+        layout = self.layout(stage) if lacking else None
+        failures = self.catalog.failures([layout.key]) if layout else []
+        return previous(self.tables, own, layout, count, failures)
+
+    def layout(self, stage: Stage, shards: int | None = None) -> Layout | None:
+        """The stage as it was made with another number of shards, or with this one of them: whole, where there is one
+        such, and of several the newest."""
+        found = []
+        for count in sorted(({shards} if shards else self.catalog.layouts()) - {self.settings.shard_count}):
+            key = stage_keys(self.settings, self.frozen, count)[stage.name]
+            layout = Layout(count, key, self._made(stage, key))
+            if layout.first:
+                found.append(layout)
+        return max(found, key=lambda layout: (layout.whole, layout.made), default=None)
+
+    def _retried(self, stage: Stage, before: Previous) -> set[str]:
         """Documents that are tried again although nothing about them changed: those whose failure may
         pass; where all are asked for, every failed one, and those for which something had to
         stand in."""
-        failures = self.catalog.failures([self.key(stage.name)])
-        found = {item.doc_id for item in failures} if self._run.retry_failed else self.passing(stage, failures)
-        for table, record in stage.tables.items() if self._run.retry_failed else ():
+        failures = [*self.catalog.failures([self.key(stage.name)]), *before.failures]
+        if not self._run.retry_failed:
+            return self.passing(stage, failures)
+        found = {item.doc_id for item in failures}
+        for table, record in stage.tables.items():
             if "method" in schema_of(record).names:
-                for row in previous[table].values():
-                    read = self.tables.read(row.file, ["doc_id", "method"])
+                for standing in before.tables[table].values():
+                    read = standing.read(["doc_id", "method"])
                     pairs = zip(read["doc_id"].to_pylist(), read["method"].to_pylist(), strict=True)
                     found.update(doc_id for doc_id, method in pairs if method == FALLBACK)
         return found
@@ -158,9 +187,9 @@ class StageRunner:
         own = [item for item in failures if item.stage == stage.name]
         found = {item.doc_id for item in own if item.code in PASSING}
         limits = {item.doc_id: now for item in own if (now := self._limits_of(item.code))}
-        made = self._made(stage)[next(iter(stage.tables))] if limits else {}
-        for bucket in {bucket_of(doc_id, self.settings.buckets) for doc_id in limits} & made.keys():
-            states = self.tables.documents(made[bucket].file)
+        made = self.previous(stage).first if limits else {}
+        for shard in {self.shard_of(doc_id) for doc_id in limits} & made.keys():
+            states = made[shard].documents()
             found.update(name for name in limits.keys() & states if states[name].limits not in ("", limits[name]))
         return found
 
@@ -179,56 +208,55 @@ class StageRunner:
     def _work(
         self,
         stage: Stage,
-        bucket: int,
+        shard: int,
         inputs: Mapping[str, Mapping[int, ManifestRow]],
-        previous: Mapping[str, Mapping[int, ManifestRow]],
+        previous: Previous,
         retried: Collection[str],
         report: StageReport,
     ) -> Work | None:
         seen = {**inputs, **{table: self.manifest(table) for table in stage.looks_at}}
         for table, rows in seen.items():
-            if bucket not in rows:
+            if shard not in rows:
                 raise IndexStateError(
-                    f"{stage.name}: bucket {bucket:02d} of {table} has not been made with these settings; "
+                    f"{stage.name}: {named(shard)} of {table} has not been made with these settings; "
                     f"materialise {MAKER[table].name} first",
                     "missing_input",
                 )
-        first = next(iter(stage.tables))
-        before = previous[first].get(bucket)
-        again = self._run.retry_failed or any(bucket_of(doc_id, self.settings.buckets) == bucket for doc_id in retried)
-        if before and before.input == self._input(inputs, bucket) and not again:
-            report.kept += before.documents
-            report.total += before.rows
-            report.buckets[bucket] = {"computed": 0, "kept": before.documents, "rows": before.rows}
+        before = previous.first.get(shard)
+        again = self._run.retry_failed or any(self.shard_of(doc_id) == shard for doc_id in retried)
+        if isinstance(before, Standing) and before.input == self._input(inputs, shard) and not again:
+            report.kept += before.row.documents
+            report.total += before.row.rows
+            report.shards[shard] = {"computed": 0, "kept": before.row.documents, "rows": before.row.rows}
             return None
-        states = {table: with_rows(self.tables.documents(rows[bucket].file)) for table, rows in inputs.items()}
-        known = self.tables.documents(before.file) if before else None
+        states = {table: with_rows(self.tables.documents(rows[shard].file)) for table, rows in inputs.items()}
+        known = before.documents() if before else None
         if self._run.retry_failed and known:
             retried = {*retried, *(doc_id for doc_id, state in known.items() if state.failed is not None)}
-        files = {table: rows[bucket].file for table, rows in seen.items()}
-        last = {table: rows[bucket].file for table, rows in previous.items() if bucket in rows}
-        return Work(stage, bucket, plan(states, known, retried), files, self.tables, last)
+        files = {table: rows[shard].file for table, rows in seen.items()}
+        last = {table: rows[shard] for table, rows in previous.tables.items() if shard in rows}
+        return Work(stage, shard, plan(states, known, retried), files, self.tables, last)
 
-    def _input(self, inputs: Mapping[str, Mapping[int, ManifestRow]], bucket: int) -> str:
-        return combined(rows[bucket].output for rows in inputs.values())
+    def _input(self, inputs: Mapping[str, Mapping[int, ManifestRow]], shard: int) -> str:
+        return combined(rows[shard].output for rows in inputs.values())
 
     def _commit(
         self,
         work: Work,
         outcome: Outcome,
         inputs: Mapping[str, Mapping[int, ManifestRow]],
-        previous: Mapping[str, Mapping[int, ManifestRow]],
+        previous: Previous,
         report: StageReport,
         note: str,
     ) -> None:
-        """Writes the bucket's files and commits them, with its failures, in one transaction."""
+        """Writes the shard's files and commits them, with its failures, in one transaction."""
         failures = [result for result in outcome.values() if isinstance(result, Failure)]
         stopgaps = {doc_id: result for doc_id, result in outcome.items() if isinstance(result, Makeshift)}
         failures += [result.failure for result in stopgaps.values()]
         settled = {doc_id: item.rows if isinstance(item, Makeshift) else item for doc_id, item in outcome.items()}
         rows = []
         for table, record in work.stage.tables.items():
-            before = previous[table].get(work.bucket)
+            before = previous.of(table, work.shard)
             kept = self._kept(work, before, settled)
             made = [_as_table(record, result, table) for _, result in sorted(settled.items(), key=itemgetter(0))
                     if not isinstance(result, Failure)]  # fmt: skip
@@ -236,22 +264,35 @@ class StageRunner:
             states = self._states(work, table, before, settled)
             for doc_id in stopgaps:
                 states[doc_id] = replace(states[doc_id], failed=states[doc_id].fingerprint)
-            file = self.tables.write(table, self.key(work.stage.name), work.bucket, arrow, states, note)
-            rows.append(self._row(table, work, file, self._input(inputs, work.bucket), states, arrow.num_rows))
+            file = self.tables.write(table, self.key(work.stage.name), work.shard, arrow, states, note)
+            rows.append(self._row(table, work, file, self._input(inputs, work.shard), states, arrow.num_rows))
             if table == next(iter(work.stage.tables)):
                 report.written += sum(each.num_rows for each in made)
                 report.total += arrow.num_rows
-                report.buckets[work.bucket] = {
+                report.shards[work.shard] = {
                     "computed": len(work.todo.compute), "kept": len(work.todo.keep), "rows": arrow.num_rows,
                 }  # fmt: skip
-        stage, key = work.stage.name, self.key(work.stage.name)
-        self.catalog.commit(rows, stage, key, work.bucket, failures, keep_failures_of=set(work.todo.keep))
+        kept_ids = set(work.todo.keep)
+        moved = previous.moved(kept_ids) if isinstance(previous.first.get(work.shard), StandingElsewhere) else []
+        self.commit(rows, work.stage.name, work.shard, [*failures, *moved], kept_ids)
         report.computed += len(work.todo.compute)
         report.kept += len(work.todo.keep)
         if work.todo.keep:
-            report.parts[work.bucket] = work.doc_ids
+            report.parts[work.shard] = work.doc_ids
         report.gone += len(work.todo.gone)
         report.failures.extend(failures)
+
+    def commit(
+        self,
+        rows: Sequence[ManifestRow],
+        stage: str,
+        shard: int,
+        failures: Sequence[Failure] = (),
+        keep_failures_of: Collection[str] = (),
+    ) -> None:
+        """Catalog.commit of a shard, as the bucket that it is of may be written."""
+        (bucket,) = self.settings.buckets_of([shard])
+        self.catalog.commit(rows, stage, self.key(stage), shard, failures, keep_failures_of, bucket)
 
     def _row(
         self, table: str, work: Work, file: str, input_: str, states: Mapping[str, DocumentState], rows: int
@@ -260,9 +301,9 @@ class StageRunner:
 
         key = self.key(work.stage.name)
         output = bucket_output(states)
-        return ManifestRow(table, key, work.bucket, file, input_, output, rows, len(states), self.run_id)
+        return ManifestRow(table, key, work.shard, file, input_, output, rows, len(states), self.run_id)
 
-    def _kept(self, work: Work, before: ManifestRow | None, settled: Settled) -> pa.Table | None:
+    def _kept(self, work: Work, before: Standing | StandingElsewhere | None, settled: Settled) -> pa.Table | None:
         """Rows carried over: of unchanged documents, and of those that KEEPING could not make, unless they
         are withheld."""
         keeps = work.stage.name == KEEPING
@@ -271,10 +312,12 @@ class StageRunner:
         stay = sorted(failed | set(work.todo.keep))
         if before is None or not stay:
             return None
-        return rows_of(self.tables.read(before.file), stay)
+        return rows_of(before.read(), stay)
 
-    def _states(self, work: Work, table: str, before: ManifestRow | None, settled: Settled) -> dict[str, DocumentState]:
-        known = self.tables.documents(before.file) if before else {}
+    def _states(
+        self, work: Work, table: str, before: Standing | StandingElsewhere | None, settled: Settled
+    ) -> dict[str, DocumentState]:
+        known = before.documents() if before else {}
         states = {doc_id: known.get(doc_id, state) for doc_id, state in work.todo.keep.items()}
         now = time_shown()
         for doc_id, result in settled.items():
@@ -287,6 +330,11 @@ class StageRunner:
                 output = result.outputs[table] if isinstance(result, Made) else output_hash(result[table])
                 states[doc_id] = DocumentState(wanted, output, None, self.run_id, now, reason)
         return states
+
+
+def named(shard: int) -> str:
+    """A shard as people are told of it."""
+    return f"shard {shard:02d}"
 
 
 def _as_table(record: type, result: Rows | Made, table: str) -> pa.Table:

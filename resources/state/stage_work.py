@@ -1,4 +1,4 @@
-"""What a stage is given of a bucket, and what it gives back."""
+"""What a stage is given of a shard, and what it gives back."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from resources.parquet.tables import ParquetTables
+    from resources.state.standing import Standing, StandingElsewhere
 
 _BYTES_OF_A_VALUE = 8
 Rows = Mapping[str, Sequence[Any]]
@@ -26,7 +27,7 @@ Rows = Mapping[str, Sequence[Any]]
 
 
 class _Slices:
-    """A bucket's rows, which stand together by document."""
+    """A shard's rows, which stand together by document."""
 
     def __init__(self, rows: pa.Table) -> None:
         import numpy as np
@@ -74,15 +75,15 @@ def _sizes(values: pa.Array) -> NDArray[np.int64]:
 
 @dataclass
 class Work:
-    """One bucket's documents to compute. Rows of the inputs, in `files`, are read when first asked for;
-    `last` are the files that the stage made of the bucket before."""
+    """One shard's documents to compute. Rows of the inputs, in `files`, are read when first asked for;
+    `last` is what stands of the stage's own tables."""
 
     stage: Stage
-    bucket: int
+    shard: int
     todo: Plan
     files: Mapping[str, str]
     tables: ParquetTables
-    last: Mapping[str, str] = field(default_factory=dict)
+    last: Mapping[str, Standing | StandingElsewhere] = field(default_factory=dict)
     _rows: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
     _slices: dict[str, _Slices] = field(default_factory=dict)
 
@@ -92,7 +93,9 @@ class Work:
 
     def all(self, table: str, doc_id: str) -> list[Any]:
         """A document's rows of an input table, in order, as records."""
-        return self._read(self.files[table], table, doc_id)
+        if table not in self._rows:
+            self._rows[table] = rows_by_document(self.tables, self.files[table], table, set(self.todo.compute))
+        return self._rows[table].get(doc_id, [])
 
     def arrow(self, table: str, doc_id: str) -> pa.Table:
         """The same as they stand in the file."""
@@ -113,18 +116,16 @@ class Work:
 
     def before(self, table: str, doc_id: str) -> list[Any]:
         """A document's rows of the stage's own table as they were made last."""
-        return self._read(self.last[table], table, doc_id) if table in self.last else []
-
-    def _read(self, file: str, table: str, doc_id: str) -> list[Any]:
         if table not in self._rows:
-            self._rows[table] = rows_by_document(self.tables, file, table, set(self.todo.compute))
+            read = self.last[table].read() if table in self.last else None
+            self._rows[table] = {} if read is None else by_document(read, table, set(self.todo.compute))
         return self._rows[table].get(doc_id, [])
 
     def one(self, table: str, doc_id: str) -> Any:
         return self.all(table, doc_id)[0]
 
     def forget(self) -> None:
-        """Lets go of the rows read, so that a run over many buckets holds one at a time."""
+        """Lets go of the rows read, so that a run over many shards holds one at a time."""
         self._rows.clear()
         self._slices.clear()
 
@@ -155,13 +156,14 @@ class StageReport:
     total: int = 0
     seconds: float = 0.0
     failures: list[Failure] = field(default_factory=list)
-    buckets: dict[int, dict[str, int]] = field(default_factory=dict)
+    shards: dict[int, dict[str, int]] = field(default_factory=dict)
+    """What it did to each shard, or to each bucket of what stands in Postgres."""
     parts: dict[int, list[str]] = field(default_factory=dict)
-    """Of buckets of which some documents were kept, those that were computed."""
+    """Of shards of which some documents were kept, those that were computed."""
     notes: dict[str, Any] = field(default_factory=dict)
 
     def with_more(self, more: StageReport) -> StageReport:
-        """The report of both, where a stage made some buckets again; how much there is, is as it was."""
+        """The report of both, where a stage made some shards again; how much there is, is as it was."""
         counted = {name: count + more.notes[name] for name, count in self.notes.items()
                    if isinstance(count, int) and isinstance(more.notes.get(name), int)}  # fmt: skip
         return replace(
@@ -189,7 +191,12 @@ def rows_of(rows: pa.Table, doc_ids: Collection[str]) -> pa.Table:
 
 def rows_by_document(tables: ParquetTables, file: str, table: str, doc_ids: Collection[str]) -> dict[str, list[Any]]:
     """The records of some documents of one file, grouped, in table order."""
-    rows: list[Any] = from_table(MAKER[table].tables[table], rows_of(tables.read(file), doc_ids))
+    return by_document(tables.read(file), table, doc_ids)
+
+
+def by_document(read: pa.Table, table: str, doc_ids: Collection[str]) -> dict[str, list[Any]]:
+    """The records of some documents of these rows, grouped, in table order."""
+    rows: list[Any] = from_table(MAKER[table].tables[table], rows_of(read, doc_ids))
     grouped: dict[str, list[Any]] = {}
     for row in rows:
         grouped.setdefault(row.doc_id, []).append(row)

@@ -6,7 +6,7 @@ Works without Dagster, and knows no stage: resources/stages/make.py brings stage
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pipelines.settings.base import Settings, shaped_as
@@ -47,26 +47,58 @@ class State:
         generation: GenerationRow | None = None,
         listed: Listed | None = None,
     ) -> None:
-        self.project, self.settings = project, project.settings
+        self.project = project
         self.run, self.parts = run or Run(), parts or Parts(project)
         self._generation, self._listed = generation, listed
+        self._settings: Settings | None = None
+        self._runner: StageRunner | None = None
+        self._listing: SourceListing | None = None
         self.warmup = Warmup(self.parts)
 
-    @cached_property
+    @property
+    def settings(self) -> Settings:
+        """Those of the project; where they leave the number of shards open, with what the state has chosen."""
+        found = self._settings
+        if found is None:
+            found = self.project.settings
+            if found.shards == "auto":
+                found = found.model_copy(update={"shards": self.parts.catalog.shards(found.buckets)})
+            self._settings = found
+        return found
+
+    def relaid(self) -> None:
+        """Looks again how many shards the state has, where the settings leave that open; what was read of the sources
+        is kept."""
+        own, known = self.project.settings, self._settings
+        if own.shards != "auto" or known is None or known.shards == self.parts.catalog.shards(own.buckets):
+            return
+        if self._listing is not None:
+            self._listed = self._listing.read_already
+        self._settings = self._runner = self._listing = None
+
+    @property
     def runner(self) -> StageRunner:
-        frozen, keys = self._recorded()
-        return StageRunner(self.settings, self.parts.tables, self.parts.catalog, self.run, frozen, keys)
+        found = self._runner
+        if found is None:
+            frozen, keys = self._recorded()
+            found = StageRunner(self.settings, self.parts.tables, self.parts.catalog, self.run, frozen, keys)
+            self._runner = found
+        return found
 
     def _recorded(self) -> tuple[Frozen, dict[str, str]]:
         row = self._generation
         return (generations.frozen_of(row), dict(row.keys)) if row else (generations.text_models(self.settings), {})
 
-    @cached_property
+    @property
     def listing(self) -> SourceListing:
-        return SourceListing(self.parts, self.runner, self._listed)
+        found = self._listing
+        if found is None:
+            found = self._listing = SourceListing(self.parts, self.runner, self._listed)
+        return found
 
     def table(self, name: str) -> Table:
-        return Table(name, self.runner, self.run.buckets)
+        own = self.run.buckets
+        return Table(name, self.runner, None if own is None else self.settings.shards_of(own))
 
     # ------------------------------------------------------------ the same state otherwise
 
@@ -109,7 +141,7 @@ class State:
             self.runner.freeze(generations.frozen_of(made))
             self._generation = made
             if known and known.generation != made.generation:
-                self.run.remade.update(range(self.settings.buckets))
+                self.run.remade.update(range(self.settings.shard_count))
         return self._generation
 
     def renew(self, generation: GenerationRow) -> None:
@@ -148,9 +180,9 @@ class State:
 
     # ------------------------------------------------------------ running a stage
 
-    def run_stage(self, stage: str, buckets: Sequence[int], compute: Compute, note: str = "") -> StageReport:
-        """Brings a stage's buckets up to date by a compute; what it did is kept with the run."""
-        report = self.run.report(self.runner.run(stage, buckets, compute, note))
+    def run_stage(self, stage: str, shards: Sequence[int], compute: Compute, note: str = "") -> StageReport:
+        """Brings a stage's shards up to date by a compute; what it did is kept with the run."""
+        report = self.run.report(self.runner.run(stage, shards, compute, note))
         if stage == LAST_OF_TEXT:
             self.parts.release("pool")
         self.warmup.join()

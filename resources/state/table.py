@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError
 from pipelines.stages import MAKER, WHOLE
+from resources.state.stage_runner import named
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -16,47 +17,47 @@ if TYPE_CHECKING:
 
 
 class Table:
-    """The committed buckets of a table; each method looks at the manifest as it is then."""
+    """The committed shards of a table; each method looks at the manifest as it is then."""
 
-    def __init__(self, name: str, runner: StageRunner, buckets: Collection[int] | None = None) -> None:
-        """`buckets` are those that are looked at; all that there are where none are named."""
-        self._name, self._runner, self._buckets = name, runner, buckets
+    def __init__(self, name: str, runner: StageRunner, shards: Collection[int] | None = None) -> None:
+        """`shards` are those that are looked at; all that there are where none are named."""
+        self._name, self._runner, self._shards = name, runner, shards
 
     def commits(self) -> dict[int, ManifestRow]:
-        """By bucket; one whose file is gone was never made."""
+        """By shard; one whose file is gone was never made."""
         return self._runner.manifest(self._name)
 
-    def commit(self, bucket: int) -> ManifestRow:
-        """Raises IndexStateError (`missing_input`) where the bucket was never made."""
-        return committed(self._name, bucket, self.commits())
+    def commit(self, shard: int) -> ManifestRow:
+        """Raises IndexStateError (`missing_input`) where the shard was never made."""
+        return committed(self._name, shard, self.commits())
 
-    def read(self, bucket: int, columns: Sequence[str] | None = None) -> pa.Table:
-        """A bucket's rows. Raises IndexStateError where it was never made, or its file is damaged."""
-        return self._runner.tables.read(self.commit(bucket).file, columns)
+    def read(self, shard: int, columns: Sequence[str] | None = None) -> pa.Table:
+        """A shard's rows. Raises IndexStateError where it was never made, or its file is damaged."""
+        return self._runner.tables.read(self.commit(shard).file, columns)
 
-    def pieces(self, columns: Sequence[str], buckets: Collection[int] | None = None) -> Iterator[pa.Table]:
-        """Columns of these buckets, one after the other; of all that are looked at and were made where none are
+    def pieces(self, columns: Sequence[str], shards: Collection[int] | None = None) -> Iterator[pa.Table]:
+        """Columns of these shards, one after the other; of all that are looked at and were made where none are
         named."""
-        wanted = self._buckets if buckets is None else buckets
-        for bucket, row in self.commits().items():
-            if wanted is None or bucket in wanted:
+        wanted = self._shards if shards is None else shards
+        for shard, row in self.commits().items():
+            if wanted is None or shard in wanted:
                 yield self._runner.tables.read(row.file, columns)
 
-    def values(self, bucket: int, column: str) -> list[Any]:
-        """One column of a bucket."""
-        found: list[Any] = self.read(bucket, [column])[column].to_pylist()
+    def values(self, shard: int, column: str) -> list[Any]:
+        """One column of a shard."""
+        found: list[Any] = self.read(shard, [column])[column].to_pylist()
         return found
 
     def column(self, name: str) -> list[Any]:
-        """One column of all buckets that were made."""
+        """One column of all shards that were made."""
         return [value for read in self.pieces([name]) for value in read[name].to_pylist()]
 
 
-def committed(table: str, bucket: int, commits: dict[int, ManifestRow]) -> ManifestRow:
-    """The commit of a bucket; raises IndexStateError (`missing_input`) where it was never made."""
-    if bucket not in commits:
-        part = table if bucket == WHOLE else f"bucket {bucket:02d} of {table}"
+def committed(table: str, shard: int, commits: dict[int, ManifestRow]) -> ManifestRow:
+    """The commit of a shard; raises IndexStateError (`missing_input`) where it was never made."""
+    if shard not in commits:
+        part = table if shard == WHOLE else f"{named(shard)} of {table}"
         raise IndexStateError(
             f"{part} has not been made with these settings; materialise {MAKER[table].name} first", "missing_input"
         )
-    return commits[bucket]
+    return commits[shard]

@@ -156,3 +156,22 @@ INSERT INTO pincite.scores (generation, name, metrics) VALUES (%(generation)s, %
 -- name: scores
 SELECT generation, to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS at, name, metrics
 FROM pincite.scores ORDER BY scores.at, generation, name;
+
+-- name: shards
+SELECT coalesce(max(shards), 1) FROM pincite.layouts WHERE buckets = %(buckets)s;
+
+-- name: keep_layout
+INSERT INTO pincite.layouts (buckets, shards) VALUES (%(buckets)s, %(shards)s) ON CONFLICT DO NOTHING;
+
+-- name: settle_layout
+INSERT INTO pincite.layouts (buckets, shards, settled_at) VALUES (%(buckets)s, %(shards)s, clock_timestamp())
+ON CONFLICT (buckets, shards) DO UPDATE SET settled_at = excluded.settled_at;
+
+-- name: last_layout
+SELECT buckets * shards FROM pincite.layouts WHERE settled_at IS NOT NULL ORDER BY settled_at DESC LIMIT 1;
+
+-- name: layouts
+-- Those of generations of older versions, which had a shard a bucket, are told by their settings.
+SELECT buckets * shards FROM pincite.layouts
+UNION SELECT (settings->>'buckets')::integer * coalesce((settings->>'shards')::integer, 1) FROM pincite.generations
+WHERE settings ? 'buckets';

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import timedelta
 from pathlib import Path
 
@@ -17,10 +17,14 @@ import pytest
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 
 from assets.definitions import build_defs
+from pipelines.errors import IndexStateError
 from pipelines.settings.base import Settings
 from resources.dagster_instance.home import GONE_FOR, dagster_home, dead_runs
 from resources.dagster_instance.run_buckets import buckets_alone
 from resources.postgres.database import Database
+from resources.settings_file import locate
+from resources.state.run import Run
+from resources.state.state import State
 from tests.dagster.test_definitions import BUCKETED
 from tests.dagster.test_materialise import BEFORE_INDEX, BEFORE_STATISTICS, QUIET, span
 from tests.support.embedding_server import EmbeddingServer
@@ -82,8 +86,8 @@ def parted(server_url: str, endpoint: EmbeddingServer, tmp_path: Path) -> Iterat
             yield project
 
 
-def test_ranges_side_by_side_make_the_rows_of_one_run(parted: Project, project: Project) -> None:
-    project.index()
+def everything() -> None:
+    """All assets, in two runs at once where each has some buckets."""
     assert launch(["raw_documents"], ("00", "03")).success
     assert launch(["kept_generations"]).success
     both(BEFORE_STATISTICS[1:])
@@ -93,8 +97,43 @@ def test_ranges_side_by_side_make_the_rows_of_one_run(parted: Project, project: 
     both(["indexed_documents"])
     assert launch(["search_index"]).success
     assert launch(["retrieval_quality"]).success
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_ranges_side_by_side_make_the_rows_of_one_run(parted: Project, project: Project, shards: int) -> None:
+    project.index()
+    parted.configure(shards=shards)
+    everything()
     assert content(parted) == content(project)
     assert parted.run("verify").json["ok"] is True
+
+
+def test_ranges_side_by_side_take_over_what_other_shards_have(parted: Project, endpoint: EmbeddingServer) -> None:
+    parted.index()
+    before = content(parted)
+    endpoint.forget()
+    parted.configure(shards=3)
+    everything()
+    assert [text for text in endpoint.texts if text != "dimension"] == []
+    assert content(parted) == before
+    assert parted.rows("SELECT generation FROM pincite.live") == [(2,)]
+    made = "SELECT count(DISTINCT file), min(bucket), max(bucket) FROM pincite.manifest WHERE table_name = 'chunks'"
+    assert parted.rows(f"{made} AND key = (SELECT keys->>'chunks' FROM pincite.generations WHERE generation = 2)") == [
+        (12, 0, 11)
+    ]
+    assert parted.run("verify").json["ok"] is True
+
+
+def test_a_range_may_not_write_shards_of_other_buckets(parted: Project) -> None:
+    parted.configure(shards=3)
+    parted.index()
+    with closing(State(locate(str(parted.config)), Run("one", buckets=frozenset({0, 1})))) as state:
+        row = state.table("packed_chunks").commit(6)
+        with state.parts.database.shared("index", [0, 1]):
+            state.runner.commit([state.table("packed_chunks").commit(5)], "packed_chunks", 5)
+            with pytest.raises(IndexStateError, match="may not write bucket 02") as caught:
+                state.runner.commit([row], "packed_chunks", 6)
+    assert caught.value.code == "not_held"
 
 
 def test_a_range_does_nothing_for_the_whole_corpus(parted: Project) -> None:

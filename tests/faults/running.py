@@ -63,6 +63,12 @@ def swap(project: Project) -> None:
     project.configure(embedder={**project.settings["embedder"], "model": "other"})
 
 
+def regroup(project: Project) -> None:
+    """The same edit, and other shards."""
+    edit(project)
+    project.configure(shards=4)
+
+
 # ---------------------------------------------------------------- what stands
 
 

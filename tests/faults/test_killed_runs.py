@@ -1,7 +1,7 @@
 """`pincite index` killed at every named point, then run again: reliability.md 1, with the oracle after each.
 
-A first build, an edit of the live generation, and a change of embedder whose edit also goes into the
-generation that serves meanwhile. In the last two a reader never stops asking.
+A first build, an edit of the live generation, a change of embedder whose edit also goes into the generation that serves
+meanwhile, and of the number of shards, with the same. In all but the first a reader never stops asking.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from tests.faults.running import (
     assert_converges,
     changed,
     edit,
+    regroup,
     swap,
     unchanged,
     vectors_on_disk,
@@ -35,7 +36,7 @@ SOME, NONE, ALL = "some", "none", "all"
 
 
 def case(change: Change, point: str, number: int, embeds: str) -> object:
-    names: dict[Change, str] = {unchanged: "build", edit: "edit", swap: "swap"}
+    names: dict[Change, str] = {unchanged: "build", edit: "edit", swap: "swap", regroup: "regroup"}
     name = names[change]
     return pytest.param(change, point, number, embeds, id=f"{name} {point} {number}".replace(" ", "-"))
 
@@ -77,6 +78,12 @@ CASES = [
     case(swap, "built", 2, NONE),
     case(swap, "published", 1, NONE),
     case(swap, "verdict", 1, NONE),
+    case(regroup, "listing regrouped", 3, ALL),
+    case(regroup, "parse regrouped", 8, NONE),
+    case(regroup, "generation made", 1, NONE),
+    case(regroup, "before a commit", 9, NONE),
+    case(regroup, "copying chunks", 7, NONE),
+    case(regroup, "copying links", 2, NONE),
 ]
 
 

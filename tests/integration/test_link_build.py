@@ -264,5 +264,5 @@ def test_a_sentence_whose_vector_is_missing_is_no_link_to_nowhere(state: State) 
 
 def test_sentences_without_vectors_are_named(state: State) -> None:
     commit(state, "sentences", Sentence, {})
-    with pytest.raises(IndexStateError, match="bucket 00 of sentence_embeddings has not been made"):
+    with pytest.raises(IndexStateError, match="shard 00 of sentence_embeddings has not been made"):
         link_sentences(state)

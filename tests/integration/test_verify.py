@@ -252,7 +252,7 @@ OTHERS = {
     "an interrupted run": Tampering(
         "UPDATE pincite.manifest SET output = 'other' WHERE table_name = 'parsed_documents' AND bucket = 1",
         ("unfinished",),
-        "figure_descriptions of bucket 01",
+        "figure_descriptions of shard 01",
     ),
     "a run that ended early": Tampering(
         "UPDATE pincite.generations SET built_from = 'other'", ("unfinished",), "before it had audited"

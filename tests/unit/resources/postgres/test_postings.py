@@ -21,6 +21,7 @@ from resources.postgres.postings import (
     Stored,
     bounded,
     joined,
+    joined_postings,
     packed_rows,
     postings_of,
     unpacked,
@@ -61,6 +62,16 @@ def test_postings_are_those_of_the_definition(counts: list[list[dict[str, int]]]
                 weight = count * 2.2 / (count + 1.2 * (0.25 + 0.75 * sum(terms.values()) / AVERAGE))
                 wanted.setdefault(term, []).append((numbers[chunk_id], pytest.approx(weight, rel=1e-7 * 2)))
     assert {row[0]: pairs(row) for row in postings_of(made, numbers, AVERAGE).rows(0)} == wanted
+
+
+@given(st.lists(st.lists(COUNTS, max_size=4), max_size=4), st.integers(0, 4), st.integers(0, 4))
+def test_postings_that_are_made_in_parts_are_those_made_at_once(
+    counts: list[list[dict[str, int]]], first: int, second: int
+) -> None:
+    made = documents(*counts)
+    numbers, (start, end) = numbered(made), sorted((first, second))
+    parts = [postings_of(some, numbers, AVERAGE) for some in (made[:start], made[start:end], made[end:])]
+    assert list(joined_postings(parts).rows(0)) == list(postings_of(made, numbers, AVERAGE).rows(0))
 
 
 def test_more_terms_than_sixteen_bits_count() -> None:

@@ -11,14 +11,14 @@ from resources.state.table import Table
 
 
 @pytest.mark.parametrize(
-    ("table", "bucket", "told"),
+    ("table", "shard", "told"),
     [
-        ("parsed_documents", 3, "bucket 03 of parsed_documents has not been made .* materialise parsed_elements first"),
+        ("parsed_documents", 3, "shard 03 of parsed_documents has not been made .* materialise parsed_elements first"),
         ("sentence_links", WHOLE, "^sentence_links has not been made .* materialise sentence_links first"),
     ],
 )
-def test_an_input_that_was_never_made_is_named_with_the_remedy(table: str, bucket: int, told: str) -> None:
+def test_an_input_that_was_never_made_is_named_with_the_remedy(table: str, shard: int, told: str) -> None:
     runner: Any = SimpleNamespace(manifest=lambda name: {})
     with pytest.raises(IndexStateError, match=told) as caught:
-        Table(table, runner).commit(bucket)
+        Table(table, runner).commit(shard)
     assert caught.value.code == "missing_input"

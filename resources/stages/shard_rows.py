@@ -1,0 +1,110 @@
+"""One shard's documents as Parquet has them, and as their rows in Postgres should be."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pipelines.increments import DocumentState
+from pipelines.indexing.indexed_documents import DocumentFacts, document_facts, row_hash
+from pipelines.records import ParsedDocument, RawDocument
+from pipelines.schemas import from_table
+from resources.parquet.vectors import vectors_of
+from resources.postgres.index_rows import IndexedDocument
+from resources.state.stage_work import rows_by_document
+
+if TYPE_CHECKING:
+    from resources.parquet.tables import ParquetTables
+    from resources.postgres.catalog import ManifestRow
+
+TEXTS = ("chunks", "sentences", "document_summaries", "chunk_contexts")
+TERMS = "chunk_terms"
+"""Made of chunks and title, whose hashes stand for it."""
+VECTORS = ("chunk_embeddings", "sentence_search_embeddings")
+INPUTS = ("raw_documents", "parsed_documents", *TEXTS, *VECTORS)
+"""The tables that a document's rows are made of."""
+
+
+@dataclass
+class ShardRows:
+    """`hashes` are of the rows of each document; `files` of INPUTS and TERMS."""
+
+    tables: ParquetTables
+    files: Mapping[str, str]
+    states: Mapping[str, Mapping[str, DocumentState]]
+    raws: Mapping[str, RawDocument]
+    parsed: Mapping[str, ParsedDocument]
+    hashes: dict[str, str] = field(default_factory=dict)
+    held: set[str] = field(default_factory=set)
+    """Documents that a stage after parsing could not make: what readers are served of them stays."""
+
+    def stale(self, doc_id: str) -> bool:
+        return self.states["parsed_documents"][doc_id].failed is not None
+
+    def facts(self, doc_id: str) -> DocumentFacts:
+        return document_facts(self.raws[doc_id], self.parsed[doc_id])
+
+    def documents(self, doc_ids: Sequence[str]) -> list[IndexedDocument]:
+        """Some of its documents, as their rows should be."""
+        wanted = set(doc_ids)
+        if not wanted:
+            return []
+        rows = {table: rows_by_document(self.tables, self.files[table], table, wanted) for table in (*TEXTS, TERMS)}
+        vectors = {table: vectors_of(self.tables, self.files[table], wanted) for table in VECTORS}
+        return [
+            self._document(
+                doc_id,
+                {table: found.get(doc_id, []) for table, found in rows.items()},
+                {table: found[doc_id] for table, found in vectors.items()},
+            )
+            for doc_id in doc_ids
+        ]
+
+    def _document(
+        self, doc_id: str, rows: Mapping[str, Sequence[Any]], vectors: Mapping[str, Mapping[str, Any]]
+    ) -> IndexedDocument:
+        (summary,) = rows["document_summaries"]
+        return IndexedDocument(
+            raw=self.raws[doc_id],
+            parsed=self.parsed[doc_id],
+            facts=self.facts(doc_id),
+            summary=summary.text,
+            stale=self.stale(doc_id),
+            row_hash=self.hashes[doc_id],
+            chunks=rows["chunks"],
+            contexts={item.chunk_id: item.text for item in rows["chunk_contexts"]},
+            terms={row.chunk_id: dict(zip(row.terms, row.counts, strict=True)) for row in rows[TERMS]},
+            vectors=vectors["chunk_embeddings"],
+            sentences=rows["sentences"],
+            sentence_vectors=vectors["sentence_search_embeddings"],
+            summary_method=summary.method,
+            context_methods={item.chunk_id: item.method for item in rows["chunk_contexts"]},
+        )
+
+
+def read_shard(tables: ParquetTables, rows: Mapping[str, ManifestRow]) -> ShardRows:
+    """A shard's listing, parse and states; the rows of documents are read when they are asked for. `rows` are the
+    commits of INPUTS and TERMS."""
+    files = {table: row.file for table, row in rows.items()}
+    states = {table: tables.documents(files[table]) for table in INPUTS}
+    raws = {raw.doc_id: raw for raw in from_table(RawDocument, tables.read(files["raw_documents"]))}
+    parsed = from_table(ParsedDocument, tables.read(files["parsed_documents"]))
+    found = ShardRows(tables, files, states, raws, {document.doc_id: document for document in parsed})
+    for doc_id in found.parsed:
+        outputs = [state.output for table in INPUTS[1:] if (state := states[table].get(doc_id))]
+        if not all(outputs) or len(outputs) < len(INPUTS) - 1:
+            found.held.add(doc_id)
+            continue
+        raw = raws[doc_id]
+        found.hashes[doc_id] = row_hash(found.facts(doc_id), raw.uri, raw.content_hash, found.stale(doc_id), outputs)
+    return found
+
+
+def regrouped(
+    found: ShardRows, held: Collection[str], served: Mapping[str, tuple[int, tuple[str, ...]]]
+) -> dict[str, tuple[str, ...]]:
+    """Of documents whose rows stay, those that are for others now, with their groups; `served` are bucket and groups
+    by document."""
+    now = {doc_id: found.facts(doc_id).groups for doc_id in held}
+    return {doc_id: groups for doc_id, groups in now.items() if served[doc_id][1] != groups}

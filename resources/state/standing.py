@@ -1,0 +1,151 @@
+"""What was made last of each shard of a stage: under the present number of shards, or else under another one, whose
+files hold the same documents parted otherwise.
+
+So a state whose number of shards changes makes nothing again: what stands in its files is planned, kept and committed
+as what stands in a shard's own file is. A run that ends midway is gone on with by the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pipelines.fingerprint import bucket_of
+from pipelines.shards import first_id, overlapping
+from pipelines.stages import WHOLE
+from resources.parquet.document_states import DOC_ID, as_states
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pipelines.increments import DocumentState
+    from pipelines.records import Failure
+    from resources.parquet.tables import ParquetTables
+    from resources.postgres.catalog import ManifestRow
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What stands of a shard of one table."""
+
+    tables: ParquetTables
+    row: ManifestRow
+
+    @property
+    def input(self) -> str:
+        """The hash of what it was made from."""
+        return self.row.input
+
+    def read(self, columns: Sequence[str] | None = None) -> pa.Table:
+        return self.tables.read(self.row.file, columns)
+
+    def documents(self) -> dict[str, DocumentState]:
+        return self.tables.documents(self.row.file)
+
+
+@dataclass(frozen=True, slots=True)
+class StandingElsewhere:
+    """What stands of a shard of one table in the files of another number of shards; of no known input as a whole, so
+    that each document in it is looked at."""
+
+    tables: ParquetTables
+    files: tuple[str, ...]
+    """In order."""
+    first: str
+    after: str
+    """Ids of its documents are not less than the one, and less than the other."""
+
+    input = ""
+
+    def read(self, columns: Sequence[str] | None = None) -> pa.Table:
+        import pyarrow as pa
+
+        wanted = None if columns is None else list(dict.fromkeys([DOC_ID, *columns]))
+        parts = [self._own(self.tables.read(file, wanted)) for file in self.files]
+        whole = pa.concat_tables([part.replace_schema_metadata(None) for part in parts])
+        return whole if columns is None else whole.select(list(columns))
+
+    def documents(self) -> dict[str, DocumentState]:
+        found: dict[str, DocumentState] = {}
+        for file in self.files:
+            found.update(as_states(self._own(self.tables.states(file))))
+        return found
+
+    def _own(self, rows: pa.Table) -> pa.Table:
+        import pyarrow.compute as pc
+
+        ids = rows[DOC_ID]
+        return rows.filter(pc.and_(pc.greater_equal(ids, self.first), pc.less(ids, self.after)))
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A stage as it was made with another number of shards: its key, and its commits by table and shard."""
+
+    shards: int
+    key: str
+    commits: Mapping[str, Mapping[int, ManifestRow]]
+
+    @property
+    def first(self) -> Mapping[int, ManifestRow]:
+        """Of the stage's first table."""
+        return next(iter(self.commits.values()))
+
+    @property
+    def whole(self) -> bool:
+        return self.first.keys() in ({WHOLE}, set(range(self.shards)))
+
+    @property
+    def made(self) -> float:
+        """When the last of it was committed."""
+        return max(row.committed_at.timestamp() if row.committed_at else 0.0 for row in self.first.values())
+
+    def part(self, tables: ParquetTables, table: str, shard: int, count: int) -> StandingElsewhere | None:
+        """What stands in it of one of `count` shards; None where something of that is not there."""
+        rows = [self.commits[table].get(other) for other in overlapping(shard, count, self.shards)]
+        files = tuple(row.file for row in rows if row)
+        if len(files) < len(rows):
+            return None
+        return StandingElsewhere(tables, files, first_id(shard, count), first_id(shard + 1, count))
+
+
+@dataclass(frozen=True, slots=True)
+class Previous:
+    """What stands of a stage, by table and shard, and the `failures` of documents that stand elsewhere."""
+
+    tables: Mapping[str, Mapping[int, Standing | StandingElsewhere]]
+    failures: Sequence[Failure] = field(default=())
+
+    def of(self, table: str, shard: int) -> Standing | StandingElsewhere | None:
+        return self.tables[table].get(shard)
+
+    @property
+    def first(self) -> Mapping[int, Standing | StandingElsewhere]:
+        """Of the stage's first table."""
+        return next(iter(self.tables.values()))
+
+    def moved(self, doc_ids: Collection[str]) -> list[Failure]:
+        """The failures of these documents that stand elsewhere."""
+        return [failure for failure in self.failures if failure.doc_id in doc_ids]
+
+
+def previous(
+    tables: ParquetTables,
+    own: Mapping[str, Mapping[int, ManifestRow]],
+    layout: Layout | None,
+    count: int,
+    failures: Sequence[Failure],
+) -> Previous:
+    """What stands under the present number of shards, `count`, and of shards that it lacks in a layout of another, with
+    its `failures`."""
+    found: dict[str, dict[int, Standing | StandingElsewhere]] = {
+        table: {shard: Standing(tables, row) for shard, row in rows.items()} for table, rows in own.items()
+    }
+    if layout is None:
+        return Previous(found)
+    lacking = set(range(count)) - next(iter(own.values())).keys()
+    for table, standing in found.items():
+        parts = {shard: layout.part(tables, table, shard, count) for shard in sorted(lacking)}
+        standing.update({shard: part for shard, part in parts.items() if part})
+    return Previous(found, [failure for failure in failures if bucket_of(failure.doc_id, count) in lacking])
