@@ -100,6 +100,7 @@ def project(served: Project, home: Path, monkeypatch: pytest.MonkeyPatch) -> Pro
     return served
 
 
+@pytest.mark.faults
 def test_the_first_index_is_that_of_one_machine(
     served: Project,
     home: Path,

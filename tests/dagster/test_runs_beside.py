@@ -99,7 +99,7 @@ def everything() -> None:
     assert launch(["retrieval_quality"]).success
 
 
-@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize("shards", [pytest.param(1, marks=pytest.mark.faults), 3])
 def test_ranges_side_by_side_make_the_rows_of_one_run(parted: Project, project: Project, shards: int) -> None:
     project.index()
     parted.configure(shards=shards)

@@ -244,6 +244,7 @@ def test_a_first_index_of_many_files_has_them_from_the_beginning(
         stands(project, code=0)
 
 
+@pytest.mark.faults
 def test_another_model_changes_no_shard(project: Project, endpoint: EmbeddingServer) -> None:
     project.configure(shards=4)
     project.index(code=3)
@@ -262,6 +263,7 @@ def test_another_model_changes_no_shard(project: Project, endpoint: EmbeddingSer
     assert project.run("verify").json["problems"] == []
 
 
+@pytest.mark.faults
 def test_a_listing_of_shards_used_before_is_the_last_one(project: Project) -> None:
     """Whatever was listed in between counts, also of sources that the run does not list."""
     other = project.folder / "other"
@@ -290,6 +292,7 @@ def test_a_removed_source_does_not_come_back_with_its_old_shards(project: Projec
     stands(project)
 
 
+@pytest.mark.faults
 def test_what_was_bought_is_not_bought_again(
     server_url: str, tmp_path: Path, endpoint: EmbeddingServer, server: LlmServer
 ) -> None:

@@ -168,6 +168,7 @@ def test_an_edit_copies_one_file_and_rewrites_what_is_made_of_it(project: Projec
     assert not [each for each in of_method(store.taken(), "PUT") if "/raw/" in each], "the same bytes are there"
 
 
+@pytest.mark.faults
 def test_an_index_moves_to_a_store_with_its_vectors(
     store: S3Store, server_url: str, endpoint: EmbeddingServer, tmp_path: Path
 ) -> None:
@@ -312,6 +313,7 @@ def test_another_machine_comes_to_the_same_listing_of_a_bucket(
 # ---------------------------------------------------------------- what goes, and what is lost
 
 
+@pytest.mark.faults
 def test_pruning_takes_raw_files_that_nothing_is_made_of(project: Project, store: S3Store) -> None:
     twin = DOCUMENTS["archive/keys.md"]
     project.write("twin.md", twin)

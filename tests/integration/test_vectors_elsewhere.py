@@ -171,6 +171,7 @@ def test_nothing_that_was_imported_is_embedded(
 
 
 @pytest.mark.slow
+@pytest.mark.faults
 def test_the_library_embedded_by_sentence_transformers_alone(server_url: str, tmp_path: Path) -> None:
     """The example of docs/reference/vectors.md is run as it stands. Vectors agree to 1e-5 in every number; those of
     texts in windows, where a word at an end is two others to another engine, to the cosine that samples must have."""
@@ -476,6 +477,7 @@ def test_an_import_waits_for_no_run_and_takes_nothing_beside_one(
     assert kept(project) == []
 
 
+@pytest.mark.faults
 def test_pruning_leaves_what_the_settings_wait_for(
     project: Project, vectors: pa.Table, endpoint: EmbeddingServer, tmp_path: Path
 ) -> None:
