@@ -153,7 +153,7 @@ def asking_from(
 
 
 def _planned(run: Run, user: State, asking: Asking, origin: str) -> Planned:
-    settings = anchored(settings_of(run, user.settings, origin), user.project.folder)
+    settings = anchored(settings_of(run, user.project.settings, origin), user.project.folder)
     return Planned(run, settings, asking_of(run, asking, origin), generation_key(settings, installed(settings)))
 
 

@@ -124,7 +124,7 @@ def experiment_state(user: State, folder: Path, database: str, run_id: str, prog
     Raises UsageError where the folder or the database holds an index that no matrix made, IndexStateError
     (`busy`) while another matrix runs in it."""
     sources = tuple(_sources(user))
-    settings = user.settings.model_copy(update={"database": database, "sources": sources, "tables": None})
+    settings = user.project.settings.model_copy(update={"database": database, "sources": sources, "tables": None})
     state = State(replace(user.project, settings=settings, state=folder), Run(run_id, progress))
     try:
         _claim(state)
@@ -138,10 +138,12 @@ def experiment_state(user: State, folder: Path, database: str, run_id: str, prog
 
 def _sources(user: State) -> list[SourceSettings]:
     """Those of the settings, and those that the user's state remembers where it holds an index."""
-    if user.settings.tables or (user.project.state / "parquet").is_dir():
+    if user.project.settings.tables or (user.project.state / "parquet").is_dir():
         return user.parts.sources.known()
-    absolute = [{"path": str(user.project.resolve(source.path))} for source in user.settings.sources]
-    return [source.model_copy(update=path) for source, path in zip(user.settings.sources, absolute, strict=True)]
+    absolute = [{"path": str(user.project.resolve(source.path))} for source in user.project.settings.sources]
+    return [
+        source.model_copy(update=path) for source, path in zip(user.project.settings.sources, absolute, strict=True)
+    ]
 
 
 def _claim(state: State) -> None:

@@ -88,7 +88,7 @@ D = [
         "d",
         "UPDATE pincite.manifest SET output = 'other' WHERE table_name = 'parsed_documents' AND bucket = 1",
         "unfinished",
-        "bucket 01",
+        "shard 01",
         "input-changed",
     ),
     case(
