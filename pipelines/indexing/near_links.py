@@ -23,13 +23,13 @@ def links_near(read: Read, chunks: _Ranks, most: int, floor: float, progress: Pr
     """The strongest targets of each sentence among those of the cells near it.
 
     Rows of `read` are on the grid, and their places are ranks of sentences by id; `chunks` are numbers of their chunks.
-    The rows are read some six times, and twice more for every HELD bytes of them."""
+    The rows are read three to five times, and twice more for every HELD bytes of them."""
     best = Best(len(chunks), most, floor)
     equal = equal_rows(read, chunks, most)
     if not len(equal.kept):
         return best
     found = cells(read, equal.kept, len(chunks))
-    groups = list(_groups(found, read))
+    groups = list(_groups(found))
     for number, (first, stop) in enumerate(groups):
         targets = _targets(read, found, first, stop, chunks)
         seen = 0
@@ -42,10 +42,9 @@ def links_near(read: Read, chunks: _Ranks, most: int, floor: float, progress: Pr
     return best
 
 
-def _groups(found: Cells, read: Read) -> Iterator[tuple[int, int]]:
+def _groups(found: Cells) -> Iterator[tuple[int, int]]:
     """First cell of each group whose rows are held together, and the first that is not of it."""
-    dimension = next(rows.shape[1] for _, rows in read())
-    most, first, rows = max(1, HELD // (4 * dimension)), 0, 0
+    most, first, rows = max(1, HELD // (4 * found.dimension)), 0, 0
     for cell, inside in enumerate(found.inside):
         if cell > first and rows + len(inside) > most:
             yield first, cell

@@ -35,10 +35,11 @@ Read = Callable[[], Iterable[tuple[_Places, Vectors]]]
 
 class Cells(NamedTuple):
     """`nearest`: shape (n, probes), the cells that each row is compared with, its own first, -1 where it is left out;
-    `inside`: the places of the rows of each cell, ascending."""
+    `inside`: the places of the rows of each cell, ascending; `dimension` is that of the rows."""
 
     nearest: NDArray[np.int32]
     inside: list[_Places]
+    dimension: int
 
 
 class Equal(NamedTuple):
@@ -95,7 +96,7 @@ def cells(read: Read, kept: _Places, count: int) -> Cells:
         own = among[places]
         if own.any():
             nearest[places[own]] = _nearest(rows[own], centres, nearest.shape[1])
-    return Cells(nearest, [kept[at] for at in _by_cell(nearest[kept, 0], len(centres))])
+    return Cells(nearest, [kept[at] for at in _by_cell(nearest[kept, 0], len(centres))], centres.shape[1])
 
 
 def gathered(read: Read, wanted: _Places) -> Vectors:

@@ -243,17 +243,12 @@ def test_very_many_sentences_of_which_none_is_near_enough_are_linked_over_a_lowe
     assert committed(state) == rebuilt(library) != []
 
 
-@pytest.mark.usefixtures("very_many")
-def test_one_of_very_many_sentences_without_a_vector_is_told(state: State) -> None:
-    put(state, LIBRARY)
-    found = {document_id("docs", uri): rows(uri, sentences)[1][1:] for uri, sentences in LIBRARY.items()}
-    commit(state, "sentence_embeddings", Embedding, found)
-    with pytest.raises(IndexStateError, match="13 sentences have no vector yet") as caught:
-        link_sentences(state)
-    assert caught.value.code == "missing_input"
-
-
-def test_a_sentence_whose_vector_is_missing_is_no_link_to_nowhere(state: State) -> None:
+@pytest.mark.parametrize("many", [False, True])
+def test_a_sentence_whose_vector_is_missing_is_no_link_to_nowhere(
+    state: State, many: bool, request: pytest.FixtureRequest
+) -> None:
+    if many:
+        request.getfixturevalue("very_many")
     put(state, LIBRARY)
     found = {document_id("docs", uri): rows(uri, sentences)[1][1:] for uri, sentences in LIBRARY.items()}
     commit(state, "sentence_embeddings", Embedding, found)
