@@ -99,15 +99,13 @@ class Neighbours:
         """vectors: shape (len(ids), d), unit length."""
         if not (len(ids) and len(self._ids) and self._most):
             return
-        order = np.argsort(ids)
-        ids, chunk_ids, rows = ids[order], chunk_ids[order], on_grid(vectors[order])
         weakest, last = self._weakest(ids)
         if self._targets.dtype.itemsize < ids.dtype.itemsize:
             self._targets = self._targets.astype(ids.dtype)
         for start in range(0, len(self._ids), BLOCK):
             block = slice(start, min(start + BLOCK, len(self._ids)))
             new = max(0, min(self._fresh, block.stop) - start)
-            similar = self._rows[block] @ rows.T
+            similar = self._rows[block] @ vectors.T
             near = similar >= self._least(self._cosines[block, -1])[:, None]
             near[:new] |= similar[:new] >= self._least(weakest)[None, :]
             lines, columns = np.divmod(np.flatnonzero(near), near.shape[1])
@@ -115,7 +113,8 @@ class Neighbours:
             if not apart.any():
                 continue
             lines, columns = np.unique(lines[apart]) + start, np.unique(columns[apart])
-            cosines = exact_cosines(self._rows[lines], rows[columns], self._floor)
+            columns = columns[np.argsort(ids[columns])]
+            cosines = exact_cosines(self._rows[lines], on_grid(vectors[columns]), self._floor)
             cosines[self._chunks[lines][:, None] == chunk_ids[columns][None, :]] = NONE
             self._take(lines, ids[columns], cosines)
             new = int((lines < self._fresh).sum())

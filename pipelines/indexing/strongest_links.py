@@ -45,7 +45,8 @@ def on_grid(rows: Vectors) -> Vectors:
 
 
 def rounding_margin(dimension: int) -> float:
-    """What a sum of products in single precision may be off, and the rounding of cosines."""
+    """What a sum of products in single precision may be off, where one of two rows is not on the grid yet, and the
+    rounding of cosines."""
     return dimension * 2.0**-23 + 10.0**-DIGITS
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pipelines.increments import FIRST, PART, DocumentState, plan
+from pipelines.indexing.changed_links import places_in
 from resources.parquet.document_states import DOC_ID, as_states, states_schema, states_table
+from resources.read_ahead import read_ahead
+from resources.stages.link_update import ids_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,37 +44,41 @@ class LinkPlan:
 
 def link_plan(tables: ParquetTables, made: Made, before: ManifestRow | None) -> LinkPlan:
     """What pipelines.increments.plan says; a state is made only for a document that changed."""
+    import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
     first = next(iter(made))
     last = tables.states(before.file) if before else states_schema().empty_table()
-    last_ids, last_wanted = last[DOC_ID].combine_chunks(), pc.coalesce(last["failed"], last["fingerprint"])
-    here, first_made = [last_ids[:0]], dict[str, str]()
+    last_ids, last_wanted = ids_of(last[DOC_ID]), pc.coalesce(last["failed"], last["fingerprint"])
+    there, first_made = np.zeros(len(last_ids), dtype=bool), dict[str, str]()
     changed: dict[str, dict[str, DocumentState]] = {table: {} for table in made}
-    for shard in made[first]:
-        states = {table: _with_rows(tables.states(made[table][shard].file)) for table in made}
+
+    def read(shard: int) -> Iterator[dict[str, pa.Table]]:
+        yield {table: _with_rows(tables.states(made[table][shard].file)) for table in made}
+
+    for states in read_ahead(list(made[first]), read):
         ids = states[first][DOC_ID].combine_chunks()
         for table in made:
             ids = ids.filter(pc.is_in(ids, states[table][DOC_ID].combine_chunks()))
         at = {table: pc.index_in(ids, rows[DOC_ID].combine_chunks()) for table, rows in states.items()}
         parts = [pc.utf8_slice_codeunits(rows["output"].take(at[table]), 0, PART) for table, rows in states.items()]
         wanted = pc.binary_join_element_wise(*parts, ".")
-        here.append(ids)
         if before is None:
             first_made.update(zip(ids.to_pylist(), wanted.to_pylist(), strict=True))
             continue
-        same = pc.equal(last_wanted.take(pc.index_in(ids, last_ids)), wanted).combine_chunks()
+        places, known = places_in(last_ids, ids_of(ids))
+        there[places[known]] = True
+        same = pc.equal(last_wanted.take(pa.array(places, mask=~known)), wanted).combine_chunks()
         other = pc.invert(pc.fill_null(same, False))
         for table, rows in states.items():
             changed[table].update(as_states(rows.take(at[table].filter(other))))
     if before is None:
         return LinkPlan(first_made, dict.fromkeys(first_made, FIRST), 0, last)
-    there = pc.is_in(last_ids, pa.concat_arrays(here))
-    moved = pc.is_in(last_ids, pa.array(list(changed[first]), pa.string()))
-    todo = plan(changed, as_states(last.filter(moved)))
-    kept = last.filter(pc.and_(there, pc.invert(moved)))
-    return LinkPlan(todo.compute, todo.reasons, last.num_rows - there.true_count, kept)
+    moved = pc.is_in(last[DOC_ID], pa.array(list(changed[first]), pa.string())).to_numpy()
+    todo = plan(changed, as_states(last.filter(pa.array(moved))))
+    kept = last.filter(pa.array(there & ~moved))
+    return LinkPlan(todo.compute, todo.reasons, last.num_rows - int(there.sum()), kept)
 
 
 def _with_rows(states: pa.Table) -> pa.Table:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from pipelines.indexing.sentence_links import EXACT_PAIRS, lowered
 from pipelines.indexing.strongest_links import NONE, on_grid
 from resources.hashes import bytes_hash
 from resources.parquet.vectors import matrix
+from resources.read_ahead import read_ahead
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from pipelines.ports import Progress
     from resources.parquet.tables import ParquetTables
 
-T = TypeVar("T")
 Files = Sequence[tuple[str, str]]
 """Sentences and their vectors, shard by shard."""
 Piece = tuple[Ids, Ids, "NDArray[np.float32]"]
@@ -65,11 +65,10 @@ def updated(
     if over not in (floor, lowered(floor)) or not most:
         return None
     standing, fresh, shards = Standing(link_columns(tables.read(before)), most), list[Ids](), list[_Shard]()
-    for sentences, embeddings in files:
-        ids, chunk_ids, new = _sentences(tables, sentences, embeddings, changed)
-        standing.see(ids[~new])
-        fresh.append(ids[new])
-        shards.append(_Shard(ids, chunk_ids, embeddings))
+    for shard, new in _sentences(tables, files, changed):
+        standing.see(shard.ids[~new])
+        fresh.append(shard.ids[new])
+        shards.append(shard)
     count = sum(len(shard.ids) for shard in shards)
     held, lost = standing.held()
     new_ids = np.concatenate([held.sources[:0], *fresh])
@@ -80,7 +79,7 @@ def updated(
     if len(asked):
         chunk_ids, vectors = _vectors_of(tables, shards, asked)
         search = Neighbours(asked, chunk_ids, vectors, len(new_ids), held, most, over)
-        _compare(search, _pieces(tables, shards), count, progress)
+        _compare(search, tables, shards, progress)
         links = search.links()
     if over == floor:
         return Updated(links, len(asked), floor) if len(links.sources) else None
@@ -95,10 +94,7 @@ def near_one_another(
     time; None where they are fewer.
 
     Raises IndexStateError (`missing_input`) where a sentence has no vector yet."""
-    shards = []
-    for sentences, embeddings in files:
-        ids, chunk_ids, _ = _sentences(tables, sentences, embeddings, ())
-        shards.append(_Shard(ids, chunk_ids, embeddings))
+    shards = [shard for shard, _ in _sentences(tables, files, ())]
     count = sum(len(shard.ids) for shard in shards)
     if count * count <= EXACT_PAIRS or not most:
         return None
@@ -106,16 +102,18 @@ def near_one_another(
     order = np.argsort(ids)
     ids = ids[order]
     chunks = np.unique(np.concatenate([shard.chunk_ids for shard in shards])[order], return_inverse=True)[1]
-    ranks = [np.searchsorted(ids, shard.ids) for shard in shards]
+    ranked = [(np.searchsorted(ids, shard.ids), shard) for shard in shards]
 
     def read() -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
         seen = 0
-        for shard, own in zip(shards, ranks, strict=True):
-            for at, vectors in _ahead(_rows(tables, shard)):
-                seen += len(at)
-                yield own[at], on_grid(vectors)
+        for ranks, vectors in read_ahead(ranked, rows):
+            seen += len(ranks)
+            yield ranks, vectors
         if seen != count:
             raise _without_vectors(count - seen)
+
+    def rows(ranked: tuple[NDArray[np.int64], _Shard]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+        return ((ranked[0][at], on_grid(vectors.copy())) for at, vectors in _rows(tables, ranked[1]))
 
     for over in (floor, lowered(floor)):
         found = links_near(read, chunks, most, over, progress)
@@ -126,23 +124,14 @@ def near_one_another(
     return Updated(LinkColumns(ids[sources], ids[targets], cosines), count, over)
 
 
-def _compare(search: Neighbours, pieces: Iterator[Piece], count: int, progress: Progress) -> None:
-    seen = 0
-    for ids, chunk_ids, vectors in _ahead(pieces):
+def _compare(search: Neighbours, tables: ParquetTables, shards: Sequence[_Shard], progress: Progress) -> None:
+    seen, count = 0, sum(len(shard.ids) for shard in shards)
+    for ids, chunk_ids, vectors in read_ahead(shards, partial(_piece, tables)):
         search.compare(ids, chunk_ids, vectors)
         seen += len(ids)
         progress(seen, count)
     if seen != count:
         raise _without_vectors(count - seen)
-
-
-def _ahead(found: Iterator[T]) -> Iterator[T]:
-    """The same, of which the next is read while one is worked on."""
-    with ThreadPoolExecutor(1) as reader:
-        following = reader.submit(next, found, None)
-        while (piece := following.result()) is not None:
-            following = reader.submit(next, found, None)
-            yield piece
 
 
 def _without_vectors(count: int) -> IndexStateError:
@@ -222,38 +211,41 @@ def _stand_ins(tables: ParquetTables, sentences: str, vectors: str, states: pa.T
 
 
 def _sentences(
-    tables: ParquetTables, sentences: str, vectors: str, changed: Collection[str]
-) -> tuple[Ids, Ids, NDArray[np.bool_]]:
-    """Ids in ascending order, their chunks, and which are of documents that changed."""
+    tables: ParquetTables, files: Files, changed: Collection[str]
+) -> Iterator[tuple[_Shard, NDArray[np.bool_]]]:
+    """Each shard, and which of its sentences are of documents that changed."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    read = linked(tables, sentences, vectors).sort_by("sentence_id")
-    new = pc.is_in(read["doc_id"], pa.array(sorted(changed), pa.string()))
-    return ids_of(read["sentence_id"]), ids_of(read["chunk_id"]), new.to_numpy()
+    others = pa.array(sorted(changed), pa.string())
+
+    def read(pair: tuple[str, str]) -> Iterator[tuple[_Shard, NDArray[np.bool_]]]:
+        rows = linked(tables, *pair).sort_by("sentence_id")
+        new = pc.is_in(rows["doc_id"], others).to_numpy()
+        yield _Shard(ids_of(rows["sentence_id"]), ids_of(rows["chunk_id"]), pair[1]), new
+
+    return read_ahead(files, read)
 
 
-def _pieces(tables: ParquetTables, shards: Sequence[_Shard], among: Ids | None = None) -> Iterator[Piece]:
-    """All sentences, or those `among` these; shards that have none of them are not read."""
-    for shard in shards:
-        if among is not None:
-            wanted = places_in(among, shard.ids)[1]
-            shard = _Shard(shard.ids[wanted], shard.chunk_ids[wanted], shard.vectors)
-        for at, vectors in _rows(tables, shard):
-            yield shard.ids[at], shard.chunk_ids[at], vectors
+def _piece(tables: ParquetTables, shard: _Shard) -> Iterator[Piece]:
+    return ((shard.ids[at], shard.chunk_ids[at], vectors) for at, vectors in _rows(tables, shard))
 
 
 def _rows(tables: ParquetTables, shard: _Shard) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-    """Vectors of a shard's sentences, a piece at a time, with their places in it."""
+    """Vectors of a shard's sentences, a piece at a time and not to be written to, with their places in it."""
     for piece in tables.pieces(shard.vectors, ["item_id", "vector"]) if len(shard.ids) else ():
         at, found = places_in(shard.ids, ids_of(piece["item_id"]))
         if found.any():
-            yield at[found], matrix(piece["vector"])[found]
+            vectors = matrix(piece["vector"])
+            yield (at, vectors) if found.all() else (at[found], vectors[found])
 
 
 def _vectors_of(tables: ParquetTables, shards: Sequence[_Shard], asked: Ids) -> tuple[Ids, NDArray[np.float32]]:
     """Chunks and vectors of these sentences, in their order."""
-    found = list(_pieces(tables, shards, np.sort(asked)))
+    found, among = list[Piece](), np.sort(asked)
+    for shard in shards:  # those that have none of them are not read
+        wanted = places_in(among, shard.ids)[1]
+        found += _piece(tables, _Shard(shard.ids[wanted], shard.chunk_ids[wanted], shard.vectors))
     ids = np.concatenate([asked[:0], *(each[0] for each in found)])
     order = np.argsort(ids)
     at, there = places_in(ids[order], asked)
