@@ -6,7 +6,8 @@ Makes Markdown documents of two chunks and about six sentences each, indexes the
 changed, and again with one document changed, once timed and once watched. Vectors come from an endpoint in a process of
 its own that makes them of hashes. Prints the seconds of each run and of its stages, and of processors, and the peak of
 the proportional memory of all processes of the run with one change; with --against those of another commit on the same
-documents, in turn, and the ratios. The state made from nothing is kept in --folder, and made but once. With --watched
+documents, in turn, and the ratios. The state made from nothing is kept in --folder, and made but once; the endpoint, by
+whose address its vectors are known, is at the same port the next time. With --watched
 the first run is watched, and not to be taken for timed.
 """
 
@@ -24,6 +25,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -178,7 +180,9 @@ def main() -> None:
             other = place / "other" / given.against
             python = python_of(other if other.exists() else checkout_of(given.against, other), place / "its")
             versions.insert(0, Version(given.against, python, place / given.against))
-        with endpoint_process() as url:
+        port = place / "port"
+        with endpoint_process(int(port.read_text()) if port.exists() else 0) as url:
+            port.write_text(str(urlsplit(url).port))
             for count in given.documents:
                 docs = place / f"docs-{count}"
                 if not docs.exists():

@@ -39,9 +39,10 @@ def ready(texts: Sequence[str]) -> Iterator[str]:
 
 
 @contextmanager
-def endpoint_process() -> Iterator[str]:
-    """Its address."""
-    process = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+def endpoint_process(port: int = 0) -> Iterator[str]:
+    """Its address; at a port that the system chooses where none is given."""
+    command = [sys.executable, __file__, str(port)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
         yield process.stdout.readline().strip()
@@ -50,14 +51,14 @@ def endpoint_process() -> Iterator[str]:
         process.wait()
 
 
-def serve() -> None:
+def serve(port: int) -> None:
     from benchmarks.support.quick_endpoint import quick_endpoint
 
-    with quick_endpoint(ready) as url:
+    with quick_endpoint(ready, port) as url:
         print(url, flush=True)
         sys.stdin.read()
 
 
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
-    serve()
+    serve(int(sys.argv[1]))
