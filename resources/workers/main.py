@@ -33,6 +33,7 @@ def said(value: Any) -> bytes:
 
 
 def main() -> None:
+    gc.disable()  # imports make little that is garbage, which is looked for before a worker is forked
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = os.getppid()
     end_with_parent()
