@@ -86,9 +86,10 @@ def run(python: Path, config: Path, watched: bool = False) -> dict[str, Any]:
 
 
 def memory(pid: int, place: Path) -> dict[str, int]:
-    """Bytes of a run's own processes, of its main one, and of them with the database server, which it does not own."""
-    own = tree_memory(pid)
+    """Bytes of a run's own processes, of its main one, and of them with the database server, which is under it where
+    it started that."""
     servers = [int(file.read_text().split()[0]) for file in place.glob("state/*/postmaster.pid")]
+    own = tree_memory(pid, but=servers)
     return {"run": own, "main": tree_memory(pid, under=False), "with database": own + sum(map(tree_memory, servers))}
 
 
@@ -148,14 +149,13 @@ def measured(version: Version, docs: Path, url: str, watched: bool) -> dict[str,
         stdout=subprocess.DEVNULL,
         env=clean_environment(),
     )
-    timed = {name: result for name, result in found.items() if not result["peaks"]}
     stages = found["one changed"]["seconds"]
+    watched_ones = {name: result["peaks"] for name, result in found.items() if result["peaks"]}
     return {
-        **{f"{name}, clock": result["clock"] for name, result in timed.items()},
-        **{f"{name}, processors": result["processors"] for name, result in timed.items()},
+        **{f"{name}, clock": result["clock"] for name, result in found.items()},
+        **{f"{name}, processors": result["processors"] for name, result in found.items()},
         "one changed, stages": sum(value for stage, value in stages.items() if stage not in _NOT_STAGES),
-        "one changed, peak MB": found["one changed, watched"]["peaks"]["run"],
-        "one changed, peak MB with database": found["one changed, watched"]["peaks"]["with database"],
+        **{f"{name}, MB {who}": peak for name, most in watched_ones.items() for who, peak in most.items()},
     }
 
 

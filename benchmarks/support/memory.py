@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 
-def tree_memory(pid: int, under: bool = True) -> int:
-    """Bytes of private and proportional memory of a process and all under it."""
+def tree_memory(pid: int, under: bool = True, but: Collection[int] = ()) -> int:
+    """Bytes of private and proportional memory of a process and all under it, but for these and what is under them."""
     total, waiting = 0, [pid]
     while waiting:
         process = waiting.pop()
@@ -18,7 +18,8 @@ def tree_memory(pid: int, under: bool = True) -> int:
                 if line.startswith("Pss:"):
                     total += int(line.split()[1]) * 1024
             for task in Path(f"/proc/{process}/task").iterdir() if under else ():
-                waiting += [int(child) for child in (task / "children").read_text().split()]
+                children = map(int, (task / "children").read_text().split())
+                waiting += [child for child in children if child not in but]
         except (OSError, ValueError):
             continue
     return total
