@@ -3,8 +3,8 @@ the size of the corpus; texts shard by shard."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pipelines.errors import IndexStateError, SettingsError
 from pipelines.increments import Plan
 from pipelines.stages import STAGES
+from resources.parquet.vector_keys import Keys, digits_of, keys_from, places_in, sound_keys
 from resources.parquet.vectors import KnownVectors
 from resources.stages.embedded_items import SENTENCE_FORMS, FromModel
 from resources.stages.embedded_items import STAGES as OF_VECTORS
@@ -22,27 +23,6 @@ if TYPE_CHECKING:
     from resources.state.state import State
 
 _READ = ("chunks", "document_summaries", "chunk_contexts", "sentences")
-Keys = NDArray[Any]
-"""Shape (n,), of sixteen bytes each."""
-_KEY = "S16"
-
-
-def keys_from(digits: Iterable[str]) -> Keys:
-    """Of keys in 32 hex digits each."""
-    return np.frombuffer(bytes.fromhex("".join(digits)), dtype=_KEY)
-
-
-def digits_of(keys: Keys) -> list[str]:
-    digits = np.ascontiguousarray(keys).view(np.uint8).tobytes().hex()
-    return [digits[at : at + 32] for at in range(0, len(digits), 32)]
-
-
-def places_in(known: Keys, keys: Keys) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Where each of these keys stands among the known ones, which are sorted, and whether it does."""
-    if not len(known):
-        return np.zeros(len(keys), np.int64), np.zeros(len(keys), np.bool_)
-    at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
-    return at, known[at] == keys
 
 
 def sources_of(form: str) -> list[tuple[str, FromModel]]:
@@ -81,16 +61,8 @@ def works(state: State, only: Collection[str] | None = None) -> Iterator[Work]:
 
 def known_keys(state: State, table: str, identity: str) -> Keys:
     """The keys of all vectors of an embedder that any file of a table holds, sorted."""
-    found = map(_sound, KnownVectors(state.parts.tables, table, identity).keys())
+    found = map(sound_keys, KnownVectors(state.parts.tables, table, identity).keys())
     return np.unique(np.concatenate([keys_from(()), *found]))
-
-
-def _sound(digits: Sequence[str]) -> Keys:
-    """None where they are those of a damaged file, which no run takes vectors from."""
-    try:
-        return keys_from(digits)
-    except ValueError:
-        return keys_from(())
 
 
 class Asked:

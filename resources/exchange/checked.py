@@ -14,7 +14,7 @@ from pipelines.fingerprint import text_hash
 from pipelines.indexing.embeddings import unit
 from pipelines.indexing.exchanged import CONTRACT, FOOTER, LEAST_COSINE, SAMPLE, RowKey, cosines, without_direction
 from pipelines.ports import Vectors
-from resources.exchange.asked import Keys, keys_from, places_in
+from resources.parquet.vector_keys import Keys, keys_from, places_in
 from resources.parquet.vectors import matrix
 
 if TYPE_CHECKING:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipelines.indexing.exchanged import CONTRACT, FOOTER, RowKey
-from resources.exchange.asked import Keys, digits_of, keys_from, known_keys, places_in, sources_of, works
+from resources.exchange.asked import known_keys, sources_of, works
 from resources.exchange.places import TextFolder
 from resources.models.embedders.specs import PRESETS
+from resources.parquet.vector_keys import Keys, digits_of, keys_from, places_in
 from resources.state.generation import spec_of
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from pipelines.errors import DamagedFile
 from pipelines.records import Embedding
 from pipelines.schemas import schema_of
 from pipelines.stages import WHOLE
+from resources.parquet.vector_keys import keys_from, places_in, sound_keys
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from resources.parquet.tables import ParquetTables
-
+    from resources.parquet.vector_keys import Keys
 
 _UNFINISHED = "unfinished"
 
@@ -80,6 +81,42 @@ def kept_files(tables: ParquetTables, table: str, place: str, shards: Collection
     return [name for name in tables.files(f"{table}/{place}") if name.startswith(parts)]
 
 
+@dataclass
+class _Places:
+    """Where vectors are: of each key, ascending, the number of a file in `names`, or -1, and a row of it."""
+
+    keys: Keys
+    files: NDArray[np.int32]
+    rows: NDArray[np.int32]
+    names: list[str]
+
+    def take(self, file: str, keys: Keys) -> int:
+        """Notes the keys that a file has, of those that have no place yet; how many."""
+        import numpy as np
+
+        at, there = places_in(self.keys, keys)
+        rows = np.flatnonzero(there)
+        at, first = np.unique(at[rows], return_index=True)
+        new = self.files[at] < 0
+        self.files[at[new]], self.rows[at[new]] = len(self.names), rows[first[new]]
+        self.names.append(file)
+        return int(new.sum())
+
+    def of(self, digits: Sequence[str]) -> dict[str, tuple[str, int]]:
+        """File and row of each of these keys that has a place."""
+        at, there = places_in(self.keys, keys_from(digits))
+        there[there] = self.files[at[there]] >= 0
+        named, at = there.nonzero()[0].tolist(), at[there]
+        places = zip(named, self.files[at].tolist(), self.rows[at].tolist(), strict=True)
+        return {digits[number]: (self.names[file], row) for number, file, row in places}
+
+    def drop(self, file: str) -> None:
+        """Nothing is at this file any more."""
+        for number, name in enumerate(self.names):
+            if name == file:
+                self.files[self.files == number] = -1
+
+
 class KnownVectors:
     """Vectors of one embedder by the key of what they are made of (the column `text_hash`): those of this run,
     and those that any file under the state holds, whatever its stage key and whether or not it was committed.
@@ -89,6 +126,7 @@ class KnownVectors:
         self._tables, self._table, self._embedder = tables, table, embedder
         self._found: dict[str, NDArray[np.float32]] = {}
         self._places: dict[str, tuple[str, int]] = {}
+        self._expected: _Places | None = None
 
     def keys(self) -> Iterator[list[str]]:
         """The keys of all vectors of this embedder that any file holds, file by file."""
@@ -97,38 +135,51 @@ class KnownVectors:
             if seen is not None and seen[0] == self._embedder:
                 yield seen[1]["text_hash"].to_pylist()
 
-    def seek(self, keys: Iterable[str]) -> set[str]:
-        """Looks once through all files for these vectors; returns the keys of those that none holds."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
+    def expect(self, keys: Keys) -> NDArray[np.bool_]:
+        """Looks once through all files for these vectors, whose keys ascend; which of them some file holds."""
+        self._expected = self._look(keys)
+        return self._expected.files >= 0
 
-        wanted = set(keys) - self._places.keys() - self._found.keys()
-        for file in self._tables.files(self._table) if wanted else ():
+    def seek(self, keys: Iterable[str]) -> set[str]:
+        """The same of a few; returns the keys of those that none holds, and that were not added."""
+        wanted = set(keys) - self._found.keys()
+        unknown = sorted(wanted - self._placed(wanted).keys())
+        self._places.update(self._look(keys_from(unknown)).of(unknown))
+        return set(unknown) - self._places.keys()
+
+    def _look(self, keys: Keys) -> _Places:
+        import numpy as np
+
+        found = _Places(keys, np.full(len(keys), -1, np.int32), np.zeros(len(keys), np.int32), [])
+        left = len(keys)
+        for file in self._tables.files(self._table) if left else ():
             seen = self._tables.peek(file, ["text_hash"]) if self._tables.exists(file) else None
             if seen is None or seen[0] != self._embedder:
                 continue  # no whole file; if it was committed, reading it as a table says so
-            hashes = seen[1]["text_hash"]
-            rows = pc.indices_nonzero(pc.is_in(hashes, pa.array(sorted(wanted), pa.string())))
-            places = zip(hashes.take(rows).to_pylist(), rows.to_pylist(), strict=True)
-            self._places.update((key, (file, row)) for key, row in places)
-            wanted -= self._places.keys()
-            if not wanted:
+            left -= found.take(file, sound_keys(seen[1]["text_hash"].to_pylist()))
+            if not left:
                 break
-        return wanted
+        return found
+
+    def _placed(self, keys: Collection[str]) -> dict[str, tuple[str, int]]:
+        """A file that holds a vector, and its row, of those of which it is known."""
+        known = {key: self._places[key] for key in keys if key in self._places}
+        return {**self._expected.of([key for key in keys if key not in known]), **known} if self._expected else known
 
     def missing(self, keys: Iterable[str]) -> set[str]:
-        """Which of these have no vector yet; those that `seek` found are read. Those of a file that turns out
-        damaged are looked for in others."""
+        """Which of these have no vector yet; those that `expect` or `seek` found are read. Those of a file that turns
+        out damaged are looked for in others."""
         wanted = set(keys) - self._found.keys()
         by_file: dict[str, list[tuple[str, int]]] = {}
-        for key in wanted & self._places.keys():
-            file, row = self._places[key]
+        for key, (file, row) in self._placed(wanted).items():
             by_file.setdefault(file, []).append((key, row))
         for file, rows in by_file.items():
             try:
                 vectors = matrix(self._tables.read(file, ["vector"])["vector"].take([row for _, row in rows]))
             except DamagedFile:
                 self._places = {key: place for key, place in self._places.items() if place[0] != file}
+                if self._expected:
+                    self._expected.drop(file)
                 self.seek(key for key, _ in rows)
                 return self.missing(wanted)
             self._found.update(zip((key for key, _ in rows), vectors, strict=True))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.errors import ModelError, RefusedText
 from pipelines.indexing.embeddings import uneven, vector_key
+from resources.parquet.vector_keys import digits_of, keys_from
 from resources.parquet.vectors import vector_table
 from resources.stages.embedded_items import Embedded, FromModel, Item, headings
 
@@ -116,24 +117,32 @@ class BoughtVectors:
         self._beside = source.beside and (source.beside.items_of, known[source.beside.table])
         self._texts, self._embedder, self._name, self._file_of = texts, embedder, name, file_of
         self._last: dict[str, int] = {}
-        """The key of everything that is asked for, and the last shard that does."""
+        """The keys that several shards ask for, and the last of these."""
         self.refused: dict[str, list[Refused]] = {}
         """doc_id to its texts of which the model gave no vector."""
 
     def expect(self, works: Sequence[Work]) -> None:
         """Looks for what is known of all that these works will ask for. Keys are held and no text: a corpus has more of
         it than memory."""
-        texts: dict[str, str] = {}
+        import numpy as np
+
+        keys, texts, shards = [keys_from(())], [keys_from(())], [np.zeros(0, np.int32)]
         for work in works:
-            for item in self._items_of(work):
-                self._last[item.key] = work.shard
-                if item.span is not None:
-                    texts[item.key] = vector_key(item.text)
+            items = self._items_of(work)
+            keys.append(keys_from(item.key for item in items))
+            texts.append(keys_from(item.key if item.span is None else vector_key(item.text) for item in items))
+            shards.append(np.full(len(items), work.shard, np.int32))
             work.forget()
-        unknown = self._known.seek(self._last)
-        fresh = {texts.get(key, key) for key in unknown}
+        asked, text_of, shard_of = map(np.concatenate, (keys, texts, shards))
+        order = np.argsort(asked, kind="stable")
+        asked, text_of, shard_of = asked[order], text_of[order], shard_of[order]
+        edge, changes = np.ones(len(asked[:1]), np.bool_), asked[1:] != asked[:-1]
+        first, last = (np.flatnonzero(np.concatenate(parts)) for parts in ((edge, changes), (changes, edge)))
+        several = last[shard_of[first] != shard_of[last]]
+        self._last = dict(zip(digits_of(asked[several]), shard_of[several].tolist(), strict=True))
+        fresh = np.unique(text_of[last][~self._known.expect(asked[last])])
         self._texts.wanted += len(fresh)
-        self._texts.reused += len({texts.get(key, key) for key in self._last}) - len(fresh)
+        self._texts.reused += len(np.unique(text_of[last])) - len(fresh)
 
     def rows_of(self, work: Work) -> Embedded:
         items = self._items_of(work)

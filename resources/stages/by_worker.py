@@ -36,10 +36,10 @@ def made_by_workers(
     state: State, stage: str, works: Sequence[Work], options: Options, progress: Progress | None = None
 ) -> Iterator[tuple[Task, Result]]:
     """What workers make of all documents of these works for a stage, as they are done."""
-    places = state.listing.places(documents_of(works))
 
     def tasks() -> Iterator[Task]:
         for work in works:
+            places = state.listing.places(work.doc_ids)
             for doc_id in work.doc_ids:
                 source, uri = places.get(doc_id, ("", doc_id))
                 inputs = _Inputs(work, doc_id)

@@ -7,11 +7,12 @@ done in processes of their own (resources/workers/pool.py); here is told what th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from resources.stages import enrichment as enriching
 from resources.stages import figure_descriptions as describing
-from resources.stages.by_worker import Options, by_shard, by_worker
+from resources.stages.by_worker import Options, by_shard, by_worker, documents_of
 from resources.state.generation import floor_for
 from resources.workers.task import parse_task
 
@@ -53,11 +54,11 @@ def parse(
 
     def run(works: Iterator[Work]) -> Iterator[Outcome]:
         pending = list(works)
-        raws: list[RawDocument] = [work.one("raw_documents", doc_id) for work in pending for doc_id in work.doc_ids]
-        windows = (raws[at : at + WINDOW] for at in range(0, len(raws), WINDOW))
+        raws: Iterator[RawDocument] = (work.one("raw_documents", doc_id) for work in pending for doc_id in work.doc_ids)
+        windows = iter(lambda: list(islice(raws, WINDOW)), [])
         ordered = (raw for window in windows for raw in prepared(window))
         tasks = (parse_task(raw, sources.place(raw.source), settings.parsing) for raw in ordered)
-        yield from by_shard(pending, pool.run(tasks, len(raws), progress))
+        yield from by_shard(pending, pool.run(tasks, len(documents_of(pending)), progress))
 
     return run
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,38 +12,57 @@ import pytest
 from pipelines.records import Embedding
 from pipelines.schemas import to_table
 from resources.parquet.tables import ParquetTables
+from resources.parquet.vector_keys import keys_from
 from resources.parquet.vectors import KnownVectors, vectors_of
 
 VECTORS = np.arange(24, dtype=np.float32).reshape(6, 4)
+
+
+def key(number: int) -> str:
+    """Ends and begins with bytes of zero, which keys may."""
+    return f"{number:04x}{number:026x}00"
 
 
 @pytest.fixture
 def tables(tmp_path: Path) -> ParquetTables:
     """Three files of a table: two of the model `mine`, of other stage keys, and one of another model."""
     made = ParquetTables(str(tmp_path))
-    for key, note, numbers in (("one", "mine", [0, 1, 2]), ("two", "mine", [3, 4]), ("three", "other", [5])):
-        rows = [Embedding(f"doc {key}", at, f"item {at}", f"key {at}", VECTORS[at]) for at in numbers]
-        made.write("vectors", key, 0, to_table(Embedding, rows), {}, note)
+    for stage, note, numbers in (("one", "mine", [0, 1, 2]), ("two", "mine", [3, 4]), ("three", "other", [5])):
+        rows = [Embedding(f"doc {stage}", at, f"item {at}", key(at), VECTORS[at]) for at in numbers]
+        made.write("vectors", stage, 0, to_table(Embedding, rows), {}, note)
     (tmp_path / "vectors" / "one" / "00-torn.parquet").write_bytes(b"PAR1 torn")
     return made
 
 
 def keys(*numbers: int) -> list[str]:
-    return [f"key {number}" for number in numbers]
+    return [key(number) for number in numbers]
 
 
-def test_vectors_of_one_model_are_found_in_any_file(tables: ParquetTables) -> None:
+def expected(known: KnownVectors, wanted: Sequence[str]) -> set[str]:
+    """As `seek`, of all that a stage will ask for."""
+    ascending = sorted(wanted)
+    there = known.expect(keys_from(ascending))
+    return {key for key, found in zip(ascending, there.tolist(), strict=True) if not found}
+
+
+Sought = Callable[[KnownVectors, Sequence[str]], set[str]]
+BOTH = pytest.mark.parametrize("sought", [KnownVectors.seek, expected])
+
+
+@BOTH
+def test_vectors_of_one_model_are_found_in_any_file(tables: ParquetTables, sought: Sought) -> None:
     known = KnownVectors(tables, "vectors", "mine")
-    assert known.seek(keys(4, 1, 5, 9)) == set(keys(5, 9))
+    assert sought(known, keys(4, 1, 5, 9)) == set(keys(5, 9))
     assert known.missing(keys(4, 1, 5)) == set(keys(5))
     known.add(keys(5), -VECTORS[5:6])
     assert known.missing(keys(4, 1, 5)) == set()
     assert np.array_equal(known.rows(keys(5, 1, 4, 1)), [-VECTORS[5], VECTORS[1], VECTORS[4], VECTORS[1]])
 
 
-def test_a_vector_that_is_let_go_is_read_again(tables: ParquetTables) -> None:
+@BOTH
+def test_a_vector_that_is_let_go_is_read_again(tables: ParquetTables, sought: Sought) -> None:
     known = KnownVectors(tables, "vectors", "mine")
-    known.seek(keys(0, 3))
+    sought(known, keys(0, 3))
     known.missing(keys(0, 3))
     known.forget(keys(0, 8))
     with pytest.raises(KeyError):
@@ -54,9 +74,9 @@ def test_a_vector_that_is_let_go_is_read_again(tables: ParquetTables) -> None:
 def test_a_vector_that_stays_does_not_hold_those_made_with_it(tables: ParquetTables) -> None:
     known = KnownVectors(tables, "vectors", "mine")
     made = VECTORS[:2].copy()
-    known.add(["a", "b"], made)
+    known.add(keys(7, 8), made)
     made[:] = 0
-    assert np.array_equal(known.rows(["a", "b"]), VECTORS[:2])
+    assert np.array_equal(known.rows(keys(7, 8)), VECTORS[:2])
 
 
 def test_vectors_of_some_documents_by_item(tables: ParquetTables) -> None:
@@ -68,13 +88,16 @@ def test_vectors_of_some_documents_by_item(tables: ParquetTables) -> None:
     assert np.array_equal(found["doc two"]["item 4"], VECTORS[4])
 
 
-def test_a_vector_of_a_damaged_file_is_taken_from_another_or_made_anew(tables: ParquetTables, tmp_path: Path) -> None:
-    rows = [Embedding("doc four", at, f"item {at}", f"key {at}", VECTORS[at]) for at in (1, 2)]
+@BOTH
+def test_a_vector_of_a_damaged_file_is_taken_from_another_or_made_anew(
+    tables: ParquetTables, tmp_path: Path, sought: Sought
+) -> None:
+    rows = [Embedding("doc four", at, f"item {at}", key(at), VECTORS[at]) for at in (1, 2)]
     spare = tables.write("vectors", "four", 0, to_table(Embedding, rows), {}, "mine")
     (torn,) = [name for name in tables.files("vectors") if "/one/" in name and "torn" not in name]
     os.utime(tmp_path / spare, ns=(0, 0))  # the oldest, so that the other is found first
     known = KnownVectors(tables, "vectors", "mine")
-    assert known.seek(keys(0, 1, 3)) == set()
+    assert sought(known, keys(0, 1, 3)) == set()
     content = (tmp_path / torn).read_bytes()
     (tmp_path / torn).write_bytes(content[:20] + bytes([content[20] ^ 1]) + content[21:])
     assert known.missing(keys(0, 1, 3)) == set(keys(0))
