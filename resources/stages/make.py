@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pipelines.errors import IndexStateError, Waiting
 from pipelines.stages import MAKER, STAGES, WHOLE
+from resources.free_memory import give_back
 from resources.stages import embeddings as embedding
 from resources.stages import text as computes
 from resources.stages.embedded_items import STAGES as OF_VECTORS
@@ -93,7 +94,9 @@ def link_sentences(state: State) -> StageReport:
     """Brings RELATED_TO of all sentences up to date."""
     from resources.stages.sentence_links import link_sentences
 
-    return state.run.report(mended(state, lambda: link_sentences(state), before="sentence_links"))
+    report = state.run.report(mended(state, lambda: link_sentences(state), before="sentence_links"))
+    give_back()
+    return report
 
 
 def freeze_terms(state: State) -> GenerationRow:
@@ -112,7 +115,9 @@ def write_index(state: State, buckets: Sequence[int]) -> StageReport:
     def do() -> StageReport:
         return IndexBuild(state).write(sorted({*buckets, *state.settings.buckets_of(state.run.remade)}))
 
-    return state.run.report(mended(state, do, before="indexed_documents"))
+    report = state.run.report(mended(state, do, before="indexed_documents"))
+    give_back()
+    return report
 
 
 # ---------------------------------------------------------------- what is damaged
