@@ -5,6 +5,8 @@ A problem is (code, message). Codes of RELATED_TO have `link` in them, those of 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from resources.checks.filter_audit import ENDS_EARLY
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
 
 RELATED_BUDGET, EDGE_BUDGET = 2, 5
 """Most RELATED_TO links, and most edges of all kinds, for each sentence on average."""
+
+_ROWS, _PART = 500, 16 << 20
+"""Of postings rows that are fetched at a time, and bytes of numbers that are looked at."""
 
 _PROBLEMS = {
     "orphan_chunk": "{count} chunks are of no document, such as {example}",
@@ -85,9 +90,10 @@ def _posting_problems(connection: Connection[Any], index: GenerationTables) -> P
 
     strays, unposted = [], []
     for (bucket,) in connection.execute(query("verify", "buckets", schema=index.schema)).fetchall():
-        statements = [query("audit", name, schema=index.schema) for name in ("posted_numbers", "numbered_chunks")]
-        posted, chunks = (connection.execute(one, {"bucket": bucket}, binary=True).fetchall() for one in statements)
-        numbers = np.unique(np.frombuffer(b"".join(row[0] for row in posted), ">i4"))
+        statement = query("audit", "numbered_chunks", schema=index.schema)
+        chunks = connection.execute(statement, {"bucket": bucket}, binary=True).fetchall()
+        posted = (np.frombuffer(part, ">i4") for part in _posted(connection, index, bucket))
+        numbers = reduce(np.union1d, posted, np.zeros(0, np.int64))
         own = np.array([row[0] for row in chunks], np.int64)
         strays += numbers[~np.isin(numbers, own)].tolist()
         unposted += own[np.array([row[1] for row in chunks], bool) & ~np.isin(own, numbers)].tolist()
@@ -101,6 +107,20 @@ def _posting_problems(connection: Connection[Any], index: GenerationTables) -> P
         message = f"{len(unposted)} chunks cannot be found by their terms, such as {example}"
         problems.append(("chunk_without_postings", message))
     return problems
+
+
+def _posted(connection: Connection[Any], index: GenerationTables, bucket: int) -> Iterator[bytes]:
+    """The packed numbers of a bucket's postings, some at a time."""
+    with connection.cursor("posted", binary=True) as cursor:
+        cursor.itersize = _ROWS
+        cursor.execute(query("audit", "posted_numbers", schema=index.schema), {"bucket": bucket})
+        part = bytearray()
+        for (numbers,) in cursor:
+            part += numbers
+            if len(part) > _PART:
+                yield bytes(part)
+                part.clear()
+        yield bytes(part)
 
 
 def link_problems(index: GenerationTables) -> Problems:

@@ -80,9 +80,9 @@ def live_findings(seen: State, generation: GenerationRow, progress: Progress) ->
         yield "unfinished", "the last run ended before it had audited what it wrote"
     yield from _failures(seen)
     yield from _rows(seen, generation, set(seen.settings.buckets_of(behind)), progress)
-    links = seen.table("sentence_links").read(WHOLE)
+    links = seen.table("sentence_links").commit(WHOLE).file
     with seen.parts.database.connect() as connection:
-        yield from link_findings(connection, generation.schema, links)
+        yield from link_findings(connection, generation.schema, seen.parts.tables.pieces(links))
     yield from empty_documents(seen, everywhere=True)
     yield from text_coverage(seen, everywhere=True)
     yield from unsound_vectors(seen, "chunk_embeddings", "chunks", everywhere=True)
@@ -96,8 +96,8 @@ def _rows(seen: State, generation: GenerationRow, behind: set[int], progress: Pr
         stored = connection.execute(query("verify", "buckets", schema=generation.schema)).fetchall()
         buckets = sorted({*wanted, *(row[0] for row in stored)} - behind)
         for done, bucket in enumerate(buckets, start=1):
-            documents = list(IndexBuild(seen).documents(bucket)) if bucket in wanted else []
-            yield from bucket_findings(connection, generation.schema, bucket, documents, average, held)
+            shards = IndexBuild(seen).documents(bucket) if bucket in wanted else ()
+            yield from bucket_findings(connection, generation.schema, bucket, shards, average, held)
             progress("verify", done, len(buckets))
 
 
@@ -124,8 +124,8 @@ def _failures(seen: State) -> Iterator[Finding]:
 def _places(seen: State, doc_ids: set[str]) -> dict[str, str]:
     """doc_id to source and path, of those that are listed."""
     shards = set(map(seen.runner.shard_of, doc_ids))
-    read = [seen.parts.tables.read(row.file, ["doc_id", "source", "uri"]).to_pylist()
-            for shard, row in seen.runner.manifest("raw_documents").items() if shard in shards]  # fmt: skip
+    read = (seen.parts.tables.read(row.file, ["doc_id", "source", "uri"]).to_pylist()
+            for shard, row in seen.runner.manifest("raw_documents").items() if shard in shards)  # fmt: skip
     return {raw["doc_id"]: f"{raw['source']}/{raw['uri']}" for rows in read for raw in rows if raw["doc_id"] in doc_ids}
 
 

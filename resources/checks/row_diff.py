@@ -2,22 +2,26 @@
 
 Every finding is (code, message): `missing_*` is in Parquet only, `extra_*` in Postgres only, `changed_*` in both but
 not the same, `duplicate_*` more than once in Postgres.
+
+Of a bucket one shard's documents are held, and the rows that Postgres has of them. Of rows that are not as their
+document's shard makes them the ids are kept until all shards were seen, since another one may make them.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from itertools import groupby
+from operator import attrgetter, itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from resources.checks.findings import Finding
+from resources.checks.posting_diff import PostingSums
 from resources.postgres import index_rows
 from resources.postgres.index_rows import IndexedDocument
-from resources.postgres.postings import bounded, by_groups, postings_of, unpacked
 from resources.postgres.statements import query
 
 if TYPE_CHECKING:
@@ -34,13 +38,14 @@ _Link = tuple[str, str, float]
 
 @dataclass(frozen=True)
 class _Table:
-    """A table of rows with an id: its name and singular, its columns, which of them is the id, and how a document's
-    rows are made."""
+    """A table of rows with an id: its name and singular, its columns, which of them is the id, and a document's ids and
+    rows as they are made."""
 
     name: str
     noun: str
     columns: index_rows.Columns
     key: str
+    ids: Callable[[IndexedDocument], Iterable[str]]
     made: Callable[[IndexedDocument, int], Iterable[Row]]
 
     def place(self, column: str) -> int:
@@ -59,14 +64,17 @@ class _Table:
 _NO_NUMBERS: Mapping[str, int] = defaultdict(int)
 _DOCUMENTS = _Table(
     "documents", "document", index_rows.DOCUMENTS, "doc_id",
+    lambda document: [document.raw.doc_id],
     lambda document, bucket: [index_rows.document_row(document, bucket)],
 )  # fmt: skip
 _CHUNKS = _Table(
     "chunks", "chunk", index_rows.CHUNKS, "chunk_id",
+    lambda document: (chunk.chunk_id for chunk in document.chunks),
     lambda document, bucket: index_rows.chunk_rows(document, _NO_NUMBERS),
 )  # fmt: skip
 _SENTENCES = _Table(
     "sentences", "sentence", index_rows.SENTENCES, "sentence_id",
+    lambda document: (sentence.sentence_id for sentence in document.sentences),
     lambda document, bucket: index_rows.sentence_rows(document),
 )  # fmt: skip
 _NUMBER = _CHUNKS.place("number")
@@ -76,56 +84,138 @@ def bucket_findings(
     connection: Connection[Any],
     schema: str,
     bucket: int,
-    documents: Sequence[IndexedDocument],
+    shards: Iterable[Sequence[IndexedDocument]],
     average_terms: float,
     held: Collection[str] = (),
 ) -> Iterator[Finding]:
-    """One bucket's documents, chunks, sentences and postings. Postings are compared where no chunk is missing or
-    extra, since their numbers are those of the chunks in Postgres. Documents that are `held` in a version which Parquet
-    does not have any more are not compared, nor their postings."""
-    places = {document.raw.doc_id: f"{document.raw.source}/{document.raw.uri}" for document in documents}
-    stored = _stored(connection, schema, bucket, _DOCUMENTS)
-    source, uri = _DOCUMENTS.place("source"), _DOCUMENTS.place("uri")
-    places = {doc_id: f"{row[source]}/{row[uri]}" for doc_id, row in stored.rows.items()} | places
-    yield from _compared(_DOCUMENTS, documents, bucket, stored, places, held)
-    chunks = _stored(connection, schema, bucket, _CHUNKS)
-    yield from _compared(_CHUNKS, documents, bucket, chunks, places, held)
-    yield from _compared(_SENTENCES, documents, bucket, _stored(connection, schema, bucket, _SENTENCES), places, held)
-    apart = {chunk_id for chunk_id, row in chunks.rows.items() if row[_CHUNKS.document] in held}
-    made = {chunk.chunk_id for document in documents for chunk in document.chunks}
-    if chunks.numbers.keys() - apart == made:
-        wanted = {
-            (term, groups): (posted, weights)
-            for groups, own in by_groups(documents).items()
-            for term, _, _, posted, weights, _ in postings_of(own, chunks.numbers, average_terms).rows(bucket)
-        }
-        yield from _postings(connection, schema, bucket, wanted, {chunks.numbers[chunk_id] for chunk_id in apart})
+    """One bucket's documents, chunks, sentences and postings beside the documents of its shards. Postings are compared
+    where no chunk is missing or extra, since their numbers are those of the chunks in Postgres. Documents that are
+    `held` in a version which Parquet does not have any more are not compared, nor their postings."""
+    tables = [_TableDiff(connection, schema, bucket, table, held) for table in (_DOCUMENTS, _CHUNKS, _SENTENCES)]
+    chunks, postings, named = tables[1], PostingSums(), set[str]()
+    for documents in shards:
+        places = {document.raw.doc_id: f"{document.raw.source}/{document.raw.uri}" for document in documents}
+        own = places.keys() - named
+        for table in tables:
+            yield from table.shard(documents, own, places)
+        if chunks.whole:
+            postings.add(documents, chunks.numbers, average_terms)
+        named |= own
+        del documents  # before the next are read
+    unnamed = _unnamed(connection, schema, bucket, named)
+    for table in tables:
+        yield from table.rest(unnamed)
+    if chunks.whole:
+        apart = [number for (number,) in chunks.rows("chunk_id", chunks.apart, ["number"])]
+        with connection.cursor("postings", binary=True) as cursor:
+            cursor.execute(query("generation", "postings_in", schema=schema), {"bucket": bucket})
+            yield from postings.findings(cursor, bucket, apart)
+
+
+def _unnamed(connection: Connection[Any], schema: str, bucket: int, named: Collection[str]) -> dict[str, str]:
+    """The bucket's documents in Postgres that no shard has, and their places."""
+    with connection.cursor("documents", binary=True) as cursor:
+        cursor.execute(query("verify", "documents_in", schema=schema), {"bucket": bucket})
+        return {doc_id: f"{source}/{uri}" for doc_id, source, uri in cursor if doc_id not in named}
 
 
 # ---------------------------------------------------------------- rows
 
 
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    rows: Rows
-    numbers: Mapping[str, int]
-    twice: list[Finding]
+class _Stray(NamedTuple):
+    """A row that its document's shard does not make."""
+
+    id: str
+    doc_id: str
+    place: str
 
 
-def _stored(connection: Connection[Any], schema: str, bucket: int, table: _Table) -> _Stored:
-    rows: Rows = {}
-    numbers: dict[str, int] = {}
-    twice: list[Finding] = []
-    with connection.cursor(binary=True) as cursor:
-        cursor.execute(query("verify", table.name, schema=schema, columns=tuple(table.columns)), {"bucket": bucket})
-        for row in cursor:
-            name = row[table.id]
-            if name in rows:
-                twice.append((f"duplicate_{table.noun}", str(name)))
+class _TableDiff:
+    """One table of one bucket: its shards one after the other, then the rest."""
+
+    def __init__(
+        self, connection: Connection[Any], schema: str, bucket: int, table: _Table, held: Collection[str]
+    ) -> None:
+        self._connection, self._schema, self._bucket = connection, schema, bucket
+        self._table, self._held = table, held
+        self._strays: list[_Stray] = []
+        self._taken: set[str] = set()
+        self.whole = True
+        """Whether what Parquet has is there and nothing else, and none of it is of a document that is held."""
+        self.numbers: dict[str, int] = {}
+        """Of the last shard's chunks, by id."""
+        self.apart: list[str] = []
+        """Ids of rows of documents that are held."""
+
+    def rows(self, key: str, ids: Collection[str], columns: Iterable[str]) -> Iterator[Row]:
+        """Columns of the bucket's rows in which that of `key` is one of `ids`."""
+        if not ids:
+            return
+        statement = query("verify", self._table.name, schema=self._schema, columns=tuple(columns), column=key)
+        with self._connection.cursor("rows", binary=True) as cursor:
+            cursor.execute(statement, {"bucket": self._bucket, "ids": list(ids)})
+            yield from cursor
+
+    def shard(
+        self, documents: Sequence[IndexedDocument], own: Collection[str], places: Mapping[str, str]
+    ) -> Iterator[Finding]:
+        """What is wrong with the rows of a shard's documents; `own` are those that no shard before has."""
+        table, stored = self._table, Rows()
+        made = {name for document in documents if document.raw.doc_id in own for name in table.ids(document)}
+        self.numbers = {}
+        yield from self._take(stored, made, "doc_id", own, places)
+        absent = made - stored.keys()
+        yield from self._take(stored, made, table.key, absent, places)  # those that stand under another document
+        self._taken |= absent & stored.keys()
+        for wanted in (_comparable(row, table) for each in documents for row in table.made(each, self._bucket)):
+            name, doc_id = wanted[table.id], wanted[table.document]
+            found = stored.pop(name, None)
+            self.whole &= found is not None and found[table.document] not in self._held
+            if found is None:
+                yield f"missing_{table.noun}", _named(table, name, doc_id, places[doc_id])
+            elif found != wanted:
+                differ = [column for column, a, b in zip(table.columns, found, wanted, strict=True) if a != b]
+                yield f"changed_{table.noun}", f"{_named(table, name, doc_id, places[doc_id])} in {', '.join(differ)}"
+
+    def _take(
+        self, stored: Rows, made: Collection[str], key: str, ids: Collection[str], places: Mapping[str, str]
+    ) -> Iterator[Finding]:
+        """Puts those of these rows that are `made` into `stored`, and others among the strays."""
+        table = self._table
+        for row in self.rows(key, ids, table.columns):
+            name, doc_id = row[table.id], row[table.document]
+            if name not in made:
+                self._strays.append(_Stray(name, doc_id, places[doc_id]))
+                continue
+            if name in stored:
+                yield f"duplicate_{table.noun}", name
             if table is _CHUNKS:
-                numbers[name] = row[_NUMBER]
-            rows[name] = _comparable(row, table)
-    return _Stored(rows, numbers, twice)
+                self.numbers[name] = row[_NUMBER]
+            stored[name] = _comparable(row, table)
+
+    def rest(self, unnamed: Mapping[str, str]) -> Iterator[Finding]:
+        """What is wrong with the rows that no shard has taken, when all were seen. `unnamed` are places of documents
+        that none of them has."""
+        table = self._table
+        others = self.rows("doc_id", unnamed, [table.key, "doc_id"])
+        self._strays += (_Stray(name, doc_id, unnamed[doc_id]) for name, doc_id in others)
+        strays = [stray for stray in self._strays if stray.id not in self._taken]
+        counts = Counter(stray.id for stray in strays)
+        there = Counter(name for (name,) in self.rows(table.key, counts, [table.key]))
+        last: dict[str, _Stray] = {}
+        for stray in strays:
+            # Where there are more rows of the id than strays, the shard that makes it has its own.
+            if stray.id in last or there[stray.id] > counts[stray.id]:
+                yield f"duplicate_{table.noun}", stray.id
+            last[stray.id] = stray
+        for stray in last.values():
+            if there[stray.id] > counts[stray.id]:
+                continue
+            if stray.doc_id in self._held:
+                self.apart.append(stray.id)
+            else:
+                self.whole = False
+                yield f"extra_{table.noun}", _named(table, *stray)
 
 
 def _comparable(row: Row, table: _Table) -> Row:
@@ -165,82 +255,25 @@ def _spans(values: list[Any]) -> list[Any]:
     return [_span(value) for value in values] if values and hasattr(values[0], "isempty") else values
 
 
-def _compared(
-    table: _Table,
-    documents: Iterable[IndexedDocument],
-    bucket: int,
-    stored: _Stored,
-    places: Mapping[str, str],
-    held: Collection[str],
-) -> Iterator[Finding]:
-    yield from stored.twice
-    left = dict(stored.rows)
-    for document in documents:
-        for made in table.made(document, bucket):
-            wanted = _comparable(made, table)
-            found = left.pop(wanted[table.id], None)
-            if found is None:
-                yield f"missing_{table.noun}", _named(table, wanted, places)
-            elif found != wanted:
-                differ = [name for name, a, b in zip(table.columns, found, wanted, strict=True) if a != b]
-                yield f"changed_{table.noun}", f"{_named(table, wanted, places)} in {', '.join(differ)}"
-    for row in left.values():
-        if row[table.document] not in held:
-            yield f"extra_{table.noun}", _named(table, row, places)
+def _named(table: _Table, name: str, doc_id: str, place: str) -> str:
+    return f"{doc_id} ({place})" if table is _DOCUMENTS else f"{name} of {doc_id} ({place})"
 
 
-def _named(table: _Table, row: Row, places: Mapping[str, str]) -> str:
-    doc_id = row[table.document]
-    place = places.get(doc_id, "an unknown document")
-    return f"{doc_id} ({place})" if table is _DOCUMENTS else f"{row[table.id]} of {doc_id} ({place})"
+# ---------------------------------------------------------------- links
 
 
-# ---------------------------------------------------------------- postings and links
-
-
-_Posted = tuple[bytes, bytes]
-"""Numbers and weights as they are packed."""
-
-
-def _postings(
-    connection: Connection[Any],
-    schema: str,
-    bucket: int,
-    wanted: Mapping[tuple[str, tuple[str, ...]], _Posted],
-    apart: Collection[int],
-) -> Iterator[Finding]:
-    """`apart` are numbers of chunks that are not compared."""
-    left = dict(wanted)
-    with connection.cursor(binary=True) as cursor:
-        cursor.execute(query("generation", "postings_in", schema=schema), {"bucket": bucket})
-        for term, groups, chunks, weights, blocks in cursor:
-            made = left.pop((term, tuple(groups)), (b"", b""))
-            if (chunks, weights) != made and not _same((chunks, weights), made, apart):
-                yield "postings", f"term {term!r} of bucket {bucket:02d}"
-            elif not bounded(chunks, weights, blocks):
-                yield "postings", f"term {term!r} of bucket {bucket:02d}, whose blocks are of others"
-    for term, _ in left:
-        yield "postings", f"term {term!r} of bucket {bucket:02d}, which has none"
-
-
-def _same(stored: _Posted, made: _Posted, apart: Collection[int]) -> bool:
-    """Whether they are the same pairs in whatever order, but for chunks that are not compared."""
-    try:
-        numbers, weights = unpacked(*stored)
-    except ValueError:
-        return False
-    pairs = sorted(zip(numbers.tolist(), weights.tolist(), strict=True))
-    wanted = sorted(zip(*(values.tolist() for values in unpacked(*made)), strict=True))
-    return [pair for pair in pairs if pair[0] not in apart] == wanted
-
-
-def link_findings(connection: Connection[Any], schema: str, links: pa.Table) -> Iterator[Finding]:
-    """RELATED_TO in Postgres beside its Parquet table; both are read in one order, a part at a time."""
-    ordered = links.sort_by([("source_id", "ascending"), ("target_id", "ascending")])
+def link_findings(connection: Connection[Any], schema: str, pieces: Iterable[pa.Table]) -> Iterator[Finding]:
+    """RELATED_TO in Postgres beside its Parquet table, whose pieces are in order of sources; both are read in one
+    order, a part at a time."""
+    made = (
+        row
+        for piece in pieces
+        for row in zip(*(piece[name].to_pylist() for name in index_rows.SENTENCE_LINKS), strict=True)
+    )
     wanted = (
-        (row["source_id"], row["target_id"], _single(row["similarity"]))
-        for batch in ordered.to_batches(_BATCH)
-        for row in batch.to_pylist()
+        (source, target, _single(similarity))
+        for _, own in groupby(made, itemgetter(0))
+        for source, target, similarity in sorted(own)
     )
     with connection.cursor("links", binary=True) as cursor:
         cursor.itersize = _BATCH

@@ -6,7 +6,7 @@ so that there are at most three for each; RELATED_TO has its own table and budge
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from resources.checks.audit import EDGE_BUDGET, RELATED_BUDGET
@@ -23,6 +23,7 @@ SENTENCES = (
 )  # fmt: skip
 CHUNKS = ("doc_id", "index", "chunk_id", "text")
 ENDS = ("sentence_id", "chunk_id", "previous_id", "next_id")
+_LINKED = ("source_id", "target_id")
 _ROUNDING = 1e-9
 
 
@@ -42,16 +43,16 @@ def _chain_problems(sentences: pa.Table) -> Iterator[tuple[str, str]]:
     together = documents[1:] == documents[:-1]
     begins = np.flatnonzero(np.concatenate([[True], ~together]))
     numbers = np.arange(len(ids)) - np.repeat(begins, np.diff(begins, append=len(ids)))
-    yield from _told("sentence_order", "are not numbered in reading order", ids, index != numbers)
+    yield from _told("sentence_order", "are not numbered in reading order", sentences, index != numbers)
     first = np.zeros(len(ids), dtype=bool)
     first[np.unique(ids.astype(str), return_index=True)[1]] = True
-    yield from _told("repeated_sentence", "have the id of another", ids, ~first)
+    yield from _told("repeated_sentence", "have the id of another", sentences, ~first)
     after, before = (np.full(len(ids), None, dtype=object) for _ in range(2))
     after[:-1][together], before[1:][together] = ids[1:][together], ids[:-1][together]
     wrong = _values(sentences, "next_id") != after
-    yield from _told("sentence_next", "do not have the one after them, and no other, as NEXT", ids, wrong)
+    yield from _told("sentence_next", "do not have the one after them, and no other, as NEXT", sentences, wrong)
     wrong = _values(sentences, "previous_id") != before
-    yield from _told("sentence_next", "do not have the one before them, and no other, as PREVIOUS", ids, wrong)
+    yield from _told("sentence_next", "do not have the one before them, and no other, as PREVIOUS", sentences, wrong)
 
 
 def _place_problems(sentences: pa.Table, chunks: pa.Table) -> Iterator[tuple[str, str]]:
@@ -68,11 +69,10 @@ def _place_problems(sentences: pa.Table, chunks: pa.Table) -> Iterator[tuple[str
         outside[row] = not first <= start <= start + length <= first + size <= max(len(whole), first)
         unordered[row] = last[0] == doc_id and (number, start) < last[1:]
         last = doc_id, number, start + length
-    ids = _values(sentences, "sentence_id")
-    yield from _told("orphan_sentence", "lie in no chunk of their document", ids, orphans)
-    yield from _told("sentence_text", "differ from the text at their place in their chunk", ids, others)
-    yield from _told("sentence_paragraph", "lie outside their paragraph", ids, outside & ~orphans)
-    yield from _told("sentence_order", "begin before the one before them ends", ids, unordered & ~orphans)
+    yield from _told("orphan_sentence", "lie in no chunk of their document", sentences, orphans)
+    yield from _told("sentence_text", "differ from the text at their place in their chunk", sentences, others)
+    yield from _told("sentence_paragraph", "lie outside their paragraph", sentences, outside & ~orphans)
+    yield from _told("sentence_order", "begin before the one before them ends", sentences, unordered & ~orphans)
 
 
 def link_ends(links: pa.Table, sentences: Iterable[pa.Table]) -> pa.Table:
@@ -99,26 +99,22 @@ def related_problems(
     import pyarrow.compute as pc
 
     ids, count = sentences["sentence_id"], sentences.num_rows
-    ends = [pc.fill_null(pc.index_in(links[name], ids), -1).to_numpy() for name in ("source_id", "target_id")]
+    ends = [pc.fill_null(pc.index_in(links[name], ids), -1).to_numpy() for name in _LINKED]
     known = (ends[0] >= 0) & (ends[1] >= 0)
     chunks = sentences["chunk_id"].combine_chunks().dictionary_encode().indices.to_numpy()
     chunks = np.concatenate([chunks, [-1]])
-    sources, targets = _values(links, "source_id"), _values(links, "target_id")
-    names = [f"{source} -> {target}" for source, target in zip(sources, targets, strict=True)]
     from_each = np.bincount(ends[0][known], minlength=count)
     pairs = ends[0].astype(np.int64) * (count + 1) + ends[1]
-    unique = np.zeros(len(names), dtype=bool)
+    unique = np.zeros(links.num_rows, dtype=bool)
     unique[np.unique(pairs, return_index=True)[1]] = True
     weak = ~(_values(links, "similarity") >= floor - _ROUNDING)
     return [
-        *_told("link_without_sentence", "have an end that is no sentence", names, ~known, "links"),
-        *_told("link_within_chunk", "lie within a chunk", names, known & (chunks[ends[0]] == chunks[ends[1]]), "links"),
-        *_told("link_twice", "are there twice", names, known & ~unique, "links"),
-        *_told("weak_link", f"are weaker than {floor}", names, weak, "links"),
-        *_told(
-            "links_of_sentence", f"have more than {most} links", _values(sentences, "sentence_id"), from_each > most
-        ),
-        *_over_budget(len(names), *(counted or (count, neighbours(sentences)))),
+        *_told("link_without_sentence", "have an end that is no sentence", links, ~known),
+        *_told("link_within_chunk", "lie within a chunk", links, known & (chunks[ends[0]] == chunks[ends[1]])),
+        *_told("link_twice", "are there twice", links, known & ~unique),
+        *_told("weak_link", f"are weaker than {floor}", links, weak),
+        *_told("links_of_sentence", f"have more than {most} links", sentences, from_each > most),
+        *_over_budget(links.num_rows, *(counted or (count, neighbours(sentences)))),
     ]
 
 
@@ -134,9 +130,10 @@ def _values(table: pa.Table, name: str) -> NDArray[Any]:
     return values
 
 
-def _told(
-    code: str, what: str, names: Sequence[str] | NDArray[Any], wrong: NDArray[np.bool_], things: str = "sentences"
-) -> Problems:
-    """One problem that counts what is wrong and names the first."""
-    count = int(wrong.sum())
-    return [(code, f"{count} {things} {what}, such as {names[int(wrong.argmax())]}")] if count else []
+def _told(code: str, what: str, rows: pa.Table, wrong: NDArray[np.bool_]) -> Problems:
+    """One problem that counts the rows, of sentences or of links, that are wrong, and names the first."""
+    if not wrong.any():
+        return []
+    things, ends = ("links", _LINKED) if _LINKED[0] in rows.column_names else ("sentences", ("sentence_id",))
+    first = " -> ".join(f"{rows[name][int(wrong.argmax())]}" for name in ends)
+    return [(code, f"{int(wrong.sum())} {things} {what}, such as {first}")]

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, SettingsError
+from pipelines.records import RawDocument
+from pipelines.schemas import from_table
 from resources.checks.audit import audit
 from resources.checks.findings import SECURED, Finding, told
 from resources.checks.live import Progress, file_findings, live_findings, term_findings, unsound_files
@@ -105,7 +108,7 @@ class _Oracle:
             else:
                 broken = list(file_findings(seen, live))
                 yield from told(self._raw_files(seen, whole=not broken), live.generation)
-                yield from told([*broken, *self._live(seen, live, whole=not broken)], live.generation)
+                yield from told(chain(broken, self._live(seen, live, whole=not broken)), live.generation)
                 seen = None if broken else seen
         for row in present.values():
             if live is None or row.generation != live.generation:
@@ -131,9 +134,10 @@ class _Oracle:
         if stored is None or not whole:
             return
         held = stored.held()
-        for raw in seen.listing.raw_documents():
-            if not wanted_names([raw]) <= held.keys():
-                yield "missing_raw_file", f"{raw.source}/{raw.uri} (raw/{raw.content_hash})"
+        for row in seen.runner.manifest("raw_documents").values():
+            for raw in from_table(RawDocument, self._tables.read(row.file)):
+                if not wanted_names([raw]) <= held.keys():
+                    yield "missing_raw_file", f"{raw.source}/{raw.uri} (raw/{raw.content_hash})"
 
     def _note_files(self) -> None:
         committed = {row[0] for row in self._rows("verify", "files")}

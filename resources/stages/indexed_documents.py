@@ -118,11 +118,13 @@ class IndexBuild:
             self.note({"precision": self.precision})
         return self.index.vector_indexes.build(live)
 
-    def documents(self, bucket: int) -> Iterator[IndexedDocument]:
-        """A bucket's documents as their rows should be, by Parquet."""
+    def documents(self, bucket: int) -> Iterator[list[IndexedDocument]]:
+        """A bucket's documents as their rows should be, by Parquet, a shard's at a time, of which nothing is held here
+        when the next is read."""
         for rows in self._commits(bucket, self._made()).values():
             found = read_shard(self._tables, rows)
-            yield from found.documents(list(found.hashes))
+            yield found.documents(list(found.hashes))
+            del found
 
     def _write_bucket(
         self,

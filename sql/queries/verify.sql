@@ -24,17 +24,24 @@ WHERE '' IN (source, uri, stage, code, message) ORDER BY doc_id, stage;
 -- name: buckets
 SELECT bucket FROM {schema}.documents UNION SELECT bucket FROM {schema}.postings;
 
+-- name: documents_in
+-- All of a bucket, by their places.
+SELECT doc_id, source, uri FROM {schema}.documents WHERE bucket = %(bucket)s;
+
 -- name: documents
-SELECT {columns} FROM {schema}.documents WHERE bucket = %(bucket)s;
+-- Those with one of these ids, of what the column says; of chunks and sentences, those of the documents of the bucket.
+SELECT {columns} FROM {schema}.documents WHERE bucket = %(bucket)s AND {column} = ANY (%(ids)s::text[]);
 
 -- name: chunks
 SELECT {columns} FROM (
-    SELECT c.* FROM {schema}.chunks AS c JOIN {schema}.documents AS d USING (doc_id) WHERE d.bucket = %(bucket)s
+    SELECT c.* FROM {schema}.chunks AS c JOIN {schema}.documents AS d USING (doc_id)
+    WHERE d.bucket = %(bucket)s AND c.{column} = ANY (%(ids)s::text[])
 ) AS stored;
 
 -- name: sentences
 SELECT {columns} FROM (
-    SELECT s.* FROM {schema}.sentences AS s JOIN {schema}.documents AS d USING (doc_id) WHERE d.bucket = %(bucket)s
+    SELECT s.* FROM {schema}.sentences AS s JOIN {schema}.documents AS d USING (doc_id)
+    WHERE d.bucket = %(bucket)s AND s.{column} = ANY (%(ids)s::text[])
 ) AS stored;
 
 -- name: term_counts

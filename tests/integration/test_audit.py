@@ -57,3 +57,17 @@ def test_what_does_not_hold_is_found(index: GenerationTables, statement: str, fo
     assert audit(index) == []
     spoil(index, statement)
     assert codes(index) == found
+
+
+def test_postings_that_are_looked_at_in_parts_are_looked_at_all(
+    index: GenerationTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A number stands in the parts of all terms of its chunk."""
+    monkeypatch.setattr("resources.checks.audit._PART", 0)
+    index.replace(0, [document("a", "red green", "green", "blue red"), document("b", "other red")])
+    index.vector_indexes.build()
+    assert audit(index) == []
+    spoil(index, "DELETE FROM postings WHERE term IN ('green', 'other')")
+    assert [message.split(",")[0] for _, message in audit(index)] == ["1 chunks cannot be found by their terms"]
+    spoil(index, "DELETE FROM chunks WHERE text IN ('blue red', 'other red')")
+    assert "2 chunk numbers in the postings have no chunk" in dict(audit(index))["posting_without_chunk"]
