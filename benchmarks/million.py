@@ -2,8 +2,9 @@
 
     nice python benchmarks/million.py [--chunks 1000000] [--questions 100] [--memory-mb 4096] [--folder DIR] [--no-hand]
 
-Words by Zipf's law; vectors about a centre for every 200 chunks, where they lie in LATENT dimensions and a little
-noise. All is written by the pipeline's own writer, bucket by bucket; what it takes to invent it is in no figure. By
+Words by Zipf's law; vectors about a centre for every 200 chunks, all of them in LATENT dimensions, as many as those of
+texts fill, and a little noise: with centres far apart in all dimensions, walks of the graph do not get from one to the
+next. All is written by the pipeline's own writer, bucket by bucket; what it takes to invent it is in no figure. By
 hand are number, text and vector copied (COPY) into a table without keys, and the same index is built (CREATE INDEX)
 with the same memory. Terms are also asked by hand: all their postings read and summed, which the search must agree
 with, chunk by chunk and score by score.
@@ -45,7 +46,7 @@ from resources.postgres.generation_tables import GenerationTables, IndexedDocume
 from resources.postgres.postings import joined, unpacked  # noqa: E402
 from resources.postgres.search_index import PostgresSearchIndex, ef_search, search_index  # noqa: E402
 
-CHUNKS_A_CENTRE, NOISE, SEED = 200, 0.1, 11
+CHUNKS_A_CENTRE, SPREAD, NOISE, SEED = 200, 0.5, 0.1, 11
 WARM = 100
 EXACT = 10
 """Questions whose nearest are also found by comparing every vector."""
@@ -58,7 +59,7 @@ class Invented:
     def __init__(self, chunks: int) -> None:
         chance = np.random.default_rng(SEED)
         self.chunks, self.documents = chunks, -(-chunks // data.CHUNKS_A_DOCUMENT)
-        shape = (max(1, chunks // CHUNKS_A_CENTRE), data.DIMENSION)
+        shape = (max(1, chunks // CHUNKS_A_CENTRE), data.LATENT)
         self._centres = chance.standard_normal(shape, dtype=np.float32)
         self._basis = chance.standard_normal((data.LATENT, data.DIMENSION), dtype=np.float32) / data.LATENT**0.5
         share = 1 / np.arange(3, data.VOCABULARY + 3)
@@ -69,8 +70,9 @@ class Invented:
         """The chunks of one document."""
         chance = np.random.default_rng([SEED, number])
         size = min(data.CHUNKS_A_DOCUMENT, self.chunks - number * data.CHUNKS_A_DOCUMENT)
-        vectors = self._centres[chance.integers(0, len(self._centres), size)]
-        vectors = vectors + chance.standard_normal((size, data.LATENT), dtype=np.float32) @ self._basis
+        places = self._centres[chance.integers(0, len(self._centres), size)]
+        places = places + SPREAD * chance.standard_normal((size, data.LATENT), dtype=np.float32)
+        vectors = places @ self._basis
         vectors += NOISE * chance.standard_normal(vectors.shape, dtype=np.float32)
         ranks = np.searchsorted(self._share, chance.random((size, data.WORDS_A_CHUNK)))
         ranks = np.minimum(ranks, data.VOCABULARY - 1).astype(np.uint16)
