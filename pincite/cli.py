@@ -6,8 +6,6 @@ import gc
 import io
 import sys
 
-gc.set_threshold(100_000, 50, 50)  # imports make little that is garbage, and looking for it takes a fifth of their time
-
 from pincite.environment import ForeignPackageError, require_own
 
 try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+from resources.slow_imports import uncollected
+
 if TYPE_CHECKING:
     from resources.state.parts import Parts
 
@@ -36,4 +38,5 @@ class Warmup:
 
 def _import_models() -> None:
     """The slow imports, so that the interpreter does them while worker processes parse."""
-    import sentence_transformers  # noqa: F401
+    with uncollected():
+        import sentence_transformers  # noqa: F401

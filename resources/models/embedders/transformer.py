@@ -22,6 +22,7 @@ from resources.models.embedders.specs import ENGLISH, MULTILINGUAL, EmbedderSpec
 from resources.models.embedders.token_spans import SpanSums, Window, token_ranges
 from resources.models.embedders.whole_texts import no_parts
 from resources.models.safe_weights import model_place
+from resources.slow_imports import uncollected
 
 if TYPE_CHECKING:
     from pipelines.ports import Progress, Spans, Vectors
@@ -60,9 +61,10 @@ class TransformerEmbedder:
             os.environ.setdefault("HF_HUB_OFFLINE", "1")
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
         os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
-        import torch
-        import transformers
-        from sentence_transformers import SentenceTransformer
+        with uncollected():
+            import torch
+            import transformers
+            from sentence_transformers import SentenceTransformer
 
         transformers.utils.logging.disable_progress_bar()
         transformers.utils.logging.set_verbosity_error()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import ModelError, SettingsError
 from resources.models.safe_weights import model_place
+from resources.slow_imports import uncollected
 
 if TYPE_CHECKING:
     from pipelines.settings.query import CrossEncoderSettings
@@ -72,9 +73,10 @@ class TransformerCrossEncoder:
     def _model(self) -> Any:
         place = self._place()
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
-        import torch
-        import transformers
-        from sentence_transformers import CrossEncoder
+        with uncollected():
+            import torch
+            import transformers
+            from sentence_transformers import CrossEncoder
 
         transformers.utils.logging.disable_progress_bar()
         transformers.utils.logging.set_verbosity_error()

@@ -1,0 +1,35 @@
+"""resources/slow_imports.py: garbage is looked for again afterwards, whatever happened, and by whoever had it so."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from resources.slow_imports import uncollected
+
+
+def test_collecting_goes_on_afterwards() -> None:
+    assert gc.isenabled()
+    with uncollected():
+        assert not gc.isenabled()
+        with uncollected():
+            pass
+        assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+def test_collecting_goes_on_after_an_import_that_fails() -> None:
+    with pytest.raises(ModuleNotFoundError), uncollected():
+        import no_such_package  # type: ignore[import-not-found]  # noqa: F401
+    assert gc.isenabled()
+
+
+def test_who_does_not_collect_is_left_so() -> None:
+    gc.disable()
+    try:
+        with uncollected():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
