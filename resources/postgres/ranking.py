@@ -29,7 +29,7 @@ WIDEST = 1 << 16
 its chunk's number; else, where most numbers are of chunks without the terms, at its place among those that occur."""
 WIDE = 16
 BLOCK = 256
-PLAIN = 1 << 20
+PLAIN = 1 << 21
 """So many postings are all read and summed in less time than it takes to leave some out."""
 WEIGHED = 8
 """Whether the rest may be left out is looked at before a term with at least one posting for so many sums."""
