@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from pipelines.errors import IndexStateError, SettingsError
 from pipelines.increments import Plan
+from pipelines.indexing.changed_links import places_in
 from pipelines.stages import STAGES
-from resources.parquet.vector_keys import Keys, digits_of, keys_from, places_in, sound_keys
+from resources.parquet.vector_keys import Keys, digits_of, keys_from
 from resources.parquet.vectors import KnownVectors
 from resources.stages.embedded_items import SENTENCE_FORMS, FromModel
 from resources.stages.embedded_items import STAGES as OF_VECTORS
@@ -61,8 +62,7 @@ def works(state: State, only: Collection[str] | None = None) -> Iterator[Work]:
 
 def known_keys(state: State, table: str, identity: str) -> Keys:
     """The keys of all vectors of an embedder that any file of a table holds, sorted."""
-    found = map(sound_keys, KnownVectors(state.parts.tables, table, identity).keys())
-    return np.unique(np.concatenate([keys_from(()), *found]))
+    return np.unique(np.concatenate([keys_from(()), *KnownVectors(state.parts.tables, table, identity).keys()]))
 
 
 class Asked:

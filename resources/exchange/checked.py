@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.fingerprint import text_hash
+from pipelines.indexing.changed_links import places_in
 from pipelines.indexing.embeddings import unit
 from pipelines.indexing.exchanged import CONTRACT, FOOTER, LEAST_COSINE, SAMPLE, RowKey, cosines, without_direction
 from pipelines.ports import Vectors
-from resources.parquet.vector_keys import Keys, keys_from, places_in
+from resources.parquet.vector_keys import Keys, keys_from
 from resources.parquet.vectors import matrix
 
 if TYPE_CHECKING:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pipelines.indexing.changed_links import places_in
 from pipelines.indexing.exchanged import CONTRACT, FOOTER, RowKey
 from resources.exchange.asked import known_keys, sources_of, works
 from resources.exchange.places import TextFolder
 from resources.models.embedders.specs import PRESETS
-from resources.parquet.vector_keys import Keys, digits_of, keys_from, places_in
+from resources.parquet.vector_keys import Keys, digits_of, keys_from
 from resources.state.generation import spec_of
 
 if TYPE_CHECKING:

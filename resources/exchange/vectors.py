@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipelines.errors import IndexStateError, ModelError, VectorFileError
+from pipelines.indexing.changed_links import places_in
 from pipelines.indexing.embeddings import unit
 from pipelines.ports import Vectors
 from resources.exchange.asked import Asked, basis_of
 from resources.exchange.checked import Rows, Sample, rows_of, samples_of, survey
 from resources.exchange.places import Found, vector_files
 from resources.exchange.vector_file import VectorFile
-from resources.parquet.vector_keys import digits_of, places_in
+from resources.parquet.vector_keys import digits_of
 from resources.parquet.vectors import VectorRow, imported_for, vector_table
 from resources.state import generation as generations
 

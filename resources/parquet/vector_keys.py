@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Keys = NDArray[Any]
 """Shape (n,), of sixteen bytes each."""
@@ -18,11 +21,12 @@ def keys_from(digits: Iterable[str]) -> Keys:
     return np.frombuffer(bytes.fromhex("".join(digits)), dtype=_KEY)
 
 
-def sound_keys(digits: Sequence[str]) -> Keys:
-    """None where they are those of a damaged file, which no run takes vectors from."""
+def sound_keys(column: pa.ChunkedArray) -> Keys:
+    """Those of a file that nobody has looked through yet; none where it is damaged: no run takes vectors from it."""
     try:
+        digits = column.to_pylist()
         keys = keys_from(digits)
-    except ValueError:
+    except (ValueError, TypeError):  # bytes that are no text, text that is no key, nothing
         return keys_from(())
     return keys if len(keys) == len(digits) else keys_from(())
 
@@ -30,11 +34,3 @@ def sound_keys(digits: Sequence[str]) -> Keys:
 def digits_of(keys: Keys) -> list[str]:
     digits = np.ascontiguousarray(keys).view(np.uint8).tobytes().hex()
     return [digits[at : at + 32] for at in range(0, len(digits), 32)]
-
-
-def places_in(known: Keys, keys: Keys) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Where each of these keys stands among the known ones, which are sorted, and whether it does."""
-    if not len(known):
-        return np.zeros(len(keys), np.int64), np.zeros(len(keys), np.bool_)
-    at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
-    return at, known[at] == keys

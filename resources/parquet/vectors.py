@@ -7,10 +7,11 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import DamagedFile
+from pipelines.indexing.changed_links import places_in
 from pipelines.records import Embedding
 from pipelines.schemas import schema_of
 from pipelines.stages import WHOLE
-from resources.parquet.vector_keys import keys_from, places_in, sound_keys
+from resources.parquet.vector_keys import keys_from, sound_keys
 
 if TYPE_CHECKING:
     import numpy as np
@@ -128,12 +129,12 @@ class KnownVectors:
         self._places: dict[str, tuple[str, int]] = {}
         self._expected: _Places | None = None
 
-    def keys(self) -> Iterator[list[str]]:
+    def keys(self) -> Iterator[Keys]:
         """The keys of all vectors of this embedder that any file holds, file by file."""
         for file in self._tables.files(self._table):
             seen = self._tables.peek(file, ["text_hash"]) if self._tables.exists(file) else None
             if seen is not None and seen[0] == self._embedder:
-                yield seen[1]["text_hash"].to_pylist()
+                yield sound_keys(seen[1]["text_hash"])
 
     def expect(self, keys: Keys) -> NDArray[np.bool_]:
         """Looks once through all files for these vectors, whose keys ascend; which of them some file holds."""
@@ -156,7 +157,7 @@ class KnownVectors:
             seen = self._tables.peek(file, ["text_hash"]) if self._tables.exists(file) else None
             if seen is None or seen[0] != self._embedder:
                 continue  # no whole file; if it was committed, reading it as a table says so
-            left -= found.take(file, sound_keys(seen[1]["text_hash"].to_pylist()))
+            left -= found.take(file, sound_keys(seen[1]["text_hash"]))
             if not left:
                 break
         return found

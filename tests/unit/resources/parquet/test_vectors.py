@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from pipelines.records import Embedding
@@ -103,3 +104,19 @@ def test_a_vector_of_a_damaged_file_is_taken_from_another_or_made_anew(
     assert known.missing(keys(0, 1, 3)) == set(keys(0))
     assert np.array_equal(known.rows(keys(1, 3)), VECTORS[[1, 3]])
     assert list(tables.damaged) == [torn]
+
+
+@BOTH
+@pytest.mark.parametrize("digits", [None, b"\xff\xfe", b"no key", key(0)[:-1].encode()])
+def test_a_file_whose_keys_are_none_is_passed_over(
+    tables: ParquetTables, tmp_path: Path, sought: Sought, digits: bytes | None
+) -> None:
+    rows = to_table(Embedding, [Embedding("doc", at, f"item {at}", key(at), VECTORS[at]) for at in (0, 5)])
+    hashes = pa.array([digits, key(5).encode()], pa.binary())
+    bad = pa.StringArray.from_buffers(2, *hashes.buffers()[1:], hashes.buffers()[0])
+    named = rows.schema.get_field_index("text_hash")
+    file = tables.write("vectors", "bad", 0, rows.set_column(named, "text_hash", bad), {}, "mine")
+    os.utime(tmp_path / file, (2**31, 2**31))  # the newest, so that it is looked at first
+    known = KnownVectors(tables, "vectors", "mine")
+    assert sought(known, keys(0, 5)) == set(keys(5))
+    assert known.missing(keys(0)) == set()
