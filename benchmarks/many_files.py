@@ -34,8 +34,8 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.support.memory import tree_memory  # noqa: E402  (the path above finds it)
 from benchmarks.support.quick_endpoint import quick_endpoint  # noqa: E402
-from resources.generations.due import served_now  # noqa: E402
 from resources.parsers.registry import media_type_of  # noqa: E402
+from resources.postgres.generation_tables import GenerationTables  # noqa: E402
 from resources.settings_file import locate  # noqa: E402
 from resources.state.state import State  # noqa: E402
 from tests.support.ordinary_files import write  # noqa: E402
@@ -89,8 +89,9 @@ def served(config: Path) -> set[str]:
     """Addresses of the documents that the live generation serves."""
     state = State(locate(str(config)))
     try:
-        known = {raw.doc_id: raw.uri for raw in state.listing.raw_documents()}
-        return {known[doc_id] for doc_id in served_now(state)}
+        live = state.parts.catalog.live()
+        served = GenerationTables(state.parts.database, live).content_hashes() if live else {}
+        return {uri for _, uri in state.listing.places(served).values()}
     finally:
         state.close()
 

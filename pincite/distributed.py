@@ -21,6 +21,7 @@ from resources.reports import run_result as outcome
 from resources.settings_file import Project
 from resources.sources.book import Listed
 from resources.sources.folder import source_from
+from resources.sources.listed_documents import AllListed
 from resources.stages.make import guard
 from resources.state.built import Built
 from resources.state.generation import find_generation
@@ -223,7 +224,7 @@ def _result(
     catalog = state.parts.catalog
     state.relaid()  # the runs may have chosen another number of shards
     row = catalog.generation(run.built.generation) if run.built else find_generation(catalog, state.settings)
-    ended = State(state.project, run, state.parts, row, listed or Listed((), [], [], []))
+    ended = State(state.project, run, state.parts, row, listed or Listed((), AllListed(), [], []))
     result = outcome.result(ended, begun.served, time.perf_counter() - started)
     return {**result, "notes": [*result["notes"], *([begun.note] if begun.note else [])]}
 

@@ -187,10 +187,11 @@ class _Oracle:
 
     def _visible(self, seen: State, generation: GenerationRow) -> Iterator[Finding]:
         """No generation shows a document that is deleted, or to others than it is meant for."""
-        now = groups_now(seen, generation)
-        for doc_id, (_, groups) in sorted(GenerationTables(self._database, generation).document_groups().items()):
-            if doc_id not in now:
-                yield "deleted_document", doc_id
-            elif (wanted := now[doc_id]) is not None and wanted != groups:
-                shown, meant = (", ".join(names) or "public" for names in (groups, wanted))
-                yield "groups", f"{doc_id} ({shown}, not {meant})"
+        tables = GenerationTables(self._database, generation)
+        for ids, now in groups_now(seen, generation):
+            for doc_id, (_, groups) in sorted(tables.document_groups(*ids).items()):
+                if doc_id not in now:
+                    yield "deleted_document", doc_id
+                elif (wanted := now[doc_id]) is not None and wanted != groups:
+                    shown, meant = (", ".join(names) or "public" for names in (groups, wanted))
+                    yield "groups", f"{doc_id} ({shown}, not {meant})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -10,9 +10,11 @@ from pipelines.errors import SettingsError
 from pipelines.fingerprint import bucket_of
 from pipelines.records import Failure, RawDocument
 from pipelines.schemas import from_table
+from pipelines.shards import first_id
 from pipelines.stages import STAGES
 from resources.generations.publish import judged
 from resources.postgres.generation_tables import GenerationTables
+from resources.sources.scratch import Scratch
 from resources.stages.indexed_documents import IndexBuild
 from resources.stages.make import mended
 from resources.state import generation as generations
@@ -23,13 +25,26 @@ if TYPE_CHECKING:
     from resources.postgres.catalog import GenerationRow
     from resources.state.state import State
 
-Served = Mapping[str, str]
-"""doc_id to content hash of what the live generation serves."""
+
+class Served:
+    """What a generation serves: the content hashes of its documents, as they were when this was made; on disk."""
+
+    def __init__(self, parts: Iterable[Mapping[str, str]] = ()) -> None:
+        self._noted = Scratch("contents")
+        for part in parts:
+            self._noted.write("add_content", ((doc_id, content, False) for doc_id, content in part.items()))
+
+    def shard(self, shard: int, shards: int) -> dict[str, str]:
+        """Those of one of so many shards."""
+        return dict(self._noted.run("contents_between", first_id(shard, shards), first_id(shard + 1, shards)))
 
 
 def served_now(state: State) -> Served:
-    live = state.parts.catalog.live()
-    return GenerationTables(state.parts.database, live).content_hashes() if live else {}
+    live, shards = state.parts.catalog.live(), state.settings.shard_count
+    if live is None:
+        return Served()
+    tables = GenerationTables(state.parts.database, live)
+    return Served(tables.content_hashes(first_id(at, shards), first_id(at + 1, shards)) for at in range(shards))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +105,11 @@ def _changed_shards(state: State, failures: Sequence[Failure]) -> set[int]:
     unread = {failure.doc_id for failure in listed.failures}
     before = {item.doc_id for item in failures if item.stage == "raw_documents" and item.source in listed.sources}
     committed = state.runner.manifest("raw_documents")
-    columns = state.listing.columns_now()
-    merged = merged_listing(state.runner, columns, listed.sources, listed.failures, listed.known)
-    other = {shard: found.now for shard, found in merged.items() if not found.same}
+    merged = merged_listing(state.runner, listed.documents, listed.sources, listed.failures, listed.known)
     changed = {
         shard
-        for shard, rows in other.items()
-        if listed_output(from_table(RawDocument, rows)) != committed[shard].output
+        for shard, found in merged
+        if not found.same and listed_output(from_table(RawDocument, found.now)) != committed[shard].output
     }
     return changed | {bucket_of(doc_id, shards) for doc_id in unread ^ before}
 
@@ -106,7 +119,9 @@ def new_documents(state: State, before: Served) -> int:
     are."""
     failed = {item.doc_id for item in state.runner.failures()}
     known = {doc_id: raw.content_hash for doc_id, raw in state.listing.documents(failed).items()}
-    return sum(
-        item.content_hash not in (before.get(item.doc_id), known.get(item.doc_id))
-        for item in state.listing.now().documents
-    )
+    listed, shards, count = state.listing.now().documents, state.settings.shard_count, 0
+    for shard in range(shards):
+        names, served = listed.names(shard, shards), before.shard(shard, shards)
+        pairs = zip(names["doc_id"].to_pylist(), names["content_hash"].to_pylist(), strict=True)
+        count += sum(content not in (served.get(doc_id), known.get(doc_id)) for doc_id, content in pairs)
+    return count

@@ -95,7 +95,7 @@ def _follow(state: State, live: GenerationRow, report: StageReport) -> None:
 
 def _update(state: State, beside: State, report: StageReport) -> None:
     buckets = range(beside.settings.buckets)
-    adopt_listing(beside.runner, state.listing.raw_documents(), state.runner.failures())
+    adopt_listing(beside.runner, state.listing.committed(), state.runner.failures())
     for stage in _BY_DOCUMENTS:
         make(beside, stage, buckets)
     link_sentences(beside)
@@ -151,18 +151,18 @@ def _withdraw(
     """Removes the documents that are listed no more, and gives the others the groups they have now; of both those
     that are `wanted`, by id, groups before and groups now."""
     index = GenerationTables(state.parts.database, generation)
-    groups = groups_now(state, generation)
     gone: dict[int, list[str]] = {}
     regrouped: dict[int, dict[str, tuple[str, ...]]] = {}
     own = state.run.buckets
-    for doc_id, (bucket, before) in index.document_groups().items():
-        if own is not None and bucket not in own:
-            continue
-        if doc_id not in groups:
-            if wanted(doc_id, before, None):
-                gone.setdefault(bucket, []).append(doc_id)
-        elif (now := groups[doc_id]) is not None and now != before and wanted(doc_id, before, now):
-            regrouped.setdefault(bucket, {})[doc_id] = now
+    for ids, groups in groups_now(state, generation):
+        for doc_id, (bucket, before) in index.document_groups(*ids).items():
+            if own is not None and bucket not in own:
+                continue
+            if doc_id not in groups:
+                if wanted(doc_id, before, None):
+                    gone.setdefault(bucket, []).append(doc_id)
+            elif (now := groups[doc_id]) is not None and now != before and wanted(doc_id, before, now):
+                regrouped.setdefault(bucket, {})[doc_id] = now
     committed = state.parts.catalog.manifest_of("indexed_documents", generation.schema)
     for bucket in sorted(gone.keys() | regrouped.keys()):
         before_row = committed.get(bucket)

@@ -163,9 +163,10 @@ class Catalog:
 
     # ------------------------------------------------------------ manifest and failures
 
-    def manifest_of(self, table: str, key: str) -> dict[int, ManifestRow]:
-        """Committed files of a table under one key, by shard."""
-        rows = [ManifestRow(*row) for row in self._rows("manifest_of", table=table, key=key)]
+    def manifest_of(self, table: str, key: str, shards: Collection[int] | None = None) -> dict[int, ManifestRow]:
+        """Committed files of a table under one key, by shard; of these shards where they are named."""
+        wanted = None if shards is None else list(shards)
+        rows = [ManifestRow(*row) for row in self._rows("manifest_of", table=table, key=key, shards=wanted)]
         return {row.bucket: row for row in rows}
 
     def files_under(self, keys: Collection[str]) -> set[str]:

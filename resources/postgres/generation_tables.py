@@ -12,13 +12,14 @@ from pipelines.errors import IndexStateError
 from pipelines.records import SentenceLink
 from pipelines.settings.base import VectorIndexSettings
 from resources.postgres import index_rows
-from resources.postgres.index_rows import IndexedDocument, ServedDocument
+from resources.postgres.index_rows import IndexedDocument
 from resources.postgres.posting_table import PostingTable
 from resources.postgres.postings import Groups, Postings, by_groups, joined_postings, postings_of
 from resources.postgres.statements import query
 from resources.postgres.vector_indexes import VectorIndexes
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from psycopg import Connection
 
     from resources.postgres.catalog import GenerationRow
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["GenerationTables", "IndexedDocument"]
 
+END = "g"
+"""No document has an id that is not less."""
 EMPTY = ""
 """The state of a bucket that holds nothing."""
 FEW = 4
@@ -46,14 +49,19 @@ class GenerationTables(PostingTable):
 
     # ------------------------------------------------------------ what is there
 
-    def content_hashes(self) -> dict[str, str]:
-        """doc_id to content hash, of all documents."""
-        return dict(self._rows("content_hashes"))
+    def content_hashes(self, first: str = "", after: str = END) -> dict[str, str]:
+        """doc_id to content hash, of all documents whose ids are not less than `first`, and less than `after`."""
+        return dict(self._rows("content_hashes", first=first, after=after))
 
-    def served_documents(self) -> list[ServedDocument]:
-        """All documents, by what tells them in a listing."""
-        rows = self._rows("served_documents")
-        return [ServedDocument(doc_id, source, uri, content, tuple(own)) for doc_id, source, uri, content, own in rows]
+    def served_documents(self, first: str = "", after: str = END) -> pa.Table:
+        """The same documents by what tells them in a listing: doc_id, source, content_hash and groups."""
+        import pyarrow as pa
+
+        rows = self._rows("served_documents", first=first, after=after)
+        columns = zip(*rows, strict=True) if rows else ((), (), (), ())
+        kinds = {"doc_id": pa.string(), "source": pa.string(), "content_hash": pa.string(),
+                 "groups": pa.list_(pa.string())}  # fmt: skip
+        return pa.table([pa.array(own, kind) for own, kind in zip(columns, kinds.values(), strict=True)], list(kinds))
 
     def document_hashes(self, bucket: int) -> dict[str, str]:
         """doc_id to row hash, of a bucket's documents."""
@@ -70,9 +78,10 @@ class GenerationTables(PostingTable):
         """What its tables and indexes take on disk."""
         return int(self._rows("schema_bytes", schema_name=self.schema)[0][0])
 
-    def document_groups(self) -> dict[str, tuple[int, tuple[str, ...]]]:
-        """doc_id to bucket and groups, of all documents."""
-        return {doc_id: (bucket, tuple(groups)) for doc_id, bucket, groups in self._rows("document_groups")}
+    def document_groups(self, first: str = "", after: str = END) -> dict[str, tuple[int, tuple[str, ...]]]:
+        """doc_id to bucket and groups, of all documents whose ids are not less than `first`, and less than `after`."""
+        rows = self._rows("document_groups", first=first, after=after)
+        return {doc_id: (bucket, tuple(groups)) for doc_id, bucket, groups in rows}
 
     def chunks_of(self, doc_ids: Collection[str]) -> int:
         """How many chunks of these documents there are."""

@@ -49,17 +49,6 @@ POSTINGS = _columns("term text, bucket int2, groups text[], chunks bytea, weight
 
 
 @dataclass(frozen=True, slots=True)
-class ServedDocument:
-    """A document of a generation by what a listing knows it by too."""
-
-    doc_id: str
-    source: str
-    uri: str
-    content_hash: str
-    groups: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class IndexedDocument:
     """All that a document's rows are made of. Chunks and sentences are in reading order; the
     mappings are by chunk id (sentence id for `sentence_vectors`), vectors of shape (dimension,)."""

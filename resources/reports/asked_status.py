@@ -48,7 +48,7 @@ def asked_status(state: State, searcher: Searcher, groups: Sequence[str], operat
             named = statement("search_documents", "seen_documents", schema=schema)
             seen = {doc_id for (doc_id,) in connection.execute(named, asked).fetchall()}
     if not operator:
-        seen |= _public(state.listing.raw_documents(), failed)
+        seen |= _public(state.listing.documents({failure.doc_id for failure in failed}).values(), failed)
     told = [failure for failure in failed if operator or failure.doc_id in seen]
     untold = Counter((failure.stage, failure.code) for failure in failed if not (operator or failure.doc_id in seen))
     scores = {score["generation"]: score for score in catalog.scores()}
@@ -84,8 +84,7 @@ def _public(listed: Collection[RawDocument], failed: Collection[Failure]) -> set
     return {
         raw.doc_id
         for raw in listed
-        if raw.doc_id in codes
-        and codes[raw.doc_id] not in WITHHELD
+        if codes[raw.doc_id] not in WITHHELD
         and raw.media_type not in _GROUPS_INSIDE
         and not (raw.groups if raw.groups is not None else raw.source_groups)
     }

@@ -228,7 +228,7 @@ def _follow(state: State) -> list[str]:
         return []
     if not beside.settings.bought or not generations.reproducible(live, beside.settings):
         return []
-    adopt_listing(beside.runner, state.listing.raw_documents(), state.runner.failures())
+    adopt_listing(beside.runner, state.listing.committed(), state.runner.failures())
     asked = len(state.run.models)
     _make(beside, range(beside.settings.buckets))
     if not any(spent.calls for spent in _counted(state)[asked:]):

@@ -79,9 +79,10 @@ class PlannedCatalog:
     def remember_lost(self, name: str, lost: Mapping[str, str]) -> None:
         """Keeps nothing."""
 
-    def manifest_of(self, table: str, key: str) -> dict[int, ManifestRow]:
-        found = self._catalog.manifest_of(table, key) if self._catalog else {}
-        own = {shard: row for (name, under, shard), row in self._commits.items() if (name, under) == (table, key)}
+    def manifest_of(self, table: str, key: str, shards: Collection[int] | None = None) -> dict[int, ManifestRow]:
+        found = self._catalog.manifest_of(table, key, shards) if self._catalog else {}
+        own = {shard: row for (name, under, shard), row in self._commits.items()
+               if (name, under) == (table, key) and (shards is None or shard in shards)}  # fmt: skip
         return {**found, **own}
 
     def commit(

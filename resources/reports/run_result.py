@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -60,27 +61,26 @@ def _failures(state: State) -> list[Failure]:
 def documents(state: State, before: Served) -> dict[str, Any]:
     """Counts against what was served before; a failed document is neither added nor changed. One that waits
     for a batch has not failed."""
-    listed = state.listing.read(["doc_id", "content_hash"])
-    contents = dict(zip(listed["doc_id"].to_pylist(), listed["content_hash"].to_pylist(), strict=True))
     faults = [item for item in _failures(state) if item.code not in _NO_FAULT]
-    failed = {item.doc_id for item in faults}
-    good = len(contents.keys() - failed)
-    new = [name for name, content in contents.items() if name not in failed and before.get(name) != content]
-    added = sum(doc_id not in before for doc_id in new)
-    said, unseen = (document_warnings(state, new), figure_warnings(state)) if new else ({}, [])
-    places = set(state.listing.places(new).values()) if unseen else set()
+    failed, shards, listing = {item.doc_id for item in faults}, state.settings.shard_count, state.listing.committed()
+    counts, said, unseen = Counter[str](listed=len(failed)), list[dict[str, Any]](), list[dict[str, Any]]()
+    for shard in range(shards):
+        served = before.shard(shard, shards)
+        rows = listing.read(shard, ("doc_id", "content_hash"))
+        contents = dict(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+        good = {name: content for name, content in contents.items() if name not in failed}
+        new = [name for name, content in good.items() if served.get(name) != content]
+        added = sum(name not in served for name in new)
+        counts.update(listed=len(good), added=added, changed=len(new) - added, unchanged=len(good) - len(new))
+        counts.update(removed=len(served.keys() - contents.keys()))
+        if new:
+            said += (warning for warnings in document_warnings(state, new).values() for warning in warnings)
+            unseen += figure_warnings(state, new)
     return {
-        "listed": len(contents.keys() | failed),
-        "added": added,
-        "changed": len(new) - added,
-        "unchanged": good - len(new),
-        "removed": sum(doc_id not in contents for doc_id in before),
+        **{name: counts[name] for name in ("listed", "added", "changed", "unchanged", "removed")},
         "failed": [{key: value for key, value in asdict(item).items() if key != "doc_id"} for item in faults],
         "skipped": [asdict(item) for item in state.listing.skipped],
-        "warnings": [
-            *(warning for doc_id in new for warning in said.get(doc_id, ())),
-            *(warning for warning in unseen if (warning["source"], warning["uri"]) in places),
-        ],
+        "warnings": [*said, *unseen],
     }
 
 

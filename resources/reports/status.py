@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import SettingsError
+from pipelines.fingerprint import text_hash
 from pipelines.indexing.figures import UNSEEN
 from pipelines.indexing.overlap import EVERY, Calibration
 from resources.postgres.memberships import MembershipTable, Told
 from resources.reports.workers import workers
+from resources.sources.scratch import TextSet
+from resources.state.stage_work import rows_of
 from resources.workers.sandbox import holds
 
 if TYPE_CHECKING:
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 def sources(state: State) -> list[dict[str, Any]]:
     """Every known source with its folder or address, the documents last listed in it, those of them that fail, and
     when it was last listed whole."""
-    counts = Counter(state.listing.column("source"))
+    counts = state.listing.counts()
     failed = Counter(source for source, _ in {(item.source, item.uri) for item in state.runner.failures()})
     listed = {row.name: row.indexed_at for row in state.parts.catalog.sources()}
     told = MembershipTable(state.parts.database).told()
@@ -60,8 +63,7 @@ def document_warnings(state: State, doc_ids: Collection[str] | None = None) -> d
     import pyarrow.compute as pc
 
     said: dict[str, list[str]] = {}
-    shards = None if doc_ids is None else set(map(state.runner.shard_of, doc_ids))
-    for read in state.table("parsed_documents").pieces(["doc_id", "warnings"], shards):
+    for read in _rows_of(state, "parsed_documents", ["doc_id", "warnings"], doc_ids):
         read = read.filter(pc.greater(pc.list_value_length(read["warnings"]), 0))
         said.update(zip(read["doc_id"].to_pylist(), read["warnings"].to_pylist(), strict=True))
     places = state.listing.places(said)
@@ -71,18 +73,27 @@ def document_warnings(state: State, doc_ids: Collection[str] | None = None) -> d
     }
 
 
+def _rows_of(state: State, table: str, columns: Sequence[str], doc_ids: Collection[str] | None) -> Iterator[pa.Table]:
+    """Columns of a table, one shard after the other; the rows of some documents where they are named."""
+    shards = None if doc_ids is None else set(map(state.runner.shard_of, doc_ids))
+    for read in state.table(table).pieces(columns, shards):
+        yield read if doc_ids is None else rows_of(read, doc_ids)
+
+
 def figure_methods(state: State) -> dict[str, dict[str, int]]:
     """How descriptions of figures were come by, in the form of `GenerationTables.methods`; Postgres holds none."""
-    counts = Counter(state.table("figure_descriptions").column("method"))
+    pieces = state.table("figure_descriptions").pieces(["method"])
+    counts = Counter(method for read in pieces for method in read["method"].to_pylist())
     return {"figure_descriptions": dict(sorted(counts.items()))} if counts else {}
 
 
-def figure_warnings(state: State) -> list[dict[str, Any]]:
-    """The figures whose picture could not be shown to a model, and why: nobody reads them."""
+def figure_warnings(state: State, doc_ids: Collection[str] | None = None) -> list[dict[str, Any]]:
+    """The figures whose picture could not be shown to a model, and why: nobody reads them. Of some documents where they
+    are named."""
     import pyarrow.compute as pc
 
     unseen: list[tuple[str, str]] = []
-    for read in state.table("figure_descriptions").pieces(["doc_id", "method", "note"]):
+    for read in _rows_of(state, "figure_descriptions", ["doc_id", "method", "note"], doc_ids):
         read = read.filter(pc.equal(read["method"], UNSEEN))
         unseen += zip(read["doc_id"].to_pylist(), read["note"].to_pylist(), strict=True)
     places = state.listing.places({doc_id for doc_id, _ in unseen})
@@ -93,29 +104,27 @@ def figure_warnings(state: State) -> list[dict[str, Any]]:
 def sentence_counts(state: State, buckets: Collection[int] | None = None) -> dict[str, Any]:
     """Of the sentences of some buckets, of all where none are named: how many there are, how many each noise rule
     left out, how many repeat the exact text of another, and how many there are of each source."""
-    import pyarrow.compute as pc
-
     shards = None if buckets is None else set(state.settings.shards_of(buckets))
-    texts = _columns(state, "sentences", "text", shards)
-    kept = len(texts)
+    kept, different, sources, filtered = 0, TextSet(), Counter[str](), Counter[str]()
+    for read in state.table("sentences").pieces(["text", "source"], shards):
+        kept += read.num_rows
+        different.update(map(text_hash, read["text"].unique().to_pylist()))
+        sources.update(_tallied(read["source"]))
+    for read in state.table("filtered_sentences").pieces(["rule"], shards):
+        filtered.update(_tallied(read["rule"]))
     return {
         "kept": kept,
-        "filtered": _tallied(_columns(state, "filtered_sentences", "rule", shards)),
-        "repeats": kept - pc.count_distinct(texts).as_py(),
-        "sources": _tallied(_columns(state, "sentences", "source", shards)),
+        "filtered": _most_first(filtered),
+        "repeats": kept - len(different),
+        "sources": _most_first(sources),
     }
 
 
-def _columns(state: State, table: str, name: str, shards: Collection[int] | None) -> pa.ChunkedArray:
-    import pyarrow as pa
-
-    rows = state.runner.manifest(table)
-    read = [state.parts.tables.read(rows[at].file, [name])[name] for at in rows if shards is None or at in shards]
-    return pa.chunked_array([chunk for column in read for chunk in column.chunks], pa.string())
-
-
 def _tallied(column: pa.ChunkedArray) -> dict[str, int]:
-    counts = {item["values"]: item["counts"] for item in column.value_counts().to_pylist()}
+    return {item["values"]: item["counts"] for item in column.value_counts().to_pylist()}
+
+
+def _most_first(counts: Mapping[str, int]) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 

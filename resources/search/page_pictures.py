@@ -82,8 +82,9 @@ class IndexedFiles:
             if media_type_of(Path(raw.uri)) != PDF:
                 raise _no_pages(file)
             return DrawnPages(self._state.parts.pool, raw, stored)
-        listed = {each.uri: each for each in self._state.listing.raw_documents() if each.source == file.source}
-        beside = next((listed[name] for name in names_beside(file.uri) if name in listed), None)
+        names = {document_id(file.source, name): name for name in names_beside(file.uri)}
+        listed = self._state.listing.documents(names)
+        beside = next((listed[doc_id] for doc_id in names if doc_id in listed), None)
         if beside is None:
             raise _no_pages(file)
         self._check_groups(file, beside.uri)
@@ -173,10 +174,11 @@ class IndexedFiles:
         generation = self._state.parts.catalog.generation(file.generation)
         assert generation is not None
         own = document_id(file.source, beside)
-        groups = GenerationTables(self._state.parts.database, generation).document_groups()
-        known = {raw.doc_id for raw in self._state.listing.raw_documents()}
-        known |= {failure.doc_id for failure in self._state.runner.failures()}
-        if own in known and (own not in groups or groups[own][1] != groups[file.doc_id][1]):
+        tables = GenerationTables(self._state.parts.database, generation)
+        groups = {name: groups for each in (own, file.doc_id)
+                  for name, (_, groups) in tables.document_groups(each, each + "0").items()}  # fmt: skip
+        known = self._state.listing.places([own]).keys() | {item.doc_id for item in self._state.runner.failures()}
+        if own in known and groups.get(own) != groups[file.doc_id]:
             raise DocumentError(
                 f"{file.uri}: the file that has its pages is not served to the same groups; leave out --image",
                 "no_pages",

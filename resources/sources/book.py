@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -21,28 +20,21 @@ from resources.sources.access import keep
 from resources.sources.files import Place
 from resources.sources.folder import NOTHING, Listing, list_source
 from resources.sources.landing import Landing
+from resources.sources.listed_documents import AllListed
 from resources.sources.memberships import QUERY, Told, asked
 from resources.sources.orphans import Before
 from resources.sources.walk import Skipped
 
 if TYPE_CHECKING:
     from resources.postgres.catalog import Catalog
-    from resources.postgres.index_rows import ServedDocument
-    from resources.sources.stored_documents import StoredDocuments
+    from resources.sources.stored_documents import Documents, Known, StoredDocuments
 
 Tell = Callable[[str, int, int], None]
 """Called with (what is done, how far, of how many)."""
-GUARD_SHARE = 0.2
-GUARD_DOCUMENTS = 10
 
 
 def untold(what: str, done: int, total: int) -> None:
     """Progress that nobody watches."""
-
-
-def many_gone(count: int, known: int) -> bool:
-    """Whether so many of the documents of a source do not go by chance."""
-    return count > GUARD_DOCUMENTS and count > GUARD_SHARE * known
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +43,7 @@ class Restrictions:
     settings, and of documents by their side-cars."""
 
     sources: Mapping[str, tuple[str, ...]]
-    documents: Mapping[str, tuple[str, ...] | None]
+    documents: AllListed
 
     def applied(self, raw: RawDocument) -> RawDocument:
         """A listing made before. Groups that a side-car does not name any more stay: the file may name them."""
@@ -61,7 +53,7 @@ class Restrictions:
         return raw if same else replace(raw, groups=groups, source_groups=of_source)
 
 
-NOTHING_KNOWN = Restrictions({}, {})
+NOTHING_KNOWN = Restrictions({}, AllListed())
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +61,7 @@ class Listed:
     """The listing of some sources, each complete."""
 
     sources: tuple[str, ...]
-    documents: list[RawDocument]
+    documents: AllListed
     skipped: list[Skipped]
     failures: list[Failure]
     known: Restrictions = NOTHING_KNOWN
@@ -88,15 +80,13 @@ def _listed(
     at: datetime | None,
     failing: Mapping[str, str] | None = None,
 ) -> Listed:
+    documents = AllListed([listing.documents for listing in listings])
     return Listed(
         names,
-        [document for listing in listings for document in listing.documents],
+        documents,
         [item for listing in listings for item in listing.skipped],
         [failure for listing in listings for failure in listing.failures],
-        Restrictions(
-            {source.name: source.groups for source in known},
-            {doc_id: groups for listing in listings for doc_id, groups in listing.groups.items()},
-        ),
+        Restrictions({source.name: source.groups for source in known}, documents),
         failing or {},
         {
             name: listing.memberships
@@ -162,9 +152,7 @@ class SourceBook:
         if self.stored:
             self.stored.prepare(raws)
 
-    def keep_files(
-        self, documents: Sequence[RawDocument], known: Collection[str], tell: Tell = untold
-    ) -> list[Failure]:
+    def keep_files(self, documents: Documents, known: Known, tell: Tell = untold) -> list[Failure]:
         """Has the files of these documents in the store, where there is one, but for contents that are `known` to be in
         it. Those that cannot be copied as they were listed are failures."""
         if not self.stored:
@@ -180,7 +168,7 @@ class SourceBook:
             raise SourceError(f"no source named {name!r}; known: {', '.join(self._roots) or 'none'}")
         return self._roots[name]
 
-    def _said(self, name: str) -> str:
+    def said(self, name: str) -> str:
         """Where a source is, as people know it."""
         return next((source.path for source in self.known() if source.name == name), name)
 
@@ -296,34 +284,3 @@ class SourceBook:
         for source in self.known():
             if source.scheme and source.name == name:
                 self.landing(source).remove()
-
-    def guard(self, listed: Listed, before: Sequence[RawDocument | ServedDocument], allow_deletions: bool) -> None:
-        """Refuses a listing that would delete most of a source: it may be unmounted, not emptied. A document whose
-        content is listed at a place where none was before is not gone, but moved.
-
-        Raises SourceError with code deletion_guard."""
-        if allow_deletions:
-            return
-        # That no file of memberships is there is no sign of a folder that is mounted.
-        failures = [item for item in listed.failures if item.code != "memberships"]
-        now: list[RawDocument | Failure] = [*listed.documents, *failures]
-        there = {item.doc_id for item in now}
-        sources = {item.source for item in now}
-        old = {item.doc_id for item in before}
-        moved = Counter(item.content_hash for item in listed.documents if item.doc_id not in old)
-        known = Counter(item.source for item in before if item.source in listed.sources)
-        gone = Counter[str]()
-        for item in before:
-            if item.source not in listed.sources or item.doc_id in there:
-                continue
-            if moved[item.content_hash]:
-                moved[item.content_hash] -= 1
-            else:
-                gone[item.source] += 1
-        for source, count in gone.items():
-            if source not in sources or many_gone(count, known[source]):
-                raise SourceError(
-                    f"source {source!r}: {count} of {known[source]} documents are gone from {self._said(source)}; "
-                    "nothing was changed. If they were meant to go, run again with --allow-deletions",
-                    "deletion_guard",
-                )

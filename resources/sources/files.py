@@ -44,7 +44,7 @@ class SourceFolder:
         """The descriptor of a folder; "" is the root. Raises OSError, also where a component is a link."""
         at = os.dup(self._root)
         try:
-            for part in PurePosixPath(uri).parts:
+            for part in uri.split("/") if uri not in ("", ".") else ():
                 if part == "..":
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
                 below = os.open(part, _FOLDER, dir_fd=at)
@@ -56,9 +56,9 @@ class SourceFolder:
 
     def state(self, uri: str) -> os.stat_result:
         """Of a file, folder or link itself. Raises OSError."""
-        name = PurePosixPath(uri)
-        with self.folder(str(name.parent)) as at:
-            return os.stat(name.name, dir_fd=at, follow_symlinks=False)
+        below, _, name = uri.rpartition("/")
+        with self.folder(below) as at:
+            return os.stat(name, dir_fd=at, follow_symlinks=False)
 
     def resolved(self, uri: str) -> str:
         """The name itself, or where it is a link the file of this source that it leads to.
@@ -75,10 +75,10 @@ class SourceFolder:
     def opened(self, uri: str) -> Iterator[BinaryIO]:
         """A plain file. Raises OSError where it cannot be opened, DocumentError `changed` where no plain file stands
         there: the listing takes no others."""
-        name = PurePosixPath(uri)
+        below, _, name = uri.rpartition("/")
         try:
-            with self.folder(str(name.parent)) as at:
-                descriptor = os.open(name.name, _PLAIN, dir_fd=at)
+            with self.folder(below) as at:
+                descriptor = os.open(name, _PLAIN, dir_fd=at)
         except OSError as error:
             if error.errno in _SWAPPED:
                 raise _changed(uri) from None

@@ -10,8 +10,9 @@ structure as an external extractor found it, read in its place. Neither is a doc
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,10 @@ from resources.parsers.registry import ELEMENTS, ELEMENTS_SUFFIX, files_of, medi
 from resources.parsers.text.front_matter import HEAD_BYTES, groups_at_head
 from resources.sources.files import SourceFolder, pieces, read_as
 from resources.sources.landing import Brought
+from resources.sources.listed_documents import ListedDocuments
 from resources.sources.memberships import FILE, GONE, Told, in_folder, is_file, unread
-from resources.sources.orphans import Before, orphan_maps, orphan_side_cars
+from resources.sources.orphans import Before, Contents, Names, orphan_maps, orphan_side_cars
+from resources.sources.scratch import TextSet
 from resources.sources.side_cars import LARGEST_SIDE_CAR, SIDE_CAR, read_side_car
 from resources.sources.walk import Skipped, opened_source, taken, walk
 
@@ -36,12 +39,11 @@ NOTHING = Before()
 @dataclass
 class Listing:
     """What a source holds. Documents that could not be read, or of which is not known who may find them, are failures;
-    `groups` are those that side-cars and heads of files give to all that may be known, read or not."""
+    `documents` knows what side-cars and heads of files say of who may find them, read or not."""
 
-    documents: list[RawDocument] = field(default_factory=list)
+    documents: ListedDocuments = field(default_factory=ListedDocuments)
     skipped: list[Skipped] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
-    groups: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
     lost: dict[str, str] = field(default_factory=dict)
     """Contents of files that are gone, and whose side-car is left, by uri."""
     memberships: Told | None = None
@@ -110,20 +112,19 @@ def list_source(
     those that the settings choose for all sources; the source's own win.
 
     Raises SourceError where a folder cannot be listed: an incomplete listing deletes nothing."""
-    listing, uris = Listing(), set[str]()
+    listing = Listing()
     with opened_source(source, root) as folder:
-        for found in brought.names() if brought else walk(folder, source):
-            listing.skipped.append(found) if isinstance(found, Skipped) else uris.add(found)
-        present = uris | {item.uri for item in listing.skipped} if listing.skipped else uris
+        uris = TextSet(_taken_in(listing, brought.names() if brought else walk(folder, source)))
+        present = TextSet(chain(uris, (item.uri for item in listing.skipped))) if listing.skipped else uris
         chosen = {**(readers or {}), **source.readers}
         lister = _Lister(source, folder, present, max_megabytes, listing, before, brought, chosen)
         lister.find_orphans(before.contents)
-        maps = {uri for uri in uris if uri.endswith(ELEMENTS_SUFFIX) and uri.removesuffix(ELEMENTS_SUFFIX) in uris}
         lost = orphan_maps(present, uris)
         if source.memberships:
             listing.told(source.name, FILE, lister.memberships())
-        apart = maps | lister.orphans.side_cars.keys()
-        for uri in sorted(uri for uri in uris if not uri.endswith(SIDE_CAR) and uri not in apart):
+        for uri in uris:
+            if uri.endswith(SIDE_CAR) or uri in lister.orphans.side_cars or _is_map(uri, uris):
+                continue
             if is_file(uri):
                 lister.pass_over(uri)
                 continue
@@ -132,8 +133,21 @@ def list_source(
             if uri in lost:
                 lister.fail(uri, "orphan", _lost_map(uri, lost[uri]))
             else:
-                lister.add(uri, uri + ELEMENTS_SUFFIX in maps)
+                lister.add(uri, uri + ELEMENTS_SUFFIX in uris)
     return listing
+
+
+def _taken_in(listing: Listing, found: Iterable[str | Skipped]) -> Iterator[str]:
+    """The names of files; the others are skipped."""
+    for each in found:
+        if isinstance(each, Skipped):
+            listing.skipped.append(each)
+        else:
+            yield each
+
+
+def _is_map(uri: str, uris: Names) -> bool:
+    return uri.endswith(ELEMENTS_SUFFIX) and uri.removesuffix(ELEMENTS_SUFFIX) in uris
 
 
 def _lost_map(uri: str, name: str) -> str:
@@ -150,7 +164,7 @@ class _Lister:
         self,
         source: SourceSettings,
         folder: SourceFolder,
-        present: Collection[str],
+        present: Names,
         max_megabytes: int | None,
         listing: Listing,
         before: Before,
@@ -159,6 +173,8 @@ class _Lister:
     ) -> None:
         self._source, self._folder, self._present, self._brought = source, folder, present, brought
         self._max_megabytes, self._listing, self._readers = max_megabytes, listing, readers
+        self._groups: tuple[str, ...] | None = None
+        self._target: str | None = None
         self.orphans = orphan_side_cars(present, lambda uri: taken(uri, source), before)
 
     def fail(self, uri: str, code: str, message: str) -> None:
@@ -181,7 +197,7 @@ class _Lister:
             told = f"it may say who is behind principals: set `memberships: true` for a {FILE} at the source's root"
             self._listing.skipped.append(Skipped(self._source.name, uri, "memberships", told))
 
-    def find_orphans(self, contents: Mapping[str, str]) -> None:
+    def find_orphans(self, contents: Contents | Mapping[str, str]) -> None:
         """Names the side-cars that have no file."""
         for side_car, name in self.orphans.side_cars.items():
             content = contents.get(name)
@@ -205,21 +221,22 @@ class _Lister:
             told = "no parser for this kind of file"
             self._listing.skipped.append(Skipped(self._source.name, uri, "unsupported", told))
             return
-        doc_id = document_id(self._source.name, uri)
+        doc_id, self._groups = document_id(self._source.name, uri), None
         try:
             side_car = self._side_car(uri)
             self._require_known(uri, side_car)
-            self._listing.groups[doc_id] = side_car.get("groups")
+            self._groups = side_car.get("groups")
             with read_as(uri):
-                size, content = self._content(uri, media_type, doc_id)
+                size, content = self._content(uri, media_type)
             self._require_known(uri, side_car, content)
-        except DocumentError as error:
-            self.fail(uri, code_of_map(error.code) if media_type == ELEMENTS else error.code, str(error))
+        except (DocumentError, ValueError) as error:
+            self._listing.documents.restrict(doc_id, self._groups)
+            if isinstance(error, ValueError):
+                self.fail(uri, "side_car", str(error))
+            else:
+                self.fail(uri, code_of_map(error.code) if media_type == ELEMENTS else error.code, str(error))
             return
-        except ValueError as error:
-            self.fail(uri, "side_car", str(error))
-            return
-        self._listing.documents.append(
+        self._listing.documents.add(
             RawDocument(
                 doc_id=doc_id,
                 source=self._source.name,
@@ -230,7 +247,7 @@ class _Lister:
                 title=side_car.get("title"),
                 effective_date=side_car.get("effective_date"),
                 version=side_car.get("version"),
-                groups=self._listing.groups[doc_id],
+                groups=self._groups,
                 source_groups=self._source.groups,
                 metadata=side_car.get("metadata", {}),
             )
@@ -243,9 +260,9 @@ class _Lister:
 
     def _side_car(self, uri: str) -> dict[str, Any]:
         """What a file's side-car says, and where it is a link, that of the file it leads to. Raises ValueError."""
-        own = self._read_side_car(uri + SIDE_CAR)
+        own, self._target = self._read_side_car(uri + SIDE_CAR), None
         try:
-            target = self._folder.resolved(uri)
+            target = self._target = self._folder.resolved(uri)
         except OSError:
             return own
         linked = self._read_side_car(target + SIDE_CAR) if target != uri else {}
@@ -274,16 +291,16 @@ class _Lister:
             raise ValueError(f"{name} is no plain file within the source") from None
         return read_side_car(name, content, self._source.name)
 
-    def _content(self, uri: str, media_type: str, doc_id: str) -> tuple[int, str]:
+    def _content(self, uri: str, media_type: str) -> tuple[int, str]:
         """Size and hash of a document's files; the groups at its head are kept, be it too large to be read or not."""
         hashes, total = [], 0
         for file in files_of(Path(uri), media_type):
-            size, content = self._one_file(uri, file, total, doc_id)
+            size, content = self._one_file(uri, file, total)
             total += size
             hashes.append(content)
         return total, combined_hash(hashes)
 
-    def _one_file(self, uri: str, file: Path, before: int, doc_id: str) -> tuple[int, str]:
+    def _one_file(self, uri: str, file: Path, before: int) -> tuple[int, str]:
         """Size and hash of one, of whose document `before` bytes are known; read where nobody knows its hash."""
         with_head = media_type_of(file) == MARKDOWN
         known = self._known(file, with_head)
@@ -291,10 +308,10 @@ class _Lister:
             require_size(uri, before + known[0], self._max_megabytes)
             if not with_head:
                 return known
-        with self._folder.opened(self._folder.resolved(str(file))) as stream:
+        target = self._target if str(file) == uri else None
+        with self._folder.opened(target or self._folder.resolved(str(file))) as stream:
             if with_head:
-                at_head = groups_at_head(stream.read(HEAD_BYTES), uri)
-                self._listing.groups[doc_id] = self._listing.groups[doc_id] or at_head
+                self._groups = self._groups or groups_at_head(stream.read(HEAD_BYTES), uri)
                 stream.seek(0)
             if known:
                 return known

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from resources.parsers.registry import ELEMENTS, ELEMENTS_SUFFIX, media_type_of
 from resources.sources.side_cars import SIDE_CAR
@@ -17,14 +18,29 @@ from resources.sources.side_cars import SIDE_CAR
 _MEANT = re.compile(r"\.meta\.ya?ml\Z", re.IGNORECASE)
 
 
+class Names(Protocol):
+    """The names that a folder holds, in whatever order; as many as there are files."""
+
+    def __contains__(self, name: object) -> bool: ...
+
+    def __iter__(self) -> Iterator[str]: ...
+
+
+class Contents(Protocol):
+    """Contents of files by their uri."""
+
+    def get(self, uri: str) -> str | None:
+        """None where nothing is known of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Before:
     """What is known of a source: contents of its files as they were last listed, by uri, of those that are gone too
     while a side-car is left of them; which named groups of their own; and what was withheld."""
 
-    contents: Mapping[str, str] = field(default_factory=dict)
-    restricted: Collection[str] = ()
-    withheld: Collection[str] = ()
+    contents: Contents | Mapping[str, str] = field(default_factory=dict)
+    restricted: Container[str] = ()
+    withheld: Container[str] = ()
 
 
 @dataclass
@@ -54,8 +70,9 @@ class Orphans:
         if not self.names:
             return None
         side_car = self.names.get(_folded(uri)) or self.names.get(_folded(str(Path(uri).with_suffix(""))))
-        new = uri not in self.before.contents
-        if side_car is None and content != self.before.contents.get(uri):
+        known = self.before.contents.get(uri)
+        new = known is None
+        if side_car is None and content != known:
             side_car = self.contents.get(content)
         if side_car is None and (new or uri in self.before.restricted):
             side_car = self.bases.get(_folded(Path(uri).name))
@@ -68,22 +85,20 @@ class Orphans:
         return f"{uri}: withheld, since {side_car} may be meant for it: name that {uri}{SIDE_CAR}, or remove it"
 
 
-def orphan_side_cars(present: Collection[str], taken: Callable[[str], bool], before: Before) -> Orphans:
+def orphan_side_cars(present: Names, taken: Callable[[str], bool], before: Before) -> Orphans:
     """Of all names in a folder, those of side-cars whose file is not among them, and of what nearly is a side-car."""
-    found = {uri: _MEANT.sub("", uri) for uri in sorted(present) if _MEANT.search(uri)}
-    wanted = {uri: name for uri, name in found.items() if taken(name) or media_type_of(Path(name)) is None}
-    return Orphans(
-        before, {uri: name for uri, name in wanted.items() if name not in present or not uri.endswith(SIDE_CAR)}
-    )
+    named = ((uri, _MEANT.sub("", uri)) for uri in present if _MEANT.search(uri))
+    alone = ((uri, name) for uri, name in named if name not in present or not uri.endswith(SIDE_CAR))
+    return Orphans(before, {uri: name for uri, name in alone if taken(name) or media_type_of(Path(name)) is None})
 
 
-def orphan_maps(present: Collection[str], files: Collection[str]) -> Mapping[str, str]:
+def orphan_maps(present: Names, files: Names) -> Mapping[str, str]:
     """Maps whose names say that they are of a file, which is not there; those with a side-car of their own are
     documents."""
     return dict(_orphan_maps(present, files))
 
 
-def _orphan_maps(present: Collection[str], files: Collection[str]) -> Iterator[tuple[str, str]]:
+def _orphan_maps(present: Names, files: Names) -> Iterator[tuple[str, str]]:
     for uri in files:
         name = uri.removesuffix(ELEMENTS_SUFFIX)
         known = name != uri and media_type_of(Path(name)) not in (None, ELEMENTS)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from pipelines.errors import DocumentError, code_of_map
 from pipelines.records import Failure, RawDocument
@@ -19,6 +20,7 @@ from resources.hashes import combined_hash, piecewise
 from resources.object_store.objects import AT_ONCE
 from resources.parsers.registry import ELEMENTS, ELEMENTS_SUFFIX, files_of, require_size
 from resources.sources.files import private_copy, written
+from resources.sources.scratch import TextSet, windows
 
 if TYPE_CHECKING:
     from resources.object_store.cache import LocalCache
@@ -30,6 +32,22 @@ _TRIES = 10
 _IN_A_PAGE = 1000
 """Objects that one request lists."""
 Tell = Callable[[int, int], None]
+
+
+class Documents(Protocol):
+    """Some, as many as there may be."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[RawDocument]: ...
+
+
+class Known(Protocol):
+    """Contents, as many as there may be."""
+
+    def __len__(self) -> int: ...
+
+    def __contains__(self, content_hash: object) -> bool: ...
 
 
 def names_of(content_hash: str, mapped: bool) -> tuple[str, ...]:
@@ -128,49 +146,66 @@ class StoredDocuments:
 
     def keep(
         self,
-        documents: Sequence[RawDocument],
+        documents: Documents,
         root_of: Callable[[str], Path],
         max_megabytes: int | None,
-        known: Collection[str],
+        known: Known,
         tell: Tell = lambda done, total: None,
     ) -> list[Failure]:
-        """Copies the files of documents whose content is neither `known` to be in the store nor found in it. Those that
-        cannot be copied as they were listed are failures."""
-        fresh = {raw.content_hash: raw for raw in documents if raw.content_hash not in known}
-        there = self._there(fresh.values(), len(documents) + len(known))
-        missing = {name: raw for name, raw in fresh.items() if not {name for _, name in _files(raw)} <= there}
-        failed: dict[str, DocumentError] = {}
+        """Copies the files of documents whose content is neither `known` to be in the store nor found in it, some at a
+        time. Those that cannot be copied as they were listed are failures."""
+        failures: list[Failure] = []
+        held, seen = None, 0
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="store") as threads:
-            kept = threads.map(lambda raw: self._keep(raw, root_of(raw.source), max_megabytes), missing.values())
-            for done, (name, error) in enumerate(zip(missing, kept, strict=True), start=1):
-                failed |= {name: error} if error else {}
-                if done % _IN_A_PAGE == 0 or done == len(missing):
-                    tell(done, len(missing))
-        # Where several documents have a content, one of them may be there as it was listed when another is not.
-        again = [raw for raw in documents if raw.content_hash in failed and raw is not missing[raw.content_hash]]
-        for raw in again:
-            if raw.content_hash in failed and self._keep(raw, root_of(raw.source), max_megabytes) is None:
+            for window in windows(documents):
+                fresh = {raw.content_hash: raw for raw in window if raw.content_hash not in known}
+                names = [name for raw in fresh.values() for _, name in _files(raw)]
+                seen += len(window)
+                if held is None and len(names) > 1 + (len(documents) + len(known)) // _IN_A_PAGE:
+                    held = TextSet(found.key.removeprefix(BELOW) for found in self._store.listed(BELOW))
+                there = self._asked(names, threads) if held is None else {name for name in names if name in held}
+                missing = [raw for raw in fresh.values() if not {name for _, name in _files(raw)} <= there]
+                failed = self._kept(window, missing, partial(self._keep, root_of, max_megabytes), threads)
+                if held is not None:
+                    kept = (raw for raw in missing if raw.content_hash not in failed)
+                    held.update(name for raw in kept for _, name in _files(raw))
+                failures += [
+                    Failure(raw.doc_id, raw.source, raw.uri, "raw_documents", _code(raw, error), str(error))
+                    for raw in window
+                    if (error := failed.get(raw.content_hash))
+                ]
+                if missing:
+                    tell(seen, len(documents))
+        return failures
+
+    def _asked(self, names: Sequence[str], threads: ThreadPoolExecutor) -> set[str]:
+        """Of these objects those that the store has, asked for one by one."""
+        sizes = threads.map(lambda name: self._store.size(BELOW + name), names)
+        return {name for name, size in zip(names, sizes, strict=True) if size is not None}
+
+    def _kept(
+        self,
+        documents: Sequence[RawDocument],
+        missing: Sequence[RawDocument],
+        keep: Callable[[RawDocument], DocumentError | None],
+        threads: ThreadPoolExecutor,
+    ) -> dict[str, DocumentError]:
+        """The contents of `missing` that cannot be kept, and why. Where several documents have a content, one of them
+        may be there as it was listed when another is not."""
+        errors = zip(missing, threads.map(keep, missing), strict=True)
+        failed = {raw.content_hash: error for raw, error in errors if error}
+        tried = {raw.doc_id for raw in missing}
+        for raw in documents:
+            if raw.content_hash in failed and raw.doc_id not in tried and keep(raw) is None:
                 del failed[raw.content_hash]
-        return [
-            Failure(raw.doc_id, raw.source, raw.uri, "raw_documents", _code(raw, error), str(error))
-            for raw in documents
-            if (error := failed.get(raw.content_hash))
-        ]
+        return failed
 
-    def _there(self, raws: Collection[RawDocument], about: int) -> set[str]:
-        """Of the objects of these documents those that the store has: by a listing of all, of which there are `about`
-        so many, where that takes fewer requests."""
-        names = [name for raw in raws for _, name in _files(raw)]
-        if len(names) > 1 + about // _IN_A_PAGE:
-            return set(self.held()).intersection(names)
-        with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="store") as threads:
-            sizes = threads.map(lambda name: self._store.size(BELOW + name), names)
-            return {name for name, size in zip(names, sizes, strict=True) if size is not None}
-
-    def _keep(self, raw: RawDocument, root: Path, max_megabytes: int | None) -> DocumentError | None:
+    def _keep(
+        self, root_of: Callable[[str], Path], max_megabytes: int | None, raw: RawDocument
+    ) -> DocumentError | None:
         folder = self._cache.fresh()
         try:
-            path = private_copy(root, raw, folder, max_megabytes)
+            path = private_copy(root_of(raw.source), raw, folder, max_megabytes)
             for file, name in _files(raw):
                 own = path.with_name(file.name)
                 self._store.put(BELOW + name, own)

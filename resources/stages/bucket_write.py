@@ -48,7 +48,7 @@ class BucketWrite:
             held = found.held & self.stands.keys()
             self.held |= held
             if held:
-                self.regrouped |= regrouped(found, held, index.document_groups())
+                self.regrouped |= regrouped(found, held, index.document_groups(min(held), max(held) + "0"))
         self.gone = [] if self.whole else sorted(left)
 
     def batches(self) -> Iterator[Sequence[IndexedDocument]]:

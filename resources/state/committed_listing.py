@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from pipelines.fingerprint import bucket_of, combined, fingerprint
 from pipelines.increments import DocumentState
 from pipelines.records import Failure, RawDocument
 from pipelines.schemas import from_table, schema_of, to_table
+from pipelines.shards import first_id, overlapping
 from pipelines.stages import STAGES
 from resources.state.stage_runner import LISTING, time_shown, withheld
 from resources.state.stage_work import StageReport
+from resources.state.standing import StandingElsewhere
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from resources.parquet.tables import ParquetTables
     from resources.postgres.catalog import ManifestRow
     from resources.sources.book import Restrictions
+    from resources.sources.listed_documents import DocumentsByShard
     from resources.state.stage_runner import StageRunner
-
-D = TypeVar("D", RawDocument, Failure)
-
-Documents = Sequence[RawDocument] | Mapping[int, "pa.Table"]
-"""A listing, or its rows by shard, each in order of ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +39,42 @@ class Merged:
         return bool(self.before.equals(self.now))
 
 
+@dataclass(frozen=True, slots=True)
+class CommittedListing:
+    """A listing as it stands in files of `count` shards, by shard."""
+
+    tables: ParquetTables
+    files: Mapping[int, str]
+    count: int
+
+    def shard(self, shard: int, shards: int) -> pa.Table:
+        """Those of one of any number of shards, as rows of RawDocument, in order of their ids."""
+        files = tuple(self.files[own] for own in overlapping(shard, shards, self.count) if own in self.files)
+        if not files:
+            return schema_of(RawDocument).empty_table()
+        ends = first_id(shard, shards), first_id(shard + 1, shards)
+        return _whole(StandingElsewhere(self.tables, files, *ends).read())
+
+    def read(self, shard: int, names: Sequence[str]) -> pa.Table:
+        """Columns of one of `count` shards."""
+        if shard not in self.files:
+            return schema_of(RawDocument).empty_table().select(list(names))
+        return self.tables.read(self.files[shard], list(names))
+
+    def sources(self) -> Collection[str]:
+        """Those that the documents are of."""
+        read = (self.tables.read(file, ["source"])["source"] for file in self.files.values())
+        return {name for column in read for name in column.unique().to_pylist()}
+
+
+def committed_listing(runner: StageRunner) -> CommittedListing:
+    files = {shard: row.file for shard, row in runner.manifest(LISTING).items()}
+    return CommittedListing(runner.tables, files, runner.settings.shard_count)
+
+
 def commit_listing(
     runner: StageRunner,
-    documents: Documents,
+    documents: DocumentsByShard,
     sources: Sequence[str],
     failures: Sequence[Failure] = (),
     shards: Sequence[int] | None = None,
@@ -52,12 +84,10 @@ def commit_listing(
     of a document that could not be read this time, under what is known now of who may find it. One that is withheld
     is listed no more."""
     report, started = StageReport("raw_documents", failures=list(failures)), time.perf_counter()
-    previous, failed = runner.manifest("raw_documents"), by_shard(failures, runner.settings.shard_count)
-    merged = merged_listing(runner, documents, sources, failures, known)
+    previous, failed = runner.manifest("raw_documents"), _by_shard(failures, runner.settings.shard_count)
     listed = runner.catalog.failures([runner.key("raw_documents")])
     others = {item.doc_id for item in listed if item.source not in sources}
-    for shard in merged if shards is None else shards:
-        found = merged[shard]
+    for shard, found in merged_listing(runner, documents, sources, failures, known, shards):
         report.total += found.now.num_rows
         if not found.same:
             last = {row.doc_id: row for row in from_table(RawDocument, found.before)}
@@ -71,40 +101,37 @@ def commit_listing(
     return report
 
 
-def adopt_listing(runner: StageRunner, documents: Sequence[RawDocument], failures: Sequence[Failure]) -> None:
+def adopt_listing(runner: StageRunner, documents: DocumentsByShard, failures: Sequence[Failure]) -> None:
     """Commits a whole listing made under other settings; does nothing under the same."""
-    sources = {document.source for document in documents} | {failure.source for failure in failures}
-    for row in runner.manifest("raw_documents").values():
-        sources.update(runner.tables.read(row.file, ["source"])["source"].unique().to_pylist())
+    own = committed_listing(runner)
+    sources = {*documents.sources(), *own.sources(), *(failure.source for failure in failures)}
     failed = [failure for failure in failures if failure.stage == "raw_documents"]
     commit_listing(runner, documents, sorted(sources), failed)
 
 
 def merged_listing(
     runner: StageRunner,
-    documents: Documents,
+    documents: DocumentsByShard,
     sources: Sequence[str],
     failures: Sequence[Failure] = (),
     known: Restrictions | None = None,
-) -> dict[int, Merged]:
-    """By shard: the committed listing, and what it becomes with that of these sources."""
+    shards: Sequence[int] | None = None,
+) -> Iterator[tuple[int, Merged]]:
+    """Of these shards, one after the other, of all where none are named: the committed listing, and what it becomes
+    with that of these sources."""
     import pyarrow as pa
 
-    previous, empty = runner.manifest("raw_documents"), schema_of(RawDocument).empty_table()
-    listed = documents if isinstance(documents, Mapping) else listing_columns(documents, runner.settings.shard_count)
+    before, count = committed_listing(runner), runner.settings.shard_count
     unread = {failure.doc_id for failure in failures}
     hidden = {failure.doc_id for failure in failures if withheld(failure)}
-    merged = {}
-    for shard in range(runner.settings.shard_count):
-        before = previous.get(shard)
-        old = _whole(runner.tables.read(before.file)) if before else empty
-        stay, now = _staying(old, sources, unread, hidden), listed.get(shard, empty)
+    for shard in range(count) if shards is None else shards:
+        old = before.shard(shard, count)
+        stay, now = _staying(old, sources, unread, hidden), documents.shard(shard, count)
         if stay.num_rows:
             if known:
                 stay = to_table(RawDocument, [known.applied(row) for row in from_table(RawDocument, stay)])
             now = pa.concat_tables([now, stay]).sort_by("doc_id")
-        merged[shard] = Merged(old, now)
-    return merged
+        yield shard, Merged(old, now)
 
 
 def regroup_listing(runner: StageRunner) -> bool:
@@ -124,20 +151,16 @@ def regroup_listing(runner: StageRunner) -> bool:
     failures = runner.catalog.failures([layout.key])
     parts = {shard: part for shard in wanted if (part := layout.part(runner.tables, LISTING, shard, count))}
     # All are read before any is committed: of a listing that is damaged no part is taken for the whole.
-    read = {shard: (_whole(part.read()), part.documents()) for shard, part in parts.items()}
-    for shard, (rows, states) in read.items():
+    for part in parts.values():
+        part.read()
+    for shard, part in parts.items():
+        rows, states = _whole(part.read()), part.documents()
         output, documents = listed_output(from_table(RawDocument, rows)), rows.num_rows
         file = runner.tables.write(LISTING, key, shard, rows, states)
         moved = [failure for failure in failures if runner.shard_of(failure.doc_id) == shard]
         row = ManifestRow(LISTING, key, shard, file, output, output, documents, documents, runner.run_id)
         runner.commit([row], LISTING, shard, moved)
     return True
-
-
-def listing_columns(documents: Sequence[RawDocument], shards: int) -> dict[int, pa.Table]:
-    """The rows of a listing by shard, each in order of ids."""
-    grouped = by_shard(documents, shards)
-    return {shard: to_table(RawDocument, sorted(rows, key=lambda row: row.doc_id)) for shard, rows in grouped.items()}
 
 
 def _whole(read: pa.Table) -> pa.Table:
@@ -205,8 +228,8 @@ def parse_input(raw: RawDocument) -> str:
     return fingerprint(raw.content_hash, raw.media_type, raw.title, raw.uri.rsplit("/", 1)[-1])
 
 
-def by_shard(items: Sequence[D], shards: int) -> dict[int, list[D]]:
-    grouped: dict[int, list[D]] = {}
+def _by_shard(items: Sequence[Failure], shards: int) -> dict[int, list[Failure]]:
+    grouped: dict[int, list[Failure]] = {}
     for item in items:
         grouped.setdefault(bucket_of(item.doc_id, shards), []).append(item)
     return grouped

@@ -2,52 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pipelines.fingerprint import bucket_of
 from pipelines.indexing.indexed_documents import document_groups
+from pipelines.shards import first_id, overlapping
 from resources.state.stage_runner import withheld
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from resources.parquet.tables import ParquetTables
     from resources.postgres.catalog import GenerationRow
     from resources.state.state import State
 
+Known = Mapping[str, "tuple[str, ...] | None"]
+"""doc_id to groups; None where they are lost: they may have restricted the document."""
 _NAMING = ("doc_id", "groups", "source_groups")
 
 
-def groups_now(state: State, generation: GenerationRow) -> Mapping[str, tuple[str, ...] | None]:
-    """doc_id to groups of all listed documents that are not withheld; those that a file gives itself are of its last
-    parse, by the settings of the generation or, newer, by the present ones. None where that is lost: it may have
-    restricted the document. A record is made only of a document that something restricts."""
+def groups_now(state: State, generation: GenerationRow) -> Iterator[tuple[tuple[str, str], Known]]:
+    """Of the listed documents that are not withheld, a shard at a time: the ids that these are not less than and less
+    than, and their groups. What a file gives itself is of its last parse, by the settings of the generation or, newer,
+    by the present ones. A record is made only of a document that something restricts."""
+    count, listing, hidden = state.settings.shard_count, state.listing.committed(), hidden_documents(state)
+    parses = _parses(state, generation)
+    for shard in range(count):
+        listed = _but(listing.read(shard, _NAMING), hidden)
+        yield (first_id(shard, count), first_id(shard + 1, count)), _groups(state, listed, parses, shard)
+
+
+def _groups(state: State, listed: pa.Table, parses: Sequence[CommittedParse], shard: int) -> Known:
     import pyarrow as pa
     import pyarrow.compute as pc
 
     parsed: dict[str, tuple[str, ...]] = {}
-    lost, shards = set[int](), generation.settings.get("buckets", state.settings.buckets)
-    shards *= generation.settings.get("shards", 1)
-    keys = (generation.keys.get("parsed_elements", ""), state.runner.key("parsed_elements"))
-    for key in dict.fromkeys(keys):
-        for row in state.parts.catalog.manifest_of("parsed_documents", key).values():
-            if not state.parts.tables.exists(row.file):
-                lost.update([row.bucket] if key == keys[0] else [])
-                continue
-            read = state.parts.tables.read(row.file, ["doc_id", "groups"])
-            if key != keys[0] and parsed:  # what a newer parse does not name any more does not hold
+    for parse in parses:
+        for read in parse.read(shard, state.settings.shard_count):
+            if parsed:  # what a newer parse does not name any more does not hold
                 for doc_id in parsed.keys() & set(read["doc_id"].to_pylist()):
                     del parsed[doc_id]
             named = read.filter(_named(read["groups"]))
             for doc_id, groups in zip(named["doc_id"].to_pylist(), named["groups"].to_pylist(), strict=True):
                 parsed[doc_id] = tuple(groups)
-    listed = state.listing.read(_NAMING)
-    if hidden := hidden_documents(state):
-        listed = listed.filter(pc.invert(pc.is_in(listed["doc_id"], pa.array(sorted(hidden), pa.string()))))
     found: dict[str, tuple[str, ...] | None] = dict.fromkeys(listed["doc_id"].to_pylist(), ())
-    if lost:
+    if parses[0].lost:
         silent = listed["doc_id"].filter(pc.is_null(listed["groups"])).to_pylist()
-        found.update((doc_id, None) for doc_id in silent if bucket_of(doc_id, shards) in lost)
+        found.update((doc_id, None) for doc_id in silent if bucket_of(doc_id, parses[0].count) in parses[0].lost)
     restricted = pc.or_(_named(listed["groups"]), _named(listed["source_groups"]))
     if parsed:
         restricted = pc.or_(restricted, pc.is_in(listed["doc_id"], pa.array(sorted(parsed), pa.string())))
@@ -56,6 +59,44 @@ def groups_now(state: State, generation: GenerationRow) -> Mapping[str, tuple[st
         if found[doc_id] is not None:
             found[doc_id] = document_groups(raw, parsed.get(doc_id))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedParse:
+    """Files of parsed documents of `count` shards, and the shards of which they are lost."""
+
+    tables: ParquetTables
+    files: Mapping[int, str]
+    lost: frozenset[int]
+    count: int
+
+    def read(self, shard: int, shards: int) -> Iterator[pa.Table]:
+        """What files say of the documents of one of any number of shards, and maybe of others."""
+        for own in overlapping(shard, shards, self.count):
+            if own in self.files:
+                yield self.tables.read(self.files[own], ["doc_id", "groups"])
+
+
+def _parses(state: State, generation: GenerationRow) -> list[CommittedParse]:
+    """By the settings of the generation, and where those are others, by the present ones."""
+    shards = generation.settings.get("buckets", state.settings.buckets) * generation.settings.get("shards", 1)
+    counts = {generation.keys.get("parsed_elements", ""): shards}
+    counts.setdefault(state.runner.key("parsed_elements"), state.settings.shard_count)
+    found = []
+    for key, count in counts.items():
+        rows = state.parts.catalog.manifest_of("parsed_documents", key)
+        files = {shard: row.file for shard, row in rows.items() if state.parts.tables.exists(row.file)}
+        found.append(CommittedParse(state.parts.tables, files, frozenset(rows.keys() - files.keys()), count))
+    return found
+
+
+def _but(listed: pa.Table, hidden: Collection[str]) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not hidden:
+        return listed
+    return listed.filter(pc.invert(pc.is_in(listed["doc_id"], pa.array(sorted(hidden), pa.string()))))
 
 
 def _named(groups: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pipelines.fingerprint import bucket_of
 from pipelines.records import RawDocument
 from pipelines.schemas import from_table, schema_of
+from pipelines.shards import first_id
 from resources.postgres.generation_tables import GenerationTables
-from resources.postgres.index_rows import ServedDocument
 from resources.sources.book import Listed
+from resources.sources.deletion_guard import guard
+from resources.sources.known_contents import KNOWN, KnownContents
+from resources.sources.listed_documents import AllListed, OfShards
 from resources.sources.orphans import Before
+from resources.sources.scratch import TextSet
 from resources.sources.walk import Skipped
-from resources.state.committed_listing import Documents, commit_listing, listing_columns, regroup_listing
+from resources.state.committed_listing import CommittedListing, commit_listing, committed_listing, regroup_listing
 from resources.state.stage_runner import withheld
 from resources.state.stage_work import StageReport
 
@@ -31,8 +35,6 @@ class SourceListing:
     def __init__(self, parts: Parts, runner: StageRunner, listed: Listed | None = None) -> None:
         self._parts, self._runner, self._listed = parts, runner, listed
         self._everything = False
-        self._raws: tuple[list[str], list[RawDocument]] | None = None
-        self._columns: tuple[Listed, dict[int, pa.Table]] | None = None
 
     # ------------------------------------------------------------ as it is now
 
@@ -42,20 +44,13 @@ class SourceListing:
             self._listed = self._read()
         return self._listed
 
-    def columns_now(self) -> Documents:
-        """The same by shard; made once a listing."""
-        listed = self.now()
-        if self._columns is None or self._columns[0] is not listed:
-            self._columns = listed, listing_columns(listed.documents, self._runner.settings.shard_count)
-        return self._columns[1]
-
     def count(self, sources: Sequence[str]) -> int:
         """How many files these sources have now, all known ones where none is named, and documents were listed of
         others."""
         if self._listed is None:
             self._listed = self._read(sources)
-        others = sum(name not in self._listed.sources for name in self.column("source"))
-        return len(self._listed.documents) + others
+        others = (count for name, count in self.counts().items() if name not in self._listed.sources)
+        return len(self._listed.documents) + sum(others)
 
     @property
     def read_already(self) -> Listed | None:
@@ -79,35 +74,36 @@ class SourceListing:
 
     def _known_before(self) -> Callable[[str], Before]:
         """What is known of a source when it is listed again."""
-        listed, lost = self._listed_before(), self._parts.catalog.lost_files()
+        lost, contents = self._parts.catalog.lost_files(), KnownContents(self._shards_before)
         failures = self._parts.catalog.failures([self._runner.key("raw_documents")])
 
         def before(name: str) -> Before:
-            own = [item for item in listed if item.source == name]
-            contents = {item.uri: item.content_hash for item in own}
-            restricted = {item.uri for item in own if item.groups}
             withheld = {item.uri for item in failures if item.source == name and item.code == "orphan"}
-            return Before({**lost.get(name, {}), **contents}, restricted, withheld)
+            own = contents.of(name, lost.get(name, {}))
+            return Before(own, own.restricted, withheld)
 
         return before
 
+    def _shards_before(self) -> Iterator[pa.Table]:
+        return map(self._listed_before(), range(self._runner.settings.shard_count))
+
     def guard(self, allow_deletions: bool) -> None:
         """Refuses the listing as it is now where it would delete most of a source. Raises SourceError."""
-        self._parts.sources.guard(self.now(), self._listed_before(), allow_deletions)
+        if not allow_deletions:
+            guard(self.now(), self._listed_before(), self._runner.settings.shard_count, self._parts.sources.said)
 
-    def _listed_before(self) -> list[ServedDocument]:
-        """The last committed listing. Where files of it are damaged or gone, or it was made for another number of
-        shards, what is served tells what they listed."""
-        read = self.read(["doc_id", "source", "uri", "content_hash", "groups"])
-        doc_ids, sources, uris, hashes, groups = (column.to_pylist() for column in read.columns)
-        rows = zip(doc_ids, sources, uris, hashes, (tuple(each or ()) for each in groups), strict=True)
-        known = [ServedDocument(*row) for row in rows]
-        there, shards = self._runner.manifest("raw_documents").keys(), self._runner.settings.shard_count
-        live = self._parts.catalog.live()
-        if live and len(there) < shards:
-            served = GenerationTables(self._parts.database, live).served_documents()
-            known += [item for item in served if bucket_of(item.doc_id, shards) not in there]
-        return known
+    def _listed_before(self) -> Callable[[int], pa.Table]:
+        """The last committed listing by shard, columns KNOWN. Where files of it are damaged or gone, or it was made for
+        another number of shards, what is served tells what they listed."""
+        shards, live, listing = self._runner.settings.shard_count, self._parts.catalog.live(), self.committed()
+        served = GenerationTables(self._parts.database, live) if live else None
+
+        def before(shard: int) -> pa.Table:
+            if served and shard not in listing.files:
+                return served.served_documents(first_id(shard, shards), first_id(shard + 1, shards))
+            return listing.read(shard, KNOWN)
+
+        return before
 
     # ------------------------------------------------------------ committing it
 
@@ -124,9 +120,7 @@ class SourceListing:
         wanted = sorted({*shards, *lost})
         listed = self._listed = self._stored(self._listed, wanted)
         self._parts.sources.keep_memberships(listed)
-        columns = self.columns_now()
-        report = commit_listing(self._runner, columns, listed.sources, listed.failures, wanted, listed.known)
-        self._columns = None
+        report = commit_listing(self._runner, listed.documents, listed.sources, listed.failures, wanted, listed.known)
         self._parts.sources.settle(listed.sources)
         return report
 
@@ -134,12 +128,11 @@ class SourceListing:
         """The listing, whose documents in these shards are in the store, where there is one."""
         if self._parts.sources.stored is None:
             return listed
-        own = [raw for raw in listed.documents if self._runner.shard_of(raw.doc_id) in shards]
-        known = set() if self._runner.retry_failed else set(self.column("content_hash"))
+        own = OfShards(listed.documents, shards, self._runner.settings.shard_count)
+        known = TextSet(() if self._runner.retry_failed else self._values("content_hash"))
         failures = self._parts.sources.keep_files(own, known, self._runner.progress)
-        failed = {item.doc_id for item in failures}
-        documents = [raw for raw in listed.documents if raw.doc_id not in failed]
-        return replace(listed, documents=documents, failures=[*listed.failures, *failures])
+        listed.documents.drop([item.doc_id for item in failures])
+        return replace(listed, failures=[*listed.failures, *failures])
 
     def regroup(self) -> None:
         """Takes the listing over that was made with another number of shards, where that was worked with last."""
@@ -156,7 +149,7 @@ class SourceListing:
         listed = self._listed or self._parts.sources.list_remembered(self._known_before())
         failures = [item for item in listed.failures if withheld(item)]
         self._parts.sources.keep_memberships(listed, whole=False)
-        commit_listing(self._runner, [], [], failures, known=listed.known)
+        commit_listing(self._runner, AllListed(), [], failures, known=listed.known)
 
     def keep_memberships(self) -> None:
         """What the listing as it is now says of who is behind principals holds, where nothing else has changed."""
@@ -166,47 +159,54 @@ class SourceListing:
         """Takes a source's documents out of the listing; the next run takes them out of the index."""
         with self._parts.database.exclusive("index"):
             self.regroup()
-            count = self.column("source").count(name)
+            count = self.counts()[name]
             self._parts.sources.root(name)
-            commit_listing(self._runner, [], [name])
+            commit_listing(self._runner, AllListed(), [name])
             self._parts.sources.forget_files(name)
             self._parts.catalog.remove_source(name)
         return count
 
     # ------------------------------------------------------------ as it was committed
 
-    def raw_documents(self) -> list[RawDocument]:
-        """All documents of the last committed listing."""
-        files = [row.file for row in self._runner.manifest("raw_documents").values()]
-        if self._raws is None or self._raws[0] != files:
-            tables = self._parts.tables
-            self._raws = files, [raw for file in files for raw in from_table(RawDocument, tables.read(file))]
-        return self._raws[1]
+    def committed(self) -> CommittedListing:
+        """The last committed listing."""
+        return committed_listing(self._runner)
 
-    def read(self, names: Sequence[str] | None = None, doc_ids: Collection[str] | None = None) -> pa.Table:
-        """Columns of the last committed listing, in order of shards; of some documents where they are named."""
+    def raw_documents(self) -> Iterator[RawDocument]:
+        """All documents of it, a shard at a time."""
+        for read in self.pieces():
+            yield from from_table(RawDocument, read)
+
+    def pieces(self, names: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """Columns of it, of one shard after the other."""
+        for file in self.committed().files.values():
+            yield self._parts.tables.read(file, names)
+
+    def counts(self) -> Counter[str]:
+        """How many documents there are of each source."""
+        return Counter(self._values("source"))
+
+    def _values(self, name: str) -> Iterator[Any]:
+        """One column of it."""
+        return (value for read in self.pieces([name]) for value in read[name].to_pylist())
+
+    def read(self, names: Sequence[str], doc_ids: Collection[str]) -> pa.Table:
+        """Columns of some documents of it, in order of shards; all columns where none are named."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        wanted = None if doc_ids is None else pa.array(sorted(doc_ids), pa.string())
-        shards = None if doc_ids is None else set(map(self._runner.shard_of, doc_ids))
+        wanted, shards = pa.array(sorted(doc_ids), pa.string()), set(map(self._runner.shard_of, doc_ids))
         found = []
-        for shard, row in self._runner.manifest("raw_documents").items():
-            if shards is None or shard in shards:
-                read = self._parts.tables.read(row.file, [*dict.fromkeys(["doc_id", *names])] if names else None)
-                read = read if wanted is None else read.filter(pc.is_in(read["doc_id"], wanted))
-                found.append((read.select(names) if names else read).replace_schema_metadata(None))
+        for row in self._runner.manifest("raw_documents", shards).values() if shards else ():
+            read = self._parts.tables.read(row.file, [*dict.fromkeys(["doc_id", *names])] if names else None)
+            read = read.filter(pc.is_in(read["doc_id"], wanted))
+            found.append((read.select(names) if names else read).replace_schema_metadata(None))
         nothing = schema_of(RawDocument).empty_table()
         return pa.concat_tables(found) if found else nothing.select(names) if names else nothing
 
-    def column(self, name: str) -> list[Any]:
-        """One column of it."""
-        found: list[Any] = self.read([name])[name].to_pylist()
-        return found
-
     def documents(self, doc_ids: Collection[str]) -> dict[str, RawDocument]:
         """Some documents of it, by id."""
-        return {raw.doc_id: raw for raw in from_table(RawDocument, self.read(doc_ids=doc_ids))} if doc_ids else {}
+        return {raw.doc_id: raw for raw in from_table(RawDocument, self.read((), doc_ids))}
 
     def places(self, doc_ids: Collection[str]) -> dict[str, tuple[str, str]]:
         """Source and uri of some documents, by id."""

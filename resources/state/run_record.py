@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from resources.llm.model import Spent
 from resources.sources.book import Listed
+from resources.sources.listed_documents import AllListed
 from resources.sources.walk import Skipped
 from resources.state.built import Built, Missing
 from resources.state.run import Run
@@ -63,7 +64,7 @@ def with_records(run: Run, records: Iterable[Mapping[str, Any]]) -> tuple[Run, L
         made.damaged += [name for name in record.get("damaged", ()) if name not in made.damaged]
         if values := record.get("listed"):
             skipped = [Skipped(**item) for item in values["skipped"]]
-            listed = Listed(tuple(values["sources"]), [], skipped, [], failing=values["failing"])
+            listed = Listed(tuple(values["sources"]), AllListed(), skipped, [], failing=values["failing"])
     return made, listed
 
 

@@ -78,13 +78,13 @@ class StageRunner:
         """The key of a stage under the settings, or as it was recorded for a generation."""
         return self._recorded.get(stage) or self._keys[stage]
 
-    def manifest(self, table: str) -> dict[int, ManifestRow]:
+    def manifest(self, table: str, shards: Collection[int] | None = None) -> dict[int, ManifestRow]:
         """Committed files of a table under the present settings, by shard; one whose file is gone was
-        never made."""
-        return self._manifest(table, self.key(MAKER[table].name))
+        never made. Of these shards where they are named."""
+        return self._manifest(table, self.key(MAKER[table].name), shards)
 
-    def _manifest(self, table: str, key: str) -> dict[int, ManifestRow]:
-        rows = self.catalog.manifest_of(table, key)
+    def _manifest(self, table: str, key: str, shards: Collection[int] | None = None) -> dict[int, ManifestRow]:
+        rows = self.catalog.manifest_of(table, key, shards)
         return {shard: row for shard, row in rows.items() if self.tables.exists(row.file)}
 
     def shard_of(self, doc_id: str) -> int:

@@ -23,13 +23,13 @@ class Table:
         """`shards` are those that are looked at; all that there are where none are named."""
         self._name, self._runner, self._shards = name, runner, shards
 
-    def commits(self) -> dict[int, ManifestRow]:
-        """By shard; one whose file is gone was never made."""
-        return self._runner.manifest(self._name)
+    def commits(self, shards: Collection[int] | None = None) -> dict[int, ManifestRow]:
+        """By shard; one whose file is gone was never made. Of these where they are named."""
+        return self._runner.manifest(self._name, shards)
 
     def commit(self, shard: int) -> ManifestRow:
         """Raises IndexStateError (`missing_input`) where the shard was never made."""
-        return committed(self._name, shard, self.commits())
+        return committed(self._name, shard, self.commits([shard]))
 
     def read(self, shard: int, columns: Sequence[str] | None = None) -> pa.Table:
         """A shard's rows. Raises IndexStateError where it was never made, or its file is damaged."""
@@ -39,9 +39,8 @@ class Table:
         """Columns of these shards, one after the other; of all that are looked at and were made where none are
         named."""
         wanted = self._shards if shards is None else shards
-        for shard, row in self.commits().items():
-            if wanted is None or shard in wanted:
-                yield self._runner.tables.read(row.file, columns)
+        for row in self.commits(wanted).values():
+            yield self._runner.tables.read(row.file, columns)
 
     def values(self, shard: int, column: str) -> list[Any]:
         """One column of a shard."""

@@ -25,7 +25,9 @@ UPDATE pincite.sources SET indexed_at = now() WHERE name = ANY (%(names)s::text[
 
 -- name: manifest_of
 SELECT table_name, key, bucket, file, input, output, rows, documents, run_id, committed_at
-FROM pincite.manifest WHERE table_name = %(table)s AND key = %(key)s ORDER BY bucket;
+FROM pincite.manifest
+WHERE table_name = %(table)s AND key = %(key)s
+    AND (%(shards)s::smallint[] IS NULL OR bucket = ANY (%(shards)s::smallint[])) ORDER BY bucket;
 
 -- name: files_under
 SELECT DISTINCT file FROM pincite.manifest WHERE file <> '' AND key = ANY (%(keys)s::text[]);

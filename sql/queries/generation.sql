@@ -1,10 +1,11 @@
 -- Writing one generation's tables, and keeping them from those who may not read them.
 
 -- name: content_hashes
-SELECT doc_id, content_hash FROM {schema}.documents;
+SELECT doc_id, content_hash FROM {schema}.documents WHERE doc_id >= %(first)s AND doc_id < %(after)s;
 
 -- name: served_documents
-SELECT doc_id, source, uri, content_hash, groups FROM {schema}.documents;
+SELECT doc_id, source, content_hash, groups FROM {schema}.documents
+WHERE doc_id >= %(first)s AND doc_id < %(after)s ORDER BY doc_id;
 
 -- name: document_hashes
 SELECT doc_id, row_hash FROM {schema}.documents WHERE bucket = %(bucket)s;
@@ -36,7 +37,7 @@ FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE n.nspname = %(schema_name)s AND c.relkind = 'r';
 
 -- name: document_groups
-SELECT doc_id, bucket, groups FROM {schema}.documents;
+SELECT doc_id, bucket, groups FROM {schema}.documents WHERE doc_id >= %(first)s AND doc_id < %(after)s;
 
 -- name: regroup_document
 UPDATE {schema}.documents SET groups = %(groups)s::text[], row_hash = '' WHERE doc_id = %(doc_id)s;

@@ -22,6 +22,7 @@ from pipelines.errors import IndexStateError, PinciteError, SettingsError, Sourc
 from resources.dagster_instance.backfill_runs import BackfillRun, closed_early, failed_for_good, runs_of
 from resources.dagster_instance.backfills import Backfill, backfill_of, last_signs, start, under_way
 from resources.dagster_instance.run_errors import coded, error_of
+from resources.generations.due import Served
 from resources.postgres.launched_runs import LaunchedRun
 from resources.state.run import Run
 from tests.support.daemon import make_home
@@ -225,11 +226,12 @@ def test_a_backfill_that_was_closed_early_is_gone_on_with(
     monkeypatch.setattr("resources.dagster_instance.backfill_runs.runs_of", lambda *_: done)
     monkeypatch.setattr(distributed, "_started", started)
     state: Any = SimpleNamespace(parts=SimpleNamespace(database=None))
-    begun, seen = distributed._followed(state, instance, distributed._Begun("b0", {}), lambda *_: None, told.append)
+    first = distributed._Begun("b0", Served())
+    begun, seen = distributed._followed(state, instance, first, lambda *_: None, told.append)
     assert (begun.ids, seen and seen.failed) == (("b0", "b1", "b2"), False)
     assert (len(asked), len(told)) == (2, 2)
     ends = iter([BulkActionStatus.COMPLETED_FAILED] * 99)
-    begun, seen = distributed._followed(state, instance, distributed._Begun("b0", {}), lambda *_: None, told.append)
+    begun, seen = distributed._followed(state, instance, first, lambda *_: None, told.append)
     assert (len(begun.earlier), seen and seen.failed) == (distributed._AGAIN, True), "not for ever"
 
 

@@ -93,7 +93,7 @@ def test_a_run_lists_known_sources_only_and_repeats_no_variable(
         (failure,) = [event for event in result.get_step_failure_events() if event.step_key == "raw_documents"]
         assert "a source that this state does not know; known: docs" in str(failure.event_specific_data)
         assert "sk-a-key" not in "".join(map(str, result.all_events))
-        assert state.listing.raw_documents() == []
+        assert list(state.listing.raw_documents()) == []
     finally:
         state.close()
 

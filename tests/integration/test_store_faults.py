@@ -23,6 +23,7 @@ from resources.sources import landing as landing_module
 from resources.sources.folder import Listing, list_source
 from resources.sources.landing import Landing
 from tests.support.front import Front, front_before
+from tests.support.listings import assert_same
 from tests.support.site import Site, running_site
 from tests.support.source_contract import Place
 from tests.support.stores import KEY, Manifest, azure_container, google_bucket, webdav_folder
@@ -121,13 +122,13 @@ def test_a_listing_that_breaks_off_changes_nothing(store: Store, tmp_path: Path)
     store.front.faults = dict(_SECOND_PAGE[store.kind])
     with pytest.raises(SourceError, match=r"'papers'.*[Nn]othing was changed"):
         bring(store, tmp_path)
-    assert listing_of(store, tmp_path) == first
+    assert_same(listing_of(store, tmp_path), first)
 
 
 def test_what_is_listed_again_is_not_sent_again(store: Store, tmp_path: Path) -> None:
     first = bring(store, tmp_path)
     store.front.asked.clear()
-    assert bring(store, tmp_path) == first
+    assert_same(bring(store, tmp_path), first)
     assert not [asked for asked in store.front.asked if _READING[store.kind] in asked and asked.startswith("GET")]
 
 

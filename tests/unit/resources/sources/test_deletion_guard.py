@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from pipelines.errors import SourceError
+from pipelines.fingerprint import document_id
 from pipelines.records import Failure, RawDocument
-from pipelines.settings.base import Settings
-from resources.sources.book import Listed, SourceBook
+from resources.sources.book import Listed
+from resources.sources.deletion_guard import guard
+from resources.sources.listed_documents import AllListed, ListedDocuments
 
+SHARDS = 4
 NOTES = [f"notes/{number}.txt" for number in range(40)]
 
 
 def document(uri: str, content: str = "", source: str = "docs") -> RawDocument:
     values: dict[str, Any] = dict.fromkeys(RawDocument.__dataclass_fields__)
-    values.update(doc_id=f"{source}/{uri}", source=source, uri=uri, content_hash=content or uri)
+    values.update(doc_id=document_id(source, uri), source=source, uri=uri, content_hash=content or uri)
+    values.update(source_groups=(), metadata={})
     return RawDocument(**values)
 
 
@@ -34,10 +36,9 @@ def refused(
     sources: tuple[str, ...] = ("docs",),
     failures: Sequence[Failure] = (),
 ) -> bool:
-    project, catalog = SimpleNamespace(settings=Settings()), SimpleNamespace(sources=list)
-    book = SourceBook(cast(Any, project), cast(Any, catalog), Path("state"))
+    known, listed = ListedDocuments(before), Listed(sources, AllListed([ListedDocuments(now)]), [], list(failures))
     try:
-        book.guard(Listed(sources, list(now), [], list(failures)), before, allow_deletions=False)
+        guard(listed, lambda shard: known.names(shard, SHARDS), SHARDS, said=str)
     except SourceError as error:
         assert error.code == "deletion_guard"
         return True
@@ -86,5 +87,5 @@ def test_a_document_may_move_to_another_source_that_is_listed_too() -> None:
 
 @pytest.mark.defends("7d")
 def test_a_source_of_which_nothing_can_be_read_is_not_empty() -> None:
-    unread = [Failure(f"docs/{uri}", "docs", uri, "raw_documents", "unreadable", "") for uri in NOTES]
+    unread = [Failure(document_id("docs", uri), "docs", uri, "raw_documents", "unreadable", "") for uri in NOTES]
     assert not refused(documents(NOTES), [], failures=unread)

@@ -14,6 +14,7 @@ from resources.sources import landing as module
 from resources.sources.folder import Listing, list_source
 from resources.sources.landing import Landing
 from resources.sources.walk import Skipped
+from tests.support.listings import assert_same
 
 SETTINGS = SourceSettings(name="../odd name", path="s3://papers/")
 
@@ -95,7 +96,7 @@ def test_it_is_listed_like_a_folder_of_the_same_files(landing: Landing, tmp_path
     for uri, text in shelf.texts.items():
         (folder / uri).parent.mkdir(parents=True, exist_ok=True)
         (folder / uri).write_text(text)
-    assert brought == list_source(SETTINGS, folder)
+    assert_same(brought, list_source(SETTINGS, folder))
     assert {raw.uri: raw.groups for raw in brought.documents}["b.txt"] == ("hr",)
 
 

@@ -164,7 +164,7 @@ def test_what_is_too_large_to_be_listed_restricts_nevertheless(tmp_path: Path) -
         "a.md": "limit_exceeded",
         "a.txt": "element_map_limit",
     }
-    assert listing.groups[document_id("s", "a.md")] == ("hr",)
+    assert listing.documents.groups_of(document_id("s", "a.md")) == ("hr",)
 
 
 # ---------------------------------------------------------------- what cannot all be listed
@@ -193,7 +193,7 @@ def test_what_one_source_restricts_is_known_while_another_cannot_be_listed(tmp_p
     (tmp_path / "b" / "shut.txt.meta.yaml").unlink()  # what was listed is not read again
     found = book.list_remembered()
     assert found.sources == ("b",) and found.known.sources == {"a": (), "b": ()}
-    assert found.known.documents[document_id("b", "shut.txt")] == ("hr",)
+    assert found.known.documents.get(document_id("b", "shut.txt")) == ("hr",)
     assert {item.uri: item.code for item in found.failures} == {"broken.txt": "side_car"}
 
 
@@ -204,7 +204,7 @@ def test_what_restricts_is_read_where_a_source_was_last(tmp_path: Path) -> None:
         (tmp_path / folder / "a.txt.meta.yaml").write_text(f"groups: [{folder}]")
     book = book_of(tmp_path, {"docs": "old"}, docs="new", never="gone")
     found = book.list_remembered()
-    assert (found.sources, found.known.documents) == (("docs",), {document_id("docs", "a.txt"): ("old",)})
+    assert (found.sources, found.known.documents.get(document_id("docs", "a.txt"))) == (("docs",), ("old",))
 
 
 @pytest.mark.parametrize("error", [UsageError, SourceError, DocumentError])

@@ -125,7 +125,7 @@ def test_what_is_swapped_between_the_walk_and_opening_is_not_listed(
 
     monkeypatch.setattr(sources, "walk", swapped)
     listing = sources.list_source(SourceSettings(name="s", path=str(root)), root)
-    assert listing.documents == []
+    assert list(listing.documents) == []
     (failure,) = listing.failures
     assert failure.uri == "sub/a.txt" and failure.code in ("changed", "side_car")
 

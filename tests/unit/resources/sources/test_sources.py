@@ -38,7 +38,7 @@ def test_documents_are_listed_by_place_with_the_hash_of_their_bytes(tmp_path: Pa
     write(tmp_path, "b.txt", "a/c.md")
     listing = listed(tmp_path)
     assert uris(listing) == ["a/c.md", "b.txt"]
-    last = listing.documents[-1]
+    last = list(listing.documents)[-1]
     assert last.doc_id == document_id("s", "b.txt")
     assert (last.content_hash, last.size) == (content_hash(tmp_path / "b.txt"), len("text of b.txt"))
     assert (last.groups, last.metadata, last.title) == (None, {}, None)

@@ -7,6 +7,7 @@ from typing import Any
 
 from resources.llm.model import Spent
 from resources.sources.book import Listed
+from resources.sources.listed_documents import AllListed
 from resources.sources.walk import Skipped
 from resources.state.built import Built, Missing
 from resources.state.run import Run
@@ -48,7 +49,7 @@ def test_counts_and_seconds_of_a_stage_are_sums_over_runs() -> None:
 
 def test_what_only_one_run_knows_is_kept() -> None:
     skipped = [Skipped("docs", "a\udcff.xyz", "unsupported", "no reader")]
-    listed = Listed(("docs",), [], skipped, [], failing={"mail": "it does not answer"})
+    listed = Listed(("docs",), AllListed(), skipped, [], failing={"mail": "it does not answer"})
     built = Built(3, False, [("found", "low")], {"chunks": 5}, 1.5, held=True, missing=Missing(["a"], 2, True))
     built.short, built.unfitting = ["a walk"], ["an index"]
     first = recorded(report("raw_documents", 1, 0.1), listed=listed, damaged=("a.parquet",))

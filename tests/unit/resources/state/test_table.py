@@ -18,7 +18,7 @@ from resources.state.table import Table
     ],
 )
 def test_an_input_that_was_never_made_is_named_with_the_remedy(table: str, shard: int, told: str) -> None:
-    runner: Any = SimpleNamespace(manifest=lambda name: {})
+    runner: Any = SimpleNamespace(manifest=lambda name, shards: {})
     with pytest.raises(IndexStateError, match=told) as caught:
         Table(table, runner).commit(shard)
     assert caught.value.code == "missing_input"

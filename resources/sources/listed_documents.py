@@ -1,0 +1,174 @@
+"""The documents of a listing, on disk, and handed out by ranges of ids: a run has as many in memory as a shard."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pipelines.records import RawDocument
+from pipelines.schemas import from_table, schema_of
+from pipelines.shards import first_id
+from resources.sources.scratch import AT_ONCE, Scratch
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_NAMES = tuple(field.name for field in fields(RawDocument))
+_NONE = "{}"
+_LISTS = ("groups", "source_groups")
+NAMED = ("doc_id", "source", "content_hash")
+
+
+class DocumentsByShard(Protocol):
+    """Documents of a listing, wherever they are."""
+
+    def shard(self, shard: int, shards: int) -> pa.Table:
+        """Those of one of `shards` shards, as rows of RawDocument, in order of their ids."""
+
+    def sources(self) -> Collection[str]:
+        """Those that they are of."""
+
+
+class ListedDocuments:
+    """What is listed of a source, in whatever order it is met, and who may find what could not be read."""
+
+    def __init__(self, documents: Iterable[RawDocument] = ()) -> None:
+        self._scratch, self._waiting = Scratch("listed"), list[tuple[Any, ...]]()
+        self._sources = set[str]()
+        for raw in documents:
+            self.add(raw)
+
+    def add(self, raw: RawDocument) -> None:
+        values = [getattr(raw, name) for name in _NAMES[:-3]]
+        metadata = json.dumps(raw.metadata) if raw.metadata else _NONE
+        self._sources.add(raw.source)
+        self._waiting.append((*values, _dumped(raw.groups), _dumped(raw.source_groups), metadata))
+        if len(self._waiting) >= AT_ONCE:
+            self._settle()
+
+    def restrict(self, doc_id: str, groups: Sequence[str] | None) -> None:
+        """Who may find a document that is not listed, as far as it says so."""
+        if groups:
+            self._settle().write("restrict", [(doc_id, _dumped(tuple(groups)))])
+
+    def drop(self, doc_ids: Iterable[str]) -> None:
+        """Lists these no more; who may find them stays known."""
+        self._settle().write("unlist", ((doc_id,) for doc_id in doc_ids))
+
+    def _settle(self) -> Scratch:
+        if self._waiting:
+            self._scratch.write("list", self._waiting)
+            self._waiting = []
+        return self._scratch
+
+    # ------------------------------------------------------------ what there is
+
+    def __len__(self) -> int:
+        return int(self._settle().run("count_listed")[0][0])
+
+    def __iter__(self) -> Iterator[RawDocument]:
+        """By source and uri."""
+        for row in self._settle().each("listed_by_place"):
+            own, of_source, metadata = row[-3:]
+            values: list[Any] = [*row[:-3], _tuple(own), _tuple(of_source), json.loads(metadata)]
+            yield RawDocument(*values)
+
+    def sources(self) -> Collection[str]:
+        return self._sources
+
+    def groups_of(self, doc_id: str) -> tuple[str, ...] | None:
+        """Of a document that may be listed or not; None where nothing is known of it."""
+        found = self._settle().run("groups", doc_id)
+        return _tuple(found[0][0]) if found else None
+
+    def shard(self, shard: int, shards: int) -> pa.Table:
+        rows = self._settle().run("listed_between", first_id(shard, shards), first_id(shard + 1, shards))
+        return _as_table(dict(zip(_NAMES, zip(*rows, strict=True), strict=True)) if rows else {})
+
+    def names(self, shard: int, shards: int) -> pa.Table:
+        """Columns NAMED of the same."""
+        import pyarrow as pa
+
+        rows = self._settle().run("names_between", first_id(shard, shards), first_id(shard + 1, shards))
+        columns = zip(*rows, strict=True) if rows else ((), (), ())
+        return pa.table([pa.array(column, pa.string()) for column in columns], list(NAMED))
+
+
+@dataclass(frozen=True, slots=True)
+class AllListed:
+    """Documents of several sources."""
+
+    parts: Sequence[ListedDocuments] = ()
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+    def __iter__(self) -> Iterator[RawDocument]:
+        for part in self.parts:
+            yield from part
+
+    def sources(self) -> Collection[str]:
+        return {name for part in self.parts for name in part.sources()}
+
+    def drop(self, doc_ids: Collection[str]) -> None:
+        for part in self.parts if doc_ids else ():
+            part.drop(doc_ids)
+
+    def get(self, doc_id: str) -> tuple[str, ...] | None:
+        """The groups that a document says it is for; None where nothing is known of them."""
+        return next((groups for part in self.parts if (groups := part.groups_of(doc_id))), None)
+
+    def shard(self, shard: int, shards: int) -> pa.Table:
+        return _in_order([part.shard(shard, shards) for part in self.parts] or [_as_table({})])
+
+    def names(self, shard: int, shards: int) -> pa.Table:
+        """Columns NAMED of the same."""
+        return _in_order([part.names(shard, shards) for part in self.parts] or [_as_table({}).select(NAMED)])
+
+
+class OfShards:
+    """Of documents those of some of `count` shards."""
+
+    def __init__(self, documents: AllListed, shards: Collection[int], count: int) -> None:
+        self._documents, self._shards, self._count = documents, shards, count
+
+    def __len__(self) -> int:
+        return sum(self._documents.names(shard, self._count).num_rows for shard in self._shards)
+
+    def __iter__(self) -> Iterator[RawDocument]:
+        for shard in self._shards:
+            yield from from_table(RawDocument, self._documents.shard(shard, self._count))
+
+
+def _in_order(parts: Sequence[pa.Table]) -> pa.Table:
+    import pyarrow as pa
+
+    return parts[0] if len(parts) == 1 else pa.concat_tables(parts).sort_by("doc_id")
+
+
+def _as_table(columns: Mapping[str, Sequence[Any]]) -> pa.Table:
+    import pyarrow as pa
+
+    schema = schema_of(RawDocument)
+    if not columns:
+        return schema.empty_table()
+    read: dict[str, Sequence[Any]] = {name: [_tuple(text) for text in columns[name]] for name in _LISTS}
+    read["metadata"] = [_pairs(text) for text in columns["metadata"]]
+    return pa.table([pa.array(read.get(each.name, columns[each.name]), each.type) for each in schema], schema=schema)
+
+
+@lru_cache(maxsize=1000)
+def _dumped(groups: tuple[str, ...] | None) -> str | None:
+    return None if groups is None else json.dumps(groups)
+
+
+@lru_cache(maxsize=1000)
+def _tuple(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(json.loads(text))
+
+
+def _pairs(text: str) -> list[tuple[str, str]]:
+    return sorted(json.loads(text).items()) if text != _NONE else []

@@ -1,0 +1,87 @@
+"""What a run notes of all documents and would not hold in memory: private databases on disk, each gone with the process
+that opened it."""
+
+from __future__ import annotations
+
+import sqlite3
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any
+
+from pipelines.errors import SourceError
+from resources.postgres.statements import statements
+
+AT_ONCE = 1000
+"""Rows that are written together."""
+
+
+class Scratch:
+    """Tables of sql/queries/scratch.sql, which has all that is asked of them. SQLite keeps them in a file without a
+    name in the folder of temporary files, of which no more than some megabytes are in memory.
+
+    All raise SourceError `disk` where that folder has no room."""
+
+    def __init__(self, *tables: str) -> None:
+        with _room():
+            self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        weakref.finalize(self, self._database.close)
+        for name in ("without_a_journal", "some_memory", "on_disk", "begin", *tables):
+            self.run(name)
+
+    def run(self, name: str, *values: Any) -> list[tuple[Any, ...]]:
+        with _room():
+            return self._database.execute(_sql(name), values).fetchall()
+
+    def each(self, name: str, *values: Any) -> Iterator[tuple[Any, ...]]:
+        """The same, a row at a time; nothing may be written until the last is taken."""
+        with _room():
+            yield from self._database.execute(_sql(name), values)
+
+    def write(self, name: str, rows: Iterable[Sequence[Any]]) -> None:
+        with _room():
+            self._database.executemany(_sql(name), rows)
+
+
+class TextSet:
+    """Texts, each once."""
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        self._scratch = Scratch("texts")
+        self.update(texts)
+
+    def update(self, texts: Iterable[str]) -> None:
+        self._scratch.write("add_text", ((text,) for text in texts))
+
+    def __contains__(self, text: object) -> bool:
+        return bool(self._scratch.run("text", text))
+
+    def __iter__(self) -> Iterator[str]:
+        """In order of their code points."""
+        return (text for (text,) in self._scratch.each("sorted_texts"))
+
+    def __len__(self) -> int:
+        return int(self._scratch.run("count_texts")[0][0])
+
+
+def windows(rows: Iterable[Any], size: int = AT_ONCE) -> Iterator[list[Any]]:
+    """Rows some at a time."""
+    left = iter(rows)
+    return iter(lambda: list(islice(left, size)), [])
+
+
+def _sql(name: str) -> str:
+    return statements("scratch")[name]
+
+
+@contextmanager
+def _room() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise SourceError(
+            f"no list of the documents can be kept in the folder of temporary files: {error}; make room there, or set "
+            "TMPDIR to a folder that has some",
+            "disk",
+        ) from None

@@ -1,0 +1,12 @@
+"""Listings of sources, compared."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from resources.sources.folder import Listing
+
+
+def assert_same(one: Listing, other: Listing) -> None:
+    assert list(one.documents) == list(other.documents)
+    assert replace(one, documents=other.documents) == other
