@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date
-from functools import partial
+from functools import lru_cache, partial
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from psycopg.types.json import Jsonb
     from psycopg.types.range import Range
 
 _HEAD, _TAIL = b"PGCOPY\n\xff\r\n\0" + bytes(8), b"\xff\xff"
@@ -34,7 +35,8 @@ def _sized(data: bytes) -> bytes:
 
 
 def _text(value: str) -> bytes:
-    return _sized(value.encode())
+    data = value.encode()
+    return _SIZE(len(data)) + data
 
 
 def _array(kind: str, elements: bytes, count: int) -> bytes:
@@ -44,7 +46,21 @@ def _array(kind: str, elements: bytes, count: int) -> bytes:
 
 
 def _texts(values: Sequence[str]) -> bytes:
+    return _same_texts(tuple(values))
+
+
+@lru_cache(maxsize=512)
+def _same_texts(values: tuple[str, ...]) -> bytes:
+    """Headings, kinds of blocks and groups, which many rows have alike."""
     return _array("text", b"".join(map(_text, values)), len(values))
+
+
+def _json(value: Jsonb) -> bytes:
+    return _NO_PAIRS if value.obj == {} else _sized(b"\x01" + json.dumps(value.obj).encode())
+
+
+_NO_PAIRS = _sized(b"\x01{}")
+"""What most rows have as jsonb."""
 
 
 def _range(value: Range[int]) -> bytes:
@@ -69,7 +85,7 @@ ENCODERS: Mapping[str, Callable[[Any], bytes]] = {
     "text[]": _texts,
     "int4range": _range,
     "int4range[]": _ranges,
-    "jsonb": lambda value: _sized(b"\x01" + json.dumps(value.obj).encode()),
+    "jsonb": _json,
     "vector": _vector,
     "bytea": _sized,
 }

