@@ -99,7 +99,7 @@ def modules() -> Mapping[str, Module]:
     return {
         ".".join(file.relative_to(ROOT).with_suffix("").parts): read(source)
         for file, source in sources.items()
-        if re.search(r"resources\.postgres\.(generation_)?statements|resources\.postgres import .*statements", source)
+        if re.search(r"resources\.(postgres\.(generation_)?statements|postgres import .*statements|sources\.scratch)", source)
     }
 
 
