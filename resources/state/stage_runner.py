@@ -7,24 +7,23 @@ work, in order; so a stage may look ahead over shards (parsing, embedding) or no
 from __future__ import annotations
 
 import time
-from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from pipelines.columns import runs
 from pipelines.errors import LIMITED, PASSING, UNREAD, WITHHELD, IndexStateError
 from pipelines.fingerprint import bucket_of, combined, fingerprint
 from pipelines.increments import DocumentState, bucket_output, output_hash, plan
 from pipelines.records import FALLBACK, Failure
-from pipelines.schemas import schema_of, to_table
+from pipelines.schemas import schema_of
 from pipelines.settings.base import Settings
 from pipelines.stages import KEEPING, MAKER, STAGES, Frozen, Stage, stage_keys
 from resources.parsers.installed import installed
-from resources.state.stage_work import Compute, Makeshift, Outcome, Rows, Settled, StageReport, Work, rows_of, with_rows
+from resources.state.merged_rows import as_table, merged
+from resources.state.stage_work import Compute, Makeshift, Outcome, Settled, StageReport, Work, rows_of, with_rows
 from resources.state.standing import Layout, Previous, Standing, StandingElsewhere, previous
 from resources.workers.task import Made
 
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
     from resources.state.run import Run, StageProgress
 
 LISTING = "raw_documents"
-FEW = 64
-"""Documents that are put between the rows that are kept; of more, all are sorted."""
 
 
 class StageRunner:
@@ -258,9 +255,9 @@ class StageRunner:
         for table, record in work.stage.tables.items():
             before = previous.of(table, work.shard)
             kept = self._kept(work, before, settled)
-            made = [_as_table(record, result, table) for _, result in sorted(settled.items(), key=itemgetter(0))
+            made = [as_table(record, result, table) for _, result in sorted(settled.items(), key=itemgetter(0))
                     if not isinstance(result, Failure)]  # fmt: skip
-            arrow = _merged(record, kept, made)
+            arrow = merged(record, kept, made)
             states = self._states(work, table, before, settled)
             for doc_id in stopgaps:
                 states[doc_id] = replace(states[doc_id], failed=states[doc_id].fingerprint)
@@ -335,40 +332,6 @@ class StageRunner:
 def named(shard: int) -> str:
     """A shard as people are told of it."""
     return f"shard {shard:02d}"
-
-
-def _as_table(record: type, result: Rows | Made, table: str) -> pa.Table:
-    if isinstance(result, Made):
-        return result.tables[table]
-    rows = result[table]
-    return to_table(record, sorted(rows, key=attrgetter("index")) if "index" in schema_of(record).names else rows)
-
-
-def _merged(record: type, kept: pa.Table | None, made: Sequence[pa.Table]) -> pa.Table:
-    """Rows carried over and new ones, in order of documents, which both are in."""
-    import pyarrow as pa
-
-    parts = [part for part in (kept, *made) if part is not None and part.num_rows]
-    if not parts:
-        return to_table(record, ())
-    if kept is not None and len(made) <= FEW:
-        parts = list(_spliced(kept, [part for part in made if part.num_rows]))
-    arrow = pa.concat_tables([part.replace_schema_metadata(None) for part in parts])
-    order = [(name, "ascending") for name in ("doc_id", "index") if name in arrow.column_names]
-    return arrow.sort_by(order) if kept is not None and len(made) > FEW else arrow
-
-
-def _spliced(kept: pa.Table, made: Sequence[pa.Table]) -> Iterator[pa.Table]:
-    """The parts in order, none of them copied."""
-    starts = {doc_id: start for doc_id, start, _ in runs(kept["doc_id"])}
-    ids, at = list(starts), 0
-    for part in made:
-        place = bisect_left(ids, part["doc_id"][0].as_py())
-        end = starts[ids[place]] if place < len(ids) else kept.num_rows
-        yield kept.slice(at, end - at)
-        yield part
-        at = end
-    yield kept.slice(at)
 
 
 def withheld(failure: Failure) -> bool:
