@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from pipelines.errors import IndexStateError, SettingsError
 from pipelines.increments import Plan
 from pipelines.indexing.changed_links import places_in
+from pipelines.shards import named
 from pipelines.stages import STAGES
 from resources.parquet.vector_keys import Keys, digits_of, keys_from
 from resources.parquet.vectors import KnownVectors
 from resources.stages.embedded_items import SENTENCE_FORMS, FromModel
 from resources.stages.embedded_items import STAGES as OF_VECTORS
-from resources.state.stage_runner import named
 from resources.state.stage_work import Work, with_rows
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from pipelines.increments import DocumentState, bucket_output, output_hash, plan
 from pipelines.records import FALLBACK, Failure
 from pipelines.schemas import schema_of
 from pipelines.settings.base import Settings
+from pipelines.shards import named
 from pipelines.stages import KEEPING, MAKER, STAGES, Frozen, Stage, stage_keys
 from resources.parsers.installed import installed
 from resources.state.merged_rows import as_table, merged
@@ -327,11 +328,6 @@ class StageRunner:
                 output = result.outputs[table] if isinstance(result, Made) else output_hash(result[table])
                 states[doc_id] = DocumentState(wanted, output, None, self.run_id, now, reason)
         return states
-
-
-def named(shard: int) -> str:
-    """A shard as people are told of it."""
-    return f"shard {shard:02d}"
 
 
 def withheld(failure: Failure) -> bool:
