@@ -32,3 +32,8 @@ def first_id(shard: int, count: int) -> str:
     """No document of one of `count` shards has a lesser id, and none of the shard before a greater one; of the shard
     after the last no document at all."""
     return f"{-(-shard * IDS // count):08x}" if shard < count else "g"
+
+
+def named(shard: int) -> str:
+    """A shard as people are told of it."""
+    return f"shard {shard:02d}"

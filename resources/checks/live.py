@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from pipelines.fingerprint import combined
+from pipelines.shards import named
 from pipelines.stages import MAKER, STAGES, WHOLE
 from resources.checks.findings import Finding
 from resources.checks.row_diff import bucket_findings, link_findings
@@ -16,7 +17,6 @@ from resources.checks.stages import empty_documents, text_coverage, unsound_sent
 from resources.postgres.statements import query
 from resources.stages.indexed_documents import IndexBuild
 from resources.state.committed_listing import listing_output
-from resources.state.stage_runner import named
 
 if TYPE_CHECKING:
     from resources.parquet.tables import ParquetTables

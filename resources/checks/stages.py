@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.errors import SourceError
 from pipelines.indexing.sentence_links import STEP, floor_for
+from pipelines.shards import named
 from pipelines.stages import MAKER, WHOLE
 from resources.checks import sentences as skeleton_checks
 from resources.checks.audit import RELATED_BUDGET, audit
@@ -18,7 +19,6 @@ from resources.parquet.vectors import matrix
 from resources.stages.indexed_documents import IndexBuild
 from resources.stages.make import after, mended
 from resources.state.built import Problems
-from resources.state.stage_runner import named
 from resources.state.stage_work import rows_of
 
 if TYPE_CHECKING:

@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import IndexStateError, SettingsError
-from pipelines.increments import Plan
 from pipelines.indexing.changed_links import places_in
+from pipelines.shards import named
 from pipelines.stages import STAGES
 from resources.parquet.vector_keys import Keys, digits_of, keys_from
 from resources.parquet.vectors import KnownVectors
 from resources.stages.embedded_items import SENTENCE_FORMS, FromModel
 from resources.stages.embedded_items import STAGES as OF_VECTORS
-from resources.state.stage_runner import named
 from resources.state.stage_work import Work, with_rows
 
 if TYPE_CHECKING:
@@ -56,8 +55,7 @@ def works(state: State, only: Collection[str] | None = None) -> Iterator[Work]:
         whole = [doc_id for doc_id in states[0] if all(doc_id in known for known in states[1:])]
         wanted = [doc_id for doc_id in whole if only is None or doc_id in only]
         if wanted:
-            todo = Plan(dict.fromkeys(wanted, ""), {}, {}, ())
-            yield Work(STAGES["chunk_embeddings"], shard, todo, files, tables)
+            yield Work(STAGES["chunk_embeddings"], shard, dict.fromkeys(wanted, ""), files, tables)
 
 
 def known_keys(state: State, table: str, identity: str) -> Keys:

@@ -17,7 +17,7 @@ from itertools import chain, islice
 from typing import IO, Any, TypeVar
 
 from pipelines.ports import NoReply, Prompt, Reply, ReplyCheck
-from resources.llm.batch_files import URL, Part, Spool, answers, lines_of
+from resources.llm.batch_files import MOST_REQUESTS, URL, Part, Spool, answers, lines_of
 from resources.llm.endpoint import CallFailed, Completion, request_body, storable
 from resources.llm.endpoint_client import MOST_BYTES, at_most
 from resources.llm.model import AT_ONCE, BoughtModel, Said
@@ -53,7 +53,7 @@ class OpenBatch:
 
 @dataclass
 class Outcomes:
-    """What one call of `replies` found out, by key: why there is no reply yet, and which were collected now."""
+    """What a run found out, by key: why there is no reply yet, and which were collected now."""
 
     without: dict[str, NoReply] = field(default_factory=dict)
     collected: set[str] = field(default_factory=set)
@@ -63,27 +63,39 @@ class Outcomes:
 
 
 class BatchModel(BoughtModel):
-    """Implements ports.LanguageModel: all prompts are taken before the first reply is given, those that are
-    not kept are submitted, and are `pending` until a later run."""
+    """Implements ports.LanguageModel: as many prompts as a batch may have are taken before the first reply is given.
+    Those that are not kept are submitted, and are `pending` until a later run. What came of earlier ones is looked at
+    once a run."""
+
+    _found: Outcomes | None = None
 
     def replies(self, prompts: Iterable[Prompt], unusable: ReplyCheck) -> Generator[Said, None, None]:
         self.hope()
         with self.store.held():
-            found = Outcomes()
-            self._collect(found)
-            with Spool() as spool:
-                keys = self._spooled(iter(prompts), unusable, spool, found)
-                for part in spool.parts:
-                    self._submit(part, found)
-            asked = [found.without.get(key) for key in set(keys)]
-            self.count(pending=sum(said is not None and said.code == "pending" for said in asked))
-            for start in range(0, len(keys), AT_ONCE):
-                chunk = keys[start : start + AT_ONCE]
-                known = self.known(chunk)
-                for key in chunk:
-                    said = found.without.get(key) or known[key].reply
-                    assert said is not None, key
-                    yield said
+            found = self._found if self.account.run_id else None
+            if found is None:
+                found = Outcomes()
+                self._collect(found)
+                self._found = found
+            coming = iter(prompts)
+            while keys := self._asked_for(islice(coming, MOST_REQUESTS), unusable, found):
+                for start in range(0, len(keys), AT_ONCE):
+                    chunk = keys[start : start + AT_ONCE]
+                    known = self.known(chunk)
+                    for key in chunk:
+                        said = found.without.get(key) or known[key].reply
+                        assert said is not None, key
+                        yield said
+
+    def _asked_for(self, prompts: Iterator[Prompt], unusable: ReplyCheck, found: Outcomes) -> list[str]:
+        """The keys of these prompts, of which those are submitted that are to be bought."""
+        with Spool() as spool:
+            keys = self._spooled(prompts, unusable, spool, found)
+            for part in spool.parts:
+                self._submit(part, found)
+        asked = [found.without.get(key) for key in set(keys)]
+        self.count(pending=sum(said is not None and said.code == "pending" for said in asked))
+        return keys
 
     def _spooled(self, prompts: Iterator[Prompt], unusable: ReplyCheck, spool: Spool, found: Outcomes) -> list[str]:
         """The keys of all prompts; requests for those that are to be bought are written to the spool."""

@@ -1,30 +1,31 @@
 """Runs one stage over shards: plans by fingerprints, keeps what stands, commits shard by shard.
 
-A stage's compute is a function from an iterator of Work to an iterator of outcomes, one for each
-work, in order; so a stage may look ahead over shards (parsing, embedding) or not.
+A stage's compute is a function from Works to each work with its outcome, in any order; so a stage may look ahead over
+shards (parsing, embedding) or not, and a run holds the plans of those only that are worked on.
 """
 
 from __future__ import annotations
 
 import time
-from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
-from pipelines.columns import runs
-from pipelines.errors import LIMITED, PASSING, UNREAD, WITHHELD, IndexStateError
-from pipelines.fingerprint import bucket_of, combined, fingerprint
-from pipelines.increments import DocumentState, bucket_output, output_hash, plan
+from pipelines.errors import LIMITED, PASSING, UNREAD, WITHHELD
+from pipelines.fingerprint import bucket_of, fingerprint
+from pipelines.increments import DocumentState, bucket_output, output_hash
 from pipelines.records import FALLBACK, Failure
-from pipelines.schemas import schema_of, to_table
+from pipelines.schemas import schema_of
 from pipelines.settings.base import Settings
 from pipelines.stages import KEEPING, MAKER, STAGES, Frozen, Stage, stage_keys
 from resources.parsers.installed import installed
-from resources.state.stage_work import Compute, Makeshift, Outcome, Rows, Settled, StageReport, Work, rows_of, with_rows
+from resources.state.merged_rows import as_table, merged
+from resources.state.stage_plan import StagePlan, input_hash
+from resources.state.stage_work import Compute, Makeshift, Outcome, Settled, StageReport, Work, Works, rows_of
 from resources.state.standing import Layout, Previous, Standing, StandingElsewhere, previous
 from resources.workers.task import Made
 
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
     from resources.state.run import Run, StageProgress
 
 LISTING = "raw_documents"
-FEW = 64
-"""Documents that are put between the rows that are kept; of more, all are sorted."""
 
 
 class StageRunner:
@@ -113,20 +112,35 @@ class StageRunner:
         """Brings a stage's shards up to date with their inputs.
 
         Raises IndexStateError where an input was never made for a shard."""
-        stage, started = STAGES[name], time.perf_counter()
-        report = StageReport(name)
-        inputs = {table: self.manifest(table) for table in stage.inputs}
-        before = self.previous(stage)
-        retried = self._retried(stage, before)
-        works = [work for shard in shards if (work := self._work(stage, shard, inputs, before, retried, report))]
-        if works:
+        started, report, plan = time.perf_counter(), StageReport(name), self._plan(STAGES[name])
+        plan.require(shards)
+        due = []
+        for shard in shards:
+            if row := plan.standing(shard):
+                report.stands(row)
+            else:
+                due.append(shard)
+        if due:
             self._run.at(name)
-        outcomes = iter(compute(iter(works)))
-        for work in works:
-            self._commit(work, next(outcomes), inputs, before, report, note)
-            work.forget()
+            most = {shard: plan.most(shard) for shard in due}
+            works = Works(most, plan.work, lambda work: self._commit(plan, work, {}, report, note))
+            with closing(compute(works)) as outcomes:
+                for work, outcome in outcomes:
+                    self._commit(plan, work, outcome, report, note)
+                    work.forget()
+        assert report.shards.keys() >= set(due), f"{name} left shards out"
+        report.shards = dict(sorted(report.shards.items()))
+        report.failures.sort(key=attrgetter("source", "uri"))
         report.seconds = time.perf_counter() - started
         return report
+
+    def _plan(self, stage: Stage) -> StagePlan:
+        before = self.previous(stage)
+        retried: dict[int, set[str]] = {}
+        for doc_id in self._retried(stage, before):
+            retried.setdefault(self.shard_of(doc_id), set()).add(doc_id)
+        inputs, looked_at = ({table: self.manifest(table) for table in of} for of in (stage.inputs, stage.looks_at))
+        return StagePlan(stage, self.tables, inputs, looked_at, before, retried, self._run.retry_failed)
 
     def due(self, name: str, shards: Iterable[int]) -> list[int]:
         """Those of the shards whose inputs are not those that the stage was made from last; all that are not made."""
@@ -136,7 +150,7 @@ class StageRunner:
 
         def stands(shard: int) -> bool:
             whole = shard in made and all(shard in rows for rows in inputs.values())
-            return whole and made[shard].input == self._input(inputs, shard)
+            return whole and made[shard].input == input_hash(inputs, shard)
 
         return [shard for shard in shards if not stands(shard)]
 
@@ -205,82 +219,33 @@ class StageRunner:
     def _installed(self) -> str:
         return fingerprint(installed())
 
-    def _work(
-        self,
-        stage: Stage,
-        shard: int,
-        inputs: Mapping[str, Mapping[int, ManifestRow]],
-        previous: Previous,
-        retried: Collection[str],
-        report: StageReport,
-    ) -> Work | None:
-        seen = {**inputs, **{table: self.manifest(table) for table in stage.looks_at}}
-        for table, rows in seen.items():
-            if shard not in rows:
-                raise IndexStateError(
-                    f"{stage.name}: {named(shard)} of {table} has not been made with these settings; "
-                    f"materialise {MAKER[table].name} first",
-                    "missing_input",
-                )
-        before = previous.first.get(shard)
-        again = self._run.retry_failed or any(self.shard_of(doc_id) == shard for doc_id in retried)
-        if isinstance(before, Standing) and before.input == self._input(inputs, shard) and not again:
-            report.kept += before.row.documents
-            report.total += before.row.rows
-            report.shards[shard] = {"computed": 0, "kept": before.row.documents, "rows": before.row.rows}
-            return None
-        states = {table: with_rows(self.tables.documents(rows[shard].file)) for table, rows in inputs.items()}
-        known = before.documents() if before else None
-        if self._run.retry_failed and known:
-            retried = {*retried, *(doc_id for doc_id, state in known.items() if state.failed is not None)}
-        files = {table: rows[shard].file for table, rows in seen.items()}
-        last = {table: rows[shard] for table, rows in previous.tables.items() if shard in rows}
-        return Work(stage, shard, plan(states, known, retried), files, self.tables, last)
-
-    def _input(self, inputs: Mapping[str, Mapping[int, ManifestRow]], shard: int) -> str:
-        return combined(rows[shard].output for rows in inputs.values())
-
-    def _commit(
-        self,
-        work: Work,
-        outcome: Outcome,
-        inputs: Mapping[str, Mapping[int, ManifestRow]],
-        previous: Previous,
-        report: StageReport,
-        note: str,
-    ) -> None:
+    def _commit(self, plan: StagePlan, work: Work, outcome: Outcome, report: StageReport, note: str) -> None:
         """Writes the shard's files and commits them, with its failures, in one transaction."""
         failures = [result for result in outcome.values() if isinstance(result, Failure)]
         stopgaps = {doc_id: result for doc_id, result in outcome.items() if isinstance(result, Makeshift)}
         failures += [result.failure for result in stopgaps.values()]
         settled = {doc_id: item.rows if isinstance(item, Makeshift) else item for doc_id, item in outcome.items()}
-        rows = []
+        keep: Mapping[str, DocumentState] = {}
+        rows: list[ManifestRow] = []
         for table, record in work.stage.tables.items():
-            before = previous.of(table, work.shard)
-            kept = self._kept(work, before, settled)
-            made = [_as_table(record, result, table) for _, result in sorted(settled.items(), key=itemgetter(0))
+            before = plan.before.of(table, work.shard)
+            known = before.documents() if before else {}
+            keep = keep if rows else work.keep(known)
+            kept = self._kept(work, keep, before, settled)
+            made = [as_table(record, result, table) for _, result in sorted(settled.items(), key=itemgetter(0))
                     if not isinstance(result, Failure)]  # fmt: skip
-            arrow = _merged(record, kept, made)
-            states = self._states(work, table, before, settled)
+            arrow = merged(record, kept, made)
+            states = self._states(work, keep, table, known, settled)
             for doc_id in stopgaps:
                 states[doc_id] = replace(states[doc_id], failed=states[doc_id].fingerprint)
             file = self.tables.write(table, self.key(work.stage.name), work.shard, arrow, states, note)
-            rows.append(self._row(table, work, file, self._input(inputs, work.shard), states, arrow.num_rows))
-            if table == next(iter(work.stage.tables)):
+            rows.append(self._row(table, work, file, plan.input(work.shard), states, arrow.num_rows))
+            if len(rows) == 1:
                 report.written += sum(each.num_rows for each in made)
-                report.total += arrow.num_rows
-                report.shards[work.shard] = {
-                    "computed": len(work.todo.compute), "kept": len(work.todo.keep), "rows": arrow.num_rows,
-                }  # fmt: skip
-        kept_ids = set(work.todo.keep)
-        moved = previous.moved(kept_ids) if isinstance(previous.first.get(work.shard), StandingElsewhere) else []
-        self.commit(rows, work.stage.name, work.shard, [*failures, *moved], kept_ids)
-        report.computed += len(work.todo.compute)
-        report.kept += len(work.todo.keep)
-        if work.todo.keep:
-            report.parts[work.shard] = work.doc_ids
-        report.gone += len(work.todo.gone)
-        report.failures.extend(failures)
+        elsewhere = isinstance(plan.before.first.get(work.shard), StandingElsewhere)
+        moved = plan.before.moved(keep) if elsewhere else []
+        self.commit(rows, work.stage.name, work.shard, [*failures, *moved], keep.keys())
+        report.did(work, rows[0].rows, failures)
 
     def commit(
         self,
@@ -303,25 +268,31 @@ class StageRunner:
         output = bucket_output(states)
         return ManifestRow(table, key, work.shard, file, input_, output, rows, len(states), self.run_id)
 
-    def _kept(self, work: Work, before: Standing | StandingElsewhere | None, settled: Settled) -> pa.Table | None:
+    def _kept(
+        self, work: Work, keep: Collection[str], before: Standing | StandingElsewhere | None, settled: Settled
+    ) -> pa.Table | None:
         """Rows carried over: of unchanged documents, and of those that KEEPING could not make, unless they
         are withheld."""
         keeps = work.stage.name == KEEPING
         failures = {doc_id: result for doc_id, result in settled.items() if keeps and isinstance(result, Failure)}
         failed = {doc_id for doc_id, failure in failures.items() if not withheld(failure)}
-        stay = sorted(failed | set(work.todo.keep))
+        stay = sorted(failed.union(keep))
         if before is None or not stay:
             return None
         return rows_of(before.read(), stay)
 
     def _states(
-        self, work: Work, table: str, before: Standing | StandingElsewhere | None, settled: Settled
+        self,
+        work: Work,
+        keep: Mapping[str, DocumentState],
+        table: str,
+        known: Mapping[str, DocumentState],
+        settled: Settled,
     ) -> dict[str, DocumentState]:
-        known = before.documents() if before else {}
-        states = {doc_id: known.get(doc_id, state) for doc_id, state in work.todo.keep.items()}
+        states = {doc_id: known.get(doc_id, state) for doc_id, state in keep.items()}
         now = time_shown()
         for doc_id, result in settled.items():
-            wanted, reason = work.todo.compute[doc_id], work.todo.reasons[doc_id]
+            wanted, reason = work.compute[doc_id], work.reasons[doc_id]
             if isinstance(result, Failure):
                 last = known.get(doc_id) if work.stage.name == KEEPING and not withheld(result) else None
                 last = last or DocumentState("", "")
@@ -330,45 +301,6 @@ class StageRunner:
                 output = result.outputs[table] if isinstance(result, Made) else output_hash(result[table])
                 states[doc_id] = DocumentState(wanted, output, None, self.run_id, now, reason)
         return states
-
-
-def named(shard: int) -> str:
-    """A shard as people are told of it."""
-    return f"shard {shard:02d}"
-
-
-def _as_table(record: type, result: Rows | Made, table: str) -> pa.Table:
-    if isinstance(result, Made):
-        return result.tables[table]
-    rows = result[table]
-    return to_table(record, sorted(rows, key=attrgetter("index")) if "index" in schema_of(record).names else rows)
-
-
-def _merged(record: type, kept: pa.Table | None, made: Sequence[pa.Table]) -> pa.Table:
-    """Rows carried over and new ones, in order of documents, which both are in."""
-    import pyarrow as pa
-
-    parts = [part for part in (kept, *made) if part is not None and part.num_rows]
-    if not parts:
-        return to_table(record, ())
-    if kept is not None and len(made) <= FEW:
-        parts = list(_spliced(kept, [part for part in made if part.num_rows]))
-    arrow = pa.concat_tables([part.replace_schema_metadata(None) for part in parts])
-    order = [(name, "ascending") for name in ("doc_id", "index") if name in arrow.column_names]
-    return arrow.sort_by(order) if kept is not None and len(made) > FEW else arrow
-
-
-def _spliced(kept: pa.Table, made: Sequence[pa.Table]) -> Iterator[pa.Table]:
-    """The parts in order, none of them copied."""
-    starts = {doc_id: start for doc_id, start, _ in runs(kept["doc_id"])}
-    ids, at = list(starts), 0
-    for part in made:
-        place = bisect_left(ids, part["doc_id"][0].as_py())
-        end = starts[ids[place]] if place < len(ids) else kept.num_rows
-        yield kept.slice(at, end - at)
-        yield part
-        at = end
-    yield kept.slice(at)
 
 
 def withheld(failure: Failure) -> bool:

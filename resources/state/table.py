@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError
+from pipelines.shards import named
 from pipelines.stages import MAKER, WHOLE
-from resources.state.stage_runner import named
 
 if TYPE_CHECKING:
     import pyarrow as pa

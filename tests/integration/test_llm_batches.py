@@ -146,6 +146,30 @@ def test_large_submissions_are_divided(
     assert texts_of(said(model("second"), *numbers)) == [words_about(text) for text in numbers]
 
 
+def test_what_is_asked_of_many_is_answered_batch_by_batch(
+    server: LlmServer, model: Callable[..., BoughtModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_REQUESTS", 4)
+    words, taken = [*"abcd", *"aefg", "h"], list[str]()
+
+    def prompts() -> Iterator[Prompt]:
+        for word in words:
+            taken.append(word)
+            yield Prompt("Be short.", word, 40)
+
+    first = model("first")
+    for number, reply in enumerate(first.replies(prompts(), usable)):
+        assert isinstance(reply, NoReply) and reply.code == "pending"
+        assert len(taken) == min(4 * (number // 4 + 1), len(words))
+    assert [asked(server, batch_id) for batch_id in server.batches] == [list("abcd"), list("efg"), ["h"]]
+    for batch_id in server.batches:
+        server.end_batch(batch_id)
+    second = model("second")
+    halves = said(second, *words[:5]), said(second, *words[5:])
+    assert [*texts_of(halves[0]), *texts_of(halves[1])] == list(map(words_about, words))
+    assert (second.spent.calls, len(server.batches)) == (8, 3)
+
+
 def test_a_part_is_no_larger_than_an_endpoint_takes() -> None:
     with Spool(most_bytes=300) as spool:
         for number in range(5):
