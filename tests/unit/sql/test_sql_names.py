@@ -17,6 +17,7 @@ from resources.shipped import ROOT
 FILES = sorted(file.stem for file in Path(ROOT, "sql", "queries").glob("*.sql"))
 READERS = {"query", "statement", "statements"}
 """Functions whose first argument is a file of sql/queries."""
+_READS = re.compile(r"resources\.(postgres\.(generation_)?statements|postgres import .*statements|sources\.scratch)")
 LAYERS = ("pincite", "assets", "resources", "benchmarks")
 
 
@@ -99,7 +100,7 @@ def modules() -> Mapping[str, Module]:
     return {
         ".".join(file.relative_to(ROOT).with_suffix("").parts): read(source)
         for file, source in sources.items()
-        if re.search(r"resources\.(postgres\.(generation_)?statements|postgres import .*statements|sources\.scratch)", source)
+        if _READS.search(source)
     }
 
 
