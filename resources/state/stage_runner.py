@@ -97,7 +97,8 @@ class StageRunner:
         """Failures with the state of their documents in the tables of their stages."""
         for item in failures:
             table = next(iter(STAGES[item.stage].tables)) if item.stage in STAGES else None
-            row = self.manifest(table).get(self.shard_of(item.doc_id)) if table else None
+            shard = self.shard_of(item.doc_id)
+            row = self.manifest(table, [shard]).get(shard) if table else None
             state = self.tables.documents(row.file).get(item.doc_id) if row else None
             if state is not None:
                 yield item, state
