@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import IndexStateError, SettingsError
-from pipelines.increments import Plan
 from pipelines.indexing.changed_links import places_in
 from pipelines.shards import named
 from pipelines.stages import STAGES
@@ -56,8 +55,7 @@ def works(state: State, only: Collection[str] | None = None) -> Iterator[Work]:
         whole = [doc_id for doc_id in states[0] if all(doc_id in known for known in states[1:])]
         wanted = [doc_id for doc_id in whole if only is None or doc_id in only]
         if wanted:
-            todo = Plan(dict.fromkeys(wanted, ""), {}, {}, ())
-            yield Work(STAGES["chunk_embeddings"], shard, todo, files, tables)
+            yield Work(STAGES["chunk_embeddings"], shard, dict.fromkeys(wanted, ""), files, tables)
 
 
 def known_keys(state: State, table: str, identity: str) -> Keys:

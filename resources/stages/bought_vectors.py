@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -121,7 +121,7 @@ class BoughtVectors:
         self.refused: dict[str, list[Refused]] = {}
         """doc_id to its texts of which the model gave no vector."""
 
-    def expect(self, works: Sequence[Work]) -> None:
+    def expect(self, works: Iterable[Work]) -> None:
         """Looks for what is known of all that these works will ask for. Keys are held and no text: a corpus has more of
         it than memory."""
         import numpy as np

@@ -6,7 +6,7 @@ once; shard by shard, so that a run holds few vectors at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from resources.state.stage_work import Makeshift
 
 if TYPE_CHECKING:
     from pipelines.ports import CountingEmbedder
-    from resources.state.stage_work import Outcome, StageReport, Work
+    from resources.state.stage_work import Outcomes, StageReport, Works
     from resources.state.state import State
 
 _CODES = ("unreachable", BAD_VECTOR, "refused_text")
@@ -75,11 +75,12 @@ def _embedder(state: State, form: str) -> CountingEmbedder:
     return embedder
 
 
-def _outcomes(works: Iterable[Work], tables: Sequence[BoughtVectors | FromVectors], state: State) -> Iterator[Outcome]:
-    pending, bought = list(works), [each for each in tables if isinstance(each, BoughtVectors)]
+def _outcomes(works: Works, tables: Sequence[BoughtVectors | FromVectors], state: State) -> Outcomes:
+    """What all works will ask for is looked for first, by a pass over them for each table."""
+    bought = [each for each in tables if isinstance(each, BoughtVectors)]
     for each in bought:
-        each.expect(pending)
-    for work in pending:
+        each.expect(works)
+    for work in works:
         made: dict[str, Embedded] = {}
         for source in tables:
             if isinstance(source, BoughtVectors):
@@ -95,7 +96,7 @@ def _outcomes(works: Iterable[Work], tables: Sequence[BoughtVectors | FromVector
         for doc_id in refused.keys() & outcome.keys():
             failure = _refusal(state, doc_id, work.stage.name, refused[doc_id])
             outcome[doc_id] = Makeshift(outcome[doc_id], failure)
-        yield outcome
+        yield work, outcome
 
 
 def _refusal(state: State, doc_id: str, stage: str, refused: Sequence[Refused]) -> Failure:

@@ -8,7 +8,6 @@ chunk, else extractive (WAITING); the document is named as failed, and tried aga
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +20,14 @@ from pipelines.ports import NoReply, Prompt, Reply, ReplyCheck
 from pipelines.records import FALLBACK, LLM, OFF, WAITING, ChunkContext, DocumentSummary, Failure
 from pipelines.schemas import from_table
 from pipelines.stages import STAGES
-from resources.stages.by_worker import Options, by_worker, documents_of, made_by_workers
+from resources.stages.answered import answered, windows
+from resources.stages.by_worker import Given, Options, by_shard, by_worker, made_by_workers
 from resources.state.stage_work import Makeshift
+from resources.workers.task import Task
 
 if TYPE_CHECKING:
     from pipelines.settings.llm import EnrichmentSettings
-    from resources.state.stage_work import Compute, Outcome, Work
+    from resources.state.stage_work import Compute, Outcomes, Work, Works
     from resources.state.state import State
 
 Generated = DocumentSummary | ChunkContext
@@ -105,61 +106,64 @@ def _title(work: Work, doc_id: str) -> str:
 
 
 def _off(stage: Enrichment) -> Compute:
-    def run(works: Iterator[Work]) -> Iterator[Outcome]:
+    def run(works: Works) -> Outcomes:
         for work in works:
-            yield {doc_id: {stage.stage: stage.off(work, doc_id)} for doc_id in work.doc_ids}
+            yield work, {doc_id: {stage.stage: stage.off(work, doc_id)} for doc_id in work.doc_ids}
 
     return run
 
 
-def _plain(state: State, stage: Enrichment, works: Sequence[Work]) -> dict[str, Sequence[Generated] | Failure]:
-    """The rows of all documents without a model, by doc_id; or why there are none."""
+@dataclass(frozen=True, slots=True)
+class _Plain:
+    """The rows of a document without a model, or why there are none."""
+
+    work: Work
+    task: Task
+    rows: Sequence[Generated] | Failure
+
+
+def _plain(state: State, stage: Enrichment, window: Sequence[Given]) -> list[_Plain]:
     record = STAGES[stage.stage].tables[stage.stage]
-    return {
-        task.doc_id: made if isinstance(made, Failure) else from_table(record, made.tables[stage.stage])
-        for task, made in made_by_workers(state, stage.stage, works, stage.options)
+    made: dict[str, tuple[Task, Sequence[Generated] | Failure]] = {
+        task.doc_id: (task, result if isinstance(result, Failure) else from_table(record, result.tables[stage.stage]))
+        for task, result in made_by_workers(state, stage.stage, window, len(window), stage.options)
     }
+    return [_Plain(work, *made[doc_id]) for work, doc_id in window]
 
 
 def _bought(state: State, stage: Enrichment) -> Compute:
-    """Prompts of all works go to the model in order, so that few documents in many shards keep it busy;
-    what it says is handed back shard by shard."""
+    """Prompts of all works go to the model in order, so that few documents in many shards keep it busy. The rows
+    without a model are made window by window, and whole before it is asked: workers that wait meanwhile would count as
+    hanging."""
 
-    def run(works: Iterator[Work]) -> Iterator[Outcome]:
-        pending = list(works)
-        if not pending:
-            return
+    def run(works: Works) -> Outcomes:
         templates = templates_of(stage.role, state.runner.frozen.prompts[stage.role])
-        plain = _plain(state, stage, pending)
         model = state.language_model(stage.role, stage.stage)
-        sources = state.listing.documents(documents_of(pending))
+        check = reply_check(templates.values(), stage.characters)
 
-        def prompts() -> Iterator[Prompt]:
-            for work in pending:
-                for doc_id in work.doc_ids:
-                    if not isinstance(plain[doc_id], Failure):
-                        language = work.one("parsed_documents", doc_id).language
-                        yield from stage.prompts(work, doc_id, in_language(templates, language))
+        def prompts(plain: _Plain) -> Iterable[Prompt]:
+            if isinstance(plain.rows, Failure):
+                return ()
+            work, doc_id = plain.work, plain.task.doc_id
+            language = work.one("parsed_documents", doc_id).language
+            return stage.prompts(work, doc_id, in_language(templates, language))
 
-        done, total = 0, sum(len(work.doc_ids) for work in pending)
-        with closing(model.replies(prompts(), reply_check(templates.values(), stage.characters))) as replies:
-            for work in pending:
-                made: dict[str, Any] = {}
-                for doc_id in work.doc_ids:
-                    rows = plain[doc_id]
-                    made[doc_id] = rows
-                    if not isinstance(rows, Failure):
-                        said = [next(replies) for _ in rows]
-                        require_answers(state, said, model)
-                        before = {stage.identity(row): row for row in work.before(stage.stage, doc_id)}
-                        bought = [
-                            _row(row, reply, before.get(stage.identity(row)), stage.characters, model.name)
-                            for row, reply in zip(rows, said, strict=True)
-                        ]
-                        made[doc_id] = outcome_of(stage.stage, sources[doc_id], bought, said)
-                    done += 1
-                    state.run.progress(stage.stage, done, total)
-                yield made
+        def made(given: Iterator[Given]) -> Iterator[tuple[str, Any]]:
+            asked = ((plain, prompts(plain)) for window in windows(given) for plain in _plain(state, stage, window))
+            for done, (plain, said) in enumerate(answered(model, asked, check), start=1):
+                outcome: Any = plain.rows
+                if not isinstance(plain.rows, Failure):
+                    require_answers(state, said, model)
+                    before = {stage.identity(row): row for row in plain.work.before(stage.stage, plain.task.doc_id)}
+                    bought = [
+                        _row(row, reply, before.get(stage.identity(row)), stage.characters, model.name)
+                        for row, reply in zip(plain.rows, said, strict=True)
+                    ]
+                    outcome = outcome_of(stage.stage, plain.task, bought, said)
+                state.run.progress(stage.stage, done, works.documents)
+                yield plain.task.doc_id, outcome
+
+        return by_shard(works, made)
 
     return run
 

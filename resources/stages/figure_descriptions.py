@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,35 +15,54 @@ from pipelines.indexing.figures import (
     figure_descriptions,
     figure_prompt,
     figures_of,
-    image_hash_of,
 )
 from pipelines.llm.prompts import PromptTemplate, in_language, templates_of
 from pipelines.parsing.pictures import IMAGE_HASH
 from pipelines.ports import LanguageModel, Prompt, ReplyCheck
-from pipelines.records import Element, RawDocument
+from pipelines.records import Element, FigureDescription, RawDocument
 from resources.hashes import bytes_hash
 from resources.parsers.registry import MEDIA_TYPES, media_type_of
 from resources.sources.files import Place
-from resources.stages.by_worker import documents_of
+from resources.stages.answered import answered, windows
+from resources.stages.by_worker import Given, by_shard
 from resources.stages.enrichment import outcome_of, reply_check, require_answers
 from resources.workers.read_figures import figure_images
 
 if TYPE_CHECKING:
-    from resources.state.stage_work import Compute, Makeshift, Outcome, Rows, Work
+    from resources.state.stage_work import Compute, Makeshift, Outcomes, Rows, Works
     from resources.state.state import State
     from resources.workers.pool import DocumentPool
 
 STAGE, ROLE = "figure_descriptions", "figure"
+MOST_SHOWN = 10_000
+"""Pictures whose replies are remembered. What is shown again after so many others has the reply that is kept of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FigureTask:
-    """The figures of one document, and the prompt in its language."""
+    """The figures of one document, the prompt in its language, and its rows as they were made last."""
 
     raw: RawDocument
     root: Place
     figures: Sequence[Element]
     template: PromptTemplate
+    before: Sequence[FigureDescription] = ()
+
+
+@dataclass
+class _Shown:
+    """A picture that was shown in a language, and what was said of it when the reply is there."""
+
+    said: Said = ""
+
+
+@dataclass
+class _Pictures:
+    """The pictures of a document, by `image_hash_of`; `own` are those that it is the first to show."""
+
+    task: FigureTask
+    shown: dict[str, _Shown] = field(default_factory=dict)
+    own: list[_Shown] = field(default_factory=list)
 
 
 def said_of(
@@ -51,33 +71,36 @@ def said_of(
     pool: DocumentPool,
     characters: int,
     unusable: ReplyCheck,
-) -> dict[tuple[str, str], Said]:
-    """By document and `image_hash_of`, what the model says of each picture: it is asked once in a language, however
-    many documents show it. Each is read from its own document first: none is told of another's by naming its hash.
-    Documents are read as far as the model asks ahead."""
-    said: dict[tuple[str, str], Said] = {}
-    shown: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    most_shown: int = MOST_SHOWN,
+) -> Iterator[tuple[FigureTask, Mapping[str, Said]]]:
+    """Each document with what the model says of its pictures, by `image_hash_of`: it is asked once in a language,
+    however many documents show one. Each is read from its own document first: none is told of another's by naming its
+    hash. Documents are read as far as the model asks ahead."""
+    known: OrderedDict[tuple[str, str], _Shown] = OrderedDict()
 
-    def prompts() -> Iterator[Prompt]:
-        for task in tasks:
-            pictures = distinct(task.figures)
-            images = figure_images(pool, task.raw, task.root, list(pictures.values()))
-            for (name, figure), image in zip(pictures.items(), images, strict=True):
-                place = task.raw.doc_id, name
-                if isinstance(image, str):
-                    said[place] = image
-                    continue
-                key = _seen(task.raw, figure, image), task.template.language
-                if key not in shown:
-                    shown[key] = [place]
-                    yield figure_prompt(task.template, image, key[0], characters)
-                else:
-                    shown[key].append(place)
+    def prompts(of: _Pictures) -> Iterator[Prompt]:
+        task, pictures = of.task, distinct(of.task.figures)
+        images = figure_images(pool, task.raw, task.root, list(pictures.values()))
+        for (name, figure), image in zip(pictures.items(), images, strict=True):
+            if isinstance(image, str):
+                of.shown[name] = _Shown(image)
+                continue
+            key = _seen(task.raw, figure, image), task.template.language
+            if key in known:
+                known.move_to_end(key)
+                of.shown[name] = known[key]
+                continue
+            of.shown[name] = known[key] = _Shown()
+            of.own.append(known[key])
+            while len(known) > most_shown:
+                known.popitem(last=False)
+            yield figure_prompt(task.template, image, key[0], characters)
 
-    replies = list(model.replies(prompts(), unusable))
-    for places, reply in zip(shown.values(), replies, strict=True):
-        said.update(dict.fromkeys(places, reply))
-    return said
+    asked = ((of, prompts(of)) for of in map(_Pictures, tasks))
+    for of, replies in answered(model, asked, unusable):
+        for shown, reply in zip(of.own, replies, strict=True):
+            shown.said = reply
+        yield of.task, {name: shown.said for name, shown in of.shown.items()}
 
 
 def _seen(raw: RawDocument, figure: Element, image: bytes) -> str:
@@ -92,34 +115,35 @@ def describe(state: State) -> Compute:
     return _described(state) if ROLE in state.settings.bought else _nothing
 
 
-def _nothing(works: Iterator[Work]) -> Iterator[Outcome]:
+def _nothing(works: Works) -> Outcomes:
     for work in works:
-        yield {doc_id: {STAGE: []} for doc_id in work.doc_ids}
+        yield work, {doc_id: {STAGE: []} for doc_id in work.doc_ids}
 
 
 def _described(state: State) -> Compute:
-    def run(works: Iterator[Work]) -> Iterator[Outcome]:
-        pending = list(works)
-        if not pending:
-            return
+    def run(works: Works) -> Outcomes:
         templates = templates_of(ROLE, state.runner.frozen.prompts[ROLE])
-        model, sources = state.language_model(ROLE, STAGE), state.listing.documents(documents_of(pending))
+        model, check = state.language_model(ROLE, STAGE), reply_check(templates.values(), CHARACTERS)
 
-        def task(work: Work, doc_id: str) -> FigureTask:
-            language, raw = work.one("parsed_documents", doc_id).language, sources[doc_id]
-            figures = figures_of(work.all("parsed_elements", doc_id))
-            return FigureTask(raw, state.parts.sources.place(raw.source), figures, in_language(templates, language))
+        def tasks(given: Iterator[Given]) -> Iterator[FigureTask]:
+            for window in windows(given):
+                sources = state.listing.documents([doc_id for _, doc_id in window])
+                for work, doc_id in window:
+                    raw, language = sources[doc_id], work.one("parsed_documents", doc_id).language
+                    figures, template = (
+                        figures_of(work.all("parsed_elements", doc_id)),
+                        in_language(templates, language),
+                    )
+                    root, before = state.parts.sources.place(raw.source), work.before(STAGE, doc_id)
+                    yield FigureTask(raw, root, figures, template, before)
 
-        tasks = (task(work, doc_id) for work in pending for doc_id in work.doc_ids)
-        said = said_of(tasks, model, state.parts.pool, CHARACTERS, reply_check(templates.values(), CHARACTERS))
-        for work in pending:
-            made: dict[str, Rows | Makeshift] = {}
-            for doc_id in work.doc_ids:
-                own = task(work, doc_id)
-                replies = {name: said[doc_id, name] for name in {image_hash_of(item) for item in own.figures}}
-                require_answers(state, list(replies.values()), model)
-                rows = figure_descriptions(own.figures, replies, model.name, before=work.before(STAGE, doc_id))
-                made[doc_id] = outcome_of(STAGE, sources[doc_id], rows, list(replies.values()))
-            yield made
+        def described(given: Iterator[Given]) -> Iterator[tuple[str, Rows | Makeshift]]:
+            for task, said in said_of(tasks(given), model, state.parts.pool, CHARACTERS, check):
+                replies = list(said.values())
+                require_answers(state, replies, model)
+                rows = figure_descriptions(task.figures, said, model.name, before=task.before)
+                yield task.raw.doc_id, outcome_of(STAGE, task.raw, rows, replies)
+
+        return by_shard(works, described)
 
     return run

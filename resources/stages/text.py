@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from resources.stages import enrichment as enriching
 from resources.stages import figure_descriptions as describing
-from resources.stages.by_worker import Options, by_shard, by_worker, documents_of
+from resources.stages.by_worker import Given, Options, by_shard, by_worker
 from resources.state.generation import floor_for
 from resources.workers.task import parse_task
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from pipelines.settings.base import Settings
     from pipelines.stages import Frozen
     from resources.sources.book import SourceBook
-    from resources.state.stage_work import Compute, Outcome, Work
+    from resources.state.stage_work import Compute, Outcomes, Works
     from resources.state.state import State
-    from resources.workers.pool import DocumentPool
+    from resources.workers.pool import DocumentPool, Result
 
 
 WINDOW = 64
@@ -42,23 +42,24 @@ def compute_of(state: State, stage: str) -> Compute:
     return by_worker(state, stage, OPTIONS[stage](settings, state.runner.frozen))
 
 
-def parse(
-    pool: DocumentPool, settings: Settings, sources: SourceBook, progress: Progress
-) -> Callable[[Iterator[Work]], Iterator[Outcome]]:
+def parse(pool: DocumentPool, settings: Settings, sources: SourceBook, progress: Progress) -> Compute:
     """Documents are given out by WINDOW, however many shards they are in, the largest first, so that all workers are
-    busy; results are handed back shard by shard, and committed."""
+    busy; shards are handed back as they are whole, and committed."""
 
     def prepared(window: Sequence[RawDocument]) -> list[RawDocument]:
         sources.prepare(window)
         return sorted(window, key=lambda raw: -raw.size)
 
-    def run(works: Iterator[Work]) -> Iterator[Outcome]:
-        pending = list(works)
-        raws: Iterator[RawDocument] = (work.one("raw_documents", doc_id) for work in pending for doc_id in work.doc_ids)
-        windows = iter(lambda: list(islice(raws, WINDOW)), [])
-        ordered = (raw for window in windows for raw in prepared(window))
-        tasks = (parse_task(raw, sources.place(raw.source), settings.parsing) for raw in ordered)
-        yield from by_shard(pending, pool.run(tasks, len(documents_of(pending)), progress))
+    def run(works: Works) -> Outcomes:
+        def parsed(given: Iterator[Given]) -> Iterator[tuple[str, Result]]:
+            raws: Iterator[RawDocument] = (work.one("raw_documents", doc_id) for work, doc_id in given)
+            windows = iter(lambda: list(islice(raws, WINDOW)), [])
+            ordered = (raw for window in windows for raw in prepared(window))
+            tasks = (parse_task(raw, sources.place(raw.source), settings.parsing) for raw in ordered)
+            for task, result in pool.run(tasks, lambda: works.documents, progress):
+                yield task.doc_id, result
+
+        return by_shard(works, parsed)
 
     return run
 

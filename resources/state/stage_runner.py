@@ -1,30 +1,31 @@
 """Runs one stage over shards: plans by fingerprints, keeps what stands, commits shard by shard.
 
-A stage's compute is a function from an iterator of Work to an iterator of outcomes, one for each
-work, in order; so a stage may look ahead over shards (parsing, embedding) or not.
+A stage's compute is a function from Works to each work with its outcome, in any order; so a stage may look ahead over
+shards (parsing, embedding) or not, and a run holds the plans of those only that are worked on.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
-from pipelines.errors import LIMITED, PASSING, UNREAD, WITHHELD, IndexStateError
-from pipelines.fingerprint import bucket_of, combined, fingerprint
-from pipelines.increments import DocumentState, bucket_output, output_hash, plan
+from pipelines.errors import LIMITED, PASSING, UNREAD, WITHHELD
+from pipelines.fingerprint import bucket_of, fingerprint
+from pipelines.increments import DocumentState, bucket_output, output_hash
 from pipelines.records import FALLBACK, Failure
 from pipelines.schemas import schema_of
 from pipelines.settings.base import Settings
-from pipelines.shards import named
 from pipelines.stages import KEEPING, MAKER, STAGES, Frozen, Stage, stage_keys
 from resources.parsers.installed import installed
 from resources.state.merged_rows import as_table, merged
-from resources.state.stage_work import Compute, Makeshift, Outcome, Settled, StageReport, Work, rows_of, with_rows
+from resources.state.stage_plan import StagePlan, input_hash
+from resources.state.stage_work import Compute, Makeshift, Outcome, Settled, StageReport, Work, Works, rows_of
 from resources.state.standing import Layout, Previous, Standing, StandingElsewhere, previous
 from resources.workers.task import Made
 
@@ -111,20 +112,35 @@ class StageRunner:
         """Brings a stage's shards up to date with their inputs.
 
         Raises IndexStateError where an input was never made for a shard."""
-        stage, started = STAGES[name], time.perf_counter()
-        report = StageReport(name)
-        inputs = {table: self.manifest(table) for table in stage.inputs}
-        before = self.previous(stage)
-        retried = self._retried(stage, before)
-        works = [work for shard in shards if (work := self._work(stage, shard, inputs, before, retried, report))]
-        if works:
+        started, report, plan = time.perf_counter(), StageReport(name), self._plan(STAGES[name])
+        plan.require(shards)
+        due = []
+        for shard in shards:
+            if row := plan.standing(shard):
+                report.stands(row)
+            else:
+                due.append(shard)
+        if due:
             self._run.at(name)
-        outcomes = iter(compute(iter(works)))
-        for work in works:
-            self._commit(work, next(outcomes), inputs, before, report, note)
-            work.forget()
+            most = {shard: plan.most(shard) for shard in due}
+            works = Works(most, plan.work, lambda work: self._commit(plan, work, {}, report, note))
+            with closing(compute(works)) as outcomes:
+                for work, outcome in outcomes:
+                    self._commit(plan, work, outcome, report, note)
+                    work.forget()
+        assert report.shards.keys() >= set(due), f"{name} left shards out"
+        report.shards = dict(sorted(report.shards.items()))
+        report.failures.sort(key=attrgetter("source", "uri"))
         report.seconds = time.perf_counter() - started
         return report
+
+    def _plan(self, stage: Stage) -> StagePlan:
+        before = self.previous(stage)
+        retried: dict[int, set[str]] = {}
+        for doc_id in self._retried(stage, before):
+            retried.setdefault(self.shard_of(doc_id), set()).add(doc_id)
+        inputs, looked_at = ({table: self.manifest(table) for table in of} for of in (stage.inputs, stage.looks_at))
+        return StagePlan(stage, self.tables, inputs, looked_at, before, retried, self._run.retry_failed)
 
     def due(self, name: str, shards: Iterable[int]) -> list[int]:
         """Those of the shards whose inputs are not those that the stage was made from last; all that are not made."""
@@ -134,7 +150,7 @@ class StageRunner:
 
         def stands(shard: int) -> bool:
             whole = shard in made and all(shard in rows for rows in inputs.values())
-            return whole and made[shard].input == self._input(inputs, shard)
+            return whole and made[shard].input == input_hash(inputs, shard)
 
         return [shard for shard in shards if not stands(shard)]
 
@@ -203,82 +219,33 @@ class StageRunner:
     def _installed(self) -> str:
         return fingerprint(installed())
 
-    def _work(
-        self,
-        stage: Stage,
-        shard: int,
-        inputs: Mapping[str, Mapping[int, ManifestRow]],
-        previous: Previous,
-        retried: Collection[str],
-        report: StageReport,
-    ) -> Work | None:
-        seen = {**inputs, **{table: self.manifest(table) for table in stage.looks_at}}
-        for table, rows in seen.items():
-            if shard not in rows:
-                raise IndexStateError(
-                    f"{stage.name}: {named(shard)} of {table} has not been made with these settings; "
-                    f"materialise {MAKER[table].name} first",
-                    "missing_input",
-                )
-        before = previous.first.get(shard)
-        again = self._run.retry_failed or any(self.shard_of(doc_id) == shard for doc_id in retried)
-        if isinstance(before, Standing) and before.input == self._input(inputs, shard) and not again:
-            report.kept += before.row.documents
-            report.total += before.row.rows
-            report.shards[shard] = {"computed": 0, "kept": before.row.documents, "rows": before.row.rows}
-            return None
-        states = {table: with_rows(self.tables.documents(rows[shard].file)) for table, rows in inputs.items()}
-        known = before.documents() if before else None
-        if self._run.retry_failed and known:
-            retried = {*retried, *(doc_id for doc_id, state in known.items() if state.failed is not None)}
-        files = {table: rows[shard].file for table, rows in seen.items()}
-        last = {table: rows[shard] for table, rows in previous.tables.items() if shard in rows}
-        return Work(stage, shard, plan(states, known, retried), files, self.tables, last)
-
-    def _input(self, inputs: Mapping[str, Mapping[int, ManifestRow]], shard: int) -> str:
-        return combined(rows[shard].output for rows in inputs.values())
-
-    def _commit(
-        self,
-        work: Work,
-        outcome: Outcome,
-        inputs: Mapping[str, Mapping[int, ManifestRow]],
-        previous: Previous,
-        report: StageReport,
-        note: str,
-    ) -> None:
+    def _commit(self, plan: StagePlan, work: Work, outcome: Outcome, report: StageReport, note: str) -> None:
         """Writes the shard's files and commits them, with its failures, in one transaction."""
         failures = [result for result in outcome.values() if isinstance(result, Failure)]
         stopgaps = {doc_id: result for doc_id, result in outcome.items() if isinstance(result, Makeshift)}
         failures += [result.failure for result in stopgaps.values()]
         settled = {doc_id: item.rows if isinstance(item, Makeshift) else item for doc_id, item in outcome.items()}
-        rows = []
+        keep: Mapping[str, DocumentState] = {}
+        rows: list[ManifestRow] = []
         for table, record in work.stage.tables.items():
-            before = previous.of(table, work.shard)
-            kept = self._kept(work, before, settled)
+            before = plan.before.of(table, work.shard)
+            known = before.documents() if before else {}
+            keep = keep if rows else work.keep(known)
+            kept = self._kept(work, keep, before, settled)
             made = [as_table(record, result, table) for _, result in sorted(settled.items(), key=itemgetter(0))
                     if not isinstance(result, Failure)]  # fmt: skip
             arrow = merged(record, kept, made)
-            states = self._states(work, table, before, settled)
+            states = self._states(work, keep, table, known, settled)
             for doc_id in stopgaps:
                 states[doc_id] = replace(states[doc_id], failed=states[doc_id].fingerprint)
             file = self.tables.write(table, self.key(work.stage.name), work.shard, arrow, states, note)
-            rows.append(self._row(table, work, file, self._input(inputs, work.shard), states, arrow.num_rows))
-            if table == next(iter(work.stage.tables)):
+            rows.append(self._row(table, work, file, plan.input(work.shard), states, arrow.num_rows))
+            if len(rows) == 1:
                 report.written += sum(each.num_rows for each in made)
-                report.total += arrow.num_rows
-                report.shards[work.shard] = {
-                    "computed": len(work.todo.compute), "kept": len(work.todo.keep), "rows": arrow.num_rows,
-                }  # fmt: skip
-        kept_ids = set(work.todo.keep)
-        moved = previous.moved(kept_ids) if isinstance(previous.first.get(work.shard), StandingElsewhere) else []
-        self.commit(rows, work.stage.name, work.shard, [*failures, *moved], kept_ids)
-        report.computed += len(work.todo.compute)
-        report.kept += len(work.todo.keep)
-        if work.todo.keep:
-            report.parts[work.shard] = work.doc_ids
-        report.gone += len(work.todo.gone)
-        report.failures.extend(failures)
+        elsewhere = isinstance(plan.before.first.get(work.shard), StandingElsewhere)
+        moved = plan.before.moved(keep) if elsewhere else []
+        self.commit(rows, work.stage.name, work.shard, [*failures, *moved], keep.keys())
+        report.did(work, rows[0].rows, failures)
 
     def commit(
         self,
@@ -301,25 +268,31 @@ class StageRunner:
         output = bucket_output(states)
         return ManifestRow(table, key, work.shard, file, input_, output, rows, len(states), self.run_id)
 
-    def _kept(self, work: Work, before: Standing | StandingElsewhere | None, settled: Settled) -> pa.Table | None:
+    def _kept(
+        self, work: Work, keep: Collection[str], before: Standing | StandingElsewhere | None, settled: Settled
+    ) -> pa.Table | None:
         """Rows carried over: of unchanged documents, and of those that KEEPING could not make, unless they
         are withheld."""
         keeps = work.stage.name == KEEPING
         failures = {doc_id: result for doc_id, result in settled.items() if keeps and isinstance(result, Failure)}
         failed = {doc_id for doc_id, failure in failures.items() if not withheld(failure)}
-        stay = sorted(failed | set(work.todo.keep))
+        stay = sorted(failed.union(keep))
         if before is None or not stay:
             return None
         return rows_of(before.read(), stay)
 
     def _states(
-        self, work: Work, table: str, before: Standing | StandingElsewhere | None, settled: Settled
+        self,
+        work: Work,
+        keep: Mapping[str, DocumentState],
+        table: str,
+        known: Mapping[str, DocumentState],
+        settled: Settled,
     ) -> dict[str, DocumentState]:
-        known = before.documents() if before else {}
-        states = {doc_id: known.get(doc_id, state) for doc_id, state in work.todo.keep.items()}
+        states = {doc_id: known.get(doc_id, state) for doc_id, state in keep.items()}
         now = time_shown()
         for doc_id, result in settled.items():
-            wanted, reason = work.todo.compute[doc_id], work.todo.reasons[doc_id]
+            wanted, reason = work.compute[doc_id], work.reasons[doc_id]
             if isinstance(result, Failure):
                 last = known.get(doc_id) if work.stage.name == KEEPING and not withheld(result) else None
                 last = last or DocumentState("", "")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pipelines.columns import runs
-from pipelines.increments import DocumentState, Plan
+from pipelines.increments import DocumentState
 from pipelines.records import Failure
 from pipelines.schemas import from_table
 from pipelines.stages import MAKER, Stage
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from resources.parquet.tables import ParquetTables
+    from resources.postgres.catalog import ManifestRow
     from resources.state.standing import Standing, StandingElsewhere
 
 _BYTES_OF_A_VALUE = 8
@@ -75,26 +76,35 @@ def _sizes(values: pa.Array) -> NDArray[np.int64]:
 
 @dataclass
 class Work:
-    """One shard's documents to compute. Rows of the inputs, in `files`, are read when first asked for;
-    `last` is what stands of the stage's own tables."""
+    """One shard's documents to `compute`, with their fingerprints, and why. Rows of the inputs, in `files`, are read
+    when first asked for; `last` is what stands of the stage's own tables. How many documents are `kept` as they are is
+    all that is held of these: of a shard of which few are computed there is little."""
 
     stage: Stage
     shard: int
-    todo: Plan
+    compute: Mapping[str, str]
     files: Mapping[str, str]
     tables: ParquetTables
     last: Mapping[str, Standing | StandingElsewhere] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    gone: Collection[str] = ()
+    kept: int = 0
     _rows: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
     _slices: dict[str, _Slices] = field(default_factory=dict)
 
     @property
     def doc_ids(self) -> list[str]:
-        return list(self.todo.compute)
+        return list(self.compute)
+
+    def keep(self, known: Mapping[str, DocumentState]) -> dict[str, DocumentState]:
+        """Of all documents that stand of the shard those that are kept."""
+        others = {*self.compute, *self.gone}
+        return {doc_id: state for doc_id, state in known.items() if doc_id not in others}
 
     def all(self, table: str, doc_id: str) -> list[Any]:
         """A document's rows of an input table, in order, as records."""
         if table not in self._rows:
-            self._rows[table] = rows_by_document(self.tables, self.files[table], table, set(self.todo.compute))
+            self._rows[table] = rows_by_document(self.tables, self.files[table], table, set(self.compute))
         return self._rows[table].get(doc_id, [])
 
     def arrow(self, table: str, doc_id: str) -> pa.Table:
@@ -112,13 +122,13 @@ class Work:
 
     def _wanted(self, rows: pa.Table) -> pa.Table:
         """Those of the documents to compute; all, where none is kept."""
-        return rows_of(rows, self.doc_ids) if self.todo.keep else rows
+        return rows_of(rows, self.doc_ids) if self.kept else rows
 
     def before(self, table: str, doc_id: str) -> list[Any]:
         """A document's rows of the stage's own table as they were made last."""
         if table not in self._rows:
             read = self.last[table].read() if table in self.last else None
-            self._rows[table] = {} if read is None else by_document(read, table, set(self.todo.compute))
+            self._rows[table] = {} if read is None else by_document(read, table, set(self.compute))
         return self._rows[table].get(doc_id, [])
 
     def one(self, table: str, doc_id: str) -> Any:
@@ -128,6 +138,47 @@ class Work:
         """Lets go of the rows read, so that a run over many shards holds one at a time."""
         self._rows.clear()
         self._slices.clear()
+
+
+class Works:
+    """The shards of a stage that have something to compute. Each pass over them plans them anew, one after the other,
+    so that nobody holds the plans of more than are worked on.
+
+    `most` are how many documents of each shard are computed at most; None where only its plan tells. A shard that has
+    nothing to compute after all is for `settle` as soon as it is planned: documents of it may have gone, or stand in
+    files of other shards."""
+
+    def __init__(
+        self, most: Mapping[int, int | None], plan: Callable[[int], Work], settle: Callable[[Work], None]
+    ) -> None:
+        self._plan, self._settle = plan, settle
+        self._counts = {shard: count or 0 for shard, count in most.items()}
+        self._unknown = {shard for shard, count in most.items() if count is None}
+        self._total = sum(self._counts.values())
+
+    def __iter__(self) -> Iterator[Work]:
+        for shard in list(self._counts):
+            if shard in self._counts and (work := self._planned(shard)).compute:
+                yield work
+
+    def _planned(self, shard: int) -> Work:
+        work = self._plan(shard)
+        self._total += len(work.compute) - self._counts[shard]
+        self._counts[shard] = len(work.compute)
+        self._unknown.discard(shard)
+        if not work.compute:
+            del self._counts[shard]
+            self._settle(work)
+        return work
+
+    @property
+    def documents(self) -> int:
+        """How many documents they compute. Of shards that were never made and are not planned yet, those count too that
+        failed before; when a pass has come to its end it is exact. The first call plans the shards of which some
+        documents may be kept."""
+        for shard in sorted(self._unknown):
+            self._planned(shard)
+        return self._total
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +192,9 @@ class Makeshift:
 Outcome = Mapping[str, "Rows | Made | Makeshift | Failure"]
 Settled = Mapping[str, "Rows | Made | Failure"]
 """An outcome whose makeshifts are taken for the rows that stand in."""
-Compute = Callable[[Iterator[Work]], Iterable[Outcome]]
+Outcomes = Generator[tuple[Work, Outcome], None, None]
+Compute = Callable[[Works], Outcomes]
+"""From the works of a stage to each of them with its outcome, in any order. It may go through them more than once."""
 
 
 @dataclass
@@ -161,6 +214,23 @@ class StageReport:
     parts: dict[int, list[str]] = field(default_factory=dict)
     """Of shards of which some documents were kept, those that were computed."""
     notes: dict[str, Any] = field(default_factory=dict)
+
+    def stands(self, row: ManifestRow) -> None:
+        """Counts a shard that stands as it is."""
+        self.kept += row.documents
+        self.total += row.rows
+        self.shards[row.bucket] = {"computed": 0, "kept": row.documents, "rows": row.rows}
+
+    def did(self, work: Work, rows: int, failures: Sequence[Failure]) -> None:
+        """Counts a shard that was committed, and has so many rows now."""
+        self.computed += len(work.compute)
+        self.kept += work.kept
+        self.gone += len(work.gone)
+        self.total += rows
+        self.shards[work.shard] = {"computed": len(work.compute), "kept": work.kept, "rows": rows}
+        if work.kept:
+            self.parts[work.shard] = work.doc_ids
+        self.failures.extend(failures)
 
     def with_more(self, more: StageReport) -> StageReport:
         """The report of both, where a stage made some shards again; how much there is, is as it was."""

@@ -30,12 +30,17 @@ MOST_BYTES = 1 << 29
 
 
 class Batches:
-    """Each task once, in order; those that come `again` alone, and before all others."""
+    """Each task once, in order; those that come `again` alone, and before all others. One is taken ahead, so that it is
+    known whether there are more."""
 
     def __init__(self, tasks: Iterable[Task]) -> None:
         self._coming = iter(tasks)
         self._again: deque[Task] = deque()
-        self._held: Task | None = None
+        self._next = next(self._coming, None)
+
+    @property
+    def more(self) -> bool:
+        return bool(self._again) or self._next is not None
 
     def again(self, tasks: Sequence[Task]) -> None:
         self._again.extendleft(reversed(tasks))
@@ -53,19 +58,15 @@ class Batches:
     def _together(self, most: int) -> list[Task]:
         found: list[Task] = []
         size = 0
-        while (task := self._one()) is not None:
+        while (task := self._next) is not None and len(found) < most:
             size += task.size
             if found and not (size <= MOST_GIVEN and task.together and _alike(found[0], task)):
-                self._held = task
                 break
             found.append(task)
-            if len(found) >= most or not task.together:
+            self._next = next(self._coming, None)
+            if not task.together:
                 break
         return found
-
-    def _one(self) -> Task | None:
-        held, self._held = self._held, None
-        return held or next(self._coming, None)
 
 
 def _alike(one: Task, other: Task) -> bool:

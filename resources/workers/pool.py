@@ -15,7 +15,7 @@ import selectors
 import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from pathlib import Path
 from types import TracebackType
@@ -39,8 +39,8 @@ SHARES = 4
 """Batches that each worker is left with at least, while there are documents enough."""
 
 Result = Made | Failure
-
-
+Total = int | Callable[[], int]
+"""How many tasks there are; what is called says it as it is known by then, and exactly when all are taken."""
 Finished = list[tuple[Task, Result]]
 
 
@@ -94,23 +94,30 @@ class DocumentPool:
         while len(self._workers) < self._wanted(documents):
             self._start()
 
-    def run(self, tasks: Iterable[Task], total: int, progress: Progress | None = None) -> Iterator[tuple[Task, Result]]:
+    def run(
+        self, tasks: Iterable[Task], total: Total, progress: Progress | None = None
+    ) -> Iterator[tuple[Task, Result]]:
         """Each of so many tasks with what was made, as they are done. They are taken in order, each when there is a
-        worker for it.
+        worker for it, but for the one after.
 
         Raises PinciteError when workers cannot start at all."""
         batches, done = Batches(tasks), 0
         try:
-            while done < total:
-                failed = self._assign(batches, total - done)
+            while batches.more or self._busy:
+                left = (total if isinstance(total, int) else total()) - done
+                failed = self._assign(batches, left)
                 for task, result in (*failed, *self._finished(batches)):
                     done += 1
                     if progress is not None:
-                        progress(done, total)
+                        progress(done, total if isinstance(total, int) else total())
                     yield task, result
         finally:
-            for worker in [worker for worker in self._workers if worker.batch is not None]:
+            for worker in self._busy:
                 self._drop(worker, kill=True)
+
+    @property
+    def _busy(self) -> list[DocumentProcess]:
+        return [worker for worker in self._workers if worker.batch is not None]
 
     # ------------------------------------------------------------ workers
 

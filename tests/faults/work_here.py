@@ -14,7 +14,7 @@ from pipelines.ports import Progress
 from resources.models.text_models import TextModels
 from resources.workers.batches import framed
 from resources.workers.frames import HEADER, Received, unpacked
-from resources.workers.pool import DocumentPool, Result
+from resources.workers.pool import DocumentPool, Result, Total
 from resources.workers.process import DocumentProcess, Refused
 from resources.workers.task import Batch, Task
 from resources.workers.worker import Worker
@@ -23,13 +23,13 @@ MODELS = TextModels()
 
 
 def run(
-    pool: DocumentPool, tasks: Iterable[Task], total: int, progress: Progress | None = None
+    pool: DocumentPool, tasks: Iterable[Task], total: Total, progress: Progress | None = None
 ) -> Iterator[tuple[Task, Result]]:
     """Stands in for DocumentPool.run."""
     for done, task in enumerate(tasks, start=1):
         yield task, _done(pool, task)
         if progress:
-            progress(done, total)
+            progress(done, total if isinstance(total, int) else total())
 
 
 def _done(pool: DocumentPool, task: Task) -> Result:

@@ -226,12 +226,19 @@ class Seeing:
 
     def __init__(self) -> None:
         self.asked: list[Prompt] = []
+        self.said: list[Reply] = []
 
     def replies(self, prompts: Iterable[Prompt], unusable: ReplyCheck) -> Generator[Reply, None, None]:
         for prompt in prompts:
             self.asked.append(prompt)
             (image,) = prompt.images
-            yield Reply(f"{prompt.system} {colour_of(image)}", key=str(len(self.asked)))
+            self.said.append(Reply(f"{prompt.system} {colour_of(image)}", key=str(len(self.asked))))
+            yield self.said[-1]
+
+
+def text_of(said: Any) -> str:
+    """What was said, or why nothing was."""
+    return said.text if isinstance(said, Reply) else str(said)
 
 
 def test_a_picture_is_shown_once_however_many_documents_have_it(tmp_path: Path, pool: DocumentPool) -> None:
@@ -245,19 +252,38 @@ def test_a_picture_is_shown_once_however_many_documents_have_it(tmp_path: Path, 
         for path, template in ((broken, english), (first, english), (second, english), (third, ukrainian))
     ]
     model = Seeing()
-    said = said_of(tasks, model, pool, 300, lambda reply: None)
-    texts = {key: value.text if isinstance(value, Reply) else value for key, value in said.items()}
+    texts = {
+        (task.raw.doc_id, name): text_of(value)
+        for task, said in said_of(tasks, model, pool, 300, lambda reply: None)
+        for name, value in said.items()
+    }
     red, green, blue = (bytes_hash(picture(colour)) for colour in (RED, GREEN, BLUE))
     docs = {Path(task.raw.uri).name: task.raw.doc_id for task in tasks}
     own, other, more, copy = (docs[name] for name in ("a.docx", "b.html", "c.html", "copy.docx"))
     unseen = texts.pop((copy, bytes_hash(b"nothing")))
-    assert isinstance(unseen, str) and unseen.startswith("copy.docx: figure 1")
+    assert unseen.startswith("copy.docx: figure 1")
     assert texts == {
         (copy, blue): f"en {BLUE}", (own, red): f"en {RED}", (own, blue): f"en {BLUE}",
         (other, blue): f"en {BLUE}", (other, green): f"en {GREEN}",
         (more, blue): f"uk {BLUE}", (more, green): f"uk {GREEN}",
     }  # fmt: skip
     assert len(model.asked) == 5
+
+
+def test_replies_to_few_pictures_are_remembered(tmp_path: Path, pool: DocumentPool) -> None:
+    """One that is shown again after others is asked about again, and its reply is the one that is kept."""
+    colours = {"a": (RED, BLUE), "b": (BLUE, RED), "c": (RED, GREEN)}
+    paths = [html_with(tmp_path / f"{name}.html", *map(picture, own)) for name, own in colours.items()]
+    template = PromptTemplate("en", "?", "en")
+    tasks = [FigureTask(raw_of(path), tmp_path, figures_of(elements_of(path)[1]), template) for path in paths]
+    model = Seeing()
+    found = list(said_of(tasks, model, pool, 300, lambda reply: None, most_shown=2))
+    for (task, said), own in zip(found, colours.values(), strict=True):
+        assert task.raw.uri and sorted(map(text_of, said.values())) == sorted(f"en {colour}" for colour in own)
+    assert len(model.asked) == 3
+    model = Seeing()
+    assert len(list(said_of(tasks, model, pool, 300, lambda reply: None, most_shown=1))) == 3
+    assert [text_of(reply)[3:] for reply in model.said] == [str(colour) for colour in (RED, BLUE, RED, GREEN)]
 
 
 @pytest.mark.parametrize("first", [True, False])
@@ -272,8 +298,11 @@ def test_no_document_is_told_of_another_s_picture_by_its_hash(tmp_path: Path, po
     forged = replace(raw_of(open_one), media_type=ELEMENTS, content_hash=content_hash(stated, open_one))
     tasks = [FigureTask(raw_of(hidden), tmp_path, [figure], template), FigureTask(forged, tmp_path, [stolen], template)]
     model = Seeing()
-    said = said_of(tasks if first else tasks[::-1], model, pool, 300, lambda reply: None)
-    told = {doc_id: value.text if isinstance(value, Reply) else value for (doc_id, _), value in said.items()}
+    told = {
+        task.raw.doc_id: text_of(value)
+        for task, said in said_of(tasks if first else tasks[::-1], model, pool, 300, lambda reply: None)
+        for value in said.values()
+    }
     assert told[tasks[0].raw.doc_id] == f"en {RED}" and len(model.asked) == 1
     assert "not in the file, by its hash" in str(told[forged.doc_id])
 
@@ -291,4 +320,4 @@ def test_what_else_is_drawn_over_a_picture_is_its_document_s_own(tmp_path: Path,
     ]
     assert len({figure.metadata[IMAGE_HASH] for task in tasks for figure in task.figures}) == 1
     model = Seeing()
-    assert len(said_of(tasks, model, pool, 300, lambda reply: None)) == len(model.asked) == 2
+    assert len(list(said_of(tasks, model, pool, 300, lambda reply: None))) == len(model.asked) == 2

@@ -71,3 +71,21 @@ def test_what_comes_again_comes_first_and_alone() -> None:
     batches.again(first.after_failure(None))
     assert [batch.doc_ids for _ in range(3) if (batch := batches.next(9))] == [["a"], ["b"], ["c", "d"]]
     assert batches.next(9) is None
+
+
+def test_whether_there_are_more_is_known_when_the_last_is_given_out() -> None:
+    """And what gives the tasks has come to its end by then, so that it knows how many they were."""
+    ended = []
+
+    def tasks() -> Iterator[Task]:
+        yield from map(task, "abc")
+        ended.append(True)
+
+    batches = Batches(tasks())
+    first = batches.next(2)
+    assert first and batches.more and not ended
+    assert batches.next(2) and ended
+    assert not batches.more
+    batches.again(first.tasks)
+    assert batches.more and [batches.next(2), batches.next(2)] and not batches.more
+    assert not Batches([]).more
