@@ -145,12 +145,13 @@ class Works:
     so that nobody holds the plans of more than are worked on.
 
     `most` are how many documents of each shard are computed at most; None where only its plan tells. A shard that has
-    nothing to compute after all is for `lessen` as soon as it is planned, since documents of it may have gone."""
+    nothing to compute after all is for `settle` as soon as it is planned: documents of it may have gone, or stand in
+    files of other shards."""
 
     def __init__(
-        self, most: Mapping[int, int | None], plan: Callable[[int], Work], lessen: Callable[[Work], None]
+        self, most: Mapping[int, int | None], plan: Callable[[int], Work], settle: Callable[[Work], None]
     ) -> None:
-        self._plan, self._lessen = plan, lessen
+        self._plan, self._settle = plan, settle
         self._counts = {shard: count or 0 for shard, count in most.items()}
         self._unknown = {shard for shard, count in most.items() if count is None}
         self._total = sum(self._counts.values())
@@ -167,7 +168,7 @@ class Works:
         self._unknown.discard(shard)
         if not work.compute:
             del self._counts[shard]
-            self._lessen(work)
+            self._settle(work)
         return work
 
     @property

@@ -14,31 +14,31 @@ Shards = st.lists(st.tuples(st.booleans(), st.integers(0, 5), st.integers(0, 3))
 """Whether a shard was made before, how many of its documents are computed, and how many failed in its inputs."""
 
 
-def works(shards: list[tuple[bool, int, int]], planned: list[int], lessened: list[int]) -> Works:
+def works(shards: list[tuple[bool, int, int]], planned: list[int], settled: list[int]) -> Works:
     def plan(shard: int) -> Work:
         planned.append(shard)
         return cast(Work, SimpleNamespace(shard=shard, compute=dict.fromkeys(map(str, range(shards[shard][1])))))
 
     most = {shard: None if before else count + failed for shard, (before, count, failed) in enumerate(shards)}
-    return Works(most, plan, lambda work: lessened.append(work.shard))
+    return Works(most, plan, lambda work: settled.append(work.shard))
 
 
 @given(Shards)
 def test_only_shards_that_were_made_before_are_planned_to_count(shards: list[tuple[bool, int, int]]) -> None:
     planned: list[int] = []
-    lessened: list[int] = []
-    found = works(shards, planned, lessened)
+    settled: list[int] = []
+    found = works(shards, planned, settled)
     assert found.documents == sum(count + (0 if before else failed) for before, count, failed in shards)
     assert planned == [shard for shard, (before, _, _) in enumerate(shards) if before]
-    assert lessened == [shard for shard in planned if not shards[shard][1]]
+    assert settled == [shard for shard in planned if not shards[shard][1]]
 
 
 @given(Shards, st.integers(1, 3))
 def test_what_is_counted_becomes_exact_and_is_never_too_little(
     shards: list[tuple[bool, int, int]], passes: int
 ) -> None:
-    lessened: list[int] = []
-    found, every = works(shards, [], lessened), sum(count for _, count, _ in shards)
+    settled: list[int] = []
+    found, every = works(shards, [], settled), sum(count for _, count, _ in shards)
     told: list[int] = []
     for _ in range(passes):
         seen = []
@@ -46,6 +46,6 @@ def test_what_is_counted_becomes_exact_and_is_never_too_little(
             seen.append(work.shard)
             told.append(found.documents)
         assert seen == [shard for shard, (_, count, _) in enumerate(shards) if count]
-    assert sorted(lessened) == [shard for shard, (_, count, _) in enumerate(shards) if not count]
+    assert sorted(settled) == [shard for shard, (_, count, _) in enumerate(shards) if not count]
     assert told == sorted(told, reverse=True) and all(total >= every for total in told)
     assert found.documents == every
