@@ -1,8 +1,10 @@
 """The code location, for Dagster: `dagster dev -m pincite.definitions`."""
 
 from pincite.environment import require_own
+from resources.free_memory import one_heap
 
 require_own()
+one_heap()
 
 from assets.definitions import defs
 

@@ -6,6 +6,7 @@ import click
 
 from pincite.commands.options import Place, of_sources, placed
 from pincite.progress import Progress
+from resources.free_memory import one_heap
 
 
 @click.command()
@@ -18,6 +19,7 @@ from pincite.progress import Progress
 @placed
 def index(place: Place, sources: tuple[str, ...], allow_deletions: bool, retry_failed: bool, distributed: bool) -> int:
     """Index new and changed documents of every known source, or of those named."""
+    one_heap()
     from pincite.index import Index
     from pincite.text.indexed import index_summary
 

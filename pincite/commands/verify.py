@@ -6,12 +6,14 @@ import click
 
 from pincite.commands.options import Place, placed
 from pincite.progress import Progress
+from resources.free_memory import one_heap
 
 
 @click.command()
 @placed
 def verify(place: Place) -> int:
     """Whether everything that should be there is, row by row; exit code 0 only then."""
+    one_heap()
     from pincite.index import open_index
     from pincite.text.state import verified_shown
 
