@@ -91,7 +91,10 @@ ERRORS: Mapping[str, Told] = {
         "another name or folder is not.",
         "see that the folder is mounted; if they were meant to go, `pincite index --allow-deletions`",
     ),
-    "disk": ("The state folder cannot be written: its disk is full or read-only.", "make room, then run again"),
+    "disk": (
+        "The state folder, or the folder of temporary files, cannot be written: its disk is full or read-only.",
+        "make room, then run again",
+    ),
     "encrypted": ("A page of a PDF with a password cannot be drawn.", "save a copy without one"),
     "error": ("A parser process cannot be started, or not in time.", "the message says what to run to see why"),
     "gone": ("The file of a passage is not there any more, so its page is not drawn.", "bring it back, or run `index`"),

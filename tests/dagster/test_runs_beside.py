@@ -99,7 +99,8 @@ def everything() -> None:
     assert launch(["retrieval_quality"]).success
 
 
-@pytest.mark.parametrize("shards", [pytest.param(1, marks=pytest.mark.faults), 3])
+@pytest.mark.faults
+@pytest.mark.parametrize("shards", [1, 3])
 def test_ranges_side_by_side_make_the_rows_of_one_run(parted: Project, project: Project, shards: int) -> None:
     project.index()
     parted.configure(shards=shards)
@@ -108,6 +109,7 @@ def test_ranges_side_by_side_make_the_rows_of_one_run(parted: Project, project: 
     assert parted.run("verify").json["ok"] is True
 
 
+@pytest.mark.faults
 def test_ranges_side_by_side_take_over_what_other_shards_have(parted: Project, endpoint: EmbeddingServer) -> None:
     parted.index()
     before = content(parted)

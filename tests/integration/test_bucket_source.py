@@ -126,6 +126,7 @@ def test_a_side_car_of_a_bucket_restricts_and_one_that_cannot_be_fetched_closes(
     assert (failed["uri"], failed["code"]) == ("deep/choir.txt", "side_car") and not served(project, CHOIR)
 
 
+@pytest.mark.faults
 def test_a_bucket_that_is_emptied_is_not_believed(project: Project, bucket: S3Server) -> None:
     project.index()
     bucket.delete(*bucket.keys())

@@ -363,6 +363,7 @@ def test_the_key_is_nowhere(project: Project, server: LlmServer) -> None:
 # ---------------------------------------------------------------- elsewhere and later
 
 
+@pytest.mark.faults
 def test_a_lost_database_buys_nothing_again(
     project: Project, server: LlmServer, server_url: str, endpoint: EmbeddingServer
 ) -> None:

@@ -267,7 +267,8 @@ def test_a_matrix_needs_no_index_of_the_users_and_starts_a_database_of_its_own(f
     assert sorted(entry.name for entry in fresh.project.state.iterdir()) == ["experiments"]
 
 
-@pytest.mark.parametrize("end", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.faults)])
+@pytest.mark.faults
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupted_matrix_goes_on_where_it_was(
     fresh: Bench, endpoint: EmbeddingServer, end: signal.Signals, done: Done
 ) -> None:

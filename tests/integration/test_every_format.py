@@ -68,6 +68,7 @@ def test_another_reader_parses_its_own_format_anew_and_no_other(project: Project
     assert {uri for uri in before if uri.endswith(".html")} < before.keys()
 
 
+@pytest.mark.faults
 def test_another_reader_of_one_source_parses_its_format_anew_and_no_other(project: Project) -> None:
     page = f"<html><body>{other_formats.HTML}</body></html>"
     for place, names in (("docs", ("a.html", "a.txt")), ("more", ("b.html", "b.txt"))):

@@ -45,7 +45,7 @@ def embedder(name: str) -> LightEmbedder:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [ENGLISH, MULTILINGUAL])
+@pytest.mark.parametrize("name", [ENGLISH, pytest.param(MULTILINGUAL, marks=pytest.mark.faults)])
 def test_vectors_are_those_of_the_embedder_of_passages(name: str) -> None:
     wanted = TransformerEmbedder(preset_spec(name, EmbedderSettings()), dtype="float32").queries(TEXTS)
     found = embedder(name).queries(TEXTS)

@@ -81,6 +81,7 @@ def test_mails_come_and_go_with_what_is_attached(project: Project, server: ImapS
     assert (said["unchanged"], said["added"], said["removed"], said["changed"]) == (4, 0, 0, 0)
 
 
+@pytest.mark.faults
 def test_a_server_that_fails_deletes_nothing(project: Project, server: ImapServer) -> None:
     project.index()
     del server.folders["INBOX"].mails[2]

