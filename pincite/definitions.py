@@ -1,9 +1,11 @@
 """The code location, for Dagster: `dagster dev -m pincite.definitions`."""
 
 from pincite.environment import require_own
-from resources.free_memory import one_heap
 
 require_own()
+
+from resources.free_memory import one_heap
+
 one_heap()
 
 from assets.definitions import defs
