@@ -19,7 +19,7 @@ AT_ONCE = 1000
 
 class Scratch:
     """Tables of sql/queries/scratch.sql, which has all that is asked of them. SQLite keeps them in a file without a
-    name in the folder of temporary files, of which no more than some megabytes are in memory.
+    name in the folder of temporary files, of which two megabytes are in memory.
 
     All raise SourceError `disk` where that folder has no room."""
 
@@ -27,7 +27,7 @@ class Scratch:
         with _room():
             self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         weakref.finalize(self, self._database.close)
-        for name in ("without_a_journal", "some_memory", "on_disk", "begin", *tables):
+        for name in ("without_a_journal", "on_disk", "begin", *tables):
             self.run(name)
 
     def run(self, name: str, *values: Any) -> list[tuple[Any, ...]]:

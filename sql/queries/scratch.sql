@@ -3,10 +3,6 @@
 -- name: without_a_journal
 PRAGMA journal_mode = OFF;
 
--- name: some_memory
--- The rest is on disk.
-PRAGMA cache_size = -8192;
-
 -- name: on_disk
 PRAGMA temp_store = FILE;
 
