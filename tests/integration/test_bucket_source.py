@@ -137,6 +137,7 @@ def test_a_bucket_that_is_emptied_is_not_believed(project: Project, bucket: S3Se
     assert not list((project.folder / "state" / "raw").rglob("*/*"))
 
 
+@pytest.mark.faults
 def test_a_plan_says_what_a_run_would_do_and_removes_nothing(project: Project, bucket: S3Server) -> None:
     assert project.run("plan").json["documents"]["added"] == 3
     assert not (project.folder / "state").exists()

@@ -56,6 +56,7 @@ def test_one_of_each_is_indexed_and_found(project: Project) -> None:
     assert project.hits(other_formats.LEAVE)[0]["uri"] in served
 
 
+@pytest.mark.faults
 def test_another_reader_parses_its_own_format_anew_and_no_other(project: Project) -> None:
     for name in ("a.html", "b.html"):
         (project.docs / name).write_text(f"<html><body>{other_formats.HTML}</body></html>")

@@ -178,6 +178,7 @@ def test_in_place_changes_of_more_than_a_fifth_are_audited(project: Project, mon
     assert (ran.code, ran.json["error"]["code"]) == (1, "check_failed")
 
 
+@pytest.mark.faults
 def test_another_precision_of_vectors_is_built_in_place_once(project: Project) -> None:
     def half() -> set[bool]:
         return {"halfvec" in row[0] for row in project.rows("SELECT indexdef FROM pg_indexes WHERE indexdef ~ 'hnsw'")}

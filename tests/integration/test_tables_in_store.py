@@ -215,6 +215,7 @@ def test_another_machine_asks_shows_and_explains_without_the_source(
     assert other.run("show", hit["chunk_id"]).json["error"]["code"] == "unknown_chunk", "groups hold"
 
 
+@pytest.mark.faults
 def test_a_document_with_a_map_and_a_map_beside_a_pdf_have_their_pages(project: Project, tmp_path: Path) -> None:
     def mapped(words: str) -> str:
         box = {"page": 1, "x0": 70, "y0": 80, "x1": 300, "y1": 100}

@@ -508,6 +508,7 @@ def test_pruning_leaves_what_the_settings_wait_for(
     assert kept(project) == []
 
 
+@pytest.mark.faults
 def test_only_what_changed_since_is_exported_and_embedded(
     project: Project, vectors: pa.Table, endpoint: EmbeddingServer, tmp_path: Path
 ) -> None:
