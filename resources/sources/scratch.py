@@ -40,8 +40,9 @@ class Scratch:
             yield from self._database.execute(_sql(name), values)
 
     def write(self, name: str, rows: Iterable[Sequence[Any]]) -> None:
-        with _room():
-            self._database.executemany(_sql(name), rows)
+        for window in windows(rows):
+            with _room():  # what the rows are read from may fail for reasons of its own
+                self._database.executemany(_sql(name), window)
 
 
 class TextSet:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import resource
+import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -65,11 +67,11 @@ def test_without_room_the_remedy_is_told(tmp_path: Path) -> None:
 
 
 def test_an_error_of_what_is_written_is_its_own() -> None:
-    def names():
+    def names() -> Iterator[str]:
         yield "a"
-        raise KeyError("b")
+        raise sqlite3.OperationalError("of another database")
 
-    with pytest.raises(KeyError):
+    with pytest.raises(sqlite3.OperationalError, match="another"):
         TextSet(names())
 
 
