@@ -11,6 +11,7 @@ from pincite.commands.options import Place, group_option, placed, rerank_option,
 from pincite.console import as_json, emit, say, tell
 from pincite.progress import Progress
 from pipelines.errors import PinciteError, UsageError
+from resources.free_memory import one_heap
 
 
 @click.command("eval")
@@ -96,6 +97,7 @@ def _suggest(place: Place, count: int, output: Path | None, groups: tuple[str, .
 
 def _matrix(place: Place, questions: Path, matrix: Path, experiments: Path | None, options: dict[str, Any]) -> int:
     """Needs no index of the user's own; 3 where some runs failed."""
+    one_heap()
     from pincite.index import Index
     from pincite.text.scores import matrix_shown
 

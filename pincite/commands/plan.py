@@ -6,6 +6,7 @@ import click
 
 from pincite.commands.options import Place, of_sources, placed
 from pincite.progress import Progress
+from resources.free_memory import one_heap
 
 
 @click.command()
@@ -17,6 +18,7 @@ def plan(place: Place, sources: tuple[str, ...]) -> int:
     Writes nothing and asks no model. Documents are parsed only where prompts depend on them. Prompt tokens are
     estimated upwards; completion tokens are the most that a reply may have. A reply that cannot be used is asked
     for again, llm.attempts times at most."""
+    one_heap()
     from pincite.index import Index
     from pincite.text.plan import plan_shown
 

@@ -6,6 +6,7 @@ import click
 
 from pincite.commands.options import Place, of_sources, placed
 from pincite.progress import Progress
+from resources.free_memory import one_heap
 
 
 @click.command("export-texts")
@@ -18,6 +19,7 @@ def export_texts(place: Place, folder: str, sources: tuple[str, ...], allow_dele
 
     Documents are read first, as by `pincite index`, up to what is embedded. Nothing is embedded, and nothing else is
     served afterwards than was before."""
+    one_heap()
     from pincite.index import Index
     from pincite.text.vectors import exported
 
