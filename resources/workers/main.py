@@ -43,7 +43,8 @@ def main() -> None:
     try:
         control = socket.socket(fileno=os.dup(_CONTROL))
     except OSError:
-        sys.exit("nothing is wrong with what it imports; pincite starts it with a socket")
+        load(TextModels())
+        sys.exit("nothing is wrong with what it imports and loads; pincite starts it with a socket")
     models, loaded = TextModels(), False
     while os.getppid() == parent:
         head, descriptors, _, _ = socket.recv_fds(control, LENGTH.size, 2)

@@ -14,6 +14,7 @@ import secrets
 import selectors
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count
@@ -28,7 +29,7 @@ from resources.workers.batches import Batches, framed
 from resources.workers.process import DocumentProcess, Refused
 from resources.workers.task import PARSING, Batch, Made, Task
 from resources.workers.template import LOADING_SECONDS, MODULE, START_SECONDS, Template
-from resources.workers.work_folder import WorkFolder
+from resources.workers.work_folder import WorkFolder, no_room
 
 MOST_WORKERS = 8
 MOST_LOSSES = 3
@@ -271,6 +272,9 @@ class DocumentPool:
             batches.again(worker.batch.tasks if worker.batch else ())
             return []
         if not worker.ready:
+            assert self._folder
+            if told := no_room(self._folder.path.parent, Path(tempfile.gettempdir())):
+                raise told
             raise PinciteError(
                 f"a process that works on documents ended while starting ({_death(status)}): run `{sys.executable} -P "
                 f"-m {MODULE}` to see why"

@@ -9,8 +9,24 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from pipelines.errors import PinciteError
+
+LEAST_FREE = 16 << 20
+"""Bytes; the model that tells languages is unpacked into them."""
 _PREFIX = "pincite-work-"
 _LOCK = ".lock"
+
+
+def no_room(*places: Path) -> PinciteError | None:
+    """What is wrong where one of these folders is on a disk that is full or nearly so; None where none is."""
+    for place in places:
+        if shutil.disk_usage(place).free < LEAST_FREE:
+            return PinciteError(
+                f"no process that works on documents can start with less than {LEAST_FREE >> 20} MB free in {place}: "
+                "make room there, or set TMPDIR to a folder that has some",
+                "disk",
+            )
+    return None
 
 
 class WorkFolder:
@@ -24,8 +40,13 @@ class WorkFolder:
             parent.mkdir(mode=0o700, exist_ok=True)
         within = parent or Path(tempfile.gettempdir())
         _sweep(within)
-        self.path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=within))
-        self._lock = os.open(self.path / _LOCK, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            self.path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=within))
+            self._lock = os.open(self.path / _LOCK, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError:
+            if told := no_room(within):
+                raise told from None
+            raise
         fcntl.flock(self._lock, fcntl.LOCK_EX)
 
     def close(self) -> None:

@@ -6,16 +6,24 @@ import json
 import resource
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
+from pipelines.errors import PinciteError
+from pipelines.settings.base import ParsingSettings
+from resources.child_process import child_command
 from resources.postgres.server import PostgresServer
+from resources.workers.pool import DocumentPool
+from resources.workers.template import MODULE
 from tests.faults.held_run import HeldRun, held_run
+from tests.faults.parsing import parsed
 from tests.faults.running import Clean, Reader, assert_converges, changed, edit, library_project, vectors_on_disk
 from tests.support.embedding_server import EmbeddingServer
+from tests.support.places import LIBRARY
 from tests.support.projects import Project, running_server
 
 pytestmark = pytest.mark.integration
@@ -57,6 +65,20 @@ def no_file_may_grow(run: HeldRun, state: Path) -> Callable[[], None]:
 
 def parquet_is_full(run: HeldRun, state: Path) -> Callable[[], None]:
     return fill(state / "parquet").unlink
+
+
+def test_where_no_process_has_room_to_start_the_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with disk(tmp_path / "small", 64) as small:
+        (small / "ballast").write_bytes(bytes(50_000))
+        monkeypatch.setenv("TMPDIR", str(small))
+        monkeypatch.setattr(tempfile, "tempdir", None)
+        with DocumentPool(ParsingSettings(workers=1), tmp_path / "work") as pool:
+            pool.warm(1)
+            with pytest.raises(PinciteError, match=f"MB free in {small}: make room there, or set TMPDIR") as caught:
+                parsed(pool, LIBRARY / "notes" / "archive-move.txt")
+        assert caught.value.code == "disk"
+        by_hand = subprocess.run(child_command(MODULE), stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        assert "No space left" in by_hand.stderr, "who starts one by hand sees why"
 
 
 @pytest.mark.case(4, served=True)
