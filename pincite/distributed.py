@@ -109,9 +109,7 @@ def _followed(
             return begun, seen
         if len(begun.earlier) == _AGAIN:
             return begun, seen
-        tell(
-            f"Dagster closed backfill {begun.id} as a run that it had tried again came to its end; going on from there"
-        )
+        tell(f"Dagster closed backfill {begun.id} while a run that failed was to be tried again; going on from there")
         begun = replace(begun, id=_started(state, instance, asked_of(seen.tags)), earlier=begun.ids)
 
 
@@ -233,7 +231,7 @@ def _error(
     instance: DagsterInstance, backfill_id: str, seen: Backfill | None, runs: Sequence[BackfillRun], run: Run
 ) -> PinciteError | None:
     """Why the work did not come to its end; Waiting where that is no fault, None where it did."""
-    from resources.dagster_instance.backfill_runs import failed_for_good
+    from resources.dagster_instance.backfill_runs import failed_for_good, not_tried_again
 
     kept = "what was committed is kept, and `pincite index --distributed` goes on from there"
     if seen is None:
@@ -252,7 +250,7 @@ def _error(
         return None
     if found := failed_check(run.problems):
         return found
-    errors = [error_of(instance, item.run_id) for item in failed_for_good(runs)]
+    errors = [error_of(instance, item.run_id) for item in failed_for_good(runs) or not_tried_again(runs)]
     if waits := [error for error in errors if error.code == Waiting.default_code]:
         return Waiting(str(waits[0]))
     own = [error for error in errors if error.code != "run_failed"]

@@ -25,6 +25,8 @@ T = TypeVar("T")
 LOOK_SECONDS = 1.0
 STILL_SECONDS = 60.0
 """After which it is said that nothing goes on."""
+RETRY_SECONDS = 30.0
+"""In which Dagster decides on another attempt at a run that failed, and begins it."""
 SIGN_SECONDS = 120.0
 """A daemon gives a sign of life every 30 seconds; its machine's clock may be another."""
 _PATIENCE = 300.0
@@ -84,9 +86,16 @@ class Watch:
         while True:
             seen = self._patient(lambda: backfill_of(self._instance, self._id))
             runs = self._patient(self.look)
-            if seen is None or (seen.ended and not (seen.failed and any(not run.ended for run in runs))):
+            if seen is None or (seen.ended and not (seen.failed and self._goes_on(runs))):
                 return seen
             time.sleep(LOOK_SECONDS)
+
+    def _goes_on(self, runs: Sequence[BackfillRun]) -> bool:
+        """Whether runs of a backfill that is closed may yet make something."""
+        from resources.dagster_instance.backfill_runs import not_tried_again
+
+        awaited = any(run.will_retry is not False for run in not_tried_again(runs))
+        return any(not run.ended for run in runs) or (awaited and self._clock() - self._moved < RETRY_SECONDS)
 
     def _patient(self, ask: Callable[[], T]) -> T:
         """What a storage answers, which may be away for minutes: the work needs neither this process nor its answer."""

@@ -13,19 +13,22 @@ if TYPE_CHECKING:
 
 _RETRIES = "dagster/parent_run_id"
 _NUMBER = "dagster/retry_number"
+_WILL_RETRY = "dagster/will_retry"
 _WAITING = frozenset({dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING})
 _ENDED = frozenset({dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED})
 
 
 @dataclass(frozen=True, slots=True)
 class BackfillRun:
-    """`retries` is the run that it is another attempt at, the `attempt`-th after the first; `assets` what it makes."""
+    """`retries` is the run that it is another attempt at, the `attempt`-th after the first; `assets` what it makes;
+    `will_retry` whether Dagster means to try a run again that failed, None while it has not decided."""
 
     run_id: str
     status: dg.DagsterRunStatus
     assets: tuple[str, ...]
     retries: str = ""
     attempt: int = 0
+    will_retry: bool | None = False
 
     @property
     def waiting(self) -> bool:
@@ -48,23 +51,38 @@ class BackfillRun:
 def runs_of(instance: DagsterInstance, backfill_id: str) -> list[BackfillRun]:
     """All, the earliest first."""
     records = instance.get_run_records(dg.RunsFilter(tags={"dagster/backfill": backfill_id}), ascending=True)
-    return [_seen(record.dagster_run) for record in records]
+    return [_seen(record.dagster_run, instance.run_retries_enabled) for record in records]
 
 
-def _seen(run: dg.DagsterRun) -> BackfillRun:
+def _seen(run: dg.DagsterRun, retries_enabled: bool) -> BackfillRun:
     number = run.tags.get(_NUMBER, "0")
     assets = tuple(sorted(key.to_user_string() for key in run.asset_selection or ()))
     retries = run.tags.get(_RETRIES, "")
-    return BackfillRun(run.run_id, run.status, assets, retries, int(number) if number.isdecimal() else 0)
+    attempt = int(number) if number.isdecimal() else 0
+    return BackfillRun(run.run_id, run.status, assets, retries, attempt, _will_retry(run, retries_enabled))
+
+
+def _will_retry(run: dg.DagsterRun, retries_enabled: bool) -> bool | None:
+    if run.status != dg.DagsterRunStatus.FAILURE or not retries_enabled:
+        return False
+    decided = run.tags.get(_WILL_RETRY)
+    return None if decided is None else decided == "true"
 
 
 def closed_early(runs: Sequence[BackfillRun]) -> bool:
-    """Whether a backfill that Dagster closed as failed was closed while another attempt at a run came to its end: it
-    reads what is made before it asks which runs are in progress, and then takes what that attempt made for missing."""
+    """Whether a backfill that Dagster closed as failed was closed too early, in one of two ways. It reads what is made
+    before it asks which runs are in progress, and then takes what another attempt at a run made in that moment for
+    missing; and it may look between a run's failure and its own note that the run is to be tried again, after which
+    nobody tries, as the backfill is closed."""
     return bool(runs) and not failed_for_good(runs) and not any(run.cancelled for run in runs)
 
 
 def failed_for_good(runs: Sequence[BackfillRun]) -> list[BackfillRun]:
-    """Those that failed and were not tried again."""
+    """Those that failed and neither were tried again nor were meant to be."""
+    return [run for run in not_tried_again(runs) if not run.will_retry]
+
+
+def not_tried_again(runs: Sequence[BackfillRun]) -> list[BackfillRun]:
+    """Those that failed, and of which there is no later attempt."""
     tried_again = {run.retries for run in runs}
     return [run for run in runs if run.failed and run.run_id not in tried_again]

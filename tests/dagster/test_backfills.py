@@ -19,7 +19,13 @@ from pincite.distributed import _error
 from pincite.following import STILL_SECONDS, Watch, require_daemon
 from pincite.ui.services import _has_daemon
 from pipelines.errors import IndexStateError, PinciteError, SettingsError, SourceError, Waiting
-from resources.dagster_instance.backfill_runs import BackfillRun, closed_early, failed_for_good, runs_of
+from resources.dagster_instance.backfill_runs import (
+    BackfillRun,
+    closed_early,
+    failed_for_good,
+    not_tried_again,
+    runs_of,
+)
 from resources.dagster_instance.backfills import Backfill, backfill_of, last_signs, start, under_way
 from resources.dagster_instance.run_errors import coded, error_of
 from resources.generations.due import Served
@@ -203,6 +209,42 @@ def test_a_backfill_is_closed_early_whose_runs_all_ended_well(statuses: dict[str
         for name, status in statuses.items()
     ]
     assert closed_early(made) is early
+
+
+@pytest.mark.parametrize(("will_retry", "early"), [(True, True), (False, False), (None, False)])
+def test_one_is_closed_early_that_has_a_run_to_be_tried_again(will_retry: bool | None, early: bool) -> None:
+    failed = BackfillRun("a", dg.DagsterRunStatus.FAILURE, ("lamps",), will_retry=will_retry)
+    assert closed_early([failed]) is early
+    assert (not_tried_again([failed]), failed_for_good([failed])) == ([failed], [] if early else [failed])
+
+
+def test_a_run_that_failed_is_waited_for_while_dagster_has_not_decided_on_it(
+    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its failure is stored before whether it is tried again, and the backfill may be closed between the two."""
+    backfill_id, now = start(instance, DEFS, {"pincite/index": "{}"}, "pincite index"), [0.0]
+    kept = instance.get_backfill(backfill_id)
+    assert kept is not None
+    job = DEFS.resolve_implicit_global_asset_job_def()
+    run = instance.create_run_for_job(job, tags={"dagster/backfill": backfill_id})
+    decide, looks = instance.add_run_tags, list[bool | None]()
+
+    def later(seconds: float) -> None:
+        looks.append(runs_of(instance, backfill_id)[0].will_retry)
+        now[0] += 10 * seconds
+        if len(looks) == 2:
+            decide(run.run_id, {"dagster/will_retry": "true"})
+
+    monkeypatch.setattr(instance, "add_run_tags", lambda *_: None)
+    monkeypatch.setattr("pincite.following.time.sleep", later)
+    instance.report_run_failed(run, "killed")
+    instance.update_backfill(kept.with_status(BulkActionStatus.COMPLETED_FAILED))
+    lines = list[str]()
+    watch = Watch(instance, _Rows(), backfill_id, lambda *_: None, lines.append, lambda: now[0])  # type: ignore[arg-type]
+    seen = watch.to_the_end()
+    assert seen and seen.failed
+    assert looks == [None, None, True]
+    assert closed_early(runs_of(instance, backfill_id))
 
 
 def test_a_backfill_that_was_closed_early_is_gone_on_with(

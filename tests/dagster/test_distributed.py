@@ -197,7 +197,7 @@ def test_the_work_goes_on_without_who_asked_for_it(project: Project, home: Path,
             assert again.returncode == 0, said
     finally:
         endpoint.released.set()
-    assert "tries again what run" in said
+    assert "tries again what run" in said or "going on from there" in said, "Dagster may close it before the second try"
     assert json.loads(out)["published"] is True
     assert project.hits("when is the lighthouse lit")[0]["uri"] == "new.txt"
     assert project.run("status").json["workers"] == []
