@@ -34,7 +34,7 @@ class LinkColumns(NamedTuple):
         return LinkColumns(self.sources[rows], self.targets[rows], self.cosines[rows])
 
 
-def places_in(ids: Ids, wanted: Ids) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def places_in(ids: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Where each of the wanted stands among ids in ascending order, and whether it does."""
     if not len(ids):
         return np.zeros(len(wanted), dtype=np.int64), np.zeros(len(wanted), dtype=bool)

@@ -1,15 +1,14 @@
-"""What must hold of the sentence skeleton and of the links between sentences, as they stand in Parquet.
+"""What must hold of the sentence skeleton, as it stands in Parquet.
 
 A problem is (code, message), as of resources/checks/audit.py. NEXT, PREVIOUS and PART_OF are columns of a sentence,
-so that there are at most three for each; RELATED_TO has its own table and budget.
+so that there are at most three for each; RELATED_TO has its own table and checks (links.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from resources.checks.audit import EDGE_BUDGET, RELATED_BUDGET
 from resources.state.built import Problems
 
 if TYPE_CHECKING:
@@ -22,9 +21,6 @@ SENTENCES = (
     "previous_id", "next_id",
 )  # fmt: skip
 CHUNKS = ("doc_id", "index", "chunk_id", "text")
-ENDS = ("sentence_id", "chunk_id", "previous_id", "next_id")
-_LINKED = ("source_id", "target_id")
-_ROUNDING = 1e-9
 
 
 def skeleton_problems(sentences: pa.Table, chunks: pa.Table) -> Problems:
@@ -75,65 +71,13 @@ def _place_problems(sentences: pa.Table, chunks: pa.Table) -> Iterator[tuple[str
     yield from _told("sentence_order", "begin before the one before them ends", sentences, unordered & ~orphans)
 
 
-def link_ends(links: pa.Table, sentences: Iterable[pa.Table]) -> pa.Table:
-    """Of all sentences, some at a time, those that a link begins or ends at."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    ends = pa.chunked_array([*links["source_id"].chunks, *links["target_id"].chunks], pa.string()).unique()
-    return pa.concat_tables([read.filter(pc.is_in(read["sentence_id"], ends)) for read in sentences])
-
-
-def neighbours(sentences: pa.Table) -> int:
-    """How many NEXT and PREVIOUS there are of sentences (columns ENDS)."""
-    return sum(sentences.num_rows - sentences[name].null_count for name in ("previous_id", "next_id"))
-
-
-def related_problems(
-    links: pa.Table, sentences: pa.Table, most: int, floor: float, counted: tuple[int, int] | None = None
-) -> Problems:
-    """Of RELATED_TO and of all sentences (columns ENDS), or of those at its ends, where all and their neighbours were
-    `counted`: both ends exist and lie in different chunks, at most
-    `most` from a sentence, none weaker than `floor`, none twice, and all within the budgets."""
-    import numpy as np
-    import pyarrow.compute as pc
-
-    ids, count = sentences["sentence_id"], sentences.num_rows
-    ends = [pc.fill_null(pc.index_in(links[name], ids), -1).to_numpy() for name in _LINKED]
-    known = (ends[0] >= 0) & (ends[1] >= 0)
-    chunks = sentences["chunk_id"].combine_chunks().dictionary_encode().indices.to_numpy()
-    chunks = np.concatenate([chunks, [-1]])
-    from_each = np.bincount(ends[0][known], minlength=count)
-    pairs = ends[0].astype(np.int64) * (count + 1) + ends[1]
-    unique = np.zeros(links.num_rows, dtype=bool)
-    unique[np.unique(pairs, return_index=True)[1]] = True
-    weak = ~(_values(links, "similarity") >= floor - _ROUNDING)
-    return [
-        *_told("link_without_sentence", "have an end that is no sentence", links, ~known),
-        *_told("link_within_chunk", "lie within a chunk", links, known & (chunks[ends[0]] == chunks[ends[1]])),
-        *_told("link_twice", "are there twice", links, known & ~unique),
-        *_told("weak_link", f"are weaker than {floor}", links, weak),
-        *_told("links_of_sentence", f"have more than {most} links", sentences, from_each > most),
-        *_over_budget(links.num_rows, *(counted or (count, neighbours(sentences)))),
-    ]
-
-
-def _over_budget(related: int, count: int, neighbours: int) -> Problems:
-    edges = related + neighbours + count
-    if related <= RELATED_BUDGET * count and edges <= EDGE_BUDGET * count:
-        return []
-    return [("link_budget", f"{related} links and {edges} edges in all are too many for {count} sentences")]
-
-
 def _values(table: pa.Table, name: str) -> NDArray[Any]:
     values: NDArray[Any] = table[name].to_numpy()
     return values
 
 
-def _told(code: str, what: str, rows: pa.Table, wrong: NDArray[np.bool_]) -> Problems:
-    """One problem that counts the rows, of sentences or of links, that are wrong, and names the first."""
+def _told(code: str, what: str, sentences: pa.Table, wrong: NDArray[np.bool_]) -> Problems:
+    """One problem that counts the sentences that are wrong, and names the first."""
     if not wrong.any():
         return []
-    things, ends = ("links", _LINKED) if _LINKED[0] in rows.column_names else ("sentences", ("sentence_id",))
-    first = " -> ".join(f"{rows[name][int(wrong.argmax())]}" for name in ends)
-    return [(code, f"{int(wrong.sum())} {things} {what}, such as {first}")]
+    return [(code, f"{int(wrong.sum())} sentences {what}, such as {sentences['sentence_id'][int(wrong.argmax())]}")]

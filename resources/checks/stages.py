@@ -6,7 +6,8 @@ A check looks at what its stage computed in this run, at everything where the st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pipelines.errors import SourceError
@@ -14,7 +15,7 @@ from pipelines.indexing.sentence_links import STEP, floor_for
 from pipelines.shards import named
 from pipelines.stages import MAKER, WHOLE
 from resources.checks import sentences as skeleton_checks
-from resources.checks.audit import RELATED_BUDGET, audit
+from resources.checks.audit import audit
 from resources.parquet.vectors import matrix
 from resources.stages.indexed_documents import IndexBuild
 from resources.stages.make import after, mended
@@ -155,17 +156,26 @@ def broken_skeleton(state: State, everywhere: bool = False) -> Problems:
 
 def unsound_links(state: State) -> Problems:
     """RELATED_TO against all sentences, and the budgets. The floor is the one that the links were made with."""
+    from resources.checks import links as link_checks
+
     embedder, tables = state.ensure_generation().embedder["name"], state.parts.tables
     settings, file = state.settings.sentences, state.table("sentence_links").commit(WHOLE).file
     floor = max(float(tables.note(file)), floor_for(settings, embedder) - STEP)
-    links, files = tables.read(file), [row.file for row in state.table("sentences").commits().values()]
-    ends = skeleton_checks.link_ends(links, (tables.read(name, ("sentence_id", "chunk_id")) for name in files))
-    count = sum(tables.rows(name) for name in files)
-    # Neighbours are two a sentence at most: with links within their budget all edges are within theirs.
-    over = links.num_rows > RELATED_BUDGET * count
-    columns = (tables.read(name, skeleton_checks.ENDS) for name in files) if over else ()
-    neighbours = sum(map(skeleton_checks.neighbours, columns))
-    return skeleton_checks.related_problems(links, ends, settings.related_most, floor, (count, neighbours))
+    files = [row.file for row in state.table("sentences").commits().values()]
+
+    def sentences(*columns: str) -> Iterator[pa.Table]:
+        return (piece for name in files for piece in tables.pieces(name, columns))
+
+    def links() -> Iterator[pa.Table]:
+        return tables.pieces(file, link_checks.LINKS)
+
+    related, count = tables.rows(file), sum(map(tables.rows, files))
+    return [
+        *link_checks.related_problems(
+            links, partial(sentences, *link_checks.ENDS), related, settings.related_most, floor
+        ),
+        *link_checks.over_budget(related, count, partial(sentences, *link_checks.NEIGHBOURS)),
+    ]
 
 
 def audit_problems(state: State) -> Problems:

@@ -1,11 +1,10 @@
-"""The checks of the skeleton and of the links, silent about what is right, each with its code about what is not."""
+"""The checks of the skeleton, silent about what is right, each with its code about what is not."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from pipelines.indexing.boundaries import sentence_spans
@@ -13,9 +12,9 @@ from pipelines.indexing.overlap import with_own_overlap
 from pipelines.indexing.packed_chunks import packed_chunks
 from pipelines.indexing.sentences import NoiseRules, sentences
 from pipelines.indexing.structural_chunks import structural_chunks
-from pipelines.records import Chunk, Sentence, SentenceLink
+from pipelines.records import Chunk, Sentence
 from pipelines.schemas import to_table
-from resources.checks.sentences import CHUNKS, ENDS, SENTENCES, related_problems, skeleton_problems
+from resources.checks.sentences import CHUNKS, SENTENCES, skeleton_problems
 from tests.support.builders import document, heading, paragraph
 
 TEXT = " ".join(f"Sentence number {number} is here." for number in range(12))
@@ -83,48 +82,6 @@ def test_sentences_that_overlap_are_told_though_their_numbers_are_right() -> Non
     chunk = next(chunk for chunk in CHUNKED if chunk.chunk_id == first.chunk_id)
     both = changed(0, length=longer, text=chunk.text[first.start : first.start + longer])
     assert first.chunk_id == second.chunk_id and codes(both) == {"sentence_order"}
-
-
-# ---------------------------------------------------------------- links
-
-
-def link(source: int, target: int, similarity: float = 0.95) -> SentenceLink:
-    return SentenceLink(WHOLE[source].sentence_id, WHOLE[target].sentence_id, similarity)
-
-
-LINKS = [link(number, (number + step) % 24) for number in range(24) for step in (12, 11)]
-
-
-def link_codes(links: list[SentenceLink], most: int = 2) -> set[str]:
-    ends = to_table(Sentence, WHOLE).select(list(ENDS))
-    return {code for code, _ in related_problems(to_table(SentenceLink, links), ends, most, 0.9)}
-
-
-def test_sound_links_have_no_problem() -> None:
-    assert len(LINKS) == 48
-    assert link_codes(LINKS) == link_codes([]) == link_codes([link(0, 12, 0.9)]) == set()
-
-
-@pytest.mark.parametrize(
-    ("added", "code"),
-    [
-        (SentenceLink("nobody", WHOLE[0].sentence_id, 0.95), "link_without_sentence"),
-        (SentenceLink(WHOLE[0].sentence_id, "nobody", 0.95), "link_without_sentence"),
-        (link(0, 1), "link_within_chunk"),
-        (link(3, 3), "link_within_chunk"),
-        (link(0, 12), "link_twice"),
-        (link(0, 14, 0.89), "weak_link"),
-        (link(0, 14, np.nan), "weak_link"),
-        (link(0, 14), "links_of_sentence"),
-        (link(0, 14), "link_budget"),
-    ],
-)
-def test_a_link_that_should_not_be_is_told(added: SentenceLink, code: str) -> None:
-    assert code in link_codes([*LINKS, added])
-
-
-def test_fewer_may_be_allowed() -> None:
-    assert link_codes(LINKS, most=1) == {"links_of_sentence"}
 
 
 def test_problems_count_and_name() -> None:
