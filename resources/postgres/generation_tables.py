@@ -6,6 +6,7 @@ A reader sees a document's old rows or its new ones, never a mixture: each metho
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError
@@ -149,11 +150,8 @@ class GenerationTables(PostingTable):
             )
             posted: dict[Groups, list[Postings]] = {}
             for documents in filter(None, parts):
-                average = self._average_terms()
-                index_rows.check_vectors(documents, self.generation.dimension, self.generation.half)
-                numbers = self._copy_documents(connection, bucket, documents)
-                for groups, own in by_groups(documents).items():
-                    posted.setdefault(groups, []).append(postings_of(own, numbers, average))
+                for groups, own in self._add_documents(connection, bucket, documents).items():
+                    posted.setdefault(groups, []).append(own)
             self._add_postings(connection, bucket, {groups: joined_postings(own) for groups, own in posted.items()})
             if held:
                 self._run(connection, "hold_documents", doc_ids=sorted(held))
@@ -197,20 +195,36 @@ class GenerationTables(PostingTable):
             self._run(connection, "clear_postings", bucket=bucket)
         return before - len(kept)
 
-    def _copy_documents(
+    def _add_documents(
         self, connection: Connection[Any], bucket: int, documents: Sequence[IndexedDocument]
-    ) -> dict[str, int]:
-        """Returns the number of every new chunk."""
+    ) -> dict[Groups, Postings]:
+        """Copies all rows of documents but their postings, which are made while Postgres takes the others."""
+        average = self._average_terms()
+        index_rows.check_vectors(documents, self.generation.dimension, self.generation.half)
         chunk_ids = [chunk.chunk_id for document in documents for chunk in document.chunks]
         fresh = self._run(connection, "new_chunk_numbers", count=len(chunk_ids))
         numbers = {chunk_id: row[0] for chunk_id, row in zip(chunk_ids, fresh, strict=True)}
+        with ThreadPoolExecutor(1) as beside:
+            posted = {
+                groups: beside.submit(postings_of, own, numbers, average)
+                for groups, own in by_groups(documents).items()
+            }
+            self._copy_documents(connection, bucket, documents, numbers)
+        return {groups: own.result() for groups, own in posted.items()}
+
+    def _copy_documents(
+        self,
+        connection: Connection[Any],
+        bucket: int,
+        documents: Sequence[IndexedDocument],
+        numbers: Mapping[str, int],
+    ) -> None:
         rows: Iterable[tuple[Any, ...]] = (index_rows.document_row(document, bucket) for document in documents)
         self._copy(connection, "documents", index_rows.DOCUMENTS, rows)
         rows = (row for document in documents for row in index_rows.chunk_rows(document, numbers))
         self._copy(connection, "chunks", index_rows.CHUNKS, rows)
         rows = (row for document in documents for row in index_rows.sentence_rows(document))
         self._copy(connection, "sentences", index_rows.SENTENCES, rows)
-        return numbers
 
     # ------------------------------------------------------------ statistics and links
 
