@@ -7,7 +7,7 @@ them. An id is held as a salted hash of 64 bits. A problem is (code, message), a
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -62,17 +62,12 @@ def related_problems(
         for code, wrong in _wrong(_part(links(), seed, number, parts), sentences(), seed, most, floor).items():
             before, first = found.get(code, wrong._replace(number=0))
             found[code] = _Wrong(before + wrong.number, min(first, wrong.first))
-    told = {
-        "link_without_sentence": ("links have an end that is no sentence", LINK),
-        "link_within_chunk": ("links lie within a chunk", LINK),
-        "link_twice": ("links are there twice", LINK),
-        "weak_link": (f"links are weaker than {floor}", LINK),
-        "links_of_sentence": (f"sentences have more than {most} links", LINK[:1]),
-    }
     return [
-        (code, f"{found[code].number} {what}, such as {_named(links(), found[code].first, names)}")
-        for code, (what, names) in told.items()
-        if code in found
+        *_told("link_without_sentence", "links have an end that is no sentence", found, links),
+        *_told("link_within_chunk", "links lie within a chunk", found, links),
+        *_told("link_twice", "links are there twice", found, links),
+        *_told("weak_link", f"links are weaker than {floor}", found, links),
+        *_told("links_of_sentence", f"sentences have more than {most} links", found, links, LINK[:1]),
     ]
 
 
@@ -145,9 +140,15 @@ def _hashes(rows: pa.Table, column: str, seed: int) -> Hashes:
     return hashes
 
 
-def _named(links: Iterable[pa.Table], row: int, names: Iterable[str]) -> str:
-    for read in links:
+def _told(
+    code: str, what: str, found: Mapping[str, _Wrong], links: Pieces, names: Sequence[str] = LINK
+) -> Iterator[tuple[str, str]]:
+    """One problem, which counts what is wrong and names the first."""
+    if code not in found:
+        return
+    number, row = found[code]
+    for read in links():
         if row < read.num_rows:
             break
         row -= read.num_rows
-    return " -> ".join(str(read[name][row]) for name in names)
+    yield code, f"{number} {what}, such as {' -> '.join(str(read[name][row]) for name in names)}"
