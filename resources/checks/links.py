@@ -1,13 +1,15 @@
 """What must hold of RELATED_TO, the links between sentences, as they stand in Parquet.
 
-The links are looked at by parts, those from some of the sentences at a time, so that what is held does not grow with
-them. An id is held as a salted hash of 64 bits. A problem is (code, message), as of resources/checks/audit.py.
+The links are looked at by parts, those from some of the sentences at a time, and all are read for each part: of n links
+so many are held as is the root of n, those of one sentence always together, and the time grows as n times that root. An
+id is held as a salted hash of 64 bits. A problem is (code, message), as of resources/checks/audit.py.
 """
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import isqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -28,7 +30,7 @@ LINKS = (*LINK, "similarity")
 ENDS = ("sentence_id", "chunk_id")
 NEIGHBOURS = ("previous_id", "next_id")
 PART = 500_000
-"""Links that are held at a time, at most some 120 bytes of each."""
+"""Links that are held at a time, of so many in all; some 120 bytes of each. Of four times as many, twice as many."""
 _ROUNDING = 1e-9
 _BITS = 64
 
@@ -57,7 +59,8 @@ def related_problems(
 ) -> Problems:
     """Of RELATED_TO (columns LINKS), `related` in all, and of all sentences (columns ENDS): both ends exist and lie in
     different chunks, at most `most` from a sentence, none weaker than `floor`, none twice."""
-    seed, parts, found = secrets.randbits(_BITS), -(-related // part), dict[str, _Wrong]()
+    parts = -(-related // max(part, isqrt(part * related))) if related else 0
+    seed, found = secrets.randbits(_BITS), dict[str, _Wrong]()
     for number in range(parts):
         for code, wrong in _wrong(_part(links(), seed, number, parts), sentences(), seed, most, floor).items():
             before, first = found.get(code, wrong._replace(number=0))

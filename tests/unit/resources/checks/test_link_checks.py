@@ -80,6 +80,15 @@ def test_problems_count_and_name_the_first() -> None:
     ]
 
 
+def test_what_is_missing_is_wrong() -> None:
+    rows: list[tuple[Any, ...]] = [("s0", None, 0.95), ("s1", "s12", None), (None, None, 0.95)]
+    found = related_problems(lambda: pieces(rows, LINKS), lambda: pieces(SENTENCES, ENDS), len(rows), 2, 0.9)
+    assert found == [
+        ("link_without_sentence", "2 links have an end that is no sentence, such as s0 -> None"),
+        ("weak_link", "1 links are weaker than 0.9, such as s1 -> s12"),
+    ]
+
+
 def expected(links: Sequence[Link], most: int) -> dict[str, tuple[int, str]]:
     """By code how many and the first, link by link."""
     found: dict[str, list[str]] = {}
