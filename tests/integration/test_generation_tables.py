@@ -202,6 +202,21 @@ def test_a_failing_replacement_changes_nothing(index: GenerationTables) -> None:
     assert (posted(index), index.document_hashes(0)) == before
 
 
+def test_postings_that_fail_beside_the_copy_change_nothing(
+    index: GenerationTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index.replace(0, [document("a", "red")])
+    before = index.bucket_states()
+
+    def fail(*_: object) -> None:
+        raise MemoryError("no room for postings")
+
+    monkeypatch.setattr("resources.postgres.generation_tables.postings_of", fail)
+    with pytest.raises(MemoryError, match="no room for postings"):
+        index.replace(0, [document("b", "green")], whole=True)
+    assert index.bucket_states() == before
+
+
 def test_a_reader_sees_the_old_rows_or_the_new(index: GenerationTables) -> None:
     index.replace(0, [document("a", "red", "green")])
     with index.database.connect() as reader:
