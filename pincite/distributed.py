@@ -104,13 +104,24 @@ def _followed(
         try:
             seen = Watch(instance, LaunchedRuns(state.parts.database), begun.id, progress, tell).to_the_end()
         except KeyboardInterrupt:
-            raise Interrupted(_goes_on(begun.id)) from None
+            raise Interrupted(_goes_on(instance, begun.id)) from None
         if seen is None or not seen.failed or not closed_early(runs_of(instance, begun.id)):
             return begun, seen
         if len(begun.earlier) == _AGAIN:
             return begun, seen
-        tell(f"Dagster closed backfill {begun.id} while a run that failed was to be tried again; going on from there")
-        begun = replace(begun, id=_started(state, instance, asked_of(seen.tags)), earlier=begun.ids)
+        tell(
+            f"Dagster closed backfill {begun.id} too early (a run that failed was, or was to be, tried again); going "
+            "on from there"
+        )
+        begun = replace(begun, id=_next(state, instance, asked_of(seen.tags), tell), earlier=begun.ids)
+
+
+def _next(state: State, instance: DagsterInstance, asked: Asked, tell: Tell) -> str:
+    """The backfill that goes on, which another who follows may have begun. Raises IndexStateError (`busy`)."""
+    with state.parts.database.exclusive("index", _LOCK_SECONDS, tell):
+        if begun := _attached(state, instance, asked, tell):
+            return begun.id
+        return _started(state, instance, asked)
 
 
 # ---------------------------------------------------------------- beginning
@@ -250,7 +261,8 @@ def _error(
         return None
     if found := failed_check(run.problems):
         return found
-    errors = [error_of(instance, item.run_id) for item in failed_for_good(runs) or not_tried_again(runs)]
+    failed = failed_for_good(runs) or ([] if any(run.cancelled for run in runs) else not_tried_again(runs))
+    errors = [error_of(instance, item.run_id) for item in failed]
     if waits := [error for error in errors if error.code == Waiting.default_code]:
         return Waiting(str(waits[0]))
     own = [error for error in errors if error.code != "run_failed"]
@@ -259,7 +271,18 @@ def _error(
     return IndexStateError(f"runs of backfill {backfill_id} were cancelled in Dagster; {kept}", "cancelled")
 
 
-def _goes_on(backfill_id: str) -> str:
+def _goes_on(instance: DagsterInstance, backfill_id: str) -> str:
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from resources.dagster_instance.backfills import backfill_of
+
+    try:
+        seen = backfill_of(instance, backfill_id)
+        ended = seen is None or seen.ended
+    except SQLAlchemyError:
+        ended = False
+    if ended:
+        return f"backfill {backfill_id} has ended; `pincite index --distributed` goes on from what it made"
     return (
         f"the workers go on with it (backfill {backfill_id}); `pincite index --distributed` follows it again, and "
         "Dagster's UI cancels it, under Runs, Backfills"

@@ -25,8 +25,8 @@ T = TypeVar("T")
 LOOK_SECONDS = 1.0
 STILL_SECONDS = 60.0
 """After which it is said that nothing goes on."""
-RETRY_SECONDS = 30.0
-"""In which Dagster decides on another attempt at a run that failed, and begins it."""
+RETRY_SECONDS = 20.0
+"""In which Dagster decides on another attempt at a run that failed, and begins it: it looks every five."""
 SIGN_SECONDS = 120.0
 """A daemon gives a sign of life every 30 seconds; its machine's clock may be another."""
 _PATIENCE = 300.0

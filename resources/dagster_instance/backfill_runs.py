@@ -51,21 +51,23 @@ class BackfillRun:
 def runs_of(instance: DagsterInstance, backfill_id: str) -> list[BackfillRun]:
     """All, the earliest first."""
     records = instance.get_run_records(dg.RunsFilter(tags={"dagster/backfill": backfill_id}), ascending=True)
-    return [_seen(record.dagster_run, instance.run_retries_enabled) for record in records]
+    return [_seen(record.dagster_run) for record in records]
 
 
-def _seen(run: dg.DagsterRun, retries_enabled: bool) -> BackfillRun:
+def _seen(run: dg.DagsterRun) -> BackfillRun:
     number = run.tags.get(_NUMBER, "0")
     assets = tuple(sorted(key.to_user_string() for key in run.asset_selection or ()))
     retries = run.tags.get(_RETRIES, "")
     attempt = int(number) if number.isdecimal() else 0
-    return BackfillRun(run.run_id, run.status, assets, retries, attempt, _will_retry(run, retries_enabled))
+    return BackfillRun(run.run_id, run.status, assets, retries, attempt, _will_retry(run))
 
 
-def _will_retry(run: dg.DagsterRun, retries_enabled: bool) -> bool | None:
-    if run.status != dg.DagsterRunStatus.FAILURE or not retries_enabled:
-        return False
+def _will_retry(run: dg.DagsterRun) -> bool | None:
+    """By what is noted at the run: whether runs are tried again is a setting of the daemon's instance, which the one at
+    hand may leave out."""
     decided = run.tags.get(_WILL_RETRY)
+    if run.status != dg.DagsterRunStatus.FAILURE:
+        return False
     return None if decided is None else decided == "true"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ import dagster as dg
 import pytest
 from dagster._core.execution.backfill import BULK_ACTION_TERMINAL_STATUSES, BulkActionStatus
 from dagster._daemon.types import DaemonHeartbeat
+from sqlalchemy.exc import OperationalError
 
 from pincite import distributed
 from pincite.distributed import _error
@@ -231,7 +233,7 @@ def test_a_run_that_failed_is_waited_for_while_dagster_has_not_decided_on_it(
 
     def later(seconds: float) -> None:
         looks.append(runs_of(instance, backfill_id)[0].will_retry)
-        now[0] += 10 * seconds
+        now[0] += 8 * seconds
         if len(looks) == 2:
             decide(run.run_id, {"dagster/will_retry": "true"})
 
@@ -254,6 +256,7 @@ def test_a_backfill_that_was_closed_early_is_gone_on_with(
     done = [
         BackfillRun("a", dg.DagsterRunStatus.FAILURE, ("lamps",)),
         BackfillRun("b", dg.DagsterRunStatus.SUCCESS, ("lamps",), "a"),
+        BackfillRun("c", dg.DagsterRunStatus.FAILURE, ("lamps",), will_retry=True),
     ]
     asked, told, ends = list[Any](), list[str](), iter([BulkActionStatus.COMPLETED_FAILED] * 2)
 
@@ -267,7 +270,7 @@ def test_a_backfill_that_was_closed_early_is_gone_on_with(
     monkeypatch.setattr(distributed, "Watch", status)
     monkeypatch.setattr("resources.dagster_instance.backfill_runs.runs_of", lambda *_: done)
     monkeypatch.setattr(distributed, "_started", started)
-    state: Any = SimpleNamespace(parts=SimpleNamespace(database=None))
+    state: Any = SimpleNamespace(parts=SimpleNamespace(database=SimpleNamespace(exclusive=lambda *_: nullcontext())))
     first = distributed._Begun("b0", Served())
     begun, seen = distributed._followed(state, instance, first, lambda *_: None, told.append)
     assert (begun.ids, seen and seen.failed) == (("b0", "b1", "b2"), False)
@@ -275,6 +278,11 @@ def test_a_backfill_that_was_closed_early_is_gone_on_with(
     ends = iter([BulkActionStatus.COMPLETED_FAILED] * 99)
     begun, seen = distributed._followed(state, instance, first, lambda *_: None, told.append)
     assert (len(begun.earlier), seen and seen.failed) == (distributed._AGAIN, True), "not for ever"
+    ends, made = iter([BulkActionStatus.COMPLETED_FAILED]), len(asked)
+    others = distributed._Begun("b-of-another", Served())
+    monkeypatch.setattr(distributed, "_attached", lambda *_: others)
+    begun, seen = distributed._followed(state, instance, first, lambda *_: None, told.append)
+    assert (begun.ids, len(asked)) == (("b0", "b-of-another"), made), "who follows it too goes on with the same"
 
 
 # ---------------------------------------------------------------- how a backfill ended
@@ -310,6 +318,34 @@ def test_what_a_backfill_came_to_is_an_error_of_its_own_or_of_its_runs(instance:
     assert came(failed)[0] == "deletion_guard", "the project's own error says more"
     failing(wait_for_a_batch, instance, {"dagster/backfill": "b"})
     assert came(failed) == ("pending", "2 documents wait for a batch"), "nothing is wrong"
+
+
+def test_a_run_that_nobody_tried_again_is_told_where_nothing_else_was_wrong(instance: dg.DagsterInstance) -> None:
+    lost = BackfillRun(failing(lookup, instance), dg.DagsterRunStatus.FAILURE, ("lamps",), will_retry=True)
+    stopped = BackfillRun("b", dg.DagsterRunStatus.CANCELED, ("lamps",))
+    codes = [
+        error.code
+        for runs in ([lost], [lost, stopped])
+        if (error := _error(instance, "b", ended(BulkActionStatus.COMPLETED_FAILED), runs, Run()))
+    ]
+    assert codes == ["run_failed", "cancelled"]
+
+
+def test_who_stops_following_learns_whether_the_work_goes_on(
+    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backfill_id = start(instance, DEFS, {"pincite/index": "{}"}, "pincite index")
+    assert "the workers go on with it" in distributed._goes_on(instance, backfill_id)
+    kept = instance.get_backfill(backfill_id)
+    assert kept is not None
+    instance.update_backfill(kept.with_status(BulkActionStatus.COMPLETED_FAILED))
+    assert f"backfill {backfill_id} has ended" in distributed._goes_on(instance, backfill_id)
+    monkeypatch.setattr(instance, "get_backfill", away)
+    assert "the workers go on with it" in distributed._goes_on(instance, backfill_id)
+
+
+def away(*_: Any) -> None:
+    raise OperationalError("SELECT", {}, ConnectionError("the storage is away"))
 
 
 # ---------------------------------------------------------------- what is told of them
