@@ -151,6 +151,7 @@ def test_a_range_does_nothing_for_the_whole_corpus(parted: Project) -> None:
     assert parted.rows("SELECT * FROM g0001.documents") == []
 
 
+@pytest.mark.faults
 def test_a_range_mends_what_is_damaged_of_its_own_buckets_alone(parted: Project) -> None:
     parted.index()
     damaged = {bucket: next(parted.state.glob(f"parquet/chunks/*/{bucket}-*.parquet")) for bucket in ("00", "02")}

@@ -48,6 +48,7 @@ def test_a_state_that_cannot_be_made_is_named_with_the_remedy(tmp_path: Path, fr
     assert f"{tmp_path}/file/state cannot be used: Not a directory; choose another with --state" in ran.out
 
 
+@pytest.mark.faults
 def test_a_dagster_that_ends_at_once_is_an_error_below_its_own_words(tmp_path: Path) -> None:
     """A dagster.yaml that somebody edited is left as it is."""
     project = make_project(tmp_path / "project", {})

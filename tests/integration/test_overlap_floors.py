@@ -116,6 +116,7 @@ def test_another_embedder_changes_no_floor_and_no_chunk(project: Project, endpoi
     assert chunks(project, 2) == chunks(project, 1)
 
 
+@pytest.mark.faults
 def test_a_floor_that_is_set_holds_for_all_and_is_measured(project: Project) -> None:
     project.configure(chunking={**project.settings["chunking"], "overlap_floor": 0.999})
     project.index()

@@ -178,6 +178,7 @@ def test_an_edit_rewrites_one_shard_of_each_table(project: Project) -> None:
     stands(project)
 
 
+@pytest.mark.faults
 def test_only_the_shard_that_changed_is_read_for_the_rows_in_postgres(project: Project) -> None:
     project.configure(shards=4)
     project.index(code=3)
