@@ -264,6 +264,7 @@ def test_a_materialisation_says_what_it_was_made_from(indexed: Project) -> None:
 # ---------------------------------------------------------------- failures
 
 
+@pytest.mark.faults
 def test_a_bucket_that_failed_is_repaired_by_itself(
     indexed: Project, made: Project, endpoint: EmbeddingServer, server_url: str, tmp_path: Path
 ) -> None:

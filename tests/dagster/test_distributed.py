@@ -138,6 +138,7 @@ def test_a_change_with_a_failing_document_is_that_of_one_machine(
         assert content(project) == content(alone)
 
 
+@pytest.mark.faults
 def test_nothing_to_do_asks_nobody(project: Project, home: Path) -> None:
     before = backfills(home)
     result = project.index("--distributed")

@@ -254,6 +254,7 @@ def _index() -> dg.JobDefinition:
     return build_defs().resolve_job_def("index")
 
 
+@pytest.mark.faults
 def test_a_run_is_tried_again_from_where_it_ended(project: Project, endpoint: EmbeddingServer, tmp_path: Path) -> None:
     """As Dagster tries one whose process was killed."""
     job = dg.reconstructable(_index)

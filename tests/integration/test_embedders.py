@@ -422,6 +422,7 @@ def test_a_question_that_is_refused_is_named_by_how_it_begins(server: EmbeddingS
     assert question not in str(caught.value)
 
 
+@pytest.mark.faults
 @pytest.mark.case(6)
 def test_an_endpoint_that_takes_nothing_is_not_asked_for_all(server: EmbeddingServer) -> None:
     refusing(server, "")

@@ -102,6 +102,7 @@ def test_a_server_that_was_killed_is_not_waited_for(project: Project) -> None:
         assert asked(project, "--group", "treasury")[0] == "secret.txt"
 
 
+@pytest.mark.faults
 def test_what_is_published_is_seen_and_lost_connections_are_made_anew(project: Project) -> None:
     with serving(project) as (_, url):
         assert "lamps.txt" not in served_hits(url, "who trims the lamps")

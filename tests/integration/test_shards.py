@@ -147,6 +147,7 @@ def test_overlap_floors_stay_those_of_the_corpus_that_they_were_taken_from(
     stands(project)
 
 
+@pytest.mark.faults
 def test_what_changed_since_is_made_and_nothing_else(project: Project, endpoint: EmbeddingServer) -> None:
     project.write("rule-03.md", "# Rule 3\n\nOnly this sentence is new.")
     project.write("new.md", "# New\n\nAnother document came meanwhile.")
