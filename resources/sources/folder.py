@@ -30,7 +30,7 @@ from resources.sources.listed_documents import ListedDocuments
 from resources.sources.memberships import FILE, GONE, Told, in_folder, is_file, unread
 from resources.sources.orphans import Before, Contents, Names, orphan_maps, orphan_side_cars
 from resources.sources.scratch import TextSet
-from resources.sources.side_cars import LARGEST_SIDE_CAR, SIDE_CAR, read_side_car
+from resources.sources.side_cars import LARGEST_SIDE_CAR, MEANT, SIDE_CAR, may_restrict, read_side_car
 from resources.sources.walk import Skipped, opened_source, taken, walk
 
 NOTHING = Before()
@@ -198,8 +198,11 @@ class _Lister:
             self._listing.skipped.append(Skipped(self._source.name, uri, "memberships", told))
 
     def find_orphans(self, contents: Contents | Mapping[str, str]) -> None:
-        """Names the side-cars that have no file."""
-        for side_car, name in self.orphans.side_cars.items():
+        """Names the side-cars that have no file, and those with a name that is not quite one."""
+        for side_car, name in list(self.orphans.side_cars.items()):
+            if not MEANT.search(side_car) and not self._may_restrict(side_car):
+                del self.orphans.side_cars[side_car]
+                continue
             content = contents.get(name)
             try:
                 restricts = self._read_side_car(side_car).get("groups") is not None
@@ -209,6 +212,12 @@ class _Lister:
                 self.orphans.restricts(side_car)
                 self._listing.lost.update({name: content} if content else {})
             self.fail(side_car, "orphan", self._lost_file(side_car, name))
+
+    def _may_restrict(self, side_car: str) -> bool:
+        try:
+            return may_restrict(self._side_car_content(side_car) or b"")
+        except ValueError:
+            return True
 
     def _lost_file(self, side_car: str, name: str) -> str:
         if name in self._present:
@@ -269,7 +278,13 @@ class _Lister:
         return {**linked, **own, "groups": own.get("groups") or linked.get("groups")} if linked else own
 
     def _read_side_car(self, name: str) -> dict[str, Any]:
-        """Empty where there is none, and was none when names were read."""
+        """Empty where there is none. Raises ValueError."""
+        content = self._side_car_content(name)
+        return {} if content is None else read_side_car(name, content, self._source.name)
+
+    def _side_car_content(self, name: str) -> bytes | None:
+        """None where there is none, and was none when names were read; of a large one the beginning. Raises
+        ValueError."""
         try:
             if self._brought and name in self._present:
                 self._brought.content(name)
@@ -277,19 +292,18 @@ class _Lister:
         except (FileNotFoundError, NotADirectoryError):
             if name in self._present:
                 raise ValueError(f"{name}: the side-car went away while it was read; the next run reads it") from None
-            return {}
+            return None
         except DocumentError as error:
             raise ValueError(str(error)) from None
         except OSError as error:
             raise ValueError(f"{name} cannot be read ({error.strerror})") from None
         try:
             with self._folder.opened(self._folder.resolved(name)) as stream:
-                content = stream.read(LARGEST_SIDE_CAR + 1)
+                return stream.read(LARGEST_SIDE_CAR + 1)
         except PermissionError:
             raise ValueError(f"{name}: no permission to read it; grant it and index again") from None
         except (OSError, DocumentError):
             raise ValueError(f"{name} is no plain file within the source") from None
-        return read_side_car(name, content, self._source.name)
 
     def _content(self, uri: str, media_type: str) -> tuple[int, str]:
         """Size and hash of a document's files; the groups at its head are kept, be it too large to be read or not."""

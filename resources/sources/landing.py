@@ -8,7 +8,6 @@ is killed goes on where it was.
 from __future__ import annotations
 
 import fcntl
-import re
 import shutil
 import sqlite3
 from collections.abc import Callable, Generator, Iterator
@@ -25,6 +24,7 @@ from resources.parsers.registry import ELEMENTS_SUFFIX, media_type_of, require_s
 from resources.postgres.statements import statements
 from resources.sources.memberships import FILE, is_file
 from resources.sources.raw_files import RawFiles
+from resources.sources.side_cars import NEAR
 from resources.sources.walk import LONGEST_NAME, UNCLEAN, Skipped, taken
 
 AT_ONCE = 256
@@ -34,7 +34,6 @@ MOST = 10_000_000
 FAILING = 20
 """Entries in a row that cannot be read, after which the source itself counts as failing."""
 _LONGEST_PART = 255
-_MEANT = re.compile(r"\.meta\.ya?ml\Z", re.IGNORECASE)
 Tell = Callable[[int, int], None]
 
 
@@ -171,7 +170,7 @@ class Landing:
         """Whether a listing would look into the file, or into what restricts it."""
         if unfit(uri):
             return False
-        if _MEANT.search(uri) or (uri == FILE and self._source.memberships):
+        if NEAR.search(uri) or (uri == FILE and self._source.memberships):
             return True
         return (
             media_type_of(Path(uri)) is not None

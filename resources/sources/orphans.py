@@ -5,7 +5,6 @@ side-car that may be the one meant is withheld. A structural map of a file that 
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,9 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from resources.parsers.registry import ELEMENTS, ELEMENTS_SUFFIX, media_type_of
-from resources.sources.side_cars import SIDE_CAR
-
-_MEANT = re.compile(r"\.meta\.ya?ml\Z", re.IGNORECASE)
+from resources.sources.side_cars import MEANT, NEAR, SIDE_CAR
 
 
 class Names(Protocol):
@@ -86,10 +83,24 @@ class Orphans:
 
 
 def orphan_side_cars(present: Names, taken: Callable[[str], bool], before: Before) -> Orphans:
-    """Of all names in a folder, those of side-cars whose file is not among them, and of what nearly is a side-car."""
-    named = ((uri, _MEANT.sub("", uri)) for uri in present if _MEANT.search(uri))
-    alone = ((uri, name) for uri, name in named if name not in present or not uri.endswith(SIDE_CAR))
-    return Orphans(before, {uri: name for uri, name in alone if taken(name) or media_type_of(Path(name)) is None})
+    """Of all names in a folder, those of side-cars whose file is not among them, and of what nearly is a side-car, of
+    one that has none."""
+    found = {uri: name for uri, name in _alone(present) if taken(name) or media_type_of(Path(name)) is None}
+    return Orphans(before, found)
+
+
+def _alone(present: Names) -> Iterator[tuple[str, str]]:
+    for uri in present:
+        if MEANT.search(uri):
+            name = MEANT.sub("", uri)
+            alone = name not in present or not uri.endswith(SIDE_CAR)
+        else:
+            name = NEAR.sub("", uri)
+            # One that has a side-car of its own is a document.
+            alone = name != uri and name in present
+            alone = alone and not any(each + SIDE_CAR in present for each in (name, uri))
+        if alone:
+            yield uri, name
 
 
 def orphan_maps(present: Names, files: Names) -> Mapping[str, str]:

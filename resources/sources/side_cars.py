@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from pipelines.groups import (
@@ -20,6 +21,10 @@ from pipelines.parsing.dates import iso_date
 from resources import yaml_text
 
 SIDE_CAR = ".meta.yaml"
+MEANT = re.compile(r"\.meta\.ya?ml\Z", re.IGNORECASE)
+"""How a name ends that is a side-car's, or is meant as one whether its file is there or not."""
+NEAR = re.compile(r"\.meta(?:data)?(?:\.\w{1,5}){0,2}\Z", re.IGNORECASE)
+"""How one may end that was meant as the side-car of the file NAME beside it, such as NAME.meta.json."""
 LARGEST_SIDE_CAR = 1 << 16
 RESTRICTING = (GROUPS, PRINCIPALS)
 _OWN_KEYS = ("title", "effective_date", "version", *RESTRICTING, "metadata")
@@ -48,6 +53,12 @@ def read_side_car(name: str, content: bytes, source: str) -> dict[str, Any]:
         raise ValueError(f"{name}: effective_date {str(dated)!r} is not a date; write YYYY-MM-DD")
     texts = {key: text for key, value in given.items() if (text := clean_text(value))}
     return {**texts, "groups": _groups(name, values, source), "metadata": _free(name, values)}
+
+
+def may_restrict(content: bytes) -> bool:
+    """Whether what nearly has the name of a side-car may have been meant to restrict its file, in whatever format."""
+    words = content.replace(b"\0", b"").lower()  # UTF-16 too
+    return len(content) > LARGEST_SIDE_CAR or b"group" in words or b"principal" in words
 
 
 def _mapping(name: str, content: bytes) -> dict[Any, Any]:
