@@ -29,7 +29,11 @@ class EmbedderSettings(Section):
     query_prefix: str | None = Field(None, description="Put before questions; by default as the model declares.")
     max_tokens: int = Field(512, ge=16, description="Window of the model; longer texts are embedded in windows.")
     dtype: Literal["auto", "float32", "bfloat16"] = Field("auto", description="auto takes the faster that is native.")
-    batch_tokens: int = Field(1024, ge=512, description="Tokens of one batch, padding included.")
+    batch_tokens: int | None = Field(
+        None,
+        ge=512,
+        description="Tokens of one batch, padding included; by default 1,024 on a processor, 65,536 on a graphics card.",
+    )
     batch_texts: int = Field(64, ge=1, le=2048, description="Most texts of one request to an endpoint.")
     dimensions: int | None = Field(
         None,

@@ -14,10 +14,14 @@ from resources.models.embedders.lanes import in_one_lane
 
 
 def faster_type(model: Any) -> str:
-    """bfloat16 where it is the faster here in one thread, which is how batches are embedded, else float32: measured
-    once, remembered in the user's cache."""
+    """Return bfloat16 where it is the faster here, else float32.
+
+    On a processor this is measured once, in one thread, which is how batches are embedded, and remembered in the user's
+    cache. A graphics card has matrix units for bfloat16 from compute capability 8 on, where it is always the faster."""
     import torch
 
+    if model.device.type == "cuda":
+        return "bfloat16" if torch.cuda.get_device_capability(model.device)[0] >= 8 else "float32"
     name = f"{platform.machine()}-{torch.__version__}-{_processor()}-{model.device.type}"
     memory = cache_folder() / "numeric.json"
     try:

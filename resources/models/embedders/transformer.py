@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from pipelines.ports import Progress, Spans, Vectors
 
 
+PROCESSOR_TOKENS, CARD_TOKENS = 1024, 65_536
+"""Tokens of a batch, padding included, where the settings do not say. A card given 1,024 at a time waits for the next
+batch most of the time: docs/measured/indexing.md."""
 WIDTH_STEP = 16
 """Batches are padded to multiples of this: the processor's kernels are prepared anew, and kept in
 memory, for every shape."""
@@ -46,7 +49,7 @@ def model_location(spec: EmbedderSpec) -> str:
 class TransformerEmbedder:
     """Implements ports.CountingEmbedder. The model is loaded at first use."""
 
-    def __init__(self, spec: EmbedderSpec, dtype: str = "auto", batch_tokens: int = 8192) -> None:
+    def __init__(self, spec: EmbedderSpec, dtype: str = "auto", batch_tokens: int | None = None) -> None:
         self.spec, self.identity = spec, spec.identity
         self._dtype, self._batch_tokens = dtype, batch_tokens
         self.tokens = 0
@@ -217,9 +220,10 @@ class TransformerEmbedder:
 
     def _batches(self, rows: Sequence[Window]) -> Iterator[list[int]]:
         order = sorted(range(len(rows)), key=lambda item: -len(rows[item].ids))
+        budget = self._batch_tokens or (CARD_TOKENS if self._model.device.type == "cuda" else PROCESSOR_TOKENS)
         at = 0
         while at < len(order):
-            most = max(1, self._batch_tokens // len(rows[order[at]].ids))
+            most = max(1, budget // len(rows[order[at]].ids))
             yield order[at : at + most]
             at += most
 
