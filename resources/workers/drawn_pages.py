@@ -17,6 +17,8 @@ from resources.workers.task import Task
 if TYPE_CHECKING:
     from resources.workers.pool import DocumentPool
 
+MOST_PAGES = 1_000_000
+"""More than the parser reads of any PDF: a higher number is a mistake."""
 BATCH = 8
 """Pages that are drawn before the first of them is looked at."""
 
@@ -35,11 +37,19 @@ class DrawnPages:
         assert self._count is not None
         return self._count
 
+    def require(self, number: int, count: int | None = None) -> None:
+        """Raise DocumentError `no_page` where a file of `count` pages has none of this number, or none could have it.
+        Starts nothing."""
+        if not 1 <= number <= (count or MOST_PAGES):
+            name = self._raw.uri.rpartition("/")[2]
+            raise DocumentError(f"{name} has no page {number}" + (f"; it has {count}" if count else ""), "no_page")
+
     def pictures(self, numbers: Sequence[int]) -> Iterator[tuple[int, Picture | DocumentError]]:
         """These pages in order, each as a picture, or why it cannot be drawn."""
         for start in range(0, len(numbers), BATCH):
             batch = numbers[start : start + BATCH]
-            found = self._draw(batch)
+            able = [number for number in batch if 1 <= number <= MOST_PAGES]
+            found = self._draw(able) if able else {}
             for number in batch:
                 yield number, self._checked(number, found.get(number))
 
@@ -65,7 +75,11 @@ class DrawnPages:
         from PIL import Image
 
         name = self._raw.uri.rpartition("/")[2]
-        if not 1 <= number <= len(self):
+        try:
+            self.require(number)
+        except DocumentError as error:
+            return error
+        if number > len(self):
             return DocumentError(f"{name} has no page {number}; it has {len(self)}", "no_page")
         if row is None or not row.picture:
             reason = row.reason if row else f"{name}: page {number} crashes what draws it, or takes too long"

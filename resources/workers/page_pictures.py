@@ -55,6 +55,8 @@ MOST_SCALE = 4.0
 PAD = 2
 LABEL_SIZE, LEAST_LABEL_SIZE = 15, 8
 GAP = 12
+FARTHEST = 1e6
+"""Points from the corner of a page, beyond which a side of a box is taken to be there. What is no number is, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +144,7 @@ _Place = tuple[int, int, int, int]
 
 
 def _pixels(box: Box, scale: float) -> _Place:
-    x0, y0, x1, y1 = (round(value * scale) for value in (box.x0, box.y0, box.x1, box.y1))
+    x0, y0, x1, y1 = (round(min(FARTHEST, max(-FARTHEST, value)) * scale) for value in (box.x0, box.y0, box.x1, box.y1))
     return min(x0, x1) - PAD, min(y0, y1) - PAD, max(x0, x1) + PAD, max(y0, y1) + PAD
 
 

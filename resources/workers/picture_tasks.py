@@ -39,7 +39,7 @@ def page_pictures(
         count = len(pages)
         yield PagePicture(0, count, 0.0, b"", "")
         for number in sorted(numbers):
-            if number > count or number in without:
+            if not 1 <= number <= count or number in without:
                 continue
             report(number)
             try:

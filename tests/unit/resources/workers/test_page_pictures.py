@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from PIL import Image
 from pipelines.errors import DocumentError, PinciteError
 from pipelines.parsing.elements import KINDS
 from pipelines.parsing.page_marks import Mark, marks_of
-from pipelines.records import Box
+from pipelines.records import Box, RawDocument
+from resources.workers.drawn_pages import MOST_PAGES, DrawnPages
 from resources.workers.page_pictures import (
     COLOURS,
     HIT,
@@ -25,6 +27,8 @@ from resources.workers.page_pictures import (
     pages_beside,
     write,
 )
+from resources.workers.picture_tasks import page_pictures
+from resources.workers.task import PDF
 from tests.support.documents import elements_of, pdf_of
 from tests.support.pictures import colours
 from tests.support.places import LIBRARY
@@ -150,6 +154,29 @@ def test_pages_that_are_not_there_and_files_that_are_no_pdf(tmp_path: Path) -> N
     with pytest.raises(DocumentError, match=r"b\.pdf") as caught, opened_pages(tmp_path / "b.pdf"):
         pass
     assert caught.value.code == "corrupt"
+
+
+@pytest.mark.parametrize("number", [0, -1, -(10**30), 10**30, MOST_PAGES + 1])
+def test_a_number_that_no_page_has_starts_no_process(tmp_path: Path, number: int) -> None:
+    raw = RawDocument("d" * 32, "source", "a.pdf", "", 0, PDF, None, None, None, None, (), {})
+    pool: Any = None
+    pages = DrawnPages(pool, raw, tmp_path)
+    with pytest.raises(DocumentError, match="no page") as caught:
+        pages.picture(number)
+    assert caught.value.code == "no_page"
+
+
+def test_the_process_that_draws_leaves_out_numbers_that_no_page_has(tmp_path: Path) -> None:
+    file = pdf_of(tmp_path / "a.pdf", [[(72, 700, "One page.")]])
+    asked: list[int] = []
+    found = list(page_pictures(file, [-1, 0, 1, 2], asked.append, ()))
+    assert [row.index for row in found] == [0, 1] and asked == [1]
+
+
+@pytest.mark.parametrize("far", [1e9, 1e300, -1e300, float("inf"), float("-inf"), float("nan")])
+def test_a_box_may_lie_anywhere(far: float) -> None:
+    page = Picture(Image.new("RGB", (50, 50), "white"), 2.0)
+    assert highlighted(page, [Box(1, 0.0, 0.0, far, far)], [Box(1, far, 0.0, 10.0, 10.0)]).size == (50, 50)
 
 
 def test_the_pages_of_a_map_are_those_of_the_pdf_beside_it(tmp_path: Path) -> None:
