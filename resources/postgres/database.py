@@ -33,6 +33,13 @@ REMADE = (
 """What brings back tables that are gone."""
 
 
+def _readable(file: int) -> bool:
+    """Return whether there is something to read. `select` takes no file above 1023, and a server has more."""
+    polled = select.poll()
+    polled.register(file, select.POLLIN)
+    return bool(polled.poll(0))
+
+
 def damaged(error: psycopg.Error) -> bool:
     """Whether a statement of ours met a table, column, function or type that is gone, or another one."""
     state = error.sqlstate or ""
@@ -249,7 +256,7 @@ class Database:
                 break
             if pid != os.getpid():
                 continue  # the parent's
-            if not connection.closed and not select.select([connection.fileno()], [], [], 0)[0]:
+            if not connection.closed and not _readable(connection.fileno()):
                 return connection
             connection.close()
         return None

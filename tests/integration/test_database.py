@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import psycopg
@@ -338,6 +339,20 @@ def test_an_idle_connection_that_the_server_ended_is_not_used(database: Database
     with database.connect() as connection:
         assert connection.info.backend_pid != backend
         connection.execute("SELECT 1")
+
+
+@pytest.mark.case(2)
+def test_an_idle_connection_may_have_any_number(database: Database) -> None:
+    """A server has many files open, and `select` takes none above 1023."""
+    with ExitStack() as files, database.connect() as held:
+        files.enter_context(open(os.devnull))
+        while files.enter_context(open(os.devnull)).fileno() < 1_100:
+            pass
+        with database.connect() as connection:
+            assert connection.fileno() > 1_023
+            backend = connection.info.backend_pid
+        with database.connect() as connection:
+            assert connection.info.backend_pid == backend != held.info.backend_pid
 
 
 # ---------------------------------------------------------------- the lock of a run
