@@ -86,6 +86,7 @@ def answer(project: Project, told: Told, ready: Any = lambda: None) -> None:
     """Answers on the sockets in this process, until a signal asks for its end."""
     import uvicorn
 
+    from pincite.connections import LARGEST_HEAD, Connections, limits_for
     from pincite.serve.app import application
     from pincite.serve.service import Service
 
@@ -97,11 +98,12 @@ def answer(project: Project, told: Told, ready: Any = lambda: None) -> None:
         by_model = project.settings.llm.asks("answer")
         access = access_of(project)
         app = application(service, access, told.url, told.names, told.any_address, by_model, _agents(service, told.url))
+        settings = project.settings.serve
+        limits, backlog = limits_for(settings.connections, one_peer=settings.auth == "proxy")
         config = uvicorn.Config(
             app, log_level="warning", access_log=False, proxy_headers=False, server_header=False,
-            timeout_graceful_shutdown=FAREWELL_SECONDS, timeout_keep_alive=30, limit_concurrency=1_000,
-            # The other implementation that uvicorn may find installed takes headers without end.
-            http="h11", h11_max_incomplete_event_size=80 << 10, ws="none",
+            timeout_graceful_shutdown=FAREWELL_SECONDS, timeout_keep_alive=round(limits.idle_seconds), backlog=backlog,
+            http=Connections(limits).protocol(), h11_max_incomplete_event_size=LARGEST_HEAD, ws="none",
         )  # fmt: skip
         sockets = [socket.socket(fileno=os.dup(number)) for number in told.sockets]
         ready()

@@ -13,9 +13,11 @@ from typing import Any
 
 import uvicorn
 
+from pincite.connections import LARGEST_HEAD, Connections, limits_for
 from pincite.ui.guard import Guard
 from pincite.ui.services import GUARD_VARIABLE
 
+_CONNECTIONS = 1_024
 _FAREWELL_SECONDS = 5
 """Pages that are open keep a connection each, which would keep the webserver for ever."""
 
@@ -27,7 +29,11 @@ def main() -> None:
     listener = socket.socket(fileno=told.pop("fd"))
 
     def serve(app: Any, *, log_level: str = "warning", **_: Any) -> None:
-        config = uvicorn.Config(Guard(app, **told), log_level=log_level, timeout_graceful_shutdown=_FAREWELL_SECONDS)
+        limits, backlog = limits_for(_CONNECTIONS)
+        config = uvicorn.Config(
+            Guard(app, **told), log_level=log_level, timeout_graceful_shutdown=_FAREWELL_SECONDS, backlog=backlog,
+            http=Connections(limits).protocol(), h11_max_incomplete_event_size=LARGEST_HEAD,
+        )  # fmt: skip
         with suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[listener])
 

@@ -62,8 +62,29 @@ class ServeSettings(Section):
     questions: int = Field(
         0, ge=0, le=256, description="Questions answered at once by a process; 0 is two for each processor."
     )
-    waiting: int = Field(256, ge=0, description="Questions that may wait for their turn; more are told to come back.")
-    seconds: float = Field(20.0, gt=0, le=600, description="Longest time of a statement, and of waiting for a turn.")
+    answers: int = Field(
+        16, ge=1, le=256, description="Questions that a language model works on at once for a process."
+    )
+    waiting: int = Field(
+        256,
+        ge=0,
+        le=10_000,
+        description="Requests of a kind that may wait for their turn; more are told to come back.",
+    )
+    seconds: float = Field(
+        20.0,
+        gt=0,
+        le=600,
+        description="Longest time of a request, half of which it may wait for its turn. Where a language model works, "
+        "it bounds waiting and each statement.",
+    )
+    connections: int = Field(
+        4096,
+        ge=16,
+        le=100_000,
+        description="Connections that a process keeps open, a quarter of them from one address, or all where auth is "
+        "proxy.",
+    )
     cache_mb: int = Field(64, ge=0, description="Pictures of pages that each process keeps in memory.")
     processes: int = Field(1, ge=1, le=64, description="Processes that serve; all share one database.")
     dagster: str | None = Field(None, description="Address of Dagster's UI, which the page of the state links to.")
