@@ -5,25 +5,27 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from pydantic import BaseModel
-from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from pincite import __version__
-from pincite.serve.access import Asker
 from pincite.serve.guard import asker_of, for_groups
 from pincite.serve.requests import UNFORESEEN, Ask, Listing, Search, asked, number_in, place_of, status_of, told_of
 from pincite.serve.service import Service
-from pincite.serve.streaming import PRIVATE, STILL_AT_WORK, as_events, event, told_by
+from pincite.serve.streaming import PRIVATE, STILL_AT_WORK, Download, as_events, event, telling
+from pincite.serve.turns import caller_of
 from pipelines.errors import PinciteError, UsageError
 
 LOG = logging.getLogger("pincite.serve")
+T = TypeVar("T")
 
 
 class Api:
@@ -51,35 +53,36 @@ class Api:
         return JSONResponse({"ok": True, "version": __version__})
 
     async def search(self, request: Request) -> Response:
-        told = await asked(request, Search)
-        found = await run_in_threadpool(
-            self._service.search, told.q, asker_of(request), told.k, told.strategy, told.rerank, told.filter
-        )
-        return JSONResponse(self.linked(found), headers=PRIVATE)
+        told, asker = await asked(request, Search), asker_of(request)
+
+        def work() -> Response:
+            found = self._service.search(told.q, asker, told.k, told.strategy, told.rerank, told.filter)
+            return JSONResponse(self.linked(found), headers=PRIVATE)
+
+        return await self._service.turns_of(told.strategy, told.rerank).run(caller_of(request), work)
 
     async def ask(self, request: Request) -> Response:
-        told = await asked(request, Ask)
-        if "text/event-stream" in request.headers.get("accept", ""):
-            return as_events(self._events(told, asker_of(request)))
-        answer = await run_in_threadpool(
-            self._service.ask, told.q, asker_of(request), told.k, told.strategy, told.rerank, told.filter, told.option
-        )
-        return JSONResponse(self.linked(answer), headers=PRIVATE)
+        told, asker = await asked(request, Ask), asker_of(request)
+        turns, caller = self._service.turns_of(told.strategy, told.rerank, answering=True), caller_of(request)
 
-    async def _events(self, told: Ask, asker: Asker) -> AsyncIterator[str]:
-        """`passages` as soon as they are found, then `answer`, which was checked as a whole; or `error`."""
+        def answer(found: Callable[[dict[str, Any]], None] | None = None) -> dict[str, Any]:
+            return self.linked(
+                self._service.ask(
+                    told.q, asker, told.k, told.strategy, told.rerank, told.filter, told.option, None, found
+                )
+            )
 
         def work(tell: Callable[[tuple[str, Any]], None]) -> tuple[str, Any]:
-            def found(passages: Mapping[str, Any]) -> None:
-                tell(("passages", self.linked(passages)))
+            return "answer", answer(lambda passages: tell(("passages", self.linked(passages))))
 
-            answer = self._service.ask(
-                told.q, asker, told.k, told.strategy, told.rerank, told.filter, told.option, None, found
-            )
-            return "answer", self.linked(answer)
+        if "text/event-stream" in request.headers.get("accept", ""):
+            return as_events(self._events(await telling(turns, caller, work)))
+        return await turns.run(caller, lambda: JSONResponse(answer(), headers=PRIVATE))
 
+    async def _events(self, told: AsyncIterator[tuple[str, Any] | None]) -> AsyncIterator[str]:
+        """`passages` as soon as they are found, then `answer`, which was checked as a whole; or `error`."""
         try:
-            async for item in told_by(work):
+            async for item in told:
                 yield STILL_AT_WORK if item is None else event(item[1], item[0])
         except PinciteError as error:
             yield event({"code": error.code, "message": told_of(error)}, "error")
@@ -88,38 +91,62 @@ class Api:
             yield event({"code": "internal", "message": UNFORESEEN}, "error")
 
     async def documents(self, request: Request) -> Response:
-        told = await asked(request, Listing)
-        listed = await run_in_threadpool(self._service.documents, asker_of(request), told.after, told.most)
-        for item in listed:
-            item["url"] = f"{self._url}/documents/{item['doc_id']}"
-        return JSONResponse({"documents": listed}, headers=PRIVATE)
+        told, asker = await asked(request, Listing), asker_of(request)
+
+        def work() -> Response:
+            listed = self._service.documents(asker, told.after, told.most)
+            for item in listed:
+                item["url"] = f"{self._url}/documents/{item['doc_id']}"
+            return JSONResponse({"documents": listed}, headers=PRIVATE)
+
+        return await self._reading(request, work)
 
     async def document(self, request: Request) -> Response:
-        found = await run_in_threadpool(self._service.document, request.path_params["doc_id"], asker_of(request))
-        return JSONResponse({**found, "url": f"{self._url}/documents/{found['doc_id']}"}, headers=PRIVATE)
+        doc_id, asker = request.path_params["doc_id"], asker_of(request)
+
+        def work() -> Response:
+            found = self._service.document(doc_id, asker)
+            return JSONResponse({**found, "url": f"{self._url}/documents/{found['doc_id']}"}, headers=PRIVATE)
+
+        return await self._reading(request, work)
 
     async def file(self, request: Request) -> Response:
         """The file itself, to be kept and never shown by a browser as a page of this site."""
-        document = await run_in_threadpool(self._service.found, request.path_params["doc_id"], asker_of(request))
-        content = await run_in_threadpool(self._service.file, document)
+        doc_id, asker = request.path_params["doc_id"], asker_of(request)
+        document = await self._reading(request, lambda: self._service.found(doc_id, asker))
+        turns, caller = self._service.turns.files, caller_of(request)
+        await turns.take(caller)
+        try:
+            content = await run_in_threadpool(self._service.file, document)
+        except BaseException:
+            turns.give_back(caller.name)
+            raise
         name = quote(document.uri.rpartition("/")[2], safe="")
         headers = {**PRIVATE, "Content-Disposition": f"attachment; filename*=UTF-8''{name}"}
-        return StreamingResponse(iterate_in_threadpool(content), 200, headers, "application/octet-stream")
+        return Download(content, headers, partial(turns.give_back, caller.name))
 
     async def passage(self, request: Request) -> Response:
-        found = await run_in_threadpool(self._service.passage, request.path_params["chunk_id"], asker_of(request))
-        return JSONResponse({**found, "url": f"{self._url}/passages/{found['chunk_id']}"}, headers=PRIVATE)
+        chunk_id, asker = request.path_params["chunk_id"], asker_of(request)
+
+        def work() -> Response:
+            found = self._service.passage(chunk_id, asker)
+            return JSONResponse({**found, "url": f"{self._url}/passages/{found['chunk_id']}"}, headers=PRIVATE)
+
+        return await self._reading(request, work)
 
     async def page(self, request: Request) -> Response:
         doc_id, number = request.path_params["doc_id"], number_in(request.path_params["number"])
         if number is None:
             raise HTTPException(404)
-        passage = request.query_params.get("passage")
-        png = await run_in_threadpool(self._service.page_image, doc_id, number, passage, asker_of(request))
+        passage, asker = request.query_params.get("passage"), asker_of(request)
+        png = await self._service.turns.drawn(
+            caller_of(request), lambda draw: self._service.page_image(doc_id, number, passage, asker, draw)
+        )
         return Response(png, media_type="image/png", headers={"Cache-Control": "private, max-age=60"})
 
     async def status(self, request: Request) -> Response:
-        return JSONResponse(await run_in_threadpool(self._service.status, asker_of(request)), headers=PRIVATE)
+        asker = asker_of(request)
+        return await self._reading(request, lambda: JSONResponse(self._service.status(asker), headers=PRIVATE))
 
     async def openapi(self, request: Request) -> Response:
         return JSONResponse(openapi(self._url))
@@ -131,15 +158,20 @@ class Api:
             raise HTTPException(404)
         values = json.loads(await request.body())
         asker = for_groups(asker_of(request), tuple(values.pop("groups", ())))
+        command = request.path_params["command"]
         calls: dict[str, Callable[..., Any]] = {"query": self._service.search, "ask": self._service.ask}
-        call = calls.get(request.path_params["command"])
-        if call is None:
-            raise UsageError(f"no command {request.path_params['command']!r} is answered here")
+        if command not in calls:
+            raise UsageError(f"no command {command!r} is answered here")
+        turns = self._service.turns_of(values.get("strategy"), values.get("rerank"), answering=command == "ask")
+        work = partial(calls[command], values.pop("text"), asker, **values)
         try:
-            return JSONResponse(await run_in_threadpool(call, values.pop("text"), asker, **values))
+            return JSONResponse(await turns.run(caller_of(request), work))
         except PinciteError as error:
             told = {"code": error.code, "message": str(error), "exit_code": error.exit_code}
             return JSONResponse({"error": told}, status_of(error))
+
+    async def _reading(self, request: Request, work: Callable[[], T]) -> T:
+        return await self._service.turns.reading.run(caller_of(request), work)
 
     def linked(self, found: Mapping[str, Any]) -> dict[str, Any]:
         """Hits and citations with the address where each can be read, a citation with its sentence set off."""

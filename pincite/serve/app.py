@@ -20,7 +20,8 @@ from pincite.serve.chat import Chat
 from pincite.serve.guard import Guard, error
 from pincite.serve.pages import Pages
 from pincite.serve.requests import UNFORESEEN, status_of, told_of
-from pincite.serve.service import Busy, Service
+from pincite.serve.service import Service
+from pincite.serve.turns import Busy
 from pipelines.errors import PinciteError
 
 if TYPE_CHECKING:

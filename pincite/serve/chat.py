@@ -10,11 +10,10 @@ import logging
 import re
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -23,7 +22,8 @@ from pincite.serve.access import Asker
 from pincite.serve.guard import asker_of
 from pincite.serve.requests import UNFORESEEN, Ask, body_of, checked, place_of, told_of
 from pincite.serve.service import Service
-from pincite.serve.streaming import PRIVATE, STILL_AT_WORK, as_events, event, told_by
+from pincite.serve.streaming import PRIVATE, STILL_AT_WORK, as_events, event, telling
+from pincite.serve.turns import caller_of
 from pipelines.errors import PinciteError, UsageError
 from pipelines.inert import inert
 from pipelines.parsing.markdown_view import escaped
@@ -92,24 +92,23 @@ class Chat:
         asker, told = asker_of(request), checked(Completion, await body_of(request))
         question = told.question()
         made = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": told.model[:100]}
+        turns, caller = self._service.turns_of(answering=True), caller_of(request)
         if told.stream:
-            return as_events(self._events(question, asker, {**made, "object": "chat.completion.chunk"}))
-        text = await run_in_threadpool(self._answer, question, asker)
+            answered = await telling(turns, caller, lambda tell: self._answer(question, asker))
+            return as_events(self._events(answered, {**made, "object": "chat.completion.chunk"}))
+        text = await turns.run(caller, lambda: self._answer(question, asker))
         choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
         return JSONResponse({**made, "object": "chat.completion", "choices": [choice]}, headers=PRIVATE)
 
-    async def _events(self, question: Ask, asker: Asker, made: Mapping[str, Any]) -> AsyncIterator[str]:
+    async def _events(self, answered: AsyncIterator[str | None], made: Mapping[str, Any]) -> AsyncIterator[str]:
         """The answer is checked as a whole before any of it is said, so it comes in one piece."""
 
         def piece(delta: Mapping[str, str], finish: str | None = None) -> str:
             return event({**made, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
 
-        def work(tell: Callable[[str], None]) -> str:
-            return self._answer(question, asker)
-
         yield piece({"role": "assistant", "content": ""})
         try:
-            async for text in told_by(work):
+            async for text in answered:
                 yield STILL_AT_WORK if text is None else piece({"content": text})
             yield piece({}, "stop")
         except PinciteError as error:

@@ -4,9 +4,9 @@ route of `pincite serve` (streamable HTTP without sessions, so that any of sever
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import anyio
 import mcp_types as types
@@ -15,20 +15,22 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
-from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from pincite import __version__
+from pincite.connections import OWNER
 from pincite.listening import STOPPING
 from pincite.serve.access import Asker
 from pincite.serve.guard import MOST_BODY, asker_of
 from pincite.serve.mcp_tools import INSTRUCTIONS, SCHEME, Picture, Tool, Tools
 from pincite.serve.requests import UNFORESEEN, checked, told_of
+from pincite.serve.turns import Caller, caller_of
 from pipelines.errors import PinciteError
 
 LOG = logging.getLogger("pincite.serve")
+T = TypeVar("T")
 LISTED = 100
 Context = ServerRequestContext[Any, Any]
 AskerOf = Callable[[Context], Asker]
@@ -53,16 +55,19 @@ def server_of(tools: Tools, asker: AskerOf) -> Server[Any]:
             return _failed(f"there is no tool {asked.name[:100]!a}; there are {', '.join(named)}")
         try:
             given = checked(tool.given, asked.arguments or {})
-            return _result(await run_in_threadpool(tool.call, given, asker(context)))
+            return _result(await tools.run(tool, given, asker(context), _caller(context)))
         except PinciteError as error:
             return _failed(told_of(error))
+        except ClientDisconnect:
+            return _failed("nobody waits for the answer")
         except Exception:
             LOG.exception("a tool failed")
             return _failed(UNFORESEEN)
 
     async def list_resources(context: Context, asked: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
         after = (asked.cursor if asked else None) or ""
-        listed = await _or_refused(tools.documents, asker(context), after, LISTED)
+        who = asker(context)
+        listed = await _or_refused(tools.reading(_caller(context), lambda: tools.documents(who, after, LISTED)))
         resources = [
             types.Resource(
                 name=item["uri"], title=item["title"] or None, uri=item["resource"], mime_type="text/markdown"
@@ -82,7 +87,8 @@ def server_of(tools: Tools, asker: AskerOf) -> Server[Any]:
         return types.ListResourceTemplatesResult(resource_templates=[template])
 
     async def read_resource(context: Context, asked: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        text = await _or_refused(tools.read, asked.uri, asker(context))
+        who = asker(context)
+        text = await _or_refused(tools.reading(_caller(context), lambda: tools.read(asked.uri, who)))
         content = types.TextResourceContents(uri=asked.uri, mime_type="text/markdown", text=text)
         return types.ReadResourceResult(contents=[content])
 
@@ -141,10 +147,15 @@ async def serve_stdio(server: Server[Any], asked_to_end: Callable[[], NoReturn])
         group.cancel_scope.cancel()
 
 
-async def _or_refused(call: Callable[..., Any], *given: Any) -> Any:
+def _caller(context: Context) -> Caller:
+    """Return who sent the request of a call; on standard input and output there is only one."""
+    return caller_of(context.request) if isinstance(context.request, Request) else Caller(OWNER)
+
+
+async def _or_refused(reading: Awaitable[T]) -> T:
     """Raises MCPError, which the protocol tells who asks."""
     try:
-        return await run_in_threadpool(call, *given)
+        return await reading
     except PinciteError as error:
         raise MCPError(types.INVALID_PARAMS, told_of(error)) from None
     except Exception:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
@@ -20,6 +20,7 @@ from pincite.serve.matching import best_sentences, set_off
 from pincite.serve.reader import Reader, Reading
 from pincite.serve.requests import Search, checked, number_in, told_of
 from pincite.serve.service import Service
+from pincite.serve.turns import Busy, caller_of
 from pincite.text.passages import pin
 from pipelines.errors import PinciteError
 from pipelines.inert import seen
@@ -51,7 +52,8 @@ def _query(**values: Any) -> str:
 class Pages:
     def __init__(self, service: Service, access: Access, answers_by_model: bool) -> None:
         self._service, self._access, self._by_model = service, access, answers_by_model
-        self._reader, self._templates = Reader(service), environment()
+        self._turns, self._templates = service.turns, environment()
+        self._readers = {draw: Reader(service, draw) for draw in (False, True)}
 
     def routes(self) -> list[Route | Mount]:
         return [
@@ -73,19 +75,21 @@ class Pages:
 
     async def search(self, request: Request) -> Response:
         """The front page; with a question its answer and hits. A language model answers only where it is told to."""
-        asker, given = asker_of(request), {key: value for key, value in request.query_params.items() if value}
+        asker, caller = asker_of(request), caller_of(request)
+        given = {key: value for key, value in request.query_params.items() if value}
         answering = given.pop("ask", "") == "1" or not self._by_model
         narrowed = {name: given.pop(name, "") for name in ("source", "from", "to")}
-        status = await run_in_threadpool(self._service.status, asker)
+        status = await self._turns.reading.run(caller, lambda: self._service.status(asker))
         if status["live"] is None:
             return self.html(request, "first.html", 503)
         values = {"status": status, "narrowed": narrowed, "by_model": self._by_model, "strategy": given.get("strategy")}
         if not given.get("q", "").strip():
-            listed = await run_in_threadpool(self._service.documents, asker, "", 12)
+            listed = await self._turns.reading.run(caller, lambda: self._service.documents(asker, "", 12))
             return self.html(request, "search.html", found=None, documents=listed, **values)
         filters = tuple(f"{name}={value}" for name, value in narrowed.items() if value)
         told = checked(Search, {"k": HITS, **given, "filter": filters})
-        found = await run_in_threadpool(self._found, told, asker, answering)
+        turns = self._service.turns_of(told.strategy, told.rerank, answering=answering)
+        found = await turns.run(caller, lambda: self._found(told, asker, answering))
         return self.html(request, "search.html", q=told.q, found=found, documents=[], answered=answering, **values)
 
     def _found(self, told: Search, asker: Asker, answering: bool) -> dict[str, Any]:
@@ -102,25 +106,36 @@ class Pages:
     async def passage(self, request: Request) -> Response:
         asker, question, as_text, number = _asked_of_reader(request)
         named, sentence = request.path_params["chunk_id"], request.query_params.get("sentence", "")
-        reading = await run_in_threadpool(self._reader.passage, named, asker, question, sentence, as_text, number)
+        reading = await self._turns.drawn(
+            caller_of(request),
+            lambda draw: self._readers[draw].passage(named, asker, question, sentence, as_text, number),
+        )
         return await self._read(request, reading, asker, question, as_text)
 
     async def document(self, request: Request) -> Response:
         asker, question, as_text, number = _asked_of_reader(request)
         page = number_in(request.query_params.get("page")) or 1
         doc_id = request.path_params["doc_id"]
-        reading = await run_in_threadpool(self._reader.document, doc_id, asker, page, as_text, number)
+        reading = await self._turns.drawn(
+            caller_of(request), lambda draw: self._readers[draw].document(doc_id, asker, page, as_text, number)
+        )
         return await self._read(request, reading, asker, question, as_text)
 
     async def _read(self, request: Request, reading: Reading, asker: Asker, question: str, as_text: bool) -> Response:
-        others = await run_in_threadpool(self._reader.others, reading, asker, question)
+        others: list[dict[str, Any]] = []
+        if question:
+            with suppress(Busy):  # the passage is shown without them
+                others = await self._service.turns_of().run(
+                    caller_of(request), lambda: self._readers[False].others(reading, asker, question)
+                )
         return self.html(request, "reader.html", reading=reading, others=others, q=question, as_text=as_text,
                          sentence=reading.sentence_id)  # fmt: skip
 
     # ------------------------------------------------------------ state and signing in
 
     async def status(self, request: Request) -> Response:
-        status = await run_in_threadpool(self._service.status, asker_of(request))
+        asker = asker_of(request)
+        status = await self._turns.reading.run(caller_of(request), lambda: self._service.status(asker))
         return self.html(request, "status.html", status=status, dagster=self._service.settings.dagster)
 
     async def login(self, request: Request) -> Response:

@@ -60,8 +60,10 @@ class Reading:
 
 
 class Reader:
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    """Without `draw` it shows pages that are kept already, and raises NotDrawn for others."""
+
+    def __init__(self, service: Service, draw: bool = True) -> None:
+        self._service, self._draw = service, draw
 
     def passage(
         self, named: str, asker: Asker, question: str, sentence: str, as_text: bool, number: int | None
@@ -134,7 +136,7 @@ class Reader:
         passage: Sequence[Mapping[str, Any]] = (),
         sentence: Sequence[Mapping[str, Any]] = (),
     ) -> ShownPage:
-        image: PageImage = self._service.page(document, number)
+        image: PageImage = self._service.page(document, number, self._draw)
         return ShownPage(number, image.width, image.height, _rects(passage, number), _rects(sentence, number))
 
     def _in_text(self, reading: Reading, number: int | None, notice: str) -> Reading:

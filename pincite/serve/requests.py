@@ -123,7 +123,7 @@ def told_of(error: PinciteError) -> str:
 
 
 _TOLD = {
-    "timeout": "the search took longer than the server lets it; ask with fewer words, or a filter",
+    "timeout": "this took longer than the server lets it; ask again later, for a search with fewer words or a filter",
     "changed": "the file has changed since it was indexed, so that its pages are not shown; it is indexed again by the "
     "next run",
     "gone": "the file is gone from its source, so that its pages are not shown",

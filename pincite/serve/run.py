@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 TOLD_VARIABLE = "PINCITE_SERVE_TOLD"
 """JSON that a process which answers gets from the one that started it."""
 FAREWELL_SECONDS = 10
+SWITCH_SECONDS = 0.0005
+"""How long a thread that computes keeps the event loop from going on, which it may at each thing that is sent."""
 LOOK_SECONDS = 0.2
 MOST_ENDS, WITHIN_SECONDS = 5, 60.0
 """Times that processes may end by themselves within so long, before it is given up."""
@@ -105,6 +107,7 @@ def answer(project: Project, told: Told, ready: Any = lambda: None) -> None:
             timeout_graceful_shutdown=FAREWELL_SECONDS, timeout_keep_alive=round(limits.idle_seconds), backlog=backlog,
             http=Connections(limits).protocol(), h11_max_incomplete_event_size=LARGEST_HEAD, ws="none",
         )  # fmt: skip
+        sys.setswitchinterval(SWITCH_SECONDS)
         sockets = [socket.socket(fileno=os.dup(number)) for number in told.sockets]
         ready()
         uvicorn.Server(config).run(sockets=sockets)

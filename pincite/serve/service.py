@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import io
-import os
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import asdict, dataclass
-from threading import Lock, Semaphore
-from typing import TYPE_CHECKING, Any, TypeVar
+from threading import Lock
+from typing import TYPE_CHECKING, Any
 
 from pincite.index import open_index
 from pincite.serve.access import Asker
-from pipelines.errors import IndexStateError, PinciteError
+from pincite.serve.turns import NotDrawn, Queues, SearchFirst, Turns, searched
+from pipelines.errors import DocumentError, IndexStateError
+from pipelines.query.rerank import asks_model as reranking_asks
+from pipelines.query.strategies import asks_model as strategy_asks
 from pipelines.records import Box
 from resources.settings_file import Project
 
 if TYPE_CHECKING:
     from resources.search.documents import DocumentText, FoundDocument, SentenceInPlace
 
-T = TypeVar("T")
-QUESTIONS_A_CORE = 2
 STATUS_SECONDS = 10.0
+UNDRAWN_SECONDS, MOST_UNDRAWN = 60.0, 1_000
+"""How long, and for how many pages, it is remembered that a page could not be drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,39 +34,6 @@ class PageImage:
     png: bytes
     width: float
     height: float
-
-
-class Busy(PinciteError):
-    """More questions wait than the server takes, or one has waited too long."""
-
-    default_code = "busy"
-
-
-class _Turns:
-    """How many questions are answered at once, and how many may wait."""
-
-    def __init__(self, at_once: int, waiting: int, seconds: float) -> None:
-        self._free, self._lock = Semaphore(at_once), Lock()
-        self._waiting, self._most, self._seconds = 0, waiting, seconds
-
-    @contextmanager
-    def turn(self) -> Iterator[None]:
-        """Raises Busy."""
-        if not self._free.acquire(blocking=False):
-            with self._lock:
-                if self._waiting >= self._most:
-                    raise Busy("too many questions wait already; ask again in a few seconds (serve.waiting)")
-                self._waiting += 1
-            try:
-                if not self._free.acquire(timeout=self._seconds):
-                    raise Busy(f"no turn came within {self._seconds:g} s; ask again in a few seconds (serve.questions)")
-            finally:
-                with self._lock:
-                    self._waiting -= 1
-        try:
-            yield
-        finally:
-            self._free.release()
 
 
 class _Pictures:
@@ -91,7 +59,7 @@ class _Pictures:
 
 
 class Service:
-    """Synchronous, and safe to be asked by several threads. All raise PinciteError; `Busy` where too many ask.
+    """Synchronous, and safe to be asked by several threads, whose number `turns` bound. All raise PinciteError.
 
     Whatever is read is read for the asker's groups."""
 
@@ -99,12 +67,12 @@ class Service:
         self.settings = project.settings.serve
         self._project = project
         self._index = open_index(project, seconds=self.settings.seconds)
-        at_once = self.settings.questions or QUESTIONS_A_CORE * len(os.sched_getaffinity(0))
-        self._turns = _Turns(at_once, self.settings.waiting, self.settings.seconds)
+        self.turns = Queues(self.settings)
         self._pictures = _Pictures(self.settings.cache_mb << 20)
         self._drawing = Lock()
+        self._undrawn: OrderedDict[Any, tuple[float, DocumentError]] = OrderedDict()
         self._told: dict[Asker, tuple[float, dict[str, Any]]] = {}
-        self._index.keep_connections(at_once)
+        self._index.keep_connections(self.turns.questions.at_once + self.turns.reading.at_once)
 
     def warm(self) -> None:
         """Asks once, so that the first who does finds models loaded. Says nothing where nothing is published yet."""
@@ -114,9 +82,26 @@ class Service:
             return
 
     def close(self) -> None:
+        self.turns.close()
         self._index.close()
 
     # ------------------------------------------------------------ questions
+
+    def turns_of(
+        self, strategy: str | None = None, rerank: str | Sequence[str] | None = None, *, answering: bool = False
+    ) -> Turns | SearchFirst:
+        """Return the turns that a question takes: those of answers where a language model is waited for, in the search
+        or after it."""
+        from resources.search.search_options import rerankers_from
+
+        settings = self._project.settings
+        names = rerankers_from(rerank)
+        if strategy_asks(strategy or settings.query.strategy) or reranking_asks(
+            settings.query.rerank if names is None else names
+        ):
+            return self.turns.answers
+        by_model = answering and settings.llm.asks("answer")
+        return self.turns.answers_after_search if by_model else self.turns.questions
 
     def search(
         self,
@@ -129,8 +114,7 @@ class Service:
         generation: int | None = None,
     ) -> dict[str, Any]:
         """The JSON of `pincite query`."""
-        with self._turns.turn():
-            return self._index.query(text, k, strategy, rerank, filters, asker.groups, generation)
+        return self._index.query(text, k, strategy, rerank, filters, asker.groups, generation)
 
     def ask(
         self,
@@ -145,8 +129,13 @@ class Service:
         found: Callable[[dict[str, Any]], None] | None = None,
     ) -> dict[str, Any]:
         """The JSON of `pincite ask`; `found` is told the passages as soon as they are known."""
-        with self._turns.turn():
-            return self._index.ask(text, options, k, strategy, rerank, filters, asker.groups, generation, found)
+
+        def told(passages: dict[str, Any]) -> None:
+            searched()
+            if found is not None:
+                found(passages)
+
+        return self._index.ask(text, options, k, strategy, rerank, filters, asker.groups, generation, told)
 
     def passage(self, chunk_id: str, asker: Asker) -> dict[str, Any]:
         """The JSON of `pincite show`."""
@@ -178,17 +167,18 @@ class Service:
     def text(self, document: FoundDocument) -> DocumentText | None:
         return self._index.documents.text(document)
 
-    def file(self, document: FoundDocument) -> Iterator[bytes]:
+    def file(self, document: FoundDocument) -> Generator[bytes, None, None]:
         """The bytes of a document's file as it was indexed. Raises DocumentError `changed`, `gone`, `unreadable`."""
         return self._index.files.content(document)
 
     # ------------------------------------------------------------ pages
 
-    def page(self, document: FoundDocument, number: int) -> PageImage:
-        """A page as a viewer shows it. Raises DocumentError `no_pages`, `no_page`, `gone`, `changed`, `corrupt`."""
-        return self._picture(document, number, None, ())
+    def page(self, document: FoundDocument, number: int, draw: bool = True) -> PageImage:
+        """A page as a viewer shows it. Raises DocumentError `no_pages`, `no_page`, `gone`, `changed`, `corrupt`; and
+        NotDrawn where it is not kept and not to be drawn."""
+        return self._picture(document, number, None, (), draw)
 
-    def page_image(self, doc_id: str, number: int, passage: str | None, asker: Asker) -> bytes:
+    def page_image(self, doc_id: str, number: int, passage: str | None, asker: Asker, draw: bool = True) -> bytes:
         """A page as PNG, with the boxes of a passage drawn where one is named. Raises as `page`."""
         document = self.found(doc_id, asker)
         boxes: tuple[Box, ...] = ()
@@ -199,24 +189,45 @@ class Service:
                     f"the document {doc_id!a} has no passage {passage!a}; take both ids of one passage", "unknown_chunk"
                 )
             boxes = tuple(Box(**box) for box in shown["boxes"] if box["page"] == number)
-        return self._picture(document, number, passage, boxes).png
+        return self._picture(document, number, passage, boxes, draw).png
 
-    def _picture(self, document: FoundDocument, number: int, passage: str | None, boxes: Sequence[Box]) -> PageImage:
+    def _picture(
+        self, document: FoundDocument, number: int, passage: str | None, boxes: Sequence[Box], draw: bool
+    ) -> PageImage:
         from resources.workers.page_pictures import highlighted
 
         key = document.doc_id, document.content_hash, number, passage, boxes
         pages = self._index.files.pages(document)  # looked at before each picture that is kept, too
         if (kept := self._pictures.get(key)) is not None:
             return kept
+        pages.require(number, document.pages)
+        page = document.doc_id, document.content_hash, number
+        if not draw:
+            self._require_drawable(page)
+            raise NotDrawn()
         with self._drawing:
             if (kept := self._pictures.get(key)) is not None:
                 return kept
-            drawn = pages.picture(number)
+            self._require_drawable(page)
+            try:
+                drawn = pages.picture(number)
+            except DocumentError as error:
+                if error.code == "corrupt":
+                    self._undrawn[page] = time.monotonic(), error
+                    while len(self._undrawn) > MOST_UNDRAWN:
+                        self._undrawn.popitem(last=False)
+                raise
             image = highlighted(drawn, boxes) if boxes else drawn.image
             width, height = (side / drawn.scale for side in image.size)
             made = PageImage(_png(image), width, height)
         self._pictures.put(key, made)
         return made
+
+    def _require_drawable(self, page: tuple[str, str, int]) -> None:
+        """Raise the error of a page that could not be drawn a moment ago: each try may cost a process, or minutes."""
+        at, error = self._undrawn.get(page, (0.0, None))
+        if error is not None and time.monotonic() - at < UNDRAWN_SECONDS:
+            raise DocumentError(str(error), error.code)
 
     # ------------------------------------------------------------ the state
 

@@ -29,6 +29,13 @@ RERANKERS: Mapping[str, Reranker] = {
     "listwise": listwise,
 }
 
+_ASKING = frozenset({"logprob", "listwise"})
+
+
+def asks_model(names: Sequence[str]) -> bool:
+    """Return whether one of the rerankers waits for a language model."""
+    return not _ASKING.isdisjoint(names)
+
 
 def reranked(candidates: Sequence[Scored], names: Sequence[str], context: RerankContext) -> list[Scored]:
     """Candidates after the named rerankers, in sequence; where there are none, nothing is asked."""

@@ -41,6 +41,13 @@ STRATEGIES: Mapping[str, Strategy] = {
     "multi-query+hybrid": Strategy(("dense", "lexical"), rewritten=True),
 }
 
+
+def asks_model(name: str) -> bool:
+    """Return whether a strategy waits for a language model; an unknown one does not."""
+    strategy = STRATEGIES.get(name)
+    return strategy is not None and (strategy.rewritten or "hyde" in strategy.routes)
+
+
 _MARK = re.compile(r"^\s*(?:[-*•–—]|\(?\d{1,2}[.):]|[a-zа-яіїєґ][.)])\s+", re.IGNORECASE)
 
 

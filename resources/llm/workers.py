@@ -12,8 +12,8 @@ from typing import Any
 class Workers:
     """At most so many threads, started when there is work for them."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, most: int, name: str = "language model") -> None:
+        self._most, self._name = most, name
         self._work: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._futures: set[Future[Any]] = set()
@@ -24,7 +24,7 @@ class Workers:
         future.add_done_callback(self._futures.discard)
         self._work.put((future, function))
         if len(self._threads) < self._most:
-            thread = threading.Thread(target=self._run, name="language model", daemon=True)
+            thread = threading.Thread(target=self._run, name=self._name, daemon=True)
             self._threads.append(thread)
             thread.start()
         return future

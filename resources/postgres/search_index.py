@@ -290,7 +290,7 @@ def search_index(
             raise damage(error, "") from error
         if isinstance(error, psycopg.errors.QueryCanceled) and seconds is not None:
             raise DatabaseError(
-                f"the search took longer than {seconds:g} s, so it was ended; ask with fewer words or a filter, or "
+                f"the search took longer than {seconds:.3g} s, so it was ended; ask with fewer words or a filter, or "
                 "raise serve.seconds",
                 "timeout",
             ) from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path, PurePosixPath
 from threading import Lock
 from typing import IO, TYPE_CHECKING, Protocol
@@ -108,7 +108,7 @@ class IndexedFiles:
             file.doc_id, file.source, file.uri, file.content_hash, 0, media_type, None, None, None, None, (), {}
         )
 
-    def content(self, file: IndexedFile) -> Iterator[bytes]:
+    def content(self, file: IndexedFile) -> Generator[bytes, None, None]:
         """The bytes of the file itself, all of them looked at before the first is given. Raises as `require_unchanged`,
         and DocumentError `no_file` where the file is a map of another."""
         if stored := self._state.parts.sources.stored:
@@ -129,7 +129,7 @@ class IndexedFiles:
             )
         return _given(spool)
 
-    def _stored_content(self, file: IndexedFile, stored: StoredDocuments) -> Iterator[bytes]:
+    def _stored_content(self, file: IndexedFile, stored: StoredDocuments) -> Generator[bytes, None, None]:
         raw = self._stored_raw(file, stored)
         if raw.media_type == ELEMENTS and media_type_of(Path(raw.uri)) != ELEMENTS:
             raise _no_file(file)
@@ -212,7 +212,7 @@ def _identity(root: Path, uris: Sequence[str]) -> tuple[tuple[int, ...], ...]:
     return tuple((it.st_dev, it.st_ino, it.st_size, it.st_mtime_ns, it.st_ctime_ns) for it in found)
 
 
-def _given(spool: IO[bytes]) -> Iterator[bytes]:
+def _given(spool: IO[bytes]) -> Generator[bytes, None, None]:
     with spool:
         spool.seek(0)
         while piece := spool.read(1 << 16):

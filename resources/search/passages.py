@@ -17,7 +17,7 @@ from resources.postgres.catalog import schema_name
 from resources.postgres.search_index import PostgresSearchIndex, search_index
 from resources.postgres.statements import query as statement
 from resources.search.query_models import QueryModels
-from resources.search.reading import Reading
+from resources.search.reading import Reading, seconds_left
 from resources.search.search_options import SearchOptions, asked_groups
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Searcher:
         self._known = True
         with (
             database.connect() as connection,
-            search_index(connection, generation, keys, self._exact, self._seconds, hours) as index,
+            search_index(connection, generation, keys, self._exact, seconds_left(self._seconds), hours) as index,
         ):
             yield connection, index
 

@@ -6,11 +6,13 @@ generation, in a new transaction: a document that was replaced meanwhile is left
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from contextvars import ContextVar
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipelines.query.tools import Tools
 
@@ -20,7 +22,30 @@ if TYPE_CHECKING:
     from pipelines.ports import CrossEncoder, LanguageModel, NoReply, Prompt, Reply, ReplyCheck, Vectors
     from resources.postgres.search_index import PostgresSearchIndex
 
+T = TypeVar("T")
 Opened = AbstractContextManager["tuple[Connection[Any], PostgresSearchIndex]"]
+LEAST_SECONDS = 0.05
+"""Seconds that a statement is given where none are left; 0 would stand for no limit."""
+_until: ContextVar[float | None] = ContextVar("until", default=None)
+"""When what this thread does is no longer waited for."""
+
+
+def answered_within(seconds: float | None, work: Callable[[], T]) -> T:
+    """Return what the work returns. Statements that begin in it have no more time than is left of `seconds`."""
+    token = _until.set(None if seconds is None else time.monotonic() + seconds)
+    try:
+        return work()
+    finally:
+        _until.reset(token)
+
+
+def seconds_left(most: float | None) -> float | None:
+    """Return the seconds that a statement may take, `most` where nothing else bounds it; None stands for no limit."""
+    until = _until.get()
+    if until is None:
+        return most
+    left = max(until - time.monotonic(), LEAST_SECONDS)
+    return left if most is None else min(most, left)
 
 
 class Reading:

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from starlette.testclient import TestClient
@@ -21,10 +21,15 @@ from pincite.serve.access import access_of
 from pincite.serve.app import application
 from pincite.serve.service import Service
 from pincite.serve.tokens import TokenFile
+from pipelines.errors import DocumentError
+from pipelines.settings.llm import LlmSettings
+from pipelines.settings.query import RerankerName, StrategyName
 from resources.dagster_instance.home import SESSION
 from resources.postgres.database import Database
 from resources.postgres.launched_runs import OwnRun
 from resources.settings_file import locate
+from resources.workers.drawn_pages import DrawnPages
+from resources.workers.page_pictures import Picture
 from tests.support.asgi import in_thread
 from tests.support.documents import pdf_of
 from tests.support.embedding_server import EmbeddingServer
@@ -364,17 +369,61 @@ def test_a_request_that_is_given_up_midway_is_no_error_of_the_server(served: Ser
     assert not failed
 
 
-def test_who_waits_too_many_are_told_to_come_back(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pincite.serve.service import Busy, _Turns
+def test_a_page_that_there_cannot_be_is_not_there_and_starts_nothing(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (hit, *_) = served.hits("lighthouse lamp trimmed")
+    with monkeypatch.context() as patch:
+        patch.setattr(DrawnPages, "_draw", None)
+        for number in ("0", "00", "2", "999999", "9999999"):
+            reply = served.get(f"/api/pages/{hit['doc_id']}/{number}.png", "guest")
+            assert (reply.status_code, reply.json()["error"]["code"]) == (404, "no_page"), number
+        for number in ("-1", "1.5", "9" * 400, "x", "%D9%A3"):
+            assert served.get(f"/api/pages/{hit['doc_id']}/{number}.png", "guest").status_code == 404
+    assert served.get(f"/api/pages/{hit['doc_id']}/1.png", "guest").status_code == 200
 
-    turns = _Turns(1, 0, 0.01)
-    with turns.turn(), pytest.raises(Busy), turns.turn():
-        pass
-    with turns.turn():
-        pass
-    monkeypatch.setattr(Service, "search", lambda *_, **__: (_ for _ in ()).throw(Busy("come back")))
-    reply = served.get("/api/search?q=x", "guest")
-    assert (reply.status_code, reply.headers["retry-after"]) == (503, "2")
+
+def test_a_page_that_could_not_be_drawn_is_not_tried_at_each_request(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (hit, *_) = served.hits("lighthouse lamp trimmed")
+    tries = []
+
+    def crash(pages: DrawnPages, number: int) -> Picture:
+        tries.append(number)
+        raise DocumentError("it crashes what draws it", "corrupt")
+
+    address = f"/api/pages/{hit['doc_id']}/1.png?passage={hit['chunk_id'][:20]}"
+    with monkeypatch.context() as patch:
+        patch.setattr(DrawnPages, "picture", crash)
+        for _ in range(3):
+            assert served.get(address, "guest").json()["error"]["code"] == "corrupt"
+        assert tries == [1]
+        patch.setattr("pincite.serve.service.UNDRAWN_SECONDS", 0.0)
+        assert served.get(address, "guest").json()["error"]["code"] == "corrupt"
+        assert tries == [1, 1]
+    monkeypatch.setattr("pincite.serve.service.UNDRAWN_SECONDS", 0.0)
+    assert served.get(address, "guest").status_code == 200
+
+
+def test_what_waits_for_a_language_model_holds_up_no_search(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = Service(locate(str(served.project.config)))
+    try:
+        turns = service.turns
+        assert service.turns_of() is service.turns_of(answering=True) is turns.questions, "no model is set"
+        with monkeypatch.context() as patch:
+            patch.setattr(LlmSettings, "asks", lambda settings, role: role == "answer")
+            assert service.turns_of(answering=True) is turns.answers_after_search
+            assert service.turns_of(rerank="listwise", answering=True) is turns.answers
+            assert service.turns_of() is turns.questions
+        for strategy in get_args(StrategyName):
+            asks = "hyde" in strategy or "multi-query" in strategy
+            assert service.turns_of(strategy) is (turns.answers if asks else turns.questions), strategy
+        for reranker in get_args(RerankerName):
+            asks = reranker in ("logprob", "listwise")
+            assert service.turns_of(rerank=f"weighted, {reranker}") is (turns.answers if asks else turns.questions)
+    finally:
+        service.close()
 
 
 def test_a_damaged_file_of_tokens_lets_nobody_in(served: Served) -> None:

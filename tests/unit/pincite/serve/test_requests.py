@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from starlette.requests import Request
 
 from pincite.serve.requests import Ask, Listing, Search, asked, number_in, status_of, told_of
-from pincite.serve.service import Busy
+from pincite.serve.turns import Busy
 from pipelines.errors import DatabaseError, DocumentError, IndexStateError, ModelError, SettingsError, UsageError
 
 
