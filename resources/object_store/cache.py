@@ -7,12 +7,15 @@ Whoever reads a copy looks whether its bytes are the ones that its name says.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 import time
 from contextlib import suppress
 from pathlib import Path
 
+_NAME = re.compile(r"[0-9a-z][0-9a-z._-]{0,200}", re.ASCII)
+"""What a copy may be called: one component of a path, since names come from listings that others may have written."""
 _ABANDONED = 6 * 3600.0
 """Seconds after which what is half fetched counts as left by a process that was killed."""
 _LEFT = 0.8
@@ -27,6 +30,9 @@ class LocalCache:
         self._bytes: int | None = None
 
     def path(self, name: str) -> Path:
+        """Return where a copy of this name is kept. Raise ValueError for a name that could lead out of the cache."""
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"{name!r} is no name of a copy")
         return self._copies / name[:2] / name
 
     def found(self, name: str) -> Path | None:

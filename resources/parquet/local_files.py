@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,6 +14,8 @@ from pipelines.errors import IndexStateError
 
 LARGE = 1 << 24
 """Bytes of a file that is hashed piece by piece, and then read from where it lies."""
+OWN_NAME = re.compile(r"[a-z_]+/[0-9a-zA-Z_-]+/(all|[0-9]{2,})-[0-9a-f]{32}\.parquet(\.[0-9a-f]+\.partial)?")
+"""The names that pincite gives to files of tables, and to half-written ones. Other files below the root are not its."""
 Listed = tuple[str, int]
 """The name of a file, and its bytes."""
 

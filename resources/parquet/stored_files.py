@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError
 from resources.hashes import content_hash
-from resources.parquet.local_files import Harmed, Listed, Sound, content_of
+from resources.parquet.local_files import OWN_NAME, Harmed, Listed, Sound, content_of
 
 if TYPE_CHECKING:
     from resources.object_store.cache import LocalCache
@@ -102,9 +102,13 @@ class StoredFiles:
         self.listed("")
 
     def listed(self, below: str) -> list[Listed]:
+        """Return the files of a folder, the newest first, without objects whose names pincite does not give.
+
+        A store may hold objects of others, whose keys may be any path: they are neither read nor deleted."""
         folder = f"{below.rstrip('/')}/" if below else ""
         found = sorted(self._store.listed(BELOW + folder), key=lambda each: (-each.changed, each.key))
         named = [(each.key.removeprefix(BELOW), each.size) for each in found]
+        named = [(name, size) for name, size in named if OWN_NAME.fullmatch(name)]
         for name in [name for name in self._sizes if name.startswith(folder)]:
             del self._sizes[name]
         self._sizes.update(named)

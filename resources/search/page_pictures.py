@@ -134,7 +134,8 @@ class IndexedFiles:
         if raw.media_type == ELEMENTS and media_type_of(Path(raw.uri)) != ELEMENTS:
             raise _no_file(file)
         with tempfile.TemporaryDirectory(prefix="pincite-file-") as folder:
-            return _given(open(stored.copy(raw, Path(folder)), "rb"))
+            most = self._state.settings.parsing.max_megabytes
+            return _given(open(stored.copy(raw, Path(folder), most), "rb"))
 
     def require_unchanged(self, file: IndexedFile) -> Path:
         """The folder of its source. Raises DocumentError `gone`, `changed` or `unreadable`, where boxes do not hold."""

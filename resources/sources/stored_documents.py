@@ -7,6 +7,7 @@ store, whatever becomes of its source. Who may read a document is decided where 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from resources.object_store.objects import ObjectStore
 
 BELOW = "raw/"
+OWN_NAME = re.compile(rf"[0-9a-f]{{32}}({re.escape(ELEMENTS_SUFFIX)})?(\.[0-9a-f]+\.partial)?")
+"""The names that pincite gives to raw files, and to half-written ones. Other objects beside them are not its."""
 _PIECE = 1 << 20
 _TRIES = 10
 _IN_A_PAGE = 1000
@@ -78,7 +81,7 @@ class StoredDocuments:
             for file, name in _files(raw):
                 copied, target = piecewise(), into / file.name
                 target.unlink(missing_ok=True)
-                with self._opened(name, raw) as stream, written(raw.uri, target) as write:
+                with self._opened(name, raw, max_megabytes) as stream, written(raw.uri, target) as write:
                     total += os.fstat(stream.fileno()).st_size
                     require_size(raw.uri, total, max_megabytes)
                     while piece := stream.read(_PIECE):
@@ -91,19 +94,22 @@ class StoredDocuments:
                 self._cache.drop(name)  # the copy here may be damaged: the second time it is fetched
         raise self._wrong(raw, "has other bytes than were listed: delete it there, and")
 
-    def _opened(self, name: str, raw: RawDocument) -> BinaryIO:
+    def _opened(self, name: str, raw: RawDocument, max_megabytes: int | None) -> BinaryIO:
+        # Readers know no size, and have 0 there: for them the limit of files bounds what is fetched.
+        most = raw.size or (max_megabytes << 20 if max_megabytes else None)
         for _ in range(_TRIES):
             try:
-                return open(self._cache.found(name) or self._fetched(name, raw), "rb")
+                return open(self._cache.found(name) or self._fetched(name, raw, most), "rb")
             except FileNotFoundError:
                 continue  # another process made room
         told = "copies of it go away as fast as they are made; raise tables_cache_mb"
         raise DocumentError(f"{raw.uri}: {told}", "unreadable")
 
-    def _fetched(self, name: str, raw: RawDocument) -> Path:
+    def _fetched(self, name: str, raw: RawDocument, most: int | None) -> Path:
+        """Fetch an object of at most so many bytes."""
         fresh = self._cache.fresh()
         try:
-            self._store.fetch(BELOW + name, fresh, raw.size or None)
+            self._store.fetch(BELOW + name, fresh, most)
             return self._cache.put(name, fresh)
         except FileNotFoundError:
             raise self._wrong(raw, "is not there:") from None
@@ -131,7 +137,7 @@ class StoredDocuments:
 
     def _tried(self, name: str, raw: RawDocument) -> None:
         try:
-            self._fetched(name, raw)
+            self._fetched(name, raw, raw.size)
         except DocumentError:
             return
 
@@ -219,8 +225,11 @@ class StoredDocuments:
     # ------------------------------------------------------------ what there is
 
     def held(self) -> dict[str, int]:
-        """All objects below `raw/` by name, with their bytes."""
-        return {found.key.removeprefix(BELOW): found.size for found in self._store.listed(BELOW)}
+        """Return the raw files of the store by name, with their sizes in bytes.
+
+        Objects of others, whose keys may be any path, are left out: they are not deleted, and lead nowhere."""
+        found = {each.key.removeprefix(BELOW): each.size for each in self._store.listed(BELOW)}
+        return {name: size for name, size in found.items() if OWN_NAME.fullmatch(name)}
 
     def delete(self, names: Sequence[str]) -> None:
         self._store.delete([BELOW + name for name in names])

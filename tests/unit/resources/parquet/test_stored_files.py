@@ -151,3 +151,21 @@ def test_a_busy_store_is_waited_for_and_one_that_stays_busy_ends_the_run(here: M
     with pytest.raises(IndexStateError, match="what is committed is kept") as caught:
         write(tables, ROWS[:1])
     assert caught.value.code == "store"
+
+
+def test_objects_whose_names_lead_elsewhere_touch_no_file_of_the_machine(here: Machine, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("not ours")
+    tables, store = tables_of(here), Path(here.objects.address.removeprefix("file://"))
+    own = write(tables)
+    planted = store / "parquet" / "summaries" / "key" / f"00-{victim}.parquet"  # an absolute path after the last dash
+    planted.parent.mkdir(parents=True)
+    planted.write_bytes(b"bytes")
+    (store / "parquet" / "of somebody else.csv").write_text("a,b")
+    assert tables.files("summaries") == [own] and list(tables.sizes()) == [own], "only names that pincite gives"
+    for name in (str(victim), f"../../{victim.name}", ".", "a/b", ""):
+        for touch in (here.cache.found, here.cache.drop, here.cache.path):
+            with pytest.raises(ValueError, match="no name of a copy"):
+                touch(name)
+    tables.delete(list(tables.sizes()))
+    assert victim.read_text() == "not ours" and planted.exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from pipelines.errors import DocumentError, IndexStateError
 from pipelines.records import RawDocument
 from pipelines.settings.sources import SourceSettings
+from resources.object_store.objects import Found
 from resources.parsers.registry import ELEMENTS
 from resources.sources.files import private_copy
 from resources.sources.folder import list_source
@@ -209,3 +211,24 @@ def test_a_copy_that_another_process_makes_room_of_is_fetched_again(
     else:
         with pytest.raises(DocumentError, match="raise tables_cache_mb"):
             stored.copy(listed(docs)["a.txt"], tmp_path / "copy")
+
+
+def test_foreign_objects_beside_raw_files_are_not_pruned_and_lead_nowhere(docs: Path, here: Machine) -> None:
+    keep(here, docs)
+    stored = StoredDocuments(here.store, here.cache)
+    own = stored.held()
+    for name in ("notes.txt", "ab/../../../victim", "/etc/victim", "0" * 31, f"{'0' * 32}.elements.json.bak"):
+        here.store.listed = lambda below, key=f"raw/{name}": [Found(key, 1, 0.0)]  # type: ignore[method-assign,misc]
+        assert stored.held() == {}, name
+    assert len(own) == 4
+
+
+@pytest.mark.parametrize("size", [0, 18])
+def test_an_object_that_grew_is_not_fetched_whole(docs: Path, here: Machine, there: Machine, size: int) -> None:
+    keep(here, docs)
+    raw = replace(listed(docs)["a.txt"], size=size)  # 0 where a reader asks, who knows no size
+    with open(Path(here.objects.address.removeprefix("file://")) / "raw" / raw.content_hash, "wb") as grown:
+        grown.truncate(1 << 34)
+    with pytest.raises(DocumentError) as caught:
+        StoredDocuments(there.store, there.cache).copy(raw, docs.parent / "copy", LIMIT)
+    assert caught.value.code == "unreadable" and "delete it there" in str(caught.value)
