@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
 import stat
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import IO
 from urllib.parse import urlsplit
 
 from pipelines.errors import IndexStateError
@@ -16,6 +18,11 @@ from resources.object_store.objects import Found, refused, unusable
 
 _PIECE = 1 << 20
 _GRANT = "give this user the right to read and write there"
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_NO_PLAIN_PATH = (errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.EMLINK, errno.EISDIR)
+"""Errors of opening a path in which a link, a pipe or a file stands in place of what should be there."""
 
 
 def connect(address: str) -> FolderObjects:
@@ -27,18 +34,19 @@ def connect(address: str) -> FolderObjects:
 
 
 class FolderObjects:
-    """Implements objects.Objects. What is half written has another name, which ends in `.partial`."""
+    """Implements objects.Objects. What is half written has another name, which ends in `.partial`.
+
+    Others may write in the folder. So no link below it is followed, and only plain files are read: a link would lead
+    reading, writing and deleting elsewhere, and a pipe would block its reader."""
 
     def __init__(self, address: str, root: Path) -> None:
         self.address, self._root = address, root
 
     def put(self, key: str, body: bytes | Path) -> None:
-        target = self._root / key
-        partial = target.with_name(f"{target.name}.{secrets.token_hex(8)}.partial")
-        with self._asking():
-            target.parent.mkdir(parents=True, exist_ok=True)
+        with self._asking(key), self._folder_of(key, make=True) as (at, name):
+            partial = f"{name}.{secrets.token_hex(8)}.partial"
             try:
-                with open(partial, "wb") as stream:
+                with os.fdopen(os.open(partial, _NEW, 0o666, dir_fd=at), "wb") as stream:
                     if isinstance(body, Path):
                         with open(body, "rb") as own:
                             shutil.copyfileobj(own, stream, _PIECE)
@@ -46,12 +54,13 @@ class FolderObjects:
                         stream.write(body)
                     stream.flush()
                     os.fsync(stream.fileno())
-                os.replace(partial, target)
+                os.replace(partial, name, src_dir_fd=at, dst_dir_fd=at)
             finally:
-                partial.unlink(missing_ok=True)
+                with suppress(FileNotFoundError):
+                    os.unlink(partial, dir_fd=at)
 
     def read(self, key: str, start: int, end: int | None) -> Generator[bytes]:
-        with self._asking(), open(self._root / key, "rb") as stream:
+        with self._asking(key), self._folder_of(key) as (at, name), _plain_file(at, name) as stream:
             stream.seek(start)
             left = (end if end is not None else os.fstat(stream.fileno()).st_size) - start
             while left > 0 and (piece := stream.read(min(_PIECE, left))):
@@ -59,58 +68,99 @@ class FolderObjects:
                 yield piece
 
     def size(self, key: str) -> int | None:
-        with self._asking():
-            with suppress(FileNotFoundError, NotADirectoryError):
-                status = (self._root / key).stat()
+        with suppress(FileNotFoundError), self._asking(key):
+            try:
+                with self._folder_of(key) as (at, name):
+                    status = os.stat(name, dir_fd=at, follow_symlinks=False)
+            except OSError as error:
+                if error.errno not in _NO_PLAIN_PATH:
+                    raise
+            else:
                 return status.st_size if stat.S_ISREG(status.st_mode) else None
-            return None
+        return None
 
     def pages(self, below: str) -> Iterator[Sequence[Found]]:
         above = below.rpartition("/")[0]
-        for folder, _, names in os.walk(self._root / above, onerror=self._raise):
-            yield [
-                found for name in names if (found := self._found(Path(folder, name))) and found.key.startswith(below)
-            ]
+        top = self._folder_of(f"{above}/." if above else ".")
+        with self._asking(above), suppress(FileNotFoundError, NotADirectoryError), top as (at, name):
+            for folder, _, names, within in os.fwalk(name, dir_fd=at, onerror=_raise_unless_gone):
+                found = (self._found(str(PurePosixPath(above, folder, each)), within, each) for each in names)
+                yield [each for each in found if each and each.key.startswith(below)]
 
-    def _found(self, path: Path) -> Found | None:
+    @staticmethod
+    def _found(key: str, at: int, name: str) -> Found | None:
         with suppress(FileNotFoundError):
-            status = path.stat()
-            return Found(path.relative_to(self._root).as_posix(), status.st_size, status.st_mtime)
+            status = os.stat(name, dir_fd=at, follow_symlinks=False)
+            if stat.S_ISREG(status.st_mode):
+                return Found(key, status.st_size, status.st_mtime)
         return None
-
-    def _raise(self, error: OSError) -> None:
-        if not isinstance(error, FileNotFoundError | NotADirectoryError):
-            raise self._told(error)
 
     def delete(self, keys: Sequence[str]) -> None:
         """And the folders that are empty then."""
-        with self._asking():
-            for key in keys:
-                (self._root / key).unlink(missing_ok=True)
-                for folder in (self._root / key).parents:
-                    try:
-                        if folder == self._root:
-                            break
-                        folder.rmdir()
-                    except OSError:
-                        break
+        for key in keys:
+            with self._asking(key), suppress(FileNotFoundError), self._folder_of(key) as (at, name):
+                os.unlink(name, dir_fd=at)
+            for folder in list(PurePosixPath(key).parents)[:-1]:
+                try:
+                    with self._folder_of(str(folder)) as (at, name):
+                        os.rmdir(name, dir_fd=at)
+                except OSError:
+                    break
 
     def close(self) -> None:
         """There is nothing to give back."""
 
     @contextmanager
-    def _asking(self) -> Iterator[None]:
+    def _folder_of(self, key: str, make: bool = False) -> Iterator[tuple[int, str]]:
+        """Yield the descriptor of the folder that a key is in, and the last part of the key. The root may be a link.
+
+        Raise OSError, also where a part of the key is a link or `..`."""
+        *above, name = key.split("/")
+        at = os.open(self._root, _FOLDER)
+        try:
+            for part in above:
+                if part == "..":
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+                if make:
+                    with suppress(FileExistsError):
+                        os.mkdir(part, dir_fd=at)
+                below = os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=at)
+                os.close(at)
+                at = below
+            yield at, name
+        finally:
+            os.close(at)
+
+    @contextmanager
+    def _asking(self, key: str) -> Iterator[None]:
         try:
             yield
         except FileNotFoundError:
             raise
         except OSError as error:
-            raise self._told(error) from None
+            raise self._told(key, error) from None
 
-    def _told(self, error: OSError) -> IndexStateError:
+    def _told(self, key: str, error: OSError) -> IndexStateError:
         said = error.strerror or str(error)
         if isinstance(error, PermissionError):
             return refused(self.address, said, _GRANT)
+        if error.errno in _NO_PLAIN_PATH:
+            said = f"{self._root / key} is no plain file, or a folder above it is a link"
+            return unusable(self.address, said, "see who put it there and remove it, then run again")
         return unusable(
             self.address, said, "make room on that disk, or mend it, and run again; what is committed is kept"
         )
+
+
+@contextmanager
+def _plain_file(at: int, name: str) -> Iterator[IO[bytes]]:
+    """Open a file of a folder for reading. Raise OSError for a link, a folder, a pipe or a device."""
+    with os.fdopen(os.open(name, _PLAIN, dir_fd=at), "rb") as stream:
+        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            raise OSError(errno.ENXIO, os.strerror(errno.ENXIO))
+        yield stream
+
+
+def _raise_unless_gone(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        raise error

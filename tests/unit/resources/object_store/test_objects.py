@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,39 @@ def test_what_is_sent_in_the_clear_stays_on_this_machine(monkeypatch: pytest.Mon
     for fine in ("http://127.0.0.1:9000", "https://minio.example", ""):
         monkeypatch.setenv("AWS_ENDPOINT_URL", fine)
         assert require_https("AWS_ENDPOINT_URL") == fine
+
+
+@pytest.fixture
+def linked(tmp_path: Path) -> ObjectStore:
+    """A shared folder in which somebody made `raw` a link to a folder elsewhere, and `a/pipe` a pipe."""
+    elsewhere, root = tmp_path / "elsewhere", tmp_path / "store"
+    (elsewhere / "sub").mkdir(parents=True)
+    (elsewhere / "sub" / "mine").write_text("mine")
+    (root / "a").mkdir(parents=True)
+    (root / "raw").symlink_to(elsewhere)
+    (root / "a" / "file").symlink_to(elsewhere / "sub" / "mine")
+    os.mkfifo(root / "a" / "pipe")
+    (tmp_path / "link").symlink_to(root)
+    return ObjectStore(connect(f"file://{tmp_path}/link"))
+
+
+def test_nothing_is_listed_deleted_or_written_through_a_link(linked: ObjectStore, tmp_path: Path) -> None:
+    assert linked.listed("") == [] and linked.listed("raw/") == [] and linked.listed("a/") == []
+    for key in ("raw/sub/mine", "a/file", "../elsewhere/sub/mine", "a/../raw/sub/mine"):
+        assert linked.size(key) is None, key
+    with pytest.raises(IndexStateError, match="raw") as caught:
+        linked.delete(["raw/sub/mine"])
+    assert caught.value.code == "store" and "link" in str(caught.value)
+    for key in ("raw/new", "raw/sub/mine", "../elsewhere/new"):
+        with pytest.raises(IndexStateError, match="remove it"):
+            linked.put(key, b"theirs")
+    assert [path.name for path in (tmp_path / "elsewhere").rglob("*")] == ["sub", "mine"]
+    assert (tmp_path / "elsewhere" / "sub" / "mine").read_text() == "mine"
+
+
+@pytest.mark.parametrize("key", ["a/pipe", "a/file", "raw/sub/mine", "../elsewhere/sub/mine", "a"])
+def test_what_is_no_plain_file_below_the_folder_is_not_read(linked: ObjectStore, tmp_path: Path, key: str) -> None:
+    """A pipe would hold up its reader for as long as nobody writes."""
+    with pytest.raises(IndexStateError, match="remove it") as caught:
+        linked.fetch(key, tmp_path / "into")
+    assert caught.value.code == "store"
