@@ -155,9 +155,11 @@ class FolderObjects:
 @contextmanager
 def _plain_file(at: int, name: str) -> Iterator[IO[bytes]]:
     """Open a file of a folder for reading. Raise OSError for a link, a folder, a pipe or a device."""
-    with os.fdopen(os.open(name, _PLAIN, dir_fd=at), "rb") as stream:
-        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-            raise OSError(errno.ENXIO, os.strerror(errno.ENXIO))
+    descriptor = os.open(name, _PLAIN, dir_fd=at)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.ENXIO, os.strerror(errno.ENXIO))
+    with os.fdopen(descriptor, "rb") as stream:
         yield stream
 
 

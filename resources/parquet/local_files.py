@@ -37,7 +37,7 @@ class Files(Protocol):
         """What pyarrow reads a file from, whose bytes are right. Raises FileNotFoundError, Harmed."""
 
     def glance(self, name: str) -> Any:
-        """The same without a look at whether they are. Raises OSError."""
+        """Return the same for reading parts of it. Raises as `open`; reading raises Harmed where a part is wrong."""
 
     def place(self, name: str) -> Path:
         """Where its bytes are on this machine, for those who read it by themselves. Raises as `open`."""
@@ -54,6 +54,9 @@ class Files(Protocol):
     def listed(self, below: str) -> list[Listed]:
         """All files of a folder and of those in it, "" for the root; the newest first."""
 
+    def written(self, below: str) -> list[Listed]:
+        """Return those of `listed` that pincite wrote."""
+
     def delete(self, names: Collection[str]) -> None: ...
 
 
@@ -68,17 +71,17 @@ class Sound:
         import pyarrow as pa
 
         try:
-            with pa.OSFile(str(path)) as stream:
-                found = os.stat(path)
-                identity = found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
-                if self._seen.get(str(path)) == identity:
-                    return pa.OSFile(str(path))
-                held, data = hashlib.blake2b(digest_size=16), None
-                if stream.size() <= LARGE:
-                    data = stream.read_buffer()
-                    held.update(data)
-                while piece := stream.read(1 << 20):
-                    held.update(piece)
+            stream = pa.OSFile(str(path))
+            found = os.fstat(stream.fileno())
+            identity = found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+            if self._seen.get(str(path)) == identity:
+                return stream
+            held, data = hashlib.blake2b(digest_size=16), None
+            if stream.size() <= LARGE:
+                data = stream.read_buffer()
+                held.update(data)
+            while piece := stream.read(1 << 20):
+                held.update(piece)
         except OSError as error:
             if error.errno != errno.EIO:
                 raise
@@ -86,7 +89,10 @@ class Sound:
         if held.hexdigest() != content:
             raise Harmed
         self._seen[str(path)] = identity
-        return pa.OSFile(str(path)) if data is None else pa.BufferReader(data)
+        if data is not None:
+            return pa.BufferReader(data)
+        stream.seek(0)  # the file that was hashed, whatever has its name by now
+        return stream
 
 
 def content_of(name: str) -> str:
@@ -133,9 +139,7 @@ class LocalFiles:
         return self._sound.open(self.place(name), content_of(name))
 
     def glance(self, name: str) -> Any:
-        import pyarrow as pa
-
-        return pa.OSFile(str(self.place(name)))
+        return self.open(name)
 
     def exists(self, name: str) -> bool:
         return self.place(name).is_file()
@@ -167,6 +171,10 @@ class LocalFiles:
                     continue
                 found.append((-status.st_mtime_ns, os.path.relpath(path, self.shown), status.st_size))
         return [(name, size) for _, name, size in sorted(found)]
+
+    def written(self, below: str) -> list[Listed]:
+        """Return all files: the folder is within a state, in which nobody else may write."""
+        return self.listed(below)
 
     def delete(self, names: Collection[str]) -> None:
         """And the folders that are empty then."""

@@ -3,13 +3,15 @@
 Files never change, so that one which was seen is not asked for again by the process that saw it: which there are is
 told by a listing of their folder, once. What went away meanwhile is noticed where it is fetched, and by `intact`, which
 always asks.
+
+Others may write in a store. A file is parsed only after its bytes were hashed: whole, or block by block where a part of
+it is read. Only files that pincite is known to have written are looked through for vectors and replies.
 """
 
 from __future__ import annotations
 
-import errno
+import hashlib
 import io
-import os
 from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
@@ -19,21 +21,30 @@ from pipelines.errors import IndexStateError
 from resources.hashes import content_hash
 from resources.parquet.local_files import OWN_NAME, Harmed, Listed, Sound, content_of
 
+from resources.postgres.written_files import Written
+
 if TYPE_CHECKING:
     from resources.object_store.cache import LocalCache
     from resources.object_store.objects import ObjectStore
+    from resources.postgres.written_files import WrittenFiles
 
 BELOW = "parquet/"
+BLOCK = 1 << 16
+"""Bytes of a file that are hashed together, and read together at least."""
 _BUFFER = 1 << 18
+_DIGEST = 16
 _TRIES = 10
 
 
 class StoredFiles:
     """Implements Files below `parquet/` of a store. Safe to be asked by several threads."""
 
-    def __init__(self, store: ObjectStore, cache: LocalCache) -> None:
+    def __init__(self, store: ObjectStore, cache: LocalCache, book: WrittenFiles) -> None:
         self.shown = f"{store.address}/{BELOW.rstrip('/')}"
-        self._store, self._cache, self._sound = store, cache, Sound()
+        self._store, self._cache, self._book, self._sound = store, cache, book, Sound()
+        self._adopted = False
+        self._written: dict[str, Written] = {}
+        """What the book said of files when they were listed last."""
         self._sizes: dict[str, int] = {}
         """Files that were seen by this process."""
         self._listed = set[str]()
@@ -61,7 +72,8 @@ class StoredFiles:
         try:
             fresh = self._cache.fresh()
             try:
-                self._store.fetch(BELOW + name, fresh)
+                known = self._written.get(name) or self._book.file(name)
+                self._store.fetch(BELOW + name, fresh, known.size if known else None)
                 if content_hash(fresh) != content:
                     raise Harmed
                 return self._cache.put(content, fresh)
@@ -70,21 +82,23 @@ class StoredFiles:
         except FileNotFoundError:
             self._sizes.pop(name, None)
             raise
+        except OverflowError:
+            raise Harmed from None
         except OSError as error:
             raise _full(self._cache.path(content), error) from error
 
     def glance(self, name: str) -> Any:
-        """Of a file that is not here only the parts are fetched that are asked for."""
+        """Return the file for reading parts of it. Where it is not here, only blocks that are asked for are fetched."""
         import pyarrow as pa
 
-        if (path := self._cache.found(content_of(name))) is not None:
-            with suppress(FileNotFoundError):
-                return pa.OSFile(str(path))
-        size = self._sizes.get(name)
-        if size is None and (size := self._store.size(BELOW + name)) is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
-        raw = _Ranges(self._store, BELOW + name, size)
-        return pa.PythonFile(io.BufferedReader(raw, _BUFFER), mode="r")
+        written = self._written.get(name) or self._book.file(name)
+        if written and written.blocks and self._cache.found(content_of(name)) is None:
+            raw = _Blocks(self._store, BELOW + name, written)
+            return pa.PythonFile(io.BufferedReader(raw, _BUFFER), mode="r")
+        stream = self.open(name)
+        if written and not written.blocks:
+            self._note(name, self.place(name).read_bytes())
+        return stream
 
     # ------------------------------------------------------------ what there is
 
@@ -115,6 +129,21 @@ class StoredFiles:
         self._listed.add(folder)
         return named
 
+    def written(self, below: str) -> list[Listed]:
+        """Return the files of `listed` that pincite wrote."""
+        self._adopt()
+        named = self.listed(below)
+        known = self._book.below(f"{below.rstrip('/')}/" if below else "")
+        self._written.update(known)
+        return [(name, size) for name, size in named if name in known]
+
+    def _adopt(self) -> None:
+        """Take over the files that are there where the database knows of none: it is new, was lost, or is older than
+        the book. They are believed as they are then; what others add later is not."""
+        if not self._adopted and not self._book.known():
+            self._book.note({name: Written(size) for name, size in self.listed("")})
+        self._adopted = True
+
     def intact(self, name: str) -> bool:
         try:
             self._fetched(name, content_of(name))
@@ -127,6 +156,8 @@ class StoredFiles:
     def put(self, name: str, data: Any) -> None:
         """Over one that is there, be it right or damaged. A copy stays here, for the stages that read it next."""
         content = content_of(name)
+        self._adopt()
+        self._note(name, bytes(data))
         self._store.put(BELOW + name, bytes(data))
         self._sizes[name] = len(data)
         with suppress(OSError):  # the copy only saves a request
@@ -137,18 +168,27 @@ class StoredFiles:
             finally:
                 fresh.unlink(missing_ok=True)
 
+    def _note(self, name: str, data: bytes) -> None:
+        pieces = (data[at : at + BLOCK] for at in range(0, len(data), BLOCK))
+        self._written[name] = Written(len(data), b"".join(map(_digest, pieces)))
+        self._book.note({name: self._written[name]})
+
     def delete(self, names: Collection[str]) -> None:
         self._store.delete([BELOW + name for name in names])
+        self._book.forget(names)
         for name in names:
             self._sizes.pop(name, None)
+            self._written.pop(name, None)
             self._cache.drop(content_of(name))
 
 
-class _Ranges(io.RawIOBase):
-    """An object as a file, of which only what is read is asked for."""
+class _Blocks(io.RawIOBase):
+    """An object as a file, of which only the blocks are fetched that are read. Each is hashed before it is given out.
 
-    def __init__(self, store: ObjectStore, key: str, size: int) -> None:
-        self._store, self._key, self._size, self._at = store, key, size, 0
+    Reading raises Harmed where a block is another than was written."""
+
+    def __init__(self, store: ObjectStore, key: str, written: Written) -> None:
+        self._store, self._key, self._file, self._at = store, key, written, 0
 
     def readable(self) -> bool:
         return True
@@ -160,14 +200,27 @@ class _Ranges(io.RawIOBase):
         return self._at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._at = offset + (0, self._at, self._size)[whence]
+        self._at = offset + (0, self._at, self._file.size)[whence]
         return self._at
 
     def readinto(self, buffer: Any) -> int:
-        data = self._store.read(self._key, self._at, min(self._size, self._at + len(buffer)))
-        buffer[: len(data)] = data
-        self._at += len(data)
-        return len(data)
+        end = min(self._file.size, self._at + len(buffer))
+        if end <= self._at:
+            return 0
+        first, last = self._at // BLOCK, -(-end // BLOCK)
+        data = self._store.read(self._key, first * BLOCK, min(self._file.size, last * BLOCK))
+        for number in range(first, last):
+            piece = data[(number - first) * BLOCK :][:BLOCK]
+            if _digest(piece) != self._file.blocks[number * _DIGEST :][:_DIGEST]:
+                raise Harmed
+        count, start = end - self._at, self._at - first * BLOCK
+        buffer[:count] = data[start : start + count]
+        self._at = end
+        return count
+
+
+def _digest(piece: bytes) -> bytes:
+    return hashlib.blake2b(piece, digest_size=_DIGEST).digest()
 
 
 def _full(path: Path, error: OSError) -> IndexStateError:

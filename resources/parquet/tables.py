@@ -127,7 +127,7 @@ class ParquetTables:
             with self.files_kept.glance(name) as stream:
                 file = pq.ParquetFile(stream)
                 found = str(json.loads(file.metadata.metadata[FOOTER])["note"]), file.read(columns=list(columns))
-        except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, MemoryError):
+        except (Harmed, pa.ArrowException, OSError, ValueError, LookupError, TypeError, MemoryError):
             return None
         if not self.local:
             self._peeked[key] = found
@@ -185,8 +185,8 @@ class ParquetTables:
                 self.damaged[name] = None
 
     def files(self, table: str = "") -> list[str]:
-        """Names of all files of a table, the newest first; of all tables where none is named."""
-        return [name for name, _ in self.files_kept.listed(table) if name.endswith(".parquet")]
+        """Names of all files of a table that pincite wrote, the newest first; of all tables where none is named."""
+        return [name for name, _ in self.files_kept.written(table) if name.endswith(".parquet")]
 
     def sizes(self) -> dict[str, int]:
         """All files under the root by name, unfinished ones too, with their bytes."""

@@ -86,10 +86,11 @@ class Parts:
     def tables(self) -> ParquetTables:
         from resources.parquet.stored_files import StoredFiles
         from resources.parquet.tables import ParquetTables
+        from resources.postgres.written_files import WrittenFiles
 
         if self.store is None:
             return ParquetTables(str(self.project.state / "parquet"))
-        return ParquetTables(StoredFiles(self.store, self.copies))
+        return ParquetTables(StoredFiles(self.store, self.copies, WrittenFiles(lambda: self.catalog.database)))
 
     @_Part
     def replies(self) -> ReplyStore:

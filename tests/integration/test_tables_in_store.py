@@ -16,6 +16,8 @@ from starlette.responses import Response, StreamingResponse
 
 from pincite.index import open_index
 from pipelines.errors import DocumentError
+from resources.postgres.database import Database
+from resources.postgres.written_files import Written, WrittenFiles
 from resources.settings_file import locate
 from resources.stages.make import make
 from resources.state.state import State
@@ -188,6 +190,38 @@ def test_an_index_moves_to_a_store_with_its_vectors(
         assert [each["code"] for each in project.run("verify").json["problems"]] == ["missing_raw_file"]
         project.index("--retry-failed")
         assert content(project) == before and project.run("verify").json["ok"] and endpoint.texts == []
+
+
+@pytest.mark.faults
+def test_vectors_that_somebody_puts_into_the_store_are_not_taken(
+    project: Project, store: S3Store, server_url: str, endpoint: EmbeddingServer, tmp_path: Path
+) -> None:
+    """A sound file, named after its content, with vectors for texts that will be indexed."""
+    document = "# The lock\n\nThe lock opens at six.\n"
+    with new_database(server_url) as url:
+        theirs = make_project(tmp_path / "theirs", {"lock.md": document}, database=url,
+                              embedder={"endpoint": endpoint.url, "model": "fake"})  # fmt: skip
+        theirs.index()
+    for file in (theirs.state / "parquet").glob("*_embeddings/*/*.parquet"):
+        name = file.relative_to(theirs.state / "parquet")
+        store.server.put(f"team/handbook/parquet/{name}", file.read_bytes())
+    project.write("lock.md", document)
+    endpoint.forget()
+    assert project.index()["documents"]["added"] == 1
+    assert any("opens at six" in text for text in endpoint.texts)
+
+
+def test_the_book_of_written_files_keeps_hashes_and_forgets_what_is_deleted(fresh_url: str, tmp_path: Path) -> None:
+    with Database(fresh_url, tmp_path) as database:
+        database.migrate()
+        book = WrittenFiles(lambda: database)
+        assert not book.known() and book.file("a/k/00-1") is None
+        book.note({"a/k/00-1": Written(9, b"hash"), "b/k/00-2": Written(5)})
+        book.note({"a/k/00-1": Written(9), "b/k/00-2": Written(5, b"read")})
+        assert book.known() and book.below("a/") == {"a/k/00-1": Written(9, b"hash")}
+        assert book.file("b/k/00-2") == Written(5, b"read") and len(book.below("")) == 2
+        book.forget(["a/k/00-1", "gone"])
+        assert book.below("") == {"b/k/00-2": Written(5, b"read")}
 
 
 # ---------------------------------------------------------------- another machine

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +12,7 @@ import pytest
 from resources.object_store.cache import LocalCache
 from resources.object_store.folder import FolderObjects
 from resources.object_store.objects import Found, ObjectStore, Passing
+from resources.postgres.written_files import Written, WrittenFiles
 from tests.support.s3_server import BUCKET, ENVIRONMENT, Front, S3Server, front_of, s3_server
 
 
@@ -56,6 +57,29 @@ class CountedObjects(FolderObjects):
         return asked
 
 
+class MemoryBook(WrittenFiles):
+    """The files that were written, in memory; tests/integration/test_tables_in_store.py has the SQL."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, Written] = {}
+
+    def known(self) -> bool:
+        return bool(self.files)
+
+    def note(self, files: Mapping[str, Written]) -> None:
+        self.files |= {name: file for name, file in files.items() if file.blocks or name not in self.files}
+
+    def file(self, name: str) -> Written | None:
+        return self.files.get(name)
+
+    def below(self, folder: str) -> dict[str, Written]:
+        return {name: file for name, file in self.files.items() if name.startswith(folder)}
+
+    def forget(self, names: Collection[str]) -> None:
+        for name in names:
+            self.files.pop(name, None)
+
+
 @dataclass
 class Machine:
     """A store in a folder as one machine has it."""
@@ -63,13 +87,20 @@ class Machine:
     objects: CountedObjects
     store: ObjectStore
     cache: LocalCache
+    book: MemoryBook
     slept: list[float] = field(default_factory=list)
 
+    @property
+    def folder(self) -> Path:
+        """The folder that is the store."""
+        return Path(self.objects.address.removeprefix("file://"))
 
-def machine(root: Path, own: Path, most: int = 1 << 30) -> Machine:
-    """`root` is the store, `own` what the machine alone has."""
+
+def machine(root: Path, own: Path, most: int = 1 << 30, book: MemoryBook | None = None) -> Machine:
+    """`root` is the store, `own` what the machine alone has; `book` is another's of the same database."""
     objects, slept = CountedObjects(root), list[float]()
-    return Machine(objects, ObjectStore(objects, sleep=slept.append), LocalCache(own, most), slept)
+    store = ObjectStore(objects, sleep=slept.append)
+    return Machine(objects, store, LocalCache(own, most), book or MemoryBook(), slept)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,10 @@ from pipelines.errors import DamagedFile, IndexStateError
 from pipelines.increments import DocumentState
 from pipelines.records import DocumentSummary
 from pipelines.schemas import from_table, to_table
+from resources.parquet.local_files import content_of
 from resources.parquet.stored_files import StoredFiles
 from resources.parquet.tables import ParquetTables
+from resources.postgres.written_files import Written
 from tests.support.object_stores import Machine, machine
 
 ROWS = [DocumentSummary(f"doc {number}", f"Summary of {number}.", "off") for number in range(3)]
@@ -27,15 +30,21 @@ def here(tmp_path: Path) -> Machine:
 @pytest.fixture
 def there(here: Machine, tmp_path: Path) -> Machine:
     """Another machine with the same store."""
-    return machine(tmp_path / "store", tmp_path / "there")
+    return machine(tmp_path / "store", tmp_path / "there", book=here.book)
 
 
 def tables_of(one: Machine) -> ParquetTables:
-    return ParquetTables(StoredFiles(one.store, one.cache))
+    return ParquetTables(StoredFiles(one.store, one.cache, one.book))
 
 
 def write(tables: ParquetTables, rows: list[DocumentSummary] = ROWS, bucket: int = 0) -> str:
     return tables.write("summaries", "key", bucket, to_table(DocumentSummary, rows), STATES, "note")
+
+
+@pytest.fixture(autouse=True)
+def _known(here: Machine) -> None:
+    """The database knows of another file, so that none is taken over."""
+    here.book.note({"sentences/key/00-known.parquet": Written(1)})
 
 
 def test_what_one_machine_wrote_another_reads_with_one_request(here: Machine, there: Machine) -> None:
@@ -99,7 +108,7 @@ def test_a_copy_that_was_damaged_here_is_fetched_again(here: Machine, there: Mac
 
 def test_an_object_with_other_bytes_is_a_damaged_file_until_it_is_made_again(here: Machine, there: Machine) -> None:
     name, tables = write(tables_of(here)), tables_of(there)
-    path = Path(here.objects.address.removeprefix("file://")) / "parquet" / name
+    path = here.folder / "parquet" / name
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(DamagedFile):
         tables.read(name)
@@ -156,7 +165,7 @@ def test_a_busy_store_is_waited_for_and_one_that_stays_busy_ends_the_run(here: M
 def test_objects_whose_names_lead_elsewhere_touch_no_file_of_the_machine(here: Machine, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("not ours")
-    tables, store = tables_of(here), Path(here.objects.address.removeprefix("file://"))
+    tables, store = tables_of(here), here.folder
     own = write(tables)
     planted = store / "parquet" / "summaries" / "key" / f"00-{victim}.parquet"  # an absolute path after the last dash
     planted.parent.mkdir(parents=True)
@@ -169,3 +178,64 @@ def test_objects_whose_names_lead_elsewhere_touch_no_file_of_the_machine(here: M
                 touch(name)
     tables.delete(list(tables.sizes()))
     assert victim.read_text() == "not ours" and planted.exists()
+
+
+def plant(here: Machine, tmp_path: Path, table: str = "summaries") -> str:
+    """A sound file that somebody else put into the store, under the name of its content."""
+    other = machine(tmp_path / "their store", tmp_path / "theirs")
+    name = tables_of(other).write(table, "key", 0, to_table(DocumentSummary, ROWS[:2]), {}, "note")
+    (here.folder / "parquet" / name).parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(other.folder / "parquet" / name, here.folder / "parquet" / name)
+    return name
+
+
+def test_a_file_that_pincite_did_not_write_is_not_looked_through(here: Machine, tmp_path: Path) -> None:
+    own, planted = write(tables_of(here)), plant(here, tmp_path)
+    tables = tables_of(here)
+    assert tables.files("summaries") == [own] and tables.files() == [own]
+    assert set(tables.sizes()) == {own, planted}, "pruning and verifying see it"
+    tables.delete([planted])
+    assert tables.files() == [own] and set(tables.sizes()) == {own}
+
+
+def test_a_database_that_knows_of_no_file_takes_over_those_that_are_there(
+    here: Machine, there: Machine, tmp_path: Path
+) -> None:
+    """The database was lost: what was made is found again, and what others add from then on is not."""
+    old = write(tables_of(here))
+    here.book.files.clear()
+    tables = tables_of(there)
+    new = write(tables, ROWS[:1], 1)
+    planted = plant(here, tmp_path)
+    assert set(tables.files("summaries")) == {old, new} != set(tables.sizes()) == {old, new, planted}
+    assert not here.book.files[old].blocks and tables.peek(old, ["text"])
+    assert here.book.files[old].blocks, "it was read whole once, so that its parts can be checked from now on"
+    assert set(tables_of(here).files("summaries")) == {old, new}
+
+
+def test_what_is_read_in_part_is_hashed_before_it_is_parsed(
+    here: Machine, there: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An object is replaced by a sound file of other rows: no row of it is seen, though little of it is fetched."""
+    rows = [[DocumentSummary(f"{word} {n}", secrets.token_hex(400), "off") for n in range(4000)] for word in "ab"]
+    name, other = (write(tables_of(here), each) for each in rows)
+    shutil.copy(here.folder / "parquet" / other, here.folder / "parquet" / name)
+    tables = tables_of(there)
+    assert set(tables.files("summaries")) == {name, other}
+    given: list[bytes] = []
+    store = there.store.read
+    monkeypatch.setattr(there.store, "read", lambda *part: given.append(data := store(*part)) or data)
+    assert tables.peek(name, ["doc_id"]) is None and given
+    assert tables.peek(other, ["doc_id"]), "which is right under its own name"
+    assert sum(map(len, given)) < 1 << 20, "and little of both was fetched"
+    here.cache.drop(content_of(name))
+    assert tables_of(here).peek(name, ["doc_id"]) is None, "nor by who wrote it"
+
+
+def test_an_object_that_grew_is_fetched_no_further_than_it_was_written(here: Machine, there: Machine) -> None:
+    name = write(tables_of(here))
+    with open(here.folder / "parquet" / name, "r+b") as grown:
+        grown.truncate(1 << 34)
+    with pytest.raises(DamagedFile):
+        tables_of(there).read(name)
+    assert sum(path.stat().st_size for path in there.cache.fresh().parent.iterdir()) == 0
