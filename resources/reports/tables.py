@@ -45,13 +45,11 @@ def table(state: State, name: str) -> pl.LazyFrame:
         )
     if not files:
         return _frame(schema_of(TABLES[name]), []).lazy()
-    if tables.local:
-        return pl.scan_parquet([tables.place(file) for file in files])
-    return _elsewhere(tables, files, schema_of(TABLES[name]))
+    return _over(tables, files, schema_of(TABLES[name]))
 
 
-def _elsewhere(tables: ParquetTables, files: Sequence[str], schema: Any) -> pl.LazyFrame:
-    """Over files that are not on this machine: each is fetched when the frame comes to it."""
+def _over(tables: ParquetTables, files: Sequence[str], schema: Any) -> pl.LazyFrame:
+    """Return a frame over files, each read when the frame comes to it, after its bytes were hashed."""
     import polars as pl
     from polars.io.plugins import register_io_source
 

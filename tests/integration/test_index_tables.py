@@ -73,3 +73,19 @@ def test_what_is_not_there_is_told(project: Project, server_url: str, tmp_path: 
             with pytest.raises(IndexStateError, match="nothing is published yet"):
                 index.table("chunks")
             assert index.table("costs").collect().is_empty() and index.table("failures").collect().is_empty()
+
+
+def test_a_file_with_other_bytes_is_told_and_no_row_of_it_is_given(project: Project) -> None:
+    """Another sound file stands under its name."""
+    files = list((project.state / "parquet" / "chunks").glob("*/*.parquet"))
+    kept = [file.read_bytes() for file in files]
+    with open_index(project.config) as index:
+        frame = index.table("chunks").select("doc_id")
+        for file in files:
+            pl.DataFrame({"doc_id": ["theirs"]}).write_parquet(file)
+        try:
+            with pytest.raises(Exception, match="is damaged: its bytes are not those"):
+                frame.collect()
+        finally:
+            for file, data in zip(files, kept, strict=True):
+                file.write_bytes(data)
