@@ -58,7 +58,7 @@ def _seen(run: dg.DagsterRun) -> BackfillRun:
     number = run.tags.get(_NUMBER, "0")
     assets = tuple(sorted(key.to_user_string() for key in run.asset_selection or ()))
     retries = run.tags.get(_RETRIES, "")
-    attempt = int(number) if number.isdecimal() else 0
+    attempt = int(number) if number.isdecimal() and len(number) < 10 else 0  # whoever launches a run writes its tags
     return BackfillRun(run.run_id, run.status, assets, retries, attempt, _will_retry(run))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError
 from pipelines.stages import STAGES
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 SESSION = "pincite run "
 """What the session of a run is named, before its id."""
-_PROCESS = "pincite/process"
+PROCESS = "pincite/process"
 """Tag of a run: its database, machine, process and when that began."""
 
 WITHOUT_STAGE = frozenset(
@@ -156,7 +156,7 @@ def present(instance: DagsterInstance, run_id: str, database: Database) -> Itera
 def process_tag(database: Database) -> dict[str, str]:
     """The tag of a run of this process: others tell by it whether it is one of theirs, and on its machine whether it is
     there."""
-    return {_PROCESS: json.dumps([database.identity, *process_of(os.getpid())])}
+    return {PROCESS: json.dumps([database.identity, *process_of(os.getpid())])}
 
 
 def close_dead_runs(
@@ -214,11 +214,17 @@ def dead_runs(
     records = instance.get_run_records(dg.RunsFilter(statuses=list(begun)))
     runs = [record for record in records if _is_of_pincite(record.dagster_run)]
     launched = [record for record in runs if record.dagster_run.remote_job_origin is not None]
-    present = [record.dagster_run for record in launched if _PROCESS in record.dagster_run.tags]
-    here = [run for run in present if json.loads(run.tags[_PROCESS])[0] == database.identity]
+    processes = {record.dagster_run.run_id: _process(record.dagster_run) for record in launched}
+    here = [
+        record.dagster_run
+        for record in launched
+        if (own := processes[record.dagster_run.run_id]) and own[0] == database.identity
+    ]
     # One that was killed between its start and its session.
     dead = [
-        each.dagster_run for each in launched if each.dagster_run not in present and _is_gone(each, database, silent)
+        each.dagster_run
+        for each in launched
+        if not processes[each.dagster_run.run_id] and _is_gone(each, database, silent)
     ]
     sessions = _sessions(database, set()) if here else set()
     missed = {run.run_id: since.get(run.run_id, now) for run in here if run.run_id not in sessions}
@@ -243,12 +249,24 @@ def _sessions(database: Database, ended: set[str]) -> set[str]:
 
 
 def _was_here(run: DagsterRun) -> bool:
-    return _PROCESS in run.tags and json.loads(run.tags[_PROCESS])[1] == socket.gethostname()
+    own = _process(run)
+    return own is not None and own[1][0] == socket.gethostname()
+
+
+def _process(run: DagsterRun) -> tuple[str, list[Any]] | None:
+    """Return the database and the process that a run was present in; None where it never was. Whoever launches a run
+    may write any tag: one that pincite did not write says nothing."""
+    try:
+        identity, host, pid, began = json.loads(run.tags[PROCESS])
+    except (KeyError, ValueError, TypeError, RecursionError):
+        return None
+    written = isinstance(identity, str) and isinstance(host, str) and type(pid) is int and isinstance(began, str)
+    return (identity, [host, pid, began]) if written else None
 
 
 def _is_of_pincite(run: DagsterRun) -> bool:
     """An instance may have runs of other code locations."""
-    if _PROCESS in run.tags or run.job_name == "index":
+    if PROCESS in run.tags or run.job_name == "index":
         return True
     return any(key.to_user_string() in {*STAGES, *WITHOUT_STAGE} for key in run.asset_selection or ())
 
@@ -256,10 +274,11 @@ def _is_of_pincite(run: DagsterRun) -> bool:
 def _is_gone(record: RunRecord, database: Database, silent: timedelta) -> bool:
     """Of a run without a session: whether its process is none of this machine's any more, or never was."""
     run = record.dagster_run
-    if _PROCESS not in run.tags:
+    own = _process(run)
+    if own is None:
         return run.remote_job_origin is None or datetime.now(UTC) - record.update_timestamp > silent
-    identity, *process = json.loads(run.tags[_PROCESS])
-    return bool(identity == database.identity and process != process_of(process[1]))
+    identity, process = own
+    return identity == database.identity and process != process_of(process[1])
 
 
 def _digest(text: bytes) -> str:

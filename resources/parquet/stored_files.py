@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import IndexStateError
 from resources.hashes import content_hash
 from resources.parquet.local_files import OWN_NAME, Harmed, Listed, Sound, content_of
-
 from resources.postgres.written_files import Written
 
 if TYPE_CHECKING:

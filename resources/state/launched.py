@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import DatabaseError, SettingsError, UsageError
 from pipelines.fingerprint import fingerprint
 from pipelines.stages import generation_key
+from resources.dagster_instance.run_buckets import buckets_in
 from resources.postgres.launched_runs import OwnRun
 from resources.state.generation import installed
 from resources.state.run_record import record_of
@@ -24,7 +25,6 @@ ASKED = "pincite/index"
 """Tag of the runs of `pincite index --distributed`: what was asked, as JSON."""
 SETTINGS = "pincite/settings"
 """Tag of them: what the settings, models and versions of who asked make of documents, as a hash."""
-_FIRST, _LAST, _ONE = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end", "dagster/partition"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def asked_of(tags: Mapping[str, str]) -> Asked:
             values["allow_deletions"] is True,
             values["retry_failed"] is True,
         )
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         raise UsageError(f"the tag {ASKED} of this run is none that pincite wrote; leave it out") from None
 
 
@@ -73,17 +73,6 @@ def require_same(tags: Mapping[str, str], settings: Settings) -> None:
             "`pincite index --distributed`, so it would make another index; give all the same and run it again",
             "other_settings",
         )
-
-
-def buckets_in(tags: Mapping[str, str]) -> list[int] | None:
-    """The buckets that a run was launched for; None where its assets have none."""
-    first = tags.get(_FIRST) or tags.get(_ONE)
-    last = tags.get(_LAST) or first
-    if first is None or last is None:
-        return None
-    if not (first.isdecimal() and last.isdecimal() and len(first + last) < 6):
-        return None  # tags are whatever who launched it wrote
-    return list(range(int(first), int(last) + 1))
 
 
 @contextmanager

@@ -17,9 +17,9 @@ import pytest
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 
 from assets.definitions import build_defs
-from pipelines.errors import IndexStateError
+from pipelines.errors import IndexStateError, UsageError
 from pipelines.settings.base import Settings
-from resources.dagster_instance.home import GONE_FOR, dagster_home, dead_runs
+from resources.dagster_instance.home import GONE_FOR, PROCESS, close_dead_runs, dagster_home, dead_runs
 from resources.dagster_instance.run_buckets import buckets_alone
 from resources.postgres.database import Database
 from resources.settings_file import locate
@@ -184,7 +184,33 @@ def test_only_a_run_of_some_buckets_lets_others_run(
     assert set(names) <= BUCKETED.keys() | {"sentence_links"}
 
 
+@pytest.mark.parametrize(
+    ("first", "last"),
+    [("00", "9" * 12), ("00", "99999"), ("-1", "01"), ("../x", "01"), ("٠١", "٠٢"), ("03", "01"), ("", "02"),
+     ("04", "04"), ("0" * 5000, "01"), ("1e3", "02")],
+)  # fmt: skip
+def test_a_run_of_buckets_that_are_none_is_refused_before_it_holds_anything(first: str, last: str) -> None:
+    """Whoever launches a run writes its tags; a range of a million million would not fit into memory."""
+    run = dg.DagsterRun(job_name="any", tags=span(first, last), asset_selection=frozenset({dg.AssetKey("chunks")}))
+    with pytest.raises(UsageError, match="00 to 03"):
+        buckets_alone(run, Settings(buckets=4, buckets_per_run=2))
+
+
 # ---------------------------------------------------------------- runs that died
+
+FORGED = [
+    "none",
+    "[]",
+    '["a"]',
+    '{"0": 1}',
+    "[" * 100_000,
+    '["x", "y", "../../etc", "1"]',
+    "[1, 2, 3, 4]",
+    '"text"',
+    "12",
+    "null",
+]
+"""What somebody may write into the tag by which pincite knows the process of a run."""
 
 PRESENT = """
 import sys
@@ -238,6 +264,13 @@ def test_a_launched_run_that_was_killed_before_it_had_a_session_is_failed_after_
         run_id = instance.create_run_for_job(job, status=status, remote_job_origin=launcher).run_id
         assert dead_runs(instance, database, {}, 0.0) == ([], {}), "it may be about to have one"
         assert dead_runs(instance, database, {}, 0.0, silent=timedelta(0)) == ([run_id], {})
+        forged = [
+            instance.create_run_for_job(job, status=status, remote_job_origin=launcher, tags={PROCESS: tag}).run_id
+            for tag in FORGED
+        ]
+        assert dead_runs(instance, database, {}, 0.0) == ([], {}), "a tag that others wrote says nothing"
+        assert close_dead_runs(instance, database) == []
+        assert dead_runs(instance, database, {}, 0.0, silent=timedelta(0)) == (sorted(forged), {})
 
 
 def test_the_sensor_looks_only_where_workers_can_be_elsewhere(parted: Project) -> None:
