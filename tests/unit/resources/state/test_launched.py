@@ -22,7 +22,7 @@ def test_a_run_without_tags_is_asked_for_nothing_more() -> None:
     require_same({}, SETTINGS)
 
 
-@pytest.mark.parametrize("tag", ["", "{", "[]", "1", '{"sources": 1}', '{"sources": []}'])
+@pytest.mark.parametrize("tag", ["", "{", "[" * 100_000, "[]", "1", '{"sources": 1}', '{"sources": []}'])
 def test_tags_that_others_wrote_are_refused(tag: str) -> None:
     with pytest.raises(UsageError, match="none that pincite wrote"):
         asked_of({ASKED: tag})
