@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     help="With --sweep: join a question's options to the lexical query, or with =all everywhere.",
 )  # fmt: skip
 @click.option("--plot", metavar="FILE.svg", type=click.Path(path_type=Path), help="With --sweep: draw it.")
-@click.option("--strongest", default=5, show_default=True, type=click.IntRange(0), help="Links to show.")
+@click.option("--strongest", default=5, show_default=True, type=click.IntRange(0, 10_000), help="Links to show.")
 @group_option
 @generation_option("Look at")
 @placed

@@ -6,6 +6,7 @@ paragraphs and not chunks. Every stage leaves its score on the hit.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -29,6 +30,8 @@ MOST_CANDIDATES = 10_000
 MEASURED_DEPTH = 3
 """Of what several routes found, so many times the candidates are measured."""
 SENTENCE = "sentence"
+_HALF_A_PAIR = re.compile(r"[\ud800-\udfff]")
+"""What bytes of a command line that are no UTF-8, and escapes of JSON, may leave in a text. No database takes it."""
 LONGEST_QUESTION = 10_000
 """Characters, the words of options among them."""
 
@@ -58,8 +61,12 @@ def require_question(text: str, k: int, words: str | None = None) -> None:
     if (length := max(len(text), len(words or ""))) > LONGEST_QUESTION:
         what = "the question" if len(text) == length else "the question with its options"
         raise UsageError(f"{what} has {length:,} characters; at most {LONGEST_QUESTION:,} are taken: shorten it")
+    if _HALF_A_PAIR.search(f"{text}{words or ''}"):
+        raise UsageError("the question has a character that is no text (half of a surrogate pair); type it again")
     if k < 1:
         raise UsageError(f"k must be at least 1, not {k}")
+    if k > MOST_CANDIDATES:
+        raise UsageError(f"k must be at most {MOST_CANDIDATES:,}, the passages that a search looks at, not {k}")
 
 
 def _named(kind: str, name: str, known: Collection[str]) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def read_questions(file: Path) -> Iterator[tuple[int, Any]]:
     """(line number, value) of a JSON-lines file; raises UsageError naming the line."""
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
+        lines = file.read_text(encoding="utf-8").split("\n")  # strings may hold other ends of lines, such as U+2028
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
             f"golden questions {file} cannot be read: {getattr(error, 'strerror', None) or error}"
@@ -37,9 +37,11 @@ def read_questions(file: Path) -> Iterator[tuple[int, Any]]:
         if not line.strip():
             continue
         try:
-            yield number, json.loads(line)
-        except ValueError as error:
+            value = json.loads(line)
+            json.dumps(value, ensure_ascii=False).encode()  # fails for halves of surrogate pairs, which are no text
+        except (ValueError, RecursionError) as error:
             raise UsageError(f"{file}, line {number}: not valid JSON: {error}") from None
+        yield number, value
 
 
 def corpus_of(state: State) -> tuple[list[DocumentMap], Corpus]:

@@ -86,7 +86,7 @@ FROM pincite.generations JOIN pincite.live USING (generation);
 -- name: generation_of
 SELECT generation, dimension, embedder, statistics
 FROM pincite.generations
-WHERE generation = coalesce(%(generation)s::integer, (SELECT generation FROM pincite.live));
+WHERE generation = coalesce(%(generation)s::numeric, (SELECT generation FROM pincite.live));
 
 -- name: create_generation
 INSERT INTO pincite.generations (key, settings, embedder, dimension, statistics, keys)

@@ -244,7 +244,8 @@ def test_other_refusals(indexed: Project, tmp_path: Path) -> None:
     assert error_of(indexed, lamps, "--image", tmp_path / "a.png")[:2] == (1, "no_pages")
     assert error_of(indexed, report, "--image", tmp_path / "a.jpg")[:2] == (2, "usage")
     assert error_of(indexed, report, "--image", tmp_path / "nowhere" / "a.png")[:2] == (1, "unwritable")
-    assert error_of(indexed, report, "--generation", "7")[:2] == (1, "no_generation")
+    for number in ("7", "9" * 30, "-1"):
+        assert error_of(indexed, report, "--generation", number)[:2] == (1, "no_generation")
     assert list(tmp_path.glob("a.*")) == []
 
 

@@ -263,7 +263,9 @@ def test_nothing_found_asks_no_reranker() -> None:
         ({"strategy": "sparse"}, "unknown strategy 'sparse'; known: dense, lexical, hybrid, hyde"),
         ({"rerank": ("best",)}, "unknown reranker 'best'; known: none, weighted, evidence, cross-encoder"),
         ({"k": 0}, "k must be at least 1"),
+        ({"k": 10**30}, "k must be at most 10,000"),
         ({"question": "  "}, "the question is empty"),
+        ({"question": "ke\udcffys"}, "half of a surrogate pair"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(values: dict[str, Any], message: str) -> None:
