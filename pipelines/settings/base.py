@@ -5,7 +5,7 @@ The models are frozen; reading the file and the environment is done in resources
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
@@ -253,6 +253,9 @@ class Settings(Section):
         return (*figures, *(name for name in ("summary", "context") if getattr(self.enrichment, name) == "llm"))
 
 
+LARGEST = 2**31 - 1
+"""The largest number that any setting takes. Kernels, databases and JSON fail in words of their own on some beyond it,
+and on what is no number at all."""
 _SHAPING = ("buckets", "shards", "chunking", "sentences", "enrichment", "embedder")
 _PARSING = ("ocr", "ocr_languages", "ocr_seconds")
 
@@ -284,6 +287,21 @@ def _models(values: Mapping[str, Any]) -> Any:
     return asked, llm["temperature"], llm["roles"].get("figure") is None
 
 
+def _numbers(values: Any, place: str = "") -> Iterator[tuple[str, int | float]]:
+    """Yield every number among nested values, with the key that it stands at.
+
+    Not those of `fields`, which an endpoint is sent as they are: a seed may be any number."""
+    if isinstance(values, int | float) and not isinstance(values, bool):
+        yield place, values
+    elif isinstance(values, Mapping):
+        for key, value in values.items():
+            if key != "fields":
+                yield from _numbers(value, f"{place}.{key}" if place else str(key))
+    elif isinstance(values, list | tuple):
+        for at, value in enumerate(values):
+            yield from _numbers(value, f"{place}[{at}]")
+
+
 def settings_from(values: Any, origin: str = "settings") -> Settings:
     """Settings from plain values.
 
@@ -292,6 +310,12 @@ def settings_from(values: Any, origin: str = "settings") -> Settings:
         values = {}
     if not isinstance(values, dict):
         raise SettingsError(f"{origin}: expected a mapping of settings, found {type(values).__name__}")
+    for place, number in _numbers(values):
+        if not -LARGEST <= number <= LARGEST:  # nor for nan
+            shown = number if abs(number) < 1e30 or isinstance(number, float) else "a far larger one"
+            raise SettingsError(
+                f"{origin}: setting {place!r}: expected a number between {-LARGEST:,} and {LARGEST:,}; found {shown}"
+            )
     try:
         return Settings.model_validate(values)
     except ValidationError as error:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,29 @@ def test_wrong_settings_are_named_with_the_remedy(values: object, told: str) -> 
     with pytest.raises(SettingsError, match=r"pincite\.yaml: ") as caught:
         settings_from(values, "pincite.yaml")
     assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "number", [float("nan"), float("inf"), -float("inf"), 1e300, 2**31, -(10**30), 1 << 100_000], ids=range(7)
+)
+@pytest.mark.parametrize(
+    ("values", "place"),
+    [
+        (lambda number: {"parsing": {"memory_mb": number}}, "parsing.memory_mb"),
+        (lambda number: {"chunking": {"overlap_floor": number}}, "chunking.overlap_floor"),
+        (
+            lambda number: {"sources": [{"name": "a", "path": "a", "options": {"most": number}}]},
+            "sources[0].options.most",
+        ),
+    ],
+)
+def test_no_setting_takes_what_is_no_number_or_beyond_what_machines_count(
+    values: Callable[[object], object], place: str, number: float
+) -> None:
+    with pytest.raises(SettingsError, match=re.escape(f"setting {place!r}: expected a number between")):
+        settings_from(values(number))
+    seed = {"endpoint": "http://localhost", "model": "m", "fields": {"seed": 2**60}}
+    assert settings_from({"query": {"cross_encoder": seed}}).query.cross_encoder.fields == {"seed": 2**60}
 
 
 def test_settings_are_frozen() -> None:
