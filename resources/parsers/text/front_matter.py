@@ -1,5 +1,5 @@
-"""The YAML block at the head of a Markdown file. One that may restrict its document and cannot be read is an error: a
-restricted document must not become public by a slip."""
+"""The YAML block at the head of a Markdown file, and what the heads of other texts say in its place. One that may restrict
+its document and cannot be read is an error: a restricted document must not become public by a slip."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Any
 
 from pipelines.errors import DocumentError
 from pipelines.groups import GROUPS, group_names, means_groups, misnamed, remedy, require_few
+from pipelines.parsing.formats import MARKDOWN
 from resources import yaml_text
-from resources.parsers.lookalikes import groups_under_rule
-from resources.parsers.text.source_text import decode
+from resources.parsers.heads import groups_at_top
+from resources.parsers.text.source_text import decode, decode_plainly
 
 _RULE = re.compile(r" {0,3}---[ \t]*\r?\n")
 _END = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
@@ -39,11 +40,14 @@ class _Block:
         return any(means_groups(key) for key in (keys if self.end or keys[:1] != [""] else ()))
 
 
-def front_matter(source: str) -> tuple[dict[str, str], int, tuple[str, ...]]:
-    """Properties, the offset where the text begins, warnings. `metadata` is a mapping of its own.
+def front_matter(source: str, restricts: bool = True) -> tuple[dict[str, str], int, tuple[str, ...]]:
+    """Return properties, the offset where the text begins, and warnings. `metadata` is a mapping of its own.
 
     Raises DocumentError (`front_matter`) for a block that is not valid YAML, and for one whose groups cannot be
-    understood, or that may name some and cannot be read: a list, one that does not end."""
+    understood, or that may name some and cannot be read: a list, one that does not end. A text that has no say in who
+    finds it (`restricts` is false) is given the properties that can be read, without groups."""
+    if not restricts:
+        return _without_say(source)
     block = _block(source)
     require_recognised(source[block.end :] if block and block.end else source)
     if block is None:
@@ -70,9 +74,30 @@ def front_matter(source: str) -> tuple[dict[str, str], int, tuple[str, ...]]:
     return _properties(values), block.end, ()
 
 
-def groups_at_head(content: bytes, name: str) -> tuple[str, ...] | None:
-    """The groups that the first HEAD_BYTES of a Markdown file name. Raises DocumentError (`front_matter`)."""
+def _without_say(source: str) -> tuple[dict[str, str], int, tuple[str, ...]]:
+    import yaml
+
+    block = _block(source)
+    if block is None or block.end is None:
+        return {}, 0, ()
+    try:
+        values = yaml_text.load_plain(block.yaml)
+    except yaml.YAMLError:
+        return {}, 0, ()
+    if not isinstance(values, dict):
+        return {}, 0, ()
+    said = {key: value for key, value in values.items() if isinstance(value, str) and not means_groups(str(key))}
+    return {_ALIASES.get(str(key).lower(), str(key)): value for key, value in said.items()}, block.end, ()
+
+
+def groups_at_head(content: bytes, name: str, media_type: str = MARKDOWN) -> tuple[str, ...] | None:
+    """Return the groups that the first HEAD_BYTES of a text name; only front matter of Markdown can.
+
+    Raises DocumentError (`front_matter`) where they are named in another form, or cannot be understood."""
     head = content[:HEAD_BYTES]
+    if media_type != MARKDOWN:
+        require_recognised(decode_plainly(head), media_type)
+        return None
     if len(head) == HEAD_BYTES:
         head = head[: head.rfind(b"\n") + 1]
     try:
@@ -87,12 +112,16 @@ def groups_at_head(content: bytes, name: str) -> tuple[str, ...] | None:
     return tuple(named.split(", ")) if named else None
 
 
-def require_recognised(text: str) -> None:
+def require_recognised(text: str, media_type: str = MARKDOWN) -> None:
     """Raises DocumentError (`front_matter`) where a text begins with what was meant as front matter and is not."""
-    if found := groups_under_rule(text):
+    found = groups_at_top(text, media_type)
+    if found and media_type == MARKDOWN:
         raise _refused(
             f"it is not between two lines of three hyphens, or not at the head of the file ({found}): put it there"
         )
+    if found:
+        told = f"the head of the file may restrict the document ({found}), and front matter is read in Markdown only"
+        raise DocumentError(f"{told}: write `groups: [NAME]` in its side-car, NAME.meta.yaml", "front_matter")
 
 
 def _refused(reason: str) -> DocumentError:

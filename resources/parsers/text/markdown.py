@@ -25,9 +25,10 @@ _DATA = re.compile(r"""\bsrc\s*+=\s*+["'](data:[^"']*+)""", re.IGNORECASE)
 _COMMENT = re.compile(r"<!--.*?(-->|\Z)|<(script|style)\b.*?(</\2\s*>|\Z)", re.DOTALL | re.IGNORECASE)
 
 
-def parse(path: Path) -> ParsedFile:
+def parse(path: Path, restricts: bool = True) -> ParsedFile:
+    """Read a file, which has no say in who finds it where `restricts` is false."""
     source, warnings = read_text(path)
-    properties, begin, problems = front_matter(source)
+    properties, begin, problems = front_matter(source, restricts)
     return ParsedFile(tuple(_Reader(source, begin).blocks()), properties, None, warnings + problems, ORIGIN)
 
 

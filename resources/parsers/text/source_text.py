@@ -47,6 +47,16 @@ def decode(data: bytes, name: str) -> tuple[str, tuple[str, ...]]:
     return _guessed(data, name)
 
 
+def decode_plainly(data: bytes) -> str:
+    """Return the text of a file by its byte order mark, as UTF-16 without a mark, or else as UTF-8.
+
+    Nothing is guessed and nothing refused: names of keys are the same in every older encoding."""
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return data[len(mark) :].decode(encoding, "replace")
+    return data.decode(_unmarked_utf16(data[:2000]) or "utf-8", "replace")
+
+
 def _unmarked_utf16(sample: bytes) -> str | None:
     """UTF-16 shows in every other byte being the same small number: 0 for Latin, 4 for Cyrillic."""
     for encoding, high in (("utf-16-le", sample[1::2]), ("utf-16-be", sample[0::2])):

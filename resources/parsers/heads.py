@@ -1,0 +1,231 @@
+"""Groups that the head of a text names in another form than front matter that is obeyed.
+
+Whoever writes `groups: [hr]` at the head of a file means to restrict it, in whatever form: under another rule, in a
+fenced block or a comment, as a field list, as a bare first line. Nobody obeys these forms, so the file is withheld until
+its groups are written where they are read. Running text that speaks of groups names none."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+
+from pipelines.groups import GROUPS, PRINCIPALS, meant, means_groups
+from pipelines.parsing.formats import HTML, MARKDOWN, PLAIN
+
+XML = "application/xml"
+WITH_HEADS = frozenset(
+    {MARKDOWN, PLAIN, HTML, XML, "text/csv", "text/tab-separated-values", "text/x-rst", "text/x-org"}
+)
+"""Media types whose heads are asked: text that people edit. A message has headers of its own, RTF is not edited."""
+FIRST_LINES = 40
+"""Lines in which a rule may stand that begins what was meant as front matter, and a bare key."""
+MOST_LINES, LONGEST_LINE = 400, 4000
+_MOST_CHARACTERS = 1 << 18
+_MOST_TEXTS = 20
+"""Texts of a page of HTML that are its head where it has them before anything else."""
+_RULES, _EM = ("---", "+++", ";;;"), "—―–"
+_DASHES = re.compile(r"[-‐-―−]+")
+_FENCE = re.compile(r"(`{3,}|~{3,})")
+_KEY = re.compile(r"[-?\s]*[\"'\[{]*(?P<key>[^\s:=\"'`|<>#*(\[{][^:=\"'`|<>()]{0,60}?)[\"']?\s*[:=](?P<value>.*)")
+_CONTINUED = re.compile(r"\s+\S|[-\[\]{}\"',#]|\.\.\.")
+_SENTENCE = re.compile(r"\s*(?:\S+\s+){3,}\S*[.!?;:…](?:\s|$)")
+_JSON_KEY = re.compile(r"[\"']([^\"']{1,60})[\"']\s*:")
+_LEAD = re.compile(
+    r"\s*(?:<!--|/\*+|\*/|//+|#\+|#(?!\s*[A-ZА-ЯІЇЄҐ])|;+|%+|\.\.(?=\s)|--(?=\s)|\*(?=\s)|[>:@|]|\{[{%#]<?"
+    r"|\[//\]:\s*#\s*\(?)?\s*"
+)
+"""Signs that begin a comment or a field of some format, but for a heading of Markdown."""
+_SIGNS = " \t-=~+_^;*/>#`\"'|.:<!%{}[]()"
+_LISTED = re.compile(r"\s*[-*•+]\s+\S")
+_MARKUP = re.compile(
+    r"<!--(?P<comment>(?:[^-]|-(?!->))*+)(?:-->|\Z)|<(?P<tag>[A-Za-z/!?][^<>]*+)>?|(?P<text>[^<]++)|<", re.DOTALL
+)
+_ATTRIBUTE = re.compile(r"(?<!\S)(name|property|itemprop|http-equiv)\s*+=\s*+[\"']?([^\"'<>\s]{1,60})", re.IGNORECASE)
+_UNSEEN_TEXT = ("script", "style", "title", "template", "noscript")
+
+
+def groups_at_top(text: str, media_type: str) -> str:
+    """Return the line by which the head of a text seems to restrict it, "" if there is no such line."""
+    text = text[:_MOST_CHARACTERS]
+    if media_type in (HTML, XML):
+        return _in_markup(text)
+    return _in_lines(text, media_type == MARKDOWN)
+
+
+def groups_in_lines(text: str) -> str:
+    """Return the first line of a text that names groups as settings do, wherever it stands; "" if there is none.
+
+    A file is asked so that is no document and was not understood: lines that are indented belong to something else."""
+    head = groups_at_top(text, PLAIN) or (_in_markup(text) if text.lstrip().startswith("<") else "")
+    return head or next(filter(_sets_groups, map(_plain, text.splitlines())), "").strip()[:80]
+
+
+def _sets_groups(line: str) -> bool:
+    if line[:1].isspace():
+        return False
+    section = line.strip().strip("[]")
+    if line.startswith("[") and section != line.strip() and means_groups(section):
+        return True
+    key = _KEY.match(line[:LONGEST_LINE])
+    return bool(key and means_groups(key["key"]) and not _SENTENCE.match(key["value"]) and "(" not in key["value"])
+
+
+def _in_lines(text: str, markdown: bool) -> str:
+    lines = [_plain(line) for line in text.splitlines()[: FIRST_LINES + MOST_LINES]]
+    found = _under_rule(lines, markdown) or _fenced(lines) or _bare(lines)
+    return found.strip()[:80]
+
+
+# ---------------------------------------------------------------- under a rule, in a fence
+
+
+def _under_rule(lines: Sequence[str], anywhere: bool) -> str:
+    """Look under what seems to be a rule, up to the first line of prose: a thematic break is followed by that.
+
+    A rule that is not at the very head may be that of a heading or table, so only Markdown is asked `anywhere`."""
+    fenced, begun = "", False
+    for at, line in enumerate(lines[:FIRST_LINES]):
+        bare = line.strip()
+        if fence := _FENCE.match(bare):
+            # What is at the very head is no example of something, but the head itself.
+            fenced = "" if fenced == fence[1] else fenced or (fence[1] if begun else "")
+        if not fenced and _is_rule(bare, begun):
+            found = next(_named(lines[at + 1 : at + MOST_LINES], bare.lstrip("-+;")), "")
+            if found:
+                return found
+        begun = begun or bool(bare)
+        if begun and not anywhere and not _is_remark(bare):
+            return ""
+    return ""
+
+
+def _is_remark(line: str) -> bool:
+    return not line.strip(_SIGNS) or line.startswith(("<!--", "#", "//", "%", ";", "..", "/*", "```", "~~~"))
+
+
+def _is_rule(line: str, begun: bool) -> bool:
+    """Also with something beside it, as dashes of another length, and as the brace that begins JSON at the head."""
+    dashes = any(char in line for char in _EM) and _DASHES.fullmatch(line)
+    return "|" not in line and bool(dashes or line.startswith(_RULES) or (not begun and line.startswith("{")))
+
+
+def _plain(line: str) -> str:
+    """A line as it is seen: full-width and no-break characters as the plain ones, what cannot be seen left out."""
+    if line.isascii():
+        return line
+    return "".join(char for char in unicodedata.normalize("NFKC", line) if unicodedata.category(char) != "Cf")
+
+
+def _named(lines: Sequence[str], beside: str) -> Iterator[str]:
+    for line in (beside, *lines):
+        if any(means_groups(key) for key in _JSON_KEY.findall(line)):
+            yield line
+        key = _KEY.match(line[:LONGEST_LINE])
+        if key and not _SENTENCE.match(key["value"]):
+            if means_groups(key["key"]):
+                yield line
+        elif line is not beside and line.strip() and not _CONTINUED.match(line):
+            return
+
+
+def _fenced(lines: Sequence[str]) -> str:
+    """Look into a fenced block that is the first thing in a text."""
+    first = next((at for at, line in enumerate(lines) if line.strip()), None)
+    fence = _FENCE.match(lines[first].strip()) if first is not None else None
+    if first is None or fence is None:
+        return ""
+    inner = list[str]()
+    for line in lines[first + 1 :]:
+        if line.strip().startswith(fence[1]):
+            break
+        inner.append(line)
+    return next(_named(inner, ""), "")
+
+
+# ---------------------------------------------------------------- bare lines
+
+
+def _bare(lines: Sequence[str]) -> str:
+    """Look at the keys that a text begins with, also commented, and below one line that may be a title."""
+    titled, begun = False, False
+    for at, line in enumerate(lines[:FIRST_LINES]):
+        own = line.replace("*", "").replace("`", "") if line.lstrip().startswith(("**", "`")) else line
+        own = own[lead.end() :] if (lead := _LEAD.match(own)) else own
+        if not own.strip(_SIGNS):
+            continue
+        if own.strip() in (f"[{GROUPS}]", f"[{PRINCIPALS}]"):
+            return line
+        key = _KEY.match(own[:LONGEST_LINE])
+        if key and _is_short(key["key"]):
+            named = key["key"].strip()
+            if (not titled or named[:1].islower()) and _restricts(named, key["value"], lines[at + 1 : at + 2]):
+                return line
+            begun = True
+        elif not (begun and _CONTINUED.match(line)):
+            if begun or titled or own.rstrip()[-1] in ".!?;":
+                return ""
+            titled = True
+    return ""
+
+
+def _is_short(key: str) -> bool:
+    return len(key.split()) <= 3 and not any(sign in key for sign in ".,;\t")
+
+
+def _restricts(key: str, value: str, following: Sequence[str]) -> bool:
+    """Return whether a bare line names groups: running text has the same words with sentences after them.
+
+    `groups` and `principals` are names of fields in any case. `Group: North` may be a line of a form, so that other
+    spellings must look like a field: in lower case, or with brackets or a name in lower case behind them."""
+    if not means_groups(key):
+        return False
+    value = value.strip().removesuffix("-->").removesuffix("*/").removesuffix("|").strip()
+    if not value.strip(_SIGNS):
+        listed = any(map(_LISTED.match, following))
+        return listed or (key[:1].islower() and " " not in key) or bool(value)
+    if not _are_names(value):
+        return False
+    if key.casefold() in (GROUPS, PRINCIPALS) or (" " not in key and key[:1].islower()):
+        return True
+    return value[0] in "[{\"'" or (_is_own_word(key) and value[0].islower())
+
+
+def _are_names(value: str) -> bool:
+    """Return whether a value may be a list of names, and is no sentence and no number."""
+    names = [name.strip(" \t\"'[]{}()") for name in re.split("[,;]", value)]
+    names = [name for name in names if name]
+    short = all(len(name.split()) <= 3 and len(name) <= 60 for name in names)
+    ended = value[-1] in ".!?:…" or "|" in value
+    return bool(names) and short and not ended and any(char.isalpha() for char in value)
+
+
+# ---------------------------------------------------------------- HTML and XML
+
+
+def _in_markup(text: str) -> str:
+    """Look at what stands before the text of a page, at its first texts, and at the names of its properties."""
+    texts, inside = list[str](), ""
+    for match in _MARKUP.finditer(text):
+        if match["comment"] is not None:
+            if found := _in_lines(match["comment"], markdown=False):
+                return found
+        elif match["tag"] is not None:
+            tag = match["tag"]
+            name = re.split(r"[\s/>]", tag.lstrip("/"), maxsplit=1)[0].casefold()
+            if name in _UNSEEN_TEXT:
+                inside = "" if tag.startswith("/") else name
+            named = name == "meta" and [found for _, found in _ATTRIBUTE.findall(tag) if _is_own_word(found)]
+            if named:
+                return f"<{tag}>"[:80]
+        elif match["text"] and match["text"].strip() and not inside:
+            texts.append(match["text"].strip())
+            if len(texts) >= _MOST_TEXTS:
+                break
+    return _in_lines("\n".join(texts), markdown=False)
+
+
+def _is_own_word(name: str) -> bool:
+    """Return whether a property is `groups` or `principals`, perhaps misspelt, and not one of somebody else's, such as
+    `content_group`."""
+    return name.isalpha() and means_groups(name) and abs(len(name) - len(meant(name))) <= 1
