@@ -115,7 +115,8 @@ class ParsedFile:
 @dataclass(frozen=True, slots=True)
 class RawDocument:
     """One listed file. `groups`, principals among them, and `metadata` are the side-car's, not the file's own;
-    `source_groups` hold where neither names any."""
+    `source_groups` hold where neither names any, and where `groups` are empty, not None: in a source in which strangers
+    choose names, what the file says of its own groups counts for nothing."""
 
     doc_id: str
     source: str

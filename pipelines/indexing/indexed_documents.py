@@ -49,8 +49,10 @@ def document_facts(raw: RawDocument, parsed: ParsedDocument) -> DocumentFacts:
 
 
 def document_groups(raw: RawDocument, of_the_file: tuple[str, ...] | None) -> tuple[str, ...]:
-    """Who may find a document: as its side-car says, else the file itself, else the source's settings."""
-    groups = raw.groups if raw.groups is not None else (of_the_file or raw.source_groups)
+    """Return who may find a document: as its side-car says, else the file itself, else the source's settings.
+    Groups that are empty say that the file is a stranger's, who has no say in it."""
+    own = of_the_file if raw.groups is None else raw.groups
+    groups = own or raw.source_groups
     return tuple(group if is_principal(group) else clean_text(group) for group in groups)
 
 

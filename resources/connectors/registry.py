@@ -31,6 +31,9 @@ _BUILT_IN = {
     "web+https": "site",
 }
 
+_STRANGERS = ("mail", "site")
+"""Connectors of sources in which people who are not trusted name the files: senders of mail, visitors who upload."""
+
 
 def schemes() -> list[str]:
     """All that can be read here."""
@@ -39,6 +42,15 @@ def schemes() -> list[str]:
 
 def _installed() -> list[EntryPoint]:
     return list(entry_points(group=GROUP))
+
+
+def named_by_strangers(scheme: str) -> bool:
+    """Return whether people who are not trusted choose the names in a source. No file of it has a say in who finds it
+    or another: only the source's own groups restrict. A connector of a package says so by an attribute
+    `named_by_strangers` of what its entry point names."""
+    if not scheme or scheme in _BUILT_IN:
+        return _BUILT_IN.get(scheme) in _STRANGERS
+    return any(getattr(item.load(), "named_by_strangers", False) for item in _installed() if item.name == scheme)
 
 
 def require_known(source: SourceSettings) -> None:
@@ -61,6 +73,9 @@ def connect(source: SourceSettings, folder: Path) -> Source:
         raise SettingsError(f"source {source.name!r}: what follows the ? of its path is not NAME=VALUE&...") from None
     if both := sorted(asked.keys() & source.options.keys()):
         raise SettingsError(f"source {source.name!r}: {both[0]} stands in its path and in its options; leave one out")
+    if source.memberships and named_by_strangers(source.scheme):
+        told = "people who are not trusted name its files, so that any of them could say who reads it by memberships"
+        raise SettingsError(f"source {source.name!r}: {told}: take `memberships` away, and restrict it by `groups`")
     if source.memberships and "memberships" in {**asked, **source.options}:
         raise SettingsError(f"source {source.name!r}: memberships are a file and an option; leave one out")
     return _connector(source.scheme)(Address(source.name, url, {**asked, **source.options}, folder))

@@ -1,8 +1,8 @@
 """Groups that the head of a text names in another form than front matter that is obeyed.
 
-Whoever writes `groups: [hr]` at the head of a file means to restrict it, in whatever form: under another rule, in a
-fenced block or a comment, as a field list, as a bare first line. Nobody obeys these forms, so the file is withheld until
-its groups are written where they are read. Running text that speaks of groups names none."""
+A line `groups: [hr]` at the head of a file is meant to restrict it, in whatever form: under another rule, in a fenced
+block or a comment, as a field list, as a bare first line. These forms are not obeyed, so the file is withheld until its
+groups are written where they are read. Running text that speaks of groups names none."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 
-from pipelines.groups import GROUPS, PRINCIPALS, meant, means_groups
+from pipelines.groups import GROUPS, PRINCIPALS, means_groups, meant
 from pipelines.parsing.formats import HTML, MARKDOWN, PLAIN
 
 XML = "application/xml"
@@ -28,6 +28,9 @@ _RULES, _EM = ("---", "+++", ";;;"), "—―–"
 _DASHES = re.compile(r"[-‐-―−]+")
 _FENCE = re.compile(r"(`{3,}|~{3,})")
 _KEY = re.compile(r"[-?\s]*[\"'\[{]*(?P<key>[^\s:=\"'`|<>#*(\[{][^:=\"'`|<>()]{0,60}?)[\"']?\s*[:=](?P<value>.*)")
+_SECTION = re.compile(r"\[{1,2}\s*+[\"']?([\w.\- ]{1,60})[\"']?\s*+\]")
+_BRACE = re.compile(r"\s*+[\[{]\s*+[\"'\w{]")
+"""What begins JSON, whose keys are on no lines of their own."""
 _CONTINUED = re.compile(r"\s+\S|[-\[\]{}\"',#]|\.\.\.")
 _SENTENCE = re.compile(r"\s*(?:\S+\s+){3,}\S*[.!?;:…](?:\s|$)")
 _JSON_KEY = re.compile(r"[\"']([^\"']{1,60})[\"']\s*:")
@@ -53,22 +56,32 @@ def groups_at_top(text: str, media_type: str) -> str:
     return _in_lines(text, media_type == MARKDOWN)
 
 
-def groups_in_lines(text: str) -> str:
-    """Return the first line of a text that names groups as settings do, wherever it stands; "" if there is none.
+def groups_in_lines(text: str, anywhere: bool = True) -> str:
+    """Return the first line that names groups as settings do, in a file that was not understood; "" if there is none.
 
-    A file is asked so that is no document and was not understood: lines that are indented belong to something else."""
-    head = groups_at_top(text, PLAIN) or (_in_markup(text) if text.lstrip().startswith("<") else "")
-    return head or next(filter(_sets_groups, map(_plain, text.splitlines())), "").strip()[:80]
+    Lines that are indented belong to something else. A file that may be a document, with text that speaks of groups, is
+    asked for its head only: it is not read `anywhere`."""
+    if text.lstrip().startswith("<"):
+        return _in_tags(text)
+    head = "" if _BRACE.match(text) else groups_at_top(text, PLAIN)
+    lines = text.splitlines() if anywhere else ()
+    return head or next(filter(_sets_groups, map(_plain, lines)), "").strip()[:80]
 
 
 def _sets_groups(line: str) -> bool:
     if line[:1].isspace():
         return False
-    section = line.strip().strip("[]")
-    if line.startswith("[") and section != line.strip() and means_groups(section):
+    if (section := _SECTION.match(line)) and means_groups(section[1]):
         return True
     key = _KEY.match(line[:LONGEST_LINE])
-    return bool(key and means_groups(key["key"]) and not _SENTENCE.match(key["value"]) and "(" not in key["value"])
+    return bool(key and _is_field(key["key"].strip()) and not _SENTENCE.match(key["value"]) and "(" not in key["value"])
+
+
+def _is_field(key: str) -> bool:
+    """Return whether a key is written as fields are: a name in code such as `DEFAULT_GROUP` is none."""
+    words = key.split()
+    as_field = (len(words) == 1 and key[:1].islower()) or words[-1:] in ([GROUPS], [PRINCIPALS])
+    return means_groups(key) and len(words) <= 3 and (as_field or _is_own_word(key))
 
 
 def _in_lines(text: str, markdown: bool) -> str:
@@ -196,7 +209,7 @@ def _are_names(value: str) -> bool:
     names = [name.strip(" \t\"'[]{}()") for name in re.split("[,;]", value)]
     names = [name for name in names if name]
     short = all(len(name.split()) <= 3 and len(name) <= 60 for name in names)
-    ended = value[-1] in ".!?:…" or "|" in value
+    ended = value[-1] in ".!?:…" or "|" in value or "(" in value
     return bool(names) and short and not ended and any(char.isalpha() for char in value)
 
 
@@ -223,6 +236,23 @@ def _in_markup(text: str) -> str:
             if len(texts) >= _MOST_TEXTS:
                 break
     return _in_lines("\n".join(texts), markdown=False)
+
+
+def _in_tags(text: str) -> str:
+    """Look at the outermost element of XML, its attributes, and the elements in it."""
+    depth = 0
+    for match in _MARKUP.finditer(text):
+        tag = match["tag"] or ""
+        if match["comment"] is not None and (found := _in_lines(match["comment"], markdown=False)):
+            return found
+        if not tag or tag[0] in "!?":
+            continue
+        names = re.split(r"[\s/>]", tag.lstrip("/"), maxsplit=1)[:1]
+        names += re.findall(r"(?<=\s)[\w.:\-]++(?=\s*+=)", tag) if depth == 0 else []
+        if depth < 2 and any(name.rpartition(":")[2].casefold() in (GROUPS, PRINCIPALS) for name in names):
+            return f"<{tag}>"[:80]
+        depth += -1 if tag.startswith("/") else not tag.endswith("/")
+    return ""
 
 
 def _is_own_word(name: str) -> bool:

@@ -86,5 +86,5 @@ def _public(listed: Collection[RawDocument], failed: Collection[Failure]) -> set
         for raw in listed
         if codes[raw.doc_id] not in WITHHELD
         and raw.media_type not in _GROUPS_INSIDE
-        and not (raw.groups if raw.groups is not None else raw.source_groups)
+        and not (raw.groups or raw.source_groups)
     }

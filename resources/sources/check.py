@@ -11,8 +11,7 @@ from typing import Any
 
 from pipelines.settings.sources import SourceSettings
 from resources.connectors.registry import connect
-from resources.sources.landing import hidden
-from resources.sources.walk import opened_source, taken, walk
+from resources.sources.walk import hidden, opened_source, taken, walk
 
 MOST = 10
 

@@ -5,7 +5,8 @@ are devices, pipes and names that cannot be told apart in text.
 
 Beside a file NAME may stand `NAME.meta.yaml`, what is known of it, and `NAME.elements.json`, its
 structure as an external extractor found it, read in its place. Neither is a document then; a map
-`NAME.elements.json` of no file is one, unless NAME is that of a file which is gone.
+`NAME.elements.json` of no file is one, unless NAME is that of a file which is gone. Any other file beside NAME that
+names groups withholds it. In a source in which strangers choose names, no file says anything of another.
 """
 
 from __future__ import annotations
@@ -21,19 +22,24 @@ from pipelines.fingerprint import document_id
 from pipelines.parsing.formats import MARKDOWN
 from pipelines.records import Failure, RawDocument
 from pipelines.settings.sources import SourceSettings, scheme_of
+from resources.connectors.registry import named_by_strangers
 from resources.hashes import combined_hash, piecewise
+from resources.parsers.heads import WITH_HEADS
 from resources.parsers.registry import ELEMENTS, ELEMENTS_SUFFIX, files_of, media_type_of, require_size
 from resources.parsers.text.front_matter import HEAD_BYTES, groups_at_head
 from resources.sources.files import SourceFolder, pieces, read_as
 from resources.sources.landing import Brought
 from resources.sources.listed_documents import ListedDocuments
 from resources.sources.memberships import FILE, GONE, Told, in_folder, is_file, unread
-from resources.sources.orphans import Before, Contents, Names, orphan_maps, orphan_side_cars
+from resources.sources.orphans import Before, Orphans, orphan_maps
 from resources.sources.scratch import TextSet
-from resources.sources.side_cars import LARGEST_SIDE_CAR, MEANT, SIDE_CAR, may_restrict, read_side_car
-from resources.sources.walk import Skipped, opened_source, taken, walk
+from resources.sources.siblings import Meant, Names, Siblings, keys_of
+from resources.sources.side_cars import LARGEST_SIDE_CAR, SIDE_CAR, may_restrict, read_side_car
+from resources.sources.walk import Skipped, hidden, opened_source, taken, walk
 
 NOTHING = Before()
+_RENAME = "rename it with its file, or remove it"
+_REMOVE = "and it names groups: remove it, or give it a side-car if it is a document"
 
 
 @dataclass
@@ -114,16 +120,18 @@ def list_source(
     Raises SourceError where a folder cannot be listed: an incomplete listing deletes nothing."""
     listing = Listing()
     with opened_source(source, root) as folder:
-        uris = TextSet(_taken_in(listing, brought.names() if brought else walk(folder, source)))
+        names = brought.names() if brought else walk(folder, source, True)
+        uris = TextSet(_taken_in(listing, names))
         present = TextSet(chain(uris, (item.uri for item in listing.skipped))) if listing.skipped else uris
         chosen = {**(readers or {}), **source.readers}
         lister = _Lister(source, folder, present, max_megabytes, listing, before, brought, chosen)
-        lister.find_orphans(before.contents)
-        lost = orphan_maps(present, uris)
+        lister.ask_siblings()
+        strangers = named_by_strangers(source.scheme)
+        lost = {} if strangers else orphan_maps(present, uris)
         if source.memberships:
             listing.told(source.name, FILE, lister.memberships())
         for uri in uris:
-            if uri.endswith(SIDE_CAR) or uri in lister.orphans.side_cars or _is_map(uri, uris):
+            if hidden(uri) or lister.is_told(uri) or (_is_map(uri, uris) and not strangers):
                 continue
             if is_file(uri):
                 lister.pass_over(uri)
@@ -133,7 +141,8 @@ def list_source(
             if uri in lost:
                 lister.fail(uri, "orphan", _lost_map(uri, lost[uri]))
             else:
-                lister.add(uri, uri + ELEMENTS_SUFFIX in uris)
+                lister.add(uri, uri + ELEMENTS_SUFFIX in uris and not strangers)
+        lister.tell_siblings()
     return listing
 
 
@@ -175,7 +184,10 @@ class _Lister:
         self._max_megabytes, self._listing, self._readers = max_megabytes, listing, readers
         self._groups: tuple[str, ...] | None = None
         self._target: str | None = None
-        self.orphans = orphan_side_cars(present, lambda uri: taken(uri, source), before)
+        self._strangers = named_by_strangers(source.scheme)
+        self._orphans = Orphans(before)
+        self._siblings: dict[str, tuple[str, Meant]] = {}
+        self._withholding: dict[str, str] = {}
 
     def fail(self, uri: str, code: str, message: str) -> None:
         name = self._source.name
@@ -197,36 +209,98 @@ class _Lister:
             told = f"it may say who is behind principals: set `memberships: true` for a {FILE} at the source's root"
             self._listing.skipped.append(Skipped(self._source.name, uri, "memberships", told))
 
-    def find_orphans(self, contents: Contents | Mapping[str, str]) -> None:
-        """Names the side-cars that have no file, and those with a name that is not quite one."""
-        for side_car, name in list(self.orphans.side_cars.items()):
-            if not MEANT.search(side_car) and not self._may_restrict(side_car):
-                del self.orphans.side_cars[side_car]
-                continue
-            content = contents.get(name)
-            try:
-                restricts = self._read_side_car(side_car).get("groups") is not None
-            except ValueError:
-                restricts = True
-            if restricts:
-                self.orphans.restricts(side_car)
-                self._listing.lost.update({name: content} if content else {})
-            self.fail(side_car, "orphan", self._lost_file(side_car, name))
+    # ------------------------------------------------------------ siblings
 
-    def _may_restrict(self, side_car: str) -> bool:
+    def ask_siblings(self) -> None:
+        """Read every file that may be meant as a side-car, each once, and note those that restrict."""
+        before = self._orphans.before
+        siblings = Siblings(self._source, self._present, before.lost)
+        for name in siblings:
+            meant = siblings.meant(name)
+            own = name.endswith(SIDE_CAR)
+            if not (self._orphan_restricts(name) if own else self._names_groups(name, meant.whole)):
+                if own and meant.missing:
+                    self._add_orphan(name, meant.missing, restricts=False)
+                continue
+            for key in meant.keys:
+                self._siblings.setdefault(key, (name, meant))
+            if meant.missing:
+                self._add_orphan(name, meant.missing, restricts=True)
+            elif media_type_of(Path(name)):
+                self._withholding[name] = ""
+
+    def _add_orphan(self, side_car: str, name: str, restricts: bool) -> None:
+        self._orphans.side_cars[side_car] = name
+        self.fail(side_car, "orphan", f"{side_car}: {name}, which it describes, is not there: {_RENAME}")
+        if restricts:
+            self._orphans.restricts(side_car)
+            content = self._orphans.before.contents.get(name)
+            self._listing.lost.update({name: content} if content else {})
+
+    def _orphan_restricts(self, side_car: str) -> bool:
         try:
-            return may_restrict(self._side_car_content(side_car) or b"")
+            return self._read_side_car(side_car).get("groups") is not None
         except ValueError:
             return True
 
-    def _lost_file(self, side_car: str, name: str) -> str:
-        if name in self._present:
-            return f"{side_car}: not the name of a side-car, which may have restricted {name}: name it {name}{SIDE_CAR}"
-        return f"{side_car}: {name}, which it describes, is not there: rename it with its file, or remove it"
+    def _names_groups(self, sibling: str, whole: bool) -> bool:
+        try:
+            content = self._sibling_content(sibling, whole)
+        except ValueError:
+            return True
+        return content is not None and may_restrict(content, media_type_of(Path(sibling)) is not None)
+
+    def _sibling_content(self, name: str, whole: bool) -> bytes | None:
+        """Return the beginning of a sibling, None for what has no content of its own: a link to a folder, to nothing,
+        or kept elsewhere by git. Raises ValueError."""
+        if self._brought:
+            try:
+                self._brought.content(name)
+            except DocumentError as error:
+                if error.code == "unsupported" and not whole:
+                    return None
+                raise ValueError(str(error)) from None
+        else:
+            place = self._folder.root / name
+            if place.is_symlink() and (place.is_dir() or not place.exists()):
+                return None
+        return self._side_car_content(name)
+
+    def is_told(self, uri: str) -> bool:
+        """Return whether a file is no document, and is dealt with by itself: a side-car, or what is meant as one."""
+        if self._strangers:
+            return False
+        return uri.endswith(SIDE_CAR) or uri in self._orphans.side_cars or uri in self._withholding
+
+    def tell_siblings(self) -> None:
+        """Name the siblings that withhold a document, and those that a parser would take."""
+        for name, uri in self._withholding.items():
+            told = f"which may restrict {uri}: name it {uri}{SIDE_CAR}, or remove it" if uri else _REMOVE
+            if name not in self._orphans.side_cars:
+                self.fail(name, "orphan", f"{name}: not the name of a side-car, {told}")
+
+    def _require_undoubted(self, uri: str, content: str) -> None:
+        """Raises ValueError where a document says nothing of its groups and a sibling of it, or of the file that it is
+        a link to, names some."""
+        if self._groups is not None:
+            return
+        places = [uri] if self._target in (None, uri) else [uri, self._target or uri]
+        found = next((self._siblings[key] for place in places for key in keys_of(place) if key in self._siblings), None)
+        if found is None:
+            return
+        sibling = found[0]
+        self._withholding[sibling] = self._withholding.get(sibling) or uri
+        self._listing.lost.update({uri: content} if content else {})
+        raise ValueError(
+            f"{uri}: withheld, since {sibling} beside it names groups or principals, or cannot be read, and is not its "
+            f"side-car: write who may find it in {uri}{SIDE_CAR}, or remove {sibling}"
+        )
+
+    # ------------------------------------------------------------ documents
 
     def add(self, uri: str, mapped: bool) -> None:
         media_type = ELEMENTS if mapped else media_type_of(Path(uri), self._readers)
-        if media_type is None:
+        if media_type is None or (self._strangers and media_type == ELEMENTS):
             told = "no parser for this kind of file"
             self._listing.skipped.append(Skipped(self._source.name, uri, "unsupported", told))
             return
@@ -235,8 +309,8 @@ class _Lister:
             side_car = self._side_car(uri)
             self._require_known(uri, side_car)
             self._groups = side_car.get("groups")
-            with read_as(uri):
-                size, content = self._content(uri, media_type)
+            size, content = self._content_of(uri, media_type)
+            self._require_undoubted(uri, content)
             self._require_known(uri, side_car, content)
         except (DocumentError, ValueError) as error:
             self._listing.documents.restrict(doc_id, self._groups)
@@ -256,20 +330,32 @@ class _Lister:
                 title=side_car.get("title"),
                 effective_date=side_car.get("effective_date"),
                 version=side_car.get("version"),
-                groups=self._groups,
+                groups=() if self._strangers else self._groups,
                 source_groups=self._source.groups,
                 metadata=side_car.get("metadata", {}),
             )
         )
 
+    def _content_of(self, uri: str, media_type: str) -> tuple[int, str]:
+        """Return size and hash of a document. What restricts it wins over what it fails at."""
+        try:
+            with read_as(uri):
+                return self._content(uri, media_type)
+        except DocumentError:
+            self._require_undoubted(uri, "")
+            raise
+
     def _require_known(self, uri: str, side_car: Mapping[str, Any], content: str = "") -> None:
-        doubt = None if side_car else self.orphans.doubt(uri, content)
+        doubt = None if side_car else self._orphans.doubt(uri, content)
         if doubt:
             raise DocumentError(doubt, "orphan")
 
     def _side_car(self, uri: str) -> dict[str, Any]:
         """What a file's side-car says, and where it is a link, that of the file it leads to. Raises ValueError."""
-        own, self._target = self._read_side_car(uri + SIDE_CAR), None
+        self._target = None
+        if self._strangers:
+            return {}
+        own = self._read_side_car(uri + SIDE_CAR)
         try:
             target = self._target = self._folder.resolved(uri)
         except OSError:
@@ -316,8 +402,9 @@ class _Lister:
 
     def _one_file(self, uri: str, file: Path, before: int) -> tuple[int, str]:
         """Size and hash of one, of whose document `before` bytes are known; read where nobody knows its hash."""
-        with_head = media_type_of(file) == MARKDOWN
-        known = self._known(file, with_head)
+        kind = media_type_of(file)
+        with_head = kind in WITH_HEADS and not self._strangers and (kind == MARKDOWN or self._groups is None)
+        known = self._known(file, with_head and kind == MARKDOWN)
         if known:
             require_size(uri, before + known[0], self._max_megabytes)
             if not with_head:
@@ -325,7 +412,8 @@ class _Lister:
         target = self._target if str(file) == uri else None
         with self._folder.opened(target or self._folder.resolved(str(file))) as stream:
             if with_head:
-                self._groups = self._groups or groups_at_head(stream.read(HEAD_BYTES), uri)
+                assert kind is not None
+                self._groups = self._groups or groups_at_head(stream.read(HEAD_BYTES), uri, kind)
                 stream.seek(0)
             if known:
                 return known

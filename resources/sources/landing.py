@@ -19,13 +19,15 @@ from urllib.parse import quote
 
 from pipelines.errors import DocumentError, SourceError
 from pipelines.settings.sources import SourceSettings
+from resources.connectors.registry import named_by_strangers
 from resources.connectors.source import Entry, Source
-from resources.parsers.registry import ELEMENTS_SUFFIX, media_type_of, require_size
+from resources.parsers.registry import ELEMENTS, ELEMENTS_SUFFIX, media_type_of, require_size
 from resources.postgres.statements import statements
 from resources.sources.memberships import FILE, is_file
 from resources.sources.raw_files import RawFiles
-from resources.sources.side_cars import NEAR
-from resources.sources.walk import LONGEST_NAME, UNCLEAN, Skipped, taken
+from resources.sources.siblings import Siblings
+from resources.sources.side_cars import LARGEST_SIDE_CAR, SIDE_CAR
+from resources.sources.walk import LONGEST_NAME, UNCLEAN, Skipped, hidden, taken
 
 AT_ONCE = 256
 """Entries whose fetching is one step: what is fetched of it stays fetched when the next is killed."""
@@ -48,16 +50,11 @@ def unfit(uri: str) -> str:
     return ""
 
 
-def hidden(uri: str) -> bool:
-    """As in a folder, names that begin with a dot are not looked at, nor is what is below them."""
-    return any(part.startswith(".") and part not in (".", "..") for part in uri.split("/"))
-
-
 class Landing:
     """The place of one source in a state. Safe in several processes, of which one fetches at a time."""
 
     def __init__(self, place: Path, source: SourceSettings) -> None:
-        self._source = source
+        self._source, self._strangers = source, named_by_strangers(source.scheme)
         self.folder = place / "sources" / quote(source.name, safe="").replace(".", "%2E")
         self.files = RawFiles(place / "raw", self.folder)
 
@@ -114,7 +111,7 @@ class Landing:
             if met > MOST:
                 told = f"its listing does not end within {MOST} entries; name less of it in its path"
                 raise SourceError(f"source {self._source.name!r}: {told}. Nothing was changed")
-            rows = [(item.uri, item.revision, item.size) for item in page if not hidden(item.uri)]
+            rows = [(item.uri, item.revision, item.size) for item in page if self._may_count(item.uri)]
             try:
                 database.executemany(_sql("add_listing"), rows)
             except sqlite3.IntegrityError:
@@ -124,6 +121,10 @@ class Landing:
             for name in ("forget_unlisted", "take_listing", "forget_problems"):
                 database.execute(_sql(name))
 
+    def _may_count(self, uri: str) -> bool:
+        """Return whether a name is kept: a hidden file may be meant as a side-car, and is nothing else."""
+        return not hidden(uri) or not (self._strangers or hidden(f"{uri.rpartition('/')[0]}/"))
+
     def _forget_lost(self, database: sqlite3.Connection) -> None:
         """What somebody, or a lost disk, has taken from the state is fetched again."""
         lost = [(uri,) for uri, size in database.execute(_sql("landed")) if not self.files.holds(uri, size)]
@@ -131,9 +132,10 @@ class Landing:
             database.executemany(_sql("forget_landed"), lost)
 
     def _fetch(self, database: sqlite3.Connection, connected: Source, largest: int | None, tell: Tell) -> None:
-        total, done, failing = sum(1 for _ in self._due(database)), 0, 0
+        siblings = self._siblings(database)
+        total, done, failing = sum(1 for _ in self._due(database, siblings)), 0, 0
         with ThreadPoolExecutor(connected.at_once, thread_name_prefix="fetch") as threads:
-            due = self._due(database)
+            due = self._due(database, siblings)
             while batch := list(islice(due, AT_ONCE)):
                 # A row says what the file is: it goes before the file changes, and comes back after it.
                 with database:
@@ -146,12 +148,16 @@ class Landing:
                 done += len(batch)
                 tell(done, total)
 
-    def _due(self, database: sqlite3.Connection) -> Iterator[Entry]:
+    def _due(self, database: sqlite3.Connection, siblings: Siblings) -> Iterator[Entry]:
         """What is to be fetched, in order of its name, of which no more than a step is held."""
         after = ""
         while rows := database.execute(_sql("due"), {"after": after, "most": AT_ONCE}).fetchall():
-            yield from (Entry(*row) for row in rows if self._wanted(row[0]))
+            yield from (Entry(*row) for row in rows if self._wanted(row[0], siblings))
             after = rows[-1][0]
+
+    def _siblings(self, database: sqlite3.Connection) -> Siblings:
+        """The files of the last listing that may be meant as side-cars."""
+        return Siblings(self._source, _Listed(database))
 
     def _kept(
         self, database: sqlite3.Connection, entry: Entry, found: tuple[int, str] | DocumentError, failing: int
@@ -166,22 +172,27 @@ class Landing:
             raise SourceError(f"source {self._source.name!r}: {failing} in a row cannot be read, the last: {found}")
         return failing
 
-    def _wanted(self, uri: str) -> bool:
+    def _wanted(self, uri: str, siblings: Siblings) -> bool:
         """Whether a listing would look into the file, or into what restricts it."""
         if unfit(uri):
             return False
-        if NEAR.search(uri) or (uri == FILE and self._source.memberships):
+        if self._is_content(uri) or (uri == FILE and self._source.memberships):
             return True
-        return (
-            media_type_of(Path(uri)) is not None
-            and not is_file(uri)
-            and taken(uri.removesuffix(ELEMENTS_SUFFIX), self._source)
-        )
+        return not self._strangers and (uri.endswith(SIDE_CAR) or uri in siblings)
+
+    def _is_content(self, uri: str) -> bool:
+        """Return whether all of a file is needed: a document, or its map."""
+        media_type = media_type_of(Path(uri))
+        if hidden(uri) or is_file(uri) or media_type is None or (self._strangers and media_type == ELEMENTS):
+            return False
+        return taken(uri.removesuffix(ELEMENTS_SUFFIX), self._source)
 
     def _one(self, connected: Source, entry: Entry, largest: int | None) -> tuple[int, str] | DocumentError:
         """Size and hash of an entry that is there now."""
         try:
-            with closing(_bounded(connected, entry, largest)) as pieces:
+            whole = self._is_content(entry.uri) or entry.uri == FILE
+            fetched = _bounded(connected, entry, largest) if whole else _beginning(connected, entry)
+            with closing(fetched) as pieces:
                 return self.files.put(entry.uri, pieces)
         except DocumentError as error:
             return error
@@ -205,8 +216,8 @@ class Landing:
         if not self.root.is_dir():
             return
         with self.alone(), closing(self._opened()) as database:
-            gone = database.execute(_sql("gone")).fetchall()
-            gone += [(uri,) for uri, _ in database.execute(_sql("landed")) if not self._wanted(uri)]
+            gone, siblings = database.execute(_sql("gone")).fetchall(), self._siblings(database)
+            gone += [(uri,) for uri, _ in database.execute(_sql("landed")) if not self._wanted(uri, siblings)]
             for (uri,) in gone:
                 self.files.remove(uri)
             with database:
@@ -247,6 +258,19 @@ def _sql(name: str) -> str:
     return statements("landing")[name]
 
 
+class _Listed:
+    """The names of the last complete listing."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+
+    def __iter__(self) -> Iterator[str]:
+        return (uri for (uri,) in self._database.execute(_sql("listed")))
+
+    def __contains__(self, name: object) -> bool:
+        return self._database.execute(_sql("is_listed"), (name,)).fetchone() is not None
+
+
 def _over(entry: Entry, largest: int | None) -> bool:
     return entry.size is not None and largest is not None and entry.size > largest << 20
 
@@ -260,3 +284,14 @@ def _bounded(connected: Source, entry: Entry, largest: int | None) -> Generator[
             size += len(piece)
             require_size(entry.uri, size, largest)
             yield piece
+
+
+def _beginning(connected: Source, entry: Entry) -> Generator[bytes]:
+    """The bytes of an entry, as many as a side-car may have, and one by which it is seen to have more."""
+    left = LARGEST_SIDE_CAR + 1
+    with closing(connected.read(entry)) as reading:
+        for piece in reading:
+            yield piece[:left]
+            left -= len(piece)
+            if left <= 0:
+                return

@@ -6,21 +6,14 @@ side-car that may be the one meant is withheld. A structural map of a file that 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from resources.parsers.registry import ELEMENTS, ELEMENTS_SUFFIX, media_type_of
-from resources.sources.side_cars import MEANT, NEAR, SIDE_CAR
-
-
-class Names(Protocol):
-    """The names that a folder holds, in whatever order; as many as there are files."""
-
-    def __contains__(self, name: object) -> bool: ...
-
-    def __iter__(self) -> Iterator[str]: ...
+from resources.sources.siblings import Names
+from resources.sources.side_cars import SIDE_CAR
 
 
 class Contents(Protocol):
@@ -38,12 +31,14 @@ class Before:
     contents: Contents | Mapping[str, str] = field(default_factory=dict)
     restricted: Container[str] = ()
     withheld: Container[str] = ()
+    lost: Mapping[str, str] = field(default_factory=dict)
+    """Of the contents those of files that are gone, or are withheld for what lies beside them."""
 
 
 @dataclass
 class Orphans:
-    """Side-cars of no file, each to the name that it has without its ending; and of those that restrict, by what their
-    file may be known: its name, its content, its folder and kind."""
+    """Side-cars of no file, and siblings of one that is not there, each with its name; and of those that restrict, by
+    what their file may be known: its name, its content, its folder and kind."""
 
     before: Before
     side_cars: dict[str, str] = field(default_factory=dict)
@@ -80,27 +75,6 @@ class Orphans:
         if side_car is None:
             return None
         return f"{uri}: withheld, since {side_car} may be meant for it: name that {uri}{SIDE_CAR}, or remove it"
-
-
-def orphan_side_cars(present: Names, taken: Callable[[str], bool], before: Before) -> Orphans:
-    """Of all names in a folder, those of side-cars whose file is not among them, and of what nearly is a side-car, of
-    one that has none."""
-    found = {uri: name for uri, name in _alone(present) if taken(name) or media_type_of(Path(name)) is None}
-    return Orphans(before, found)
-
-
-def _alone(present: Names) -> Iterator[tuple[str, str]]:
-    for uri in present:
-        if MEANT.search(uri):
-            name = MEANT.sub("", uri)
-            alone = name not in present or not uri.endswith(SIDE_CAR)
-        else:
-            name = NEAR.sub("", uri)
-            # One that has a side-car of its own is a document.
-            alone = name != uri and name in present
-            alone = alone and not any(each + SIDE_CAR in present for each in (name, uri))
-        if alone:
-            yield uri, name
 
 
 def orphan_maps(present: Names, files: Names) -> Mapping[str, str]:

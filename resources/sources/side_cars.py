@@ -1,8 +1,10 @@
-"""What `NAME.meta.yaml` says of the file NAME beside it."""
+"""What `NAME.meta.yaml` says of the file NAME beside it, and whether another file may be meant to restrict that."""
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from pipelines.groups import (
@@ -10,6 +12,7 @@ from pipelines.groups import (
     PRINCIPALS,
     as_group,
     group_names,
+    means_groups,
     meant,
     misnamed,
     principal_names,
@@ -19,15 +22,18 @@ from pipelines.groups import (
 from pipelines.parsing.cleaning import clean_metadata, clean_text
 from pipelines.parsing.dates import iso_date
 from resources import yaml_text
+from resources.parsers.heads import groups_in_lines
+from resources.parsers.text.source_text import decode_plainly
 
 SIDE_CAR = ".meta.yaml"
-MEANT = re.compile(r"\.meta\.ya?ml\Z", re.IGNORECASE)
-"""How a name ends that is a side-car's, or is meant as one whether its file is there or not."""
-NEAR = re.compile(r"\.meta(?:data)?(?:\.\w{1,5}){0,2}\Z", re.IGNORECASE)
-"""How one may end that was meant as the side-car of the file NAME beside it, such as NAME.meta.json."""
 LARGEST_SIDE_CAR = 1 << 16
+"""Bytes that are read of a file beside a document, whatever its size."""
 RESTRICTING = (GROUPS, PRINCIPALS)
 _OWN_KEYS = ("title", "effective_date", "version", *RESTRICTING, "metadata")
+_WITHIN = ("document", "metadata", "<<")
+"""Keys below which groups are looked for too: a structural map and a side-car have them."""
+_KEYS = re.compile(r"((?<![^\W_])[^\W\d_][\w.\-]{0,60}+)[\"'`]?\s{0,9}+(?:[:=>\]：＝]|\Z)|(\\[uUx])")
+_TOKEN = re.compile(r"\"((?:[^\"\\]|\\.)*+)\"?|([\w.\-]++)|([\[{])|([\]}])|([:=,])", re.DOTALL)
 
 
 def read_side_car(name: str, content: bytes, source: str) -> dict[str, Any]:
@@ -55,10 +61,60 @@ def read_side_car(name: str, content: bytes, source: str) -> dict[str, Any]:
     return {**texts, "groups": _groups(name, values, source), "metadata": _free(name, values)}
 
 
-def may_restrict(content: bytes) -> bool:
-    """Whether what nearly has the name of a side-car may have been meant to restrict its file, in whatever format."""
-    words = content.replace(b"\0", b"").lower()  # UTF-16 too
-    return len(content) > LARGEST_SIDE_CAR or b"group" in words or b"principal" in words
+def may_restrict(content: bytes, may_be_document: bool = False) -> bool:
+    """Return whether a file beside a document names groups or principals, in whatever format.
+
+    `content` is the beginning of the file, one byte longer than LARGEST_SIDE_CAR where there is more. A file that is a
+    mapping is asked for its own keys, and any other for lines that look like keys; what may be a document as well is
+    asked for those at its head."""
+    text = decode_plainly(content[:LARGEST_SIDE_CAR])
+    if not any(found[1] or means_groups(found[0]) for found in _KEYS.findall(text)):
+        return False
+    is_markup = text.lstrip().startswith("<")
+    values = _values(text) if len(content) <= LARGEST_SIDE_CAR and not is_markup else None
+    if isinstance(values, list) and len(values) == 1:
+        values = values[0]
+    if isinstance(values, list):
+        return False
+    if isinstance(values, dict):
+        within = [value for key in _WITHIN if isinstance(value := values.get(key), dict)]
+        return any(means_groups(str(key)) for mapping in (values, *within) for key in mapping)
+    return any(map(means_groups, _keys_of_json(text))) or bool(
+        groups_in_lines(text.replace("\0", "\n"), anywhere=not may_be_document)
+    )
+
+
+def _values(text: str) -> Any:
+    """Return what JSON or YAML is, None where it is neither."""
+    import yaml
+
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return yaml_text.load_plain(text)
+    except yaml.YAMLError:
+        return None
+
+
+def _keys_of_json(text: str) -> Iterator[str]:
+    """Yield the keys of an object that is damaged or cut off, and of the objects in it where a map has its groups."""
+    if not text.lstrip().startswith("{"):
+        return
+    depth, name, within = 0, "", [""]
+    for quoted, word, opened, closed, sign in _TOKEN.findall(text):
+        if opened:
+            depth, within = depth + 1, [*within[: depth + 1], name]
+        elif closed:
+            depth = max(0, depth - 1)
+        elif sign in (":", "=") and name:
+            if depth == 1 or (depth == 2 and within[2] in _WITHIN):
+                yield name
+            continue
+        name = quoted or word or (name if opened else "")
+    if depth == 1:
+        yield name
 
 
 def _mapping(name: str, content: bytes) -> dict[Any, Any]:

@@ -7,6 +7,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -39,9 +40,16 @@ def opened_source(source: SourceSettings, root: Path) -> SourceFolder:
         raise SourceError(f"source {source.name!r}: cannot list {root}: {error.strerror}") from None
 
 
-def walk(folder: SourceFolder, source: SourceSettings) -> Iterator[str | Skipped]:
+def hidden(uri: str) -> bool:
+    """Return whether a name begins with a dot, or lies in a folder whose name does: neither is a document."""
+    return any(part.startswith(".") and part not in (".", "..") for part in uri.split("/"))
+
+
+def walk(folder: SourceFolder, source: SourceSettings, with_hidden: bool = False) -> Iterator[str | Skipped]:
     """Every file below, but hidden ones. A folder that was moved, or exchanged for a link, since its name was read has
-    no files. Raises SourceError where one cannot be listed: an incomplete listing deletes nothing."""
+    no files. Raises SourceError where one cannot be listed: an incomplete listing deletes nothing.
+
+    `with_hidden` gives hidden files too, but none of hidden folders."""
     pending = [""]
     while pending:
         below = pending.pop()
@@ -55,6 +63,10 @@ def walk(folder: SourceFolder, source: SourceSettings) -> Iterator[str | Skipped
                 "nothing was changed, since files there would count as deleted"
             ) from None
         for uri, mode in found:
+            if hidden(uri):
+                if with_hidden and not stat.S_ISDIR(mode) and _problem(folder, uri, mode) is None:
+                    yield uri
+                continue
             problem = _problem(folder, uri, mode)
             if problem:
                 yield Skipped(source.name, uri.encode("utf-8", "backslashreplace").decode(), *problem)
@@ -68,11 +80,8 @@ def _entries(folder: SourceFolder, below: str) -> Iterator[tuple[str, int]]:
     """Names in a folder and what each is: a link is a link."""
     with folder.folder(below) as descriptor, os.scandir(descriptor) as entries:
         for entry in entries:
-            if not entry.name.startswith("."):
-                try:
-                    yield (f"{below}/{entry.name}" if below else entry.name), entry.stat(follow_symlinks=False).st_mode
-                except FileNotFoundError:
-                    continue
+            with suppress(FileNotFoundError):
+                yield (f"{below}/{entry.name}" if below else entry.name), entry.stat(follow_symlinks=False).st_mode
 
 
 def _problem(folder: SourceFolder, uri: str, mode: int) -> tuple[str, str] | None:

@@ -80,7 +80,7 @@ class SourceListing:
         def before(name: str) -> Before:
             withheld = {item.uri for item in failures if item.source == name and item.code == "orphan"}
             own = contents.of(name, lost.get(name, {}))
-            return Before(own, own.restricted, withheld)
+            return Before(own, own.restricted, withheld, lost.get(name, {}))
 
         return before
 

@@ -106,6 +106,7 @@ def parsed_file(raw: RawDocument, path: Path, characters: int = 0, **options: An
     from resources.parsers.registry import files_of, parse_file
 
     try:
+        options["restricts"] = raw.groups != ()
         parsed = parse_file(files_of(path, raw.media_type)[0], raw.media_type, **options)
     except PermissionError:
         raise DocumentError(

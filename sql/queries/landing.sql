@@ -42,6 +42,9 @@ WHERE uri > :after AND (have IS NULL OR have <> revision) ORDER BY uri LIMIT :mo
 -- name: listed
 SELECT uri FROM listed ORDER BY uri;
 
+-- name: is_listed
+SELECT 1 FROM listed WHERE uri = ?;
+
 -- name: landed
 SELECT uri, size FROM landed;
 

@@ -1,5 +1,5 @@
-"""The YAML block at the head of a Markdown file, and what the heads of other texts say in its place. One that may restrict
-its document and cannot be read is an error: a restricted document must not become public by a slip."""
+"""The YAML block at the head of a Markdown file, and what the heads of other texts say in its place. One that may
+restrict its document and cannot be read is an error: a restricted document must not become public by a slip."""
 
 from __future__ import annotations
 

@@ -127,50 +127,6 @@ def test_a_side_car_that_says_groups_in_other_words_fails_its_document(tmp_path:
     assert listed(tmp_path) == {"a.txt": "side_car"}
 
 
-SAID = '{"title": "Rent", "groups": ["board"]}'
-
-
-@pytest.mark.parametrize(
-    "ending",
-    [
-        ".meta",
-        ".meta.json",
-        ".META.JSON",
-        ".meta.yml",
-        ".metadata.yaml",
-        ".meta.yaml.txt",
-        ".meta.txt",
-        ".meta.yaml.bak",
-    ],
-)
-@pytest.mark.parametrize("said", [SAID.encode(), SAID.encode("utf-16"), b"{groups", b"x" * 70_000])
-def test_what_is_nearly_a_side_car_withholds_the_file_beside_it(ending: str, said: bytes, tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("text")
-    (tmp_path / f"a.txt{ending}").write_bytes(said)
-    assert listed(tmp_path) == {"a.txt": "orphan", f"a.txt{ending}": "orphan"}
-    (tmp_path / "a.txt.meta.yaml").write_text("groups: [board]")
-    found = listed(tmp_path)
-    assert found["a.txt"] == ("board",), "it has its own"
-
-
-def test_what_is_nearly_a_side_car_and_has_one_is_a_document(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("text")
-    (tmp_path / "a.txt.meta.txt").write_text("On groups of people.")
-    (tmp_path / "a.txt.meta.txt.meta.yaml").write_text("title: Groups")
-    assert listed(tmp_path) == {"a.txt": None, "a.txt.meta.txt": None}
-    (tmp_path / "a.txt.meta.yaml").write_text("groups: [board]")
-    (tmp_path / "a.txt.meta.yml").write_text("groups: [law]")
-    assert listed(tmp_path)["a.txt.meta.yml"] == "orphan", "it is named, whatever else there is"
-
-
-@pytest.mark.parametrize("ending", [".meta", ".meta.json", ".metadata.json"])
-def test_notes_of_other_programs_beside_a_file_withhold_nothing(ending: str, tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("text")
-    (tmp_path / f"a.txt{ending}").write_text("fileFormatVersion: 2\nguid: 8a1\n")
-    (tmp_path / f"gone.txt{ending}").write_text("groups: [board]")
-    assert listed(tmp_path) == {"a.txt": None}
-
-
 def test_no_document_of_the_library_seems_to_restrict(pytestconfig: pytest.Config) -> None:
     files = [
         *pytestconfig.rootpath.glob("tests/data/library/**/*.md"), *pytestconfig.rootpath.glob("*.md"),
