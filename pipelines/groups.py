@@ -168,5 +168,6 @@ def _like_groups(word: str) -> bool:
 def _like_principals(word: str) -> bool:
     return word.endswith(("principal", PRINCIPALS)) or (
         len(word) <= _LONGEST_KEY
+        and len(set(word) & set(PRINCIPALS)) > _LETTERS
         and any(SequenceMatcher(None, word, meant).ratio() >= _LIKE_PRINCIPALS for meant in (PRINCIPALS, "principal"))
     )

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from pipelines.groups import GROUPS, PRINCIPALS, means_groups, meant
 from pipelines.parsing.formats import HTML, MARKDOWN, PLAIN
+from resources.parsers.text.source_text import BINARY_SHARE
 
 XML = "application/xml"
 WITH_HEADS = frozenset(
@@ -28,6 +29,9 @@ _RULES, _EM = ("---", "+++", ";;;"), "—―–"
 _DASHES = re.compile(r"[-‐-―−]+")
 _FENCE = re.compile(r"(`{3,}|~{3,})")
 _KEY = re.compile(r"[-?\s]*[\"'\[{]*(?P<key>[^\s:=\"'`|<>#*(\[{][^:=\"'`|<>()]{0,60}?)[\"']?\s*[:=](?P<value>.*)")
+_IN_BYTES = re.compile(r"(?:(?<=[\0\n\r])|\A)[\"']?([A-Za-z_\-]{4,60}+)[\"']?[ \t]*+[:=]")
+_CONTROLS = [chr(code) for code in range(32) if code not in (9, 10, 12, 13)]
+_SETS = re.compile("[:=\\[：＝﹕︓﹦]")
 _SECTION = re.compile(r"\[{1,2}\s*+[\"']?([\w.\- ]{1,60})[\"']?\s*+\]")
 _BRACE = re.compile(r"\s*+[\[{]\s*+[\"'\w{]")
 """What begins JSON, whose keys are on no lines of their own."""
@@ -61,19 +65,27 @@ def groups_in_lines(text: str, anywhere: bool = True) -> str:
 
     Lines that are indented belong to something else. A file that may be a document, with text that speaks of groups, is
     asked for its head only: it is not read `anywhere`."""
+    if _looks_binary(text):
+        named = (match[1] for match in _IN_BYTES.finditer(text) if _is_field(match[1]))
+        return next(named, "")
     if text.lstrip().startswith("<"):
         return _in_tags(text)
     head = "" if _BRACE.match(text) else groups_at_top(text, PLAIN)
     lines = text.splitlines() if anywhere else ()
-    return head or next(filter(_sets_groups, map(_plain, lines)), "").strip()[:80]
+    return head or next(filter(_sets_groups, lines), "").strip()[:80]
+
+
+def _looks_binary(text: str) -> bool:
+    return sum(map(text.count, _CONTROLS)) > BINARY_SHARE * len(text)
 
 
 def _sets_groups(line: str) -> bool:
-    if line[:1].isspace():
+    if line[:1].isspace() or not _SETS.search(line):
         return False
+    line = _plain(line[:LONGEST_LINE])
     if (section := _SECTION.match(line)) and means_groups(section[1]):
         return True
-    key = _KEY.match(line[:LONGEST_LINE])
+    key = _KEY.match(line)
     return bool(key and _is_field(key["key"].strip()) and not _SENTENCE.match(key["value"]) and "(" not in key["value"])
 
 
@@ -127,7 +139,8 @@ def _plain(line: str) -> str:
     """A line as it is seen: full-width and no-break characters as the plain ones, what cannot be seen left out."""
     if line.isascii():
         return line
-    return "".join(char for char in unicodedata.normalize("NFKC", line) if unicodedata.category(char) != "Cf")
+    plain = unicodedata.normalize("NFKC", line)
+    return plain if plain.isprintable() else "".join(char for char in plain if unicodedata.category(char) != "Cf")
 
 
 def _named(lines: Sequence[str], beside: str) -> Iterator[str]:

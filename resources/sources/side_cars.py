@@ -79,9 +79,7 @@ def may_restrict(content: bytes, may_be_document: bool = False) -> bool:
     if isinstance(values, dict):
         within = [value for key in _WITHIN if isinstance(value := values.get(key), dict)]
         return any(means_groups(str(key)) for mapping in (values, *within) for key in mapping)
-    return any(map(means_groups, _keys_of_json(text))) or bool(
-        groups_in_lines(text.replace("\0", "\n"), anywhere=not may_be_document)
-    )
+    return any(map(means_groups, _keys_of_json(text))) or bool(groups_in_lines(text, not may_be_document))
 
 
 def _values(text: str) -> Any:

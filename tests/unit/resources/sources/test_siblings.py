@@ -1,4 +1,4 @@
-"""Files beside a document, and heads of texts: what withholds a document that says nothing itself, and what does not."""
+"""Files beside a document, and heads of texts: what withholds a document that is silent itself, and what does not."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ from pathlib import Path
 import pytest
 
 from pipelines.settings.sources import SourceSettings
-from resources.parsers.heads import WITH_HEADS, groups_at_top
-from resources.parsers.registry import media_type_of
-from resources.parsers.text.source_text import decode_plainly
 from resources.sources import folder as listing_module
 from resources.sources.folder import list_source
 from resources.sources.orphans import Before
