@@ -174,16 +174,21 @@ def _fenced(lines: Sequence[str]) -> str:
 
 def _bare(lines: Sequence[str]) -> str:
     """Look at the keys that a text begins with, also commented, and below one line that may be a title."""
-    titled, begun = False, False
+    titled, begun, first = False, False, 0
     for at, line in enumerate(lines[:FIRST_LINES]):
         own = line.replace("*", "").replace("`", "") if line.lstrip().startswith(("**", "`")) else line
-        own = own[lead.end() :] if (lead := _LEAD.match(own)) else own
-        if not own.strip(_SIGNS):
+        lead = _LEAD.match(own)
+        column = lead.end() if lead else 0
+        own = own[column:]
+        if not own.strip(_SIGNS) or (line.startswith("..") and own.rstrip().endswith("::")):
             continue
         if own.strip() in (f"[{GROUPS}]", f"[{PRINCIPALS}]"):
             return line
         key = _KEY.match(own[:LONGEST_LINE])
-        if key and _is_short(key["key"]):
+        if key and _is_short(key["key"]) and key["value"].strip() != ":":
+            if begun and column > first + 1:
+                continue  # a key within another
+            first = first if begun else column
             named = key["key"].strip()
             if (not titled or named[:1].islower()) and _restricts(named, key["value"], lines[at + 1 : at + 2]):
                 return line

@@ -18,8 +18,10 @@ from resources.parsers.registry import ELEMENTS_SUFFIX
 from resources.settings_file import Project
 from resources.sources.landing import Landing
 from resources.sources.memberships import FILE
+from resources.sources.scratch import TextSet
+from resources.sources.siblings import Siblings
 from resources.sources.side_cars import SIDE_CAR
-from resources.sources.walk import opened_source, taken, walk
+from resources.sources.walk import hidden, opened_source, taken, walk
 from resources.state.state import State
 
 EVERYTHING: tuple[str, ...] = ()
@@ -102,10 +104,11 @@ def _states(source: SourceSettings) -> tuple[int, list[tuple[str, int, int]]]:
     """How many files a listing would look at; (uri, bytes, nanoseconds of the last change) of each."""
     states = []
     with opened_source(source, Path(source.path)) as folder:
-        for uri in sorted(uri for uri in walk(folder, source) if isinstance(uri, str)):
-            if (uri == FILE and source.memberships) or taken(
-                uri.removesuffix(SIDE_CAR).removesuffix(ELEMENTS_SUFFIX), source
-            ):
+        names = TextSet(uri for uri in walk(folder, source, with_hidden=True) if isinstance(uri, str))
+        siblings = Siblings(source, names)
+        for uri in names:
+            own = not hidden(uri) and taken(uri.removesuffix(SIDE_CAR).removesuffix(ELEMENTS_SUFFIX), source)
+            if own or (uri == FILE and source.memberships) or uri in siblings:
                 try:
                     state = folder.state(folder.resolved(uri))
                     states.append((uri, state.st_size, state.st_mtime_ns))

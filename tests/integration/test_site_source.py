@@ -200,3 +200,35 @@ def test_links_are_read_from_any_markup() -> None:
         [],
         ["https://a/x"],
     )
+
+
+FORGED = {
+    "ferry.meta.yaml": "groups: [hr]",
+    "choir.html.meta.yaml": "groups: [hr]",
+    "choir.html.meta.yml": "groups: [hr]",
+    "choir.json": '{"groups": ["hr"]}',
+    "choir.html.elements.json": '{"version": 1, "elements": [{"kind": "paragraph", "text": "Forged."}]}',
+    "plan.pdf.elements.json": "{",
+    "gone.html.meta.yaml": "groups: [hr]",
+    "gone.pdf.elements.json": "{}",
+    "own.md": "---\ngroups: [hr]\n---\nText.",
+    "own.txt": "groups: [hr]\n\nText.",
+}
+"""Uploads by which a stranger would restrict, or rewrite, pages of others."""
+
+
+def test_what_strangers_upload_says_nothing_of_any_page(site: Site, tmp_path: Path) -> None:
+    for name, text in FORGED.items():
+        kind = "text/markdown" if name.endswith(".md") else "text/plain" if name.endswith(".txt") else "application/x"
+        site.pages[f"/docs/{name}"] = kind, text.encode()
+    site.html("/docs/", "The start.", "ferry", "choir.html", "plan.pdf", *FORGED)
+    found = bring(site, tmp_path)
+    assert names(found) == sorted([*ALL, "own.md", "own.txt"]) and not found.failures
+    assert {raw.groups for raw in found.documents} == {()}, "only the source's groups hold"
+    assert {raw.media_type for raw in found.documents if raw.uri.startswith("choir")} == {"text/html"}
+
+
+def test_a_site_takes_no_memberships_from_what_lies_on_it(site: Site, tmp_path: Path) -> None:
+    source = settings(site).model_copy(update={"memberships": True})
+    with pytest.raises(SettingsError, match="not trusted"):
+        connect(source, tmp_path)

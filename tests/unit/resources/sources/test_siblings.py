@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from pipelines.settings.sources import SourceSettings
+from resources.parsers.heads import WITH_HEADS, groups_at_top
+from resources.parsers.registry import media_type_of
+from resources.parsers.text.source_text import decode_plainly
 from resources.sources import folder as listing_module
 from resources.sources.folder import list_source
 from resources.sources.orphans import Before
@@ -270,3 +273,105 @@ def test_a_sibling_restricts_that_has_groups_as_a_key(said: str | bytes) -> None
 def test_a_sibling_that_speaks_of_groups_restricts_nothing(said: str | bytes) -> None:
     content = said.encode() if isinstance(said, str) else said
     assert not may_restrict(content[: LARGEST_SIDE_CAR + 1])
+
+
+# ---------------------------------------------------------------- heads
+
+_FRONT = "---\ngroups: [hr]\n---\n"
+HEADS = [
+    *(("a.txt", text) for text in (
+        _FRONT, _FRONT.replace("\n", "\r\n"), "+++\ngroups = ['hr']\n+++\n", ";;;\n{\"groups\": [\"hr\"]}\n;;;\n",
+        '{"groups": ["hr"]}\n', '{\n "title": "x",\n "groups": ["hr"]\n}\n', "```yaml\ngroups: [hr]\n```\n",
+        "~~~\ngroups: hr\n~~~\n", "<!-- groups: hr -->\n", "<!--\ngroups:\n  - hr\n-->\n", "groups: hr\n\n",
+        "Groups: hr\n\n", "group: hr\n", "GROUPS=hr\n", "# groups: hr\n", "// groups: hr\n", "; groups = hr\n",
+        "% groups: hr\n", "/*\n * groups: hr\n */\n", ":groups: hr\n\n", "= Title\n:groups: hr\n\n",
+        "groups:\n- hr\n\n",         "Pay bands\ngroups: hr\n\n",
+        "title: Pay\n\ngroups: [hr]\n\n", "allowed_groups: [hr]\n", "principals: [u-1]\n",
+        "gr\u043eups: hr\n", "\u200bgroups: hr\n", "===\ngroups: hr\n===\n", "> groups: hr\n\n", "- groups: hr\n\n",
+        "**groups:** hr\n\n", "`groups: hr`\n\n", "[groups]\nhr\n\n", '"groups": ["hr"]\n', "\n\n  groups: hr\n",
+    )),
+    *(("a.rst", text) for text in (
+        ":groups: hr\n\n", ".. groups: hr\n\n", "..\n   groups: hr\n\n", ".. meta::\n   :groups: hr\n\n",
+        "=====\nTitle\n=====\n\n:Author: x\n:groups: hr\n\n",
+    )),
+    *(("a.org", text) for text in (
+        "#+GROUPS: hr\n", "#+TITLE: A\n#+groups: hr\n* A\n", ":PROPERTIES:\n:GROUPS: hr\n:END:\n",
+    )),
+    *(("a.html", text) for text in (
+        f"{_FRONT}<html><body>", "<!-- groups: hr -->\n<html><body>", f"<!doctype html>\n<!--\n{_FRONT}-->\n<body>",
+        '<html><head><title>A</title><meta name="groups" content="hr"></head><body>', "groups: hr\n<p>",
+        "<meta content=hr name=Groups>", "<p>groups: hr</p><p>", f"<pre>{_FRONT}</pre>",
+    )),
+    *(("a.csv", text) for text in ("# groups: hr\nid,name\n", f"{_FRONT}id,name\n", "groups: hr\nid,name\n")),
+    ("a.xml", '<?xml version="1.0"?>\n<!-- groups: hr -->\n<a>'),
+    *(("a.md", text) for text in (
+        "groups: hr\n\n", "<!-- groups: hr -->\n# A\n", "```yaml\ngroups: [hr]\n```\n\n# A\n", 
+        "# Pay\n\ngroups: [hr]\n\n", "/* title: x\n * groups: hr */\n",
+        "title: Pay\ngroups: hr\n\n# A\n", "---\ntitle: A\n---\n\n<!-- groups: hr -->\n", "[//]: # (groups: hr)\n\n",
+    )),
+]  # fmt: skip
+NO_HEADS = [
+    *(("a.txt", text) for text in (
+        "Groups: the following groups of people may come.\n", "Groups\n======\n", "Group: North\nDate: 1 May\n",
+        "Newsgroups: comp.lang.c\nSubject: x\n\n", "MINUTES\n\nGroup: Finance Committee\nDate: 3 May\n", "Groups: 12\n",
+        "Groups: see below.\n", "Pancakes\n\nFor groups: double it all.\n",
+        "The groups: hr, board and law may read it.\n",
+        "uid=0(root) gid=0(root) groups=0(root)\n", "How to restrict a file\n\nWrite groups: [hr] at its head.\n",
+        "Working Group: HTTP\n", "Principal: Mrs Jones\n", "principal_amount: 5000\n", "Grouping: by age\n",
+        "Title\n\nA paragraph comes first here\n\ngroups: hr\n", "2026-01-01 12:00 groups: hr\n",
+        "INFO: groups loaded\n", "title: x\nauthor:\n  group: staff\n",
+    )),
+    *(("a.md", text) for text in (
+        "# Groups\n", "# Groups: an overview\n", "## Group: Lions\n", "# A\n\n```yaml\ngroups: [hr]\n```\n",
+        "# A\n\nWrite at the head:\n\n    groups: [hr]\n", "---\n\nIt begins.\n\ngroups: [one]\n",
+    )),
+    *(("a.rst", text) for text in (
+        "Groups\n------\nGroup: North\n", "Guide\n=====\n\nExample::\n\n    groups: [hr]\n",
+    )),
+    *(("a.html", text) for text in (
+        '<html><head><meta name="content_group" content="Docs"></head><body>', "<title>Groups: hr</title><p>",
+        "<body><h1>Groups</h1><p>Groups: the people who came.</p>", 
+        "<script>var x = {groups: 1};\ngroups: x</script><p>",
+        "<style>\n.groups: hr {}</style><p>", "<ul><li>Groups:</li><li>A</li></ul>",
+    )),
+    *(("a.csv", text) for text in (
+        "id,groups\n1,a\n", "groups\na\n", '"Group: A",1\n', "Report: Sales\nGroup: North\n",
+    )),
+    ("a.xml", "<a><groups>x</groups></a>"),
+    ("a.eml", "Subject: A\nNewsgroups: a.b\nGroups: hr\n\n"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "head"), HEADS, ids=ascii)
+def test_a_head_that_names_groups_and_is_not_obeyed_withholds_its_text(name: str, head: str, tmp_path: Path) -> None:
+    written(tmp_path, {name: f"{head}The bands of pay are said here.\n"})
+    assert listed(tmp_path) == {name: "front_matter"}
+    (tmp_path / f"{name}.meta.yaml").write_text(SAYS)
+    assert listed(tmp_path) == {name: ("hr",)}, "its side-car says it"
+
+
+@pytest.mark.parametrize(("name", "head"), NO_HEADS, ids=ascii)
+def test_a_head_that_speaks_of_groups_withholds_nothing(name: str, head: str, tmp_path: Path) -> None:
+    written(tmp_path, {name: f"{head}The bands of pay are said here.\n"})
+    assert listed(tmp_path) == {name: None}
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32", "utf-8-sig"])
+def test_a_head_is_asked_in_every_encoding(encoding: str, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(f"{_FRONT}The bands of pay are said here.".encode(encoding))
+    assert listed(tmp_path) == {"a.txt": "front_matter"}
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared data are not beside the project")
+def test_no_file_of_the_shared_data_is_withheld() -> None:
+    """Neither for its head or a file beside it, nor when every file beside it is asked as if it were a sibling."""
+    listing = list_source(SourceSettings(name="s", path=str(SHARED)), SHARED)
+    assert len(listing.documents) > 400 and listing.failures == []
+    files = [file for file in SHARED.rglob("*") if file.is_file()]
+    texts = [file for file in files if media_type_of(file) in WITH_HEADS]
+    assert len(texts) > 200
+    for file in texts:
+        assert not groups_at_top(decode_plainly(file.read_bytes()[: 1 << 18]), media_type_of(file) or ""), file
+    for file in (file for file in files if media_type_of(file) is None):
+        with file.open("rb") as stream:
+            assert not may_restrict(stream.read(LARGEST_SIDE_CAR + 1)), file
