@@ -350,8 +350,9 @@ FAILURES: Mapping[str, tuple[str, str, str]] = {
     ),
     "front_matter": (
         f"{_LISTING}, {_PARSING}",
-        "The front matter of a Markdown file cannot be understood, and may restrict the document, which is withheld.",
-        "mend it",
+        "The head of a text names groups in a form that is not obeyed, or front matter of Markdown cannot be understood: it "
+        "may restrict the document, which is withheld.",
+        "mend it, or say in its side-car who may find it",
     ),
     "limit_exceeded": (
         f"{_LISTING}, {_PARSING}, {_TEXTS}",
@@ -372,8 +373,8 @@ FAILURES: Mapping[str, tuple[str, str, str]] = {
     "no_text": (_PARSING, "Pages without text, most likely scanned.", "install OCR (README), or run it on the file"),
     "orphan": (
         _LISTING,
-        "A side-car or map whose file is not there; or a file without a side-car that may be the one meant, which is "
-        "withheld.",
+        "A side-car, or a file that names groups, or a map, whose document is not there or is withheld for it; or a file "
+        "without a side-car that may be the one meant, which is withheld.",
         "give both the same name again, or remove what is left over",
     ),
     "pending": (_BOUGHT, "Its prompts are in a batch of the language model.", "run `pincite index` later"),

@@ -266,8 +266,10 @@ def _in_tags(text: str) -> str:
         if not tag or tag[0] in "!?":
             continue
         names = re.split(r"[\s/>]", tag.lstrip("/"), maxsplit=1)[:1]
+        names += [named for _, named in _ATTRIBUTE.findall(tag)]
         names += re.findall(r"(?<=\s)[\w.:\-]++(?=\s*+=)", tag) if depth == 0 else []
-        if depth < 2 and any(name.rpartition(":")[2].casefold() in (GROUPS, PRINCIPALS) for name in names):
+        own = any(name.rpartition(":")[2].casefold() in (GROUPS, PRINCIPALS) for name in names)
+        if own and (depth < 2 or names[0].casefold() == "meta"):
             return f"<{tag}>"[:80]
         depth += -1 if tag.startswith("/") else not tag.endswith("/")
     return ""

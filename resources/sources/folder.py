@@ -248,7 +248,7 @@ class _Lister:
             content = self._sibling_content(sibling, whole)
         except ValueError:
             return True
-        return content is not None and may_restrict(content, media_type_of(Path(sibling)) is not None)
+        return content is not None and may_restrict(content, media_type_of(Path(sibling)))
 
     def _sibling_content(self, name: str, whole: bool) -> bytes | None:
         """Return the beginning of a sibling, None for what has no content of its own: a link to a folder, to nothing,
@@ -274,6 +274,8 @@ class _Lister:
 
     def tell_siblings(self) -> None:
         """Name the siblings that withhold a document, and those that a parser would take."""
+        skipped = self._listing.skipped
+        skipped[:] = [item for item in skipped if item.code != "unsupported" or item.uri not in self._withholding]
         for name, uri in self._withholding.items():
             told = f"which may restrict {uri}: name it {uri}{SIDE_CAR}, or remove it" if uri else _REMOVE
             if name not in self._orphans.side_cars:

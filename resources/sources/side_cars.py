@@ -22,7 +22,7 @@ from pipelines.groups import (
 from pipelines.parsing.cleaning import clean_metadata, clean_text
 from pipelines.parsing.dates import iso_date
 from resources import yaml_text
-from resources.parsers.heads import groups_in_lines
+from resources.parsers.heads import WITH_HEADS, groups_at_top, groups_in_lines
 from resources.parsers.text.source_text import decode_plainly
 
 SIDE_CAR = ".meta.yaml"
@@ -32,7 +32,7 @@ RESTRICTING = (GROUPS, PRINCIPALS)
 _OWN_KEYS = ("title", "effective_date", "version", *RESTRICTING, "metadata")
 _WITHIN = ("document", "metadata", "<<")
 """Keys below which groups are looked for too: a structural map and a side-car have them."""
-_KEYS = re.compile(r"((?<![^\W_])[^\W\d_][\w.\-]{0,60}+)[\"'`]?\s{0,9}+(?:[:=>\]：＝]|\Z)|(\\[uUx])")
+_KEYS = re.compile(r"((?<![^\W_])[^\W\d_][\w.\-]{0,60}+)(?:[\"'`]|\s{0,9}+(?:[:=>\]：＝]|\Z))|(\\[uUx])")
 _TOKEN = re.compile(r"\"((?:[^\"\\]|\\.)*+)\"?|([\w.\-]++)|([\[{])|([\]}])|([:=,])", re.DOTALL)
 
 
@@ -61,15 +61,17 @@ def read_side_car(name: str, content: bytes, source: str) -> dict[str, Any]:
     return {**texts, "groups": _groups(name, values, source), "metadata": _free(name, values)}
 
 
-def may_restrict(content: bytes, may_be_document: bool = False) -> bool:
+def may_restrict(content: bytes, media_type: str | None = None) -> bool:
     """Return whether a file beside a document names groups or principals, in whatever format.
 
     `content` is the beginning of the file, one byte longer than LARGEST_SIDE_CAR where there is more. A file that is a
-    mapping is asked for its own keys, and any other for lines that look like keys; what may be a document as well is
-    asked for those at its head."""
+    mapping is asked for its own keys, and any other for lines that look like keys; what has a media type may be a
+    document as well, and is asked for those at its head."""
     text = decode_plainly(content[:LARGEST_SIDE_CAR])
     if not any(found[1] or means_groups(found[0]) for found in _KEYS.findall(text)):
         return False
+    if media_type in WITH_HEADS and groups_at_top(text, media_type):
+        return True
     is_markup = text.lstrip().startswith("<")
     values = _values(text) if len(content) <= LARGEST_SIDE_CAR and not is_markup else None
     if isinstance(values, list) and len(values) == 1:
@@ -79,7 +81,7 @@ def may_restrict(content: bytes, may_be_document: bool = False) -> bool:
     if isinstance(values, dict):
         within = [value for key in _WITHIN if isinstance(value := values.get(key), dict)]
         return any(means_groups(str(key)) for mapping in (values, *within) for key in mapping)
-    return any(map(means_groups, _keys_of_json(text))) or bool(groups_in_lines(text, not may_be_document))
+    return any(map(means_groups, _keys_of_json(text))) or bool(groups_in_lines(text, media_type is None))
 
 
 def _values(text: str) -> Any:

@@ -69,7 +69,18 @@ HEADS: Mapping[str, str] = {
     "principals": "---\nprincipals: [u-1]\n---",
     "one principal": "---\nprincipal: u-1\n---",
     "a plus": "+++\nprincipals = ['u-1']\n+++",
+    "bare": "groups: board\n",
+    "in a comment": "<!-- groups: board -->",
+    "in a fence": "```yaml\ngroups: [board]\n```",
 }
+BESIDE: Mapping[str, tuple[str, str]] = {
+    "backup": (".meta.yaml~", BOARD),
+    "yaml": (".yaml", BOARD),
+    "underscore": ("_meta.json", '{"groups": ["board"]}'),
+    "text": (".meta.yaml.txt", BOARD),
+    "broken": (".ini", "[what\ngroups=board"),
+}
+"""Files beside a document, by how their names continue its name, and what they say."""
 MAPS: Mapping[str, str] = {
     "blank": mapped([]),
     "broken": '{"version": 1,',
@@ -80,6 +91,7 @@ RESTRICTED = {
     **{f"side/{name}.txt": "side_car" for name in SIDE_CARS},
     **{f"head/{name}.md": "front_matter" for name in HEADS},
     **{f"map/{name}.txt": "element_map" for name in MAPS},
+    **{f"beside/{name}.txt": "side_car" for name in BESIDE},
 }
 
 ORPHANS = (
@@ -101,6 +113,8 @@ def project(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest
         made.write("open.txt", "The harbour office is open on weekdays.")
         for name in SIDE_CARS:
             side_car(made, f"side/{name}.txt", BOARD)
+        for name in BESIDE:
+            side_car(made, f"beside/{name}.txt", BOARD)
         for name in HEADS:
             made.write(f"head/{name}.md", headed(f"---\n{BOARD}---"))
         for name in MAPS:
@@ -157,6 +171,9 @@ def test_every_mistake_withholds_its_document_from_everyone_in_every_generation(
         project.write(f"head/{name}.md", headed(head))
     for name, text in MAPS.items():
         project.write(f"map/{name}.txt.elements.json", text)
+    for name, (ending, text) in BESIDE.items():
+        (project.docs / f"beside/{name}.txt.meta.yaml").unlink()
+        project.write(f"beside/{name}.txt{ending}", text)
     (project.docs / "linked.txt.meta.yaml").unlink()
     (project.docs / "linked.txt.meta.yaml").symlink_to(project.folder / "pincite.yaml")
     (project.docs / "renamed.txt").rename(project.docs / "new name.txt")
@@ -164,7 +181,8 @@ def test_every_mistake_withholds_its_document_from_everyone_in_every_generation(
     (project.docs / "parted.txt").rename(project.folder / "parted.txt")
     (project.docs / "away/parent.txt.meta.yaml").rename(project.docs / "away/parent.meta.yaml")
     codes = failed(project.index(code=3))
-    assert codes == {**RESTRICTED, "linked.txt": "side_car", **dict.fromkeys(ORPHANS, "orphan")}
+    beside = [f"beside/{name}.txt{ending}" for name, (ending, _) in BESIDE.items()]
+    assert codes == {**RESTRICTED, "linked.txt": "side_car", **dict.fromkeys((*ORPHANS, *beside), "orphan")}
     assert found(project) == found(project, "board") == {"open.txt", "large.txt", "bad.txt"}
 
 
@@ -195,6 +213,9 @@ def test_what_is_put_right_is_served_to_whom_it_is_for(project: Project) -> None
         (project.docs / f"{name}.meta.yaml").unlink(missing_ok=True)
         project.write(f"{name}.meta.yaml", BOARD)
     (project.docs / "away/parent.meta.yaml").unlink()
+    for name, (ending, _) in BESIDE.items():
+        (project.docs / f"beside/{name}.txt{ending}").unlink()
+        project.write(f"beside/{name}.txt.meta.yaml", BOARD)
     project.index()
     assert found(project) == {"open.txt", "large.txt", "bad.txt"}
     everything = {str(path.relative_to(project.docs)) for path in project.docs.rglob("*.*") if path.is_file()}

@@ -23,6 +23,9 @@ pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
 FERRY = "The ferry crosses the river twice an hour in summer."
 CHOIR = "The choir sings in May."
 KEYS = "The porter has the key."
+PORT = "The port is closed at night."
+QUAY = "The quay is lit by eight lamps."
+PIER = "The pier was built in spring."
 
 
 @pytest.fixture
@@ -117,10 +120,15 @@ def test_no_attachment_says_who_may_find_another(project: Project, server: ImapS
             keys_txt=KEYS.encode(),
             keys_txt_meta_yaml=b"groups: [crew]\ntitle: Another",
             keys_txt_elements_json=json.dumps({"elements": []}).encode(),
+            keys_json=b'{"groups": ["crew"]}',
+            gone_txt_meta_yaml=b"groups: [crew]",
+            head_md=f"---\ngroups: [crew]\n---\n{PORT}".encode(),
+            odd_md=f"---\ngroup: crew\n---\n{QUAY}".encode(),
+            bare_txt=f"groups: crew\n\n{PIER}".encode(),
         ).as_bytes()
     )
     assert project.index()["documents"]["failed"] == []
-    assert len(served(project, KEYS)) == 1
+    assert [len(served(project, text)) for text in (KEYS, PORT, QUAY, PIER)] == [1, 1, 1, 1]
 
 
 def test_a_source_is_checked_watched_and_named_on_the_command_line(project: Project, server: ImapServer) -> None:

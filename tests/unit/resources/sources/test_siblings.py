@@ -97,6 +97,10 @@ def test_a_document_that_names_its_own_groups_is_for_these(tmp_path: Path) -> No
 def test_what_a_parser_takes_is_a_sibling_where_it_continues_a_whole_name(tmp_path: Path) -> None:
     written(tmp_path, {"a.txt": "Text.", "a.txt.meta.txt": '{"groups": ["hr"]}', "a-2.md": "---\ngroups: [hr]\n---\n"})
     assert listed(tmp_path) == {"a.txt": "side_car", "a.txt.meta.txt": "orphan", "a-2.md": ("hr",)}
+    written(tmp_path, {"b.txt": "Text.", "b.txt.meta.html": "<meta name='groups' content='hr'><p>"})
+    assert (listed(tmp_path)["b.txt"], listed(tmp_path)["b.txt.meta.html"]) == ("side_car", "orphan")
+    (tmp_path / "b.txt.meta.html").unlink()
+    (tmp_path / "b.txt").unlink()
     written(tmp_path, {"a.txt.meta.txt.meta.yaml": "title: On groups\ngroups: [law]"})
     assert listed(tmp_path) == {"a.txt": None, "a.txt.meta.txt": ("law",), "a-2.md": ("hr",)}, "it is a document"
 
@@ -157,7 +161,12 @@ def test_every_sibling_is_read_once_and_bounded(tmp_path: Path, monkeypatch: pyt
     """Three documents share a stem, and no name is looked at for another."""
     written(tmp_path, {"a.md": "1", "a.txt": "2", "a.html": "3", "a.bin": b"\0" * (1 << 20), "b.bin": "x"})
     asked: list[int] = []
-    monkeypatch.setattr(listing_module, "may_restrict", lambda content, _: bool(asked.append(len(content))))
+
+    def ask(content: bytes, media_type: str | None) -> bool:
+        asked.append(len(content))
+        return may_restrict(content, media_type)
+
+    monkeypatch.setattr(listing_module, "may_restrict", ask)
     assert set(listed(tmp_path)) == {"a.md", "a.txt", "a.html"}
     assert asked == [LARGEST_SIDE_CAR + 1]
 
@@ -215,6 +224,8 @@ RESTRICTS: dict[str, str | bytes] = {
     "prose before": "Please note:\nsome words of prose\ngroups: hr",
     "xml": "<meta><groups><group>hr</group></groups></meta>",
     "xml property": '<?xml version="1.0"?><document groups="hr"/>',
+    "property of a page": "<html><head><title>A</title><meta name='groups' content='hr'></head></html>",
+    "named property": '<properties><property name="groups" value="hr"/></properties>',
     "utf-16": "groups: [hr]".encode("utf-16"),
     "utf-16 without a mark": "groups: [hr]".encode("utf-16-le"),
     "utf-32": "groups: [hr]".encode("utf-32"),
@@ -259,8 +270,8 @@ RESTRICTS_NOTHING: dict[str, str | bytes] = {
 
 def test_what_may_be_a_document_is_asked_for_its_head_only() -> None:
     said = b"# Notes\n\nSome text.\n\ngroups: hr\n"
-    assert may_restrict(said) and not may_restrict(said, may_be_document=True)
-    assert may_restrict(b"---\ngroups: [hr]\n---\nText", may_be_document=True)
+    assert may_restrict(said) and not may_restrict(said, media_type="text/markdown")
+    assert may_restrict(b"---\ngroups: [hr]\n---\nText", media_type="text/markdown")
 
 
 @pytest.mark.parametrize("said", RESTRICTS.values(), ids=RESTRICTS)
