@@ -350,8 +350,8 @@ FAILURES: Mapping[str, tuple[str, str, str]] = {
     ),
     "front_matter": (
         f"{_LISTING}, {_PARSING}",
-        "The head of a text names groups in a form that is not obeyed, or front matter of Markdown cannot be understood: it "
-        "may restrict the document, which is withheld.",
+        "The head of a text names groups in a form that is not obeyed, or front matter of Markdown cannot be "
+        "understood: it may restrict the document, which is withheld.",
         "mend it, or say in its side-car who may find it",
     ),
     "limit_exceeded": (
@@ -373,7 +373,7 @@ FAILURES: Mapping[str, tuple[str, str, str]] = {
     "no_text": (_PARSING, "Pages without text, most likely scanned.", "install OCR (README), or run it on the file"),
     "orphan": (
         _LISTING,
-        "A side-car, or a file that names groups, or a map, whose document is not there or is withheld for it; or a file "
+        "A side-car, a file that names groups, or a map, whose document is not there or is withheld for it; or a file "
         "without a side-car that may be the one meant, which is withheld.",
         "give both the same name again, or remove what is left over",
     ),
@@ -388,8 +388,9 @@ FAILURES: Mapping[str, tuple[str, str, str]] = {
     ),
     "side_car": (
         _LISTING,
-        "NAME.meta.yaml cannot be read or understood, and may restrict its document, which is withheld.",
-        "mend it",
+        "NAME.meta.yaml cannot be read or understood, or another file beside NAME names groups: it may restrict its "
+        "document, which is withheld.",
+        "mend it, or write the groups into NAME.meta.yaml",
     ),
     "timeout": (
         f"{_PARSING}, {_TEXTS}",

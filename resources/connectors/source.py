@@ -63,4 +63,7 @@ class Address:
 
 
 Connect = Callable[[Address], Source]
-"""Raises SettingsError where an option is missing or cannot be meant, SourceError where nothing is there."""
+"""Has an attribute `named_by_strangers`, true, where people who are not trusted choose the names of its entries: no
+entry then says who may find it or another.
+
+Raises SettingsError where an option is missing or cannot be meant, SourceError where nothing is there."""

@@ -105,7 +105,8 @@ class Task:
 def parse_task(raw: RawDocument, root: Place, settings: ParsingSettings, kind: str = PARSING) -> Task:
     """The task of parsing a file that is read from `root`."""
     ocr = {"mode": settings.ocr, "languages": list(settings.ocr_languages), "seconds": settings.ocr_seconds}
-    return Task(kind, raw.doc_id, raw.source, raw.uri, {"ocr": ocr}, raw=raw, root=root, stage=PARSING, size=raw.size)
+    options = {"ocr": ocr, "restricts": raw.groups != ()}
+    return Task(kind, raw.doc_id, raw.source, raw.uri, options, raw=raw, root=root, stage=PARSING, size=raw.size)
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,7 +106,6 @@ def parsed_file(raw: RawDocument, path: Path, characters: int = 0, **options: An
     from resources.parsers.registry import files_of, parse_file
 
     try:
-        options["restricts"] = raw.groups != ()
         parsed = parse_file(files_of(path, raw.media_type)[0], raw.media_type, **options)
     except PermissionError:
         raise DocumentError(
@@ -141,7 +140,8 @@ def _read(given: Given) -> ParsedFile:
     assert given.raw and given.path
     ocr = OcrSettings(**{**given.options["ocr"], "languages": tuple(given.options["ocr"]["languages"])})
     care = Care(given.report, None if given.without is None else frozenset(given.without))
-    return parsed_file(given.raw, given.path, given.characters, care=care, ocr=ocr)
+    restricts = given.options.get("restricts", True)
+    return parsed_file(given.raw, given.path, given.characters, care=care, ocr=ocr, restricts=restricts)
 
 
 def _elements(given: Given, detect: Detect) -> tuple[ParsedFile, Rows]:

@@ -37,7 +37,7 @@ def test_the_side_car_wins_over_the_file() -> None:
         (None, None, ("staff",), ("staff",)),
         (None, ("hr",), ("staff",), ("hr",)),
         (("legal",), ("hr",), ("staff",), ("legal",)),
-        ((), ("hr",), ("staff",), ()),
+        ((), ("hr",), ("staff",), ("staff",)),
     ],
 )
 def test_groups_of_side_car_file_and_source_in_this_order(

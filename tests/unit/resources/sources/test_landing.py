@@ -225,3 +225,16 @@ def test_what_is_not_taken_any_more_is_removed(tmp_path: Path) -> None:
     narrower.settle()
     assert not (narrower.root / "b.md").exists() and (narrower.root / "a.txt").exists()
     assert len(raw_files(narrower)) == 1
+
+
+def test_the_beginning_of_what_may_be_a_side_car_is_fetched(landing: Landing) -> None:
+    shelf = Shelf(a_md="# One", a_json='{"groups": ["hr"]}', b_txt="two", b_mp4="x" * (3 << 16), c_zip="no sibling")
+    shelf.texts |= {".b.txt.yaml": "groups: [hr]", ".git/b.txt.yaml": "groups: [hr]"}
+    found = bring(landing, shelf)
+    assert {uri: code for uri, code in names(found).items() if code in ("side_car", "orphan")} == {
+        "a.md": "side_car", "a.json": "orphan", "b.txt": "side_car", ".b.txt.yaml": "orphan",
+    }  # fmt: skip
+    assert "c.zip" not in shelf.read_of and (landing.root / "b.mp4").stat().st_size == (1 << 16) + 1
+    shelf.read_of.clear()
+    landing.settle()
+    assert names(bring(landing, shelf)) == names(found) and shelf.read_of == [], "and kept"
