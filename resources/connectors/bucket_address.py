@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from typing import Any
 from urllib.parse import urlsplit
 
-from pipelines.errors import SettingsError, SourceError
+from pipelines.errors import DocumentError, SettingsError, SourceError
+from resources.bounded_http import why
 from resources.connectors.source import Address, Entry
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -32,14 +34,46 @@ def is_anonymous(address: Address, options: dict[str, str]) -> bool:
     return anonymous
 
 
-def entries_of(found: Iterable[tuple[str, str, int]], prefix: str) -> list[Entry]:
-    """Key, revision and size of objects as entries: what ends in a slash is how consoles keep an empty folder."""
-    return [Entry(key.removeprefix(prefix), revision, size) for key, revision, size in found if not key.endswith("/")]
+def entries_of(address: Address, found: Iterable[tuple[Any, Any, Any]], prefix: str) -> list[Entry]:
+    """Return objects as entries, from key, revision and size. A key that ends in a slash is how consoles keep an empty
+    folder. Raise SourceError where something of an object is missing, or it is not below the prefix."""
+    made = []
+    for key, revision, size in found:
+        if not isinstance(key, str) or not key.startswith(prefix):
+            raise fault(address, _Unmeant(f"it lists {str(key)[:100]!r}, which was not asked for"))
+        if key.endswith("/"):
+            continue
+        if not revision or not isinstance(size, int) or size < 0:
+            raise fault(address, _Unmeant(f"it lists {key[:100]!r} without its revision or its size"))
+        made.append(Entry(key.removeprefix(prefix), str(revision), size))
+    return made
+
+
+def broken_off(address: Address) -> SourceError:
+    """Return the error of a page that is none of a listing, or says that another follows and not which."""
+    return fault(address, _Unmeant("it answers with what is no page of a listing"))
+
+
+def whole(entry: Entry, pieces: Iterable[bytes]) -> Generator[bytes]:
+    """Yield the bytes of an object. Raise DocumentError where they are more or fewer than were listed."""
+    left = entry.size or 0
+    for piece in pieces:
+        left -= len(piece)
+        if left < 0:
+            break
+        yield piece
+    if left:
+        told = "more" if left < 0 else "less"
+        raise DocumentError(f"{entry.uri}: the server gives {told} of it than it lists", "unreadable")
+
+
+class _Unmeant(Exception):
+    """What a server says and cannot mean."""
 
 
 def said(error: BaseException) -> str:
     """What an error tells, on one line."""
-    text = " ".join(str(error).split())
+    text = " ".join(why(error).split())
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
 from pipelines.errors import SettingsError, SourceError
+from resources.bounded_http import CONNECTS, SILENCE, allowed, bounded_session, overran, server_of
 from resources.connectors.bucket_address import LOOPBACK, said
 from resources.connectors.source import Address
 
 if TYPE_CHECKING:
-    import httpx
+    import requests
 
 ATTEMPTS = 4
 """Of each request, where the server is busy or ails."""
@@ -28,6 +29,7 @@ SECONDS = 3600.0
 """That one body may take."""
 _BUSY = frozenset({429, 500, 502, 503, 504})
 _MOST_REDIRECTS = 5
+_AT_ONCE = 8
 _PIECE = 1 << 20
 
 
@@ -40,26 +42,25 @@ class HttpClient:
 
     def __init__(self, address: Address, url: str, token: str) -> None:
         """`token` names the environment variable that has one, "" for none. Raises SettingsError, SourceError."""
-        import httpx
-
         self.server = server_of(url)
         if not self.server[1]:
             raise SettingsError(f"source {address.name!r}: no host in its path; write {urlsplit(url).scheme}://HOST/")
         if self.server[0] != "https" and self.server[1] not in LOOPBACK:
             raise SettingsError(f"source {address.name!r}: plain HTTP is for loopback; use https")
-        headers = {"User-Agent": "pincite", "Accept-Encoding": "identity"}
+        self._session = bounded_session(_AT_ONCE)
+        self._session.headers["User-Agent"] = "pincite"
         if token:
             if not os.environ.get(token):
                 raise SourceError(f"source {address.name!r}: the variable {token} is not set", "credentials")
-            headers["Authorization"] = f"Bearer {os.environ[token]}"
-        auth = None if token else _of_netrc(address, self.server[1])
-        timeout = httpx.Timeout(30.0, connect=5.0)
-        self._client = httpx.Client(auth=auth, headers=headers, timeout=timeout, follow_redirects=False)
+            self._session.headers["Authorization"] = f"Bearer {os.environ[token]}"
+        elif found := _of_netrc(address, self.server[1]):
+            user, password = (text.encode() for text in found)  # else as Latin-1, which not every name is
+            self._session.auth = (user, password)  # type: ignore[assignment]
 
     @contextmanager
     def asked(
         self, method: str, url: str, headers: Mapping[str, str] | None = None, content: bytes | None = None
-    ) -> Iterator[httpx.Response]:
+    ) -> Iterator[requests.Response]:
         """An answer whose body is not read yet. Raises Unreached."""
         response = self._answered(method, url, dict(headers or {}), content)
         try:
@@ -67,73 +68,73 @@ class HttpClient:
         finally:
             response.close()
 
-    def _answered(self, method: str, url: str, headers: dict[str, str], content: bytes | None) -> httpx.Response:
+    def _answered(self, method: str, url: str, headers: dict[str, str], content: bytes | None) -> requests.Response:
         for _ in range(_MOST_REDIRECTS + 1):
             response = self._sent(method, url, headers, content)
             if not response.is_redirect:
                 return response
             response.close()
-            url = urljoin(url, response.headers["location"])
+            url = joined(url, response.headers["location"])
             if server_of(url) != self.server:
                 raise Unreached("it redirects to another server, which is not followed")
         raise Unreached(f"it redirects more than {_MOST_REDIRECTS} times")
 
-    def _sent(self, method: str, url: str, headers: dict[str, str], content: bytes | None) -> httpx.Response:
-        import httpx
+    def _sent(self, method: str, url: str, headers: dict[str, str], content: bytes | None) -> requests.Response:
+        import requests
 
         for attempt in range(1, ATTEMPTS + 1):
             wait = 0.5 * 2.0**attempt
             try:
-                request = self._client.build_request(method, url, headers=headers, content=content)
-                response = self._client.send(request, stream=True)
+                with allowed(None, SECONDS):
+                    response = self._session.request(
+                        method, url, headers=headers, data=content, timeout=(CONNECTS, SILENCE), stream=True
+                    )
                 if response.status_code not in _BUSY or attempt == ATTEMPTS:
                     return response
                 wait = _asked_wait(response.headers.get("retry-after", ""), wait)
                 response.close()
-            except (httpx.HTTPError, httpx.InvalidURL, httpx.CookieConflict) as error:
-                if attempt == ATTEMPTS or not isinstance(error, httpx.TransportError):
+            except (requests.RequestException, OSError, ValueError) as error:
+                passing = isinstance(error, requests.ConnectionError | requests.Timeout) and not overran(error)
+                if attempt == ATTEMPTS or not passing:
                     raise Unreached(said(error) or type(error).__name__) from None
             time.sleep(min(wait, LONGEST_WAIT))
         raise AssertionError("the last attempt answers or raises")
 
     def close(self) -> None:
-        self._client.close()
+        self._session.close()
 
 
-def server_of(url: str) -> tuple[str, str, int]:
-    """Scheme, host and port; empty ones of what is no address."""
+def joined(url: str, location: str) -> str:
+    """Return the address that a server names. Raise Unreached where it is none."""
     try:
-        parts = urlsplit(url)
-        port = parts.port or {"https": 443, "http": 80}.get(parts.scheme, 0)
-        return parts.scheme, parts.hostname or "", port
+        return urljoin(url, location)
     except ValueError:
-        return "", "", 0
+        raise Unreached("it names an address that is none") from None
 
 
-def body_of(response: httpx.Response, most: int | None = None) -> Generator[bytes]:
-    """What is sent, in pieces. Raises Unreached where it breaks off, or is longer or slower than it may be."""
-    import httpx
+def body_of(response: requests.Response, most: int | None = None) -> Generator[bytes]:
+    """Yield what is sent, in pieces, which are never unpacked. Raise Unreached where it breaks off, or is longer or
+    slower than it may be."""
+    from urllib3.exceptions import HTTPError
 
-    ends, size = time.monotonic() + SECONDS, 0
+    size = 0
     try:
-        for piece in response.iter_bytes(_PIECE):
+        for piece in response.raw.stream(_PIECE, decode_content=False):
             size += len(piece)
             if most is not None and size > most:
                 raise Unreached(f"it is over {most >> 20} MB")
-            if time.monotonic() > ends:
-                raise Unreached(f"it does not end within {SECONDS:.0f} s")
             yield piece
-    except httpx.HTTPError as error:
+    except (HTTPError, OSError, ValueError) as error:
         raise Unreached(said(error) or type(error).__name__) from None
 
 
-def revision_of(response: httpx.Response) -> str:
+def revision_of(response: requests.Response) -> str:
     """The ETag of an answer, else when it was modified and its size; "" where the server tells neither."""
     etag, modified = response.headers.get("etag", ""), response.headers.get("last-modified", "")
     return etag or (f"{modified} {response.headers.get('content-length', '')}" if modified else "")
 
 
-def same_revision(asked: str, response: httpx.Response) -> bool:
+def same_revision(asked: str, response: requests.Response) -> bool:
     """Whether an answer is of a revision that `revision_of` told; so is one that tells nothing."""
     told = revision_of(response)
     return response.status_code not in (404, 410, 412) and told.removeprefix("W/") in ("", asked.removeprefix("W/"))

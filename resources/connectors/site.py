@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 _PIECE = 1 << 20
 _PAGE = 64
 _MOST_SITEMAPS = 100
+MOST_OF_ROBOTS = 512 << 10
+"""Bytes of a robots.txt; RFC 9309 asks for 500 KB at least. What is past them may forbid something."""
+MOST_LINKS = 10_000_000
+"""Links between the pages of a site, which are kept for when a page fails."""
 _DELAYED = 1
 """Pages at once where robots.txt asks for a delay."""
 
@@ -72,6 +76,7 @@ class SiteSource:
         self._client = SiteClient(scope)
         self._now: dict[str, Page] = {}
         self._urls: dict[str, str] = {}
+        self._linked: dict[str, str] = {}
 
     # ------------------------------------------------------------ listing
 
@@ -80,22 +85,28 @@ class SiteSource:
         self._bodies.mkdir(mode=0o700, parents=True)
         robots = self._robots()
         delay = min(float(robots.crawl_delay(self._client.name) or 0), 10.0)
-        known, self._now = self._read_known(), {}
+        known, self._now, self._linked, links = self._read_known(), {}, {}, 0
         with ThreadPoolExecutor(_DELAYED if delay else self.at_once) as threads:
             level, seen = self._first(), set[str]()
             while level := [url for url in self._unseen(level, seen) if robots.can_fetch(self._client.name, url)]:
                 if len(seen) > self._most:
-                    raise self._fault(
-                        f"it has more than {self._most} pages", "raise its option most, or name less of it"
-                    )
-                found: list[str] = []
+                    raise self._too_many()
+                found: dict[str, None] = {}
                 for at in range(0, len(level), _PAGE):
                     visits = threads.map(lambda url: self._visit(url, known, delay), level[at : at + _PAGE])
                     pages = [page for page in visits if page is not None]
-                    found += [link for page in pages for link in page.links]
+                    links += sum(len(page.links) for page in pages)
+                    if links > MOST_LINKS:
+                        raise self._fault(f"its pages have over {MOST_LINKS} links", "name less of it")
+                    found |= {link: None for page in pages for link in page.links if link.rstrip("/") not in seen}
+                    if len(found) > 2 * self._most:  # each may be there with a slash at its end and without
+                        raise self._too_many()
                     yield [entry for page in pages if (entry := self._taken(page))]
-                level = [] if self._sitemap else found
+                level = [] if self._sitemap else list(found)
         self._known_file.write_text(json.dumps([asdict(page) for page in self._now.values()]), encoding="utf-8")
+
+    def _too_many(self) -> SourceError:
+        return self._fault(f"it has more than {self._most} pages", "raise its option most, or name less of it")
 
     def _taken(self, page: Page) -> Entry | None:
         """The page as an entry; None where a redirect led to one that is there already."""
@@ -122,16 +133,20 @@ class SiteSource:
     def _robots(self) -> RobotFileParser:
         from urllib.robotparser import RobotFileParser
 
-        answer = self._asked(self._scope.at("/robots.txt"), "see that its site is reachable")
+        answer = self._asked(self._scope.at("/robots.txt"), "see that its site is reachable", MOST_OF_ROBOTS)
         if answer.status >= 500:
             raise self._fault(f"its robots.txt answers {answer.status}", "try again when it is well")
         rules = RobotFileParser()
-        rules.parse(answer.body.decode("utf-8", "replace").splitlines() if answer.status == 200 else [])
+        try:
+            rules.parse(answer.body.decode("utf-8", "replace").splitlines() if answer.status == 200 else [])
+            min(float(rules.crawl_delay(self._client.name) or 0), 10.0)
+        except (ValueError, OverflowError) as error:
+            raise self._fault(f"its robots.txt cannot be read: {error}", "mend it, or ask whoever keeps it") from None
         return rules
 
-    def _asked(self, url: str, remedy: str) -> Answer:
+    def _asked(self, url: str, remedy: str, most: int = 0, packed: bool = False) -> Answer:
         try:
-            return self._client.get(url)
+            return self._client.get(url, most=most, packed=packed)
         except Unreached as error:
             raise self._fault(f"{url}: {error}", remedy) from None
 
@@ -144,13 +159,18 @@ class SiteSource:
             return [self._scope.start]
         found, sitemaps, read = list[str](), [self._sitemap], 0
         while sitemaps and read < _MOST_SITEMAPS:
-            answer, read = self._asked(sitemaps.pop(), "see its option sitemap"), read + 1
+            answer, read = self._asked(sitemaps.pop(), "see its option sitemap", packed=True), read + 1
             if answer.status != 200:
                 raise self._fault(f"the sitemap {answer.url} answers {answer.status}", "see its option sitemap")
-            pages, more = sitemap_urls(answer.body)
+            try:
+                pages, more = sitemap_urls(answer.body, self._scope, max(self._most, _MOST_SITEMAPS) + 1)
+            except ValueError as error:
+                raise self._fault(f"the sitemap {answer.url}: {error}", "see its option sitemap") from None
             found += pages
-            sitemaps += [url for url in more if self._scope.same_site(url)]
-        if sitemaps:
+            sitemaps += more
+            if len(found) > self._most or len(sitemaps) > _MOST_SITEMAPS:
+                break
+        if sitemaps and len(found) <= self._most:
             raise self._fault(f"its sitemaps are more than {_MOST_SITEMAPS}", "name one of them as its option sitemap")
         return found
 
@@ -176,7 +196,8 @@ class SiteSource:
         linking = uri.endswith((".html", ".htm", ".xhtml"))
         # One more than there may be pages is as good as all: the listing is given up.
         links = links_of(answer.body, answer.url, self._scope, self._most + 1) if linking else ()
-        return Page(answer.url, uri, revision, len(answer.body), answer.etag, answer.modified, links)
+        shared = tuple(self._linked.setdefault(link, link) for link in links)  # most pages link to the same ones
+        return Page(answer.url, uri, revision, len(answer.body), answer.etag, answer.modified, shared)
 
     def _failing(self, url: str, before: Page | None, fault: str) -> Page:
         uri = before.uri if before else named(self._scope, url, "text/html")

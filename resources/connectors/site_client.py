@@ -9,14 +9,17 @@ from threading import Lock
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
+from resources.bounded_http import CONNECTS, SILENCE, allowed, bounded_session, overran, why
 from resources.connectors.site_links import Scope, named
 from resources.parsers.registry import media_type_of
 
 if TYPE_CHECKING:
-    import httpx
+    import requests
 
 _MOST_REDIRECTS = 5
 _ATTEMPTS = 2
+_AT_ONCE = 4
+_PIECE = 1 << 16
 SECONDS = 60.0
 """That one page may take."""
 MOST_BYTES = 128 << 20
@@ -47,12 +50,10 @@ class SiteClient:
     """The robot that robots.txt may speak of."""
 
     def __init__(self, scope: Scope) -> None:
-        import httpx
-
         self._scope, self._lock, self._next = scope, Lock(), 0.0
-        headers = {"User-Agent": self.name, "Accept": "text/html,application/pdf,text/*;q=0.9,*/*;q=0.5"}
-        timeout = httpx.Timeout(30.0, connect=5.0)
-        self._client = httpx.Client(follow_redirects=False, timeout=timeout, headers=headers)
+        self._session = bounded_session(_AT_ONCE)
+        self._session.headers["User-Agent"] = self.name
+        self._session.headers["Accept"] = "text/html,application/pdf,text/*;q=0.9,*/*;q=0.5"
 
     def pause(self, seconds: float) -> None:
         """Keeps so long between two pages, whichever threads ask for them."""
@@ -61,35 +62,45 @@ class SiteClient:
                 time.sleep(max(0.0, self._next - time.monotonic()))
                 self._next = time.monotonic() + seconds
 
-    def get(self, url: str, etag: str = "", modified: str = "") -> Answer:
-        """A page, where it is not what the tags are of. Raises Unreached."""
+    def get(self, url: str, etag: str = "", modified: str = "", most: int = 0, packed: bool = False) -> Answer:
+        """Return a page, where it is not what the tags are of: at most `most` bytes of it (MOST_BYTES), and with
+        `packed` as a file that may be a gzip file. Raise Unreached."""
         asked = {"If-None-Match": etag, "If-Modified-Since": modified}
         headers = {name: value for name, value in asked.items() if value}
         for _ in range(_MOST_REDIRECTS + 1):
-            answer, location = self._tried(url, headers)
+            answer, location = self._tried(url, headers, most or MOST_BYTES, packed)
             if not location:
                 return answer
-            url = urljoin(url, location)
+            try:
+                url = urljoin(url, location)
+            except ValueError:
+                raise Unreached("it redirects to an address that is none") from None
             if not self._scope.same_site(url):
                 return Answer(url, answer.status)
         raise Unreached(f"it redirects more than {_MOST_REDIRECTS} times")
 
-    def _tried(self, url: str, headers: dict[str, str]) -> tuple[Answer, str]:
-        import httpx
+    def _tried(self, url: str, headers: dict[str, str], most: int, packed: bool) -> tuple[Answer, str]:
+        import requests
+        from urllib3.exceptions import HTTPError
 
         fault = ""
         for _ in range(_ATTEMPTS):
             try:
-                with self._client.stream("GET", url, headers=headers) as response:
-                    found = self._answer(url, response)
+                with (
+                    allowed(None, SECONDS, packed),
+                    self._session.get(url, headers=headers, timeout=(CONNECTS, SILENCE), stream=True) as response,
+                ):
+                    found = self._answer(url, response, most)
                 if found.status < 500:
                     return found, response.headers.get("location", "") if response.is_redirect else ""
                 fault = f"it answers {found.status}"
-            except (httpx.HTTPError, httpx.InvalidURL, httpx.CookieConflict) as error:
-                fault = str(error) or type(error).__name__
+            except (requests.RequestException, HTTPError, OSError, ValueError) as error:
+                fault = why(error)
+                if overran(error):
+                    break
         raise Unreached(fault)
 
-    def _answer(self, url: str, response: httpx.Response) -> Answer:
+    def _answer(self, url: str, response: requests.Response, most: int) -> Answer:
         media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         tags = response.headers.get("etag", ""), response.headers.get("last-modified", "")
         if response.status_code != 200:
@@ -97,20 +108,18 @@ class SiteClient:
         whole_site = not url.startswith(self._scope.at(self._scope.prefix))  # robots.txt and sitemaps
         if not whole_site and media_type_of(Path(named(self._scope, url, media_type))) is None:
             return Answer(url, 200, media_type, *tags, unread=True)
-        return Answer(url, 200, media_type, *tags, _bounded(response))
+        return Answer(url, 200, media_type, *tags, _bounded(response, most))
 
     def close(self) -> None:
-        self._client.close()
+        self._session.close()
 
 
-def _bounded(response: httpx.Response) -> bytes:
-    """Raises Unreached where the body is longer, or takes longer, than it may."""
-    ends, pieces, size = time.monotonic() + SECONDS, [], 0
-    for piece in response.iter_bytes():
+def _bounded(response: requests.Response, most: int) -> bytes:
+    """Return the body as it was sent. Raise Unreached where it is longer than it may be."""
+    pieces, size = [], 0
+    for piece in response.raw.stream(_PIECE, decode_content=False):
         pieces.append(piece)
         size += len(piece)
-        if size > MOST_BYTES:
-            raise Unreached(f"it is over {MOST_BYTES >> 20} MB")
-        if time.monotonic() > ends:
-            raise Unreached(f"it does not end within {SECONDS:.0f} s")
+        if size > most:
+            raise Unreached(f"it is over {most >> 20} MB" if most >> 20 else f"it is over {most >> 10} KB")
     return b"".join(pieces)

@@ -6,7 +6,10 @@ import html
 import re
 import zlib
 from dataclasses import dataclass
+from itertools import islice
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit, urlunsplit
+
+from resources.bounded_http import server_of
 
 _LINK = re.compile(
     r"""<a\s[^<>]{0,2000}?\bhref\s{0,9}=\s{0,9}(?:"([^"<>]{0,2000})"|'([^'<>]{0,2000})'|([^\s"'<>]{1,2000}))""",
@@ -57,12 +60,8 @@ class Scope:
 
 def _site(url: str) -> tuple[str, str]:
     """Scheme, and host with port; ("", "") of what is no address."""
-    try:
-        parts = urlsplit(url)
-        port = parts.port or {"http": 80, "https": 443}.get(parts.scheme, 0)
-    except ValueError:
-        return "", ""
-    return parts.scheme, f"{parts.hostname or ''}:{port}"
+    scheme, host, port = server_of(url)
+    return scheme, f"{host}:{port}" if scheme else ""
 
 
 def named(scope: Scope, url: str, media_type: str) -> str:
@@ -95,10 +94,28 @@ def links_of(body: bytes, url: str, scope: Scope, most: int) -> tuple[str, ...]:
     return tuple(found)
 
 
-def sitemap_urls(body: bytes) -> tuple[list[str], list[str]]:
-    """(Pages, further sitemaps) that a sitemap names (sitemaps.org, 0.9)."""
+def sitemap_urls(body: bytes, scope: Scope, most: int) -> tuple[list[str], list[str]]:
+    """Return the pages of the source, and further sitemaps of its site, that a sitemap names (sitemaps.org, 0.9): no
+    more than `most` of each. Raise ValueError where it cannot be unpacked, or is longer than it may be."""
     if body.startswith(_GZIP):
-        body = zlib.decompressobj(wbits=31).decompress(body, _MOST_OF_A_SITEMAP)
+        body = _unpacked(body)
     text = body.decode("utf-8", "replace")
-    places = [html.unescape(match[1]) for match in _PLACE.finditer(text)]
-    return ([], places) if _OF_INDEX.search(text) else (places, [])
+    of_index = _OF_INDEX.search(text)
+    wanted = scope.same_site if of_index else scope.has
+    places = (html.unescape(match[1]) for match in _PLACE.finditer(text))
+    found = list(islice(dict.fromkeys(filter(wanted, places)), most))
+    return ([], found) if of_index else (found, [])
+
+
+def _unpacked(body: bytes) -> bytes:
+    """Return what a gzip file holds, once: what is packed within it is not unpacked."""
+    unpacking = zlib.decompressobj(wbits=31)
+    try:
+        made = unpacking.decompress(body, _MOST_OF_A_SITEMAP)
+    except zlib.error:
+        raise ValueError("it is no whole gzip file") from None
+    if unpacking.unconsumed_tail:
+        raise ValueError(f"it is over {_MOST_OF_A_SITEMAP >> 20} MB when it is unpacked")
+    if not unpacking.eof:
+        raise ValueError("it is no whole gzip file")
+    return made

@@ -14,25 +14,26 @@ from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urldefrag, urljoin, urlsplit
+from urllib.parse import unquote, urldefrag, urlsplit
 
 from pipelines.errors import DocumentError, SettingsError, SourceError
+from resources.bounded_http import server_of
 from resources.connectors.bucket_address import fault
 from resources.connectors.http_client import (
     HttpClient,
     Unreached,
     body_of,
+    joined,
     length_of,
     pinned,
     revision_of,
     same_revision,
-    server_of,
 )
 from resources.connectors.registry import options_of
 from resources.connectors.source import Address, Entry
 
 if TYPE_CHECKING:
-    import httpx
+    import requests
 
 MOST_BYTES = 64 << 20
 """Of a manifest."""
@@ -137,13 +138,13 @@ class WebFilesSource:
             files = _of_json(text) if text.lstrip().startswith("[") else _of_lines(text)
         except (ValueError, TypeError, RecursionError) as error:
             raise self._unmeant(str(error)) from None
-        found = [replace(file, url=urldefrag(urljoin(self._address.url, file.url))[0]) for file in files]
+        found = [replace(file, url=urldefrag(joined(self._address.url, file.url))[0]) for file in files]
         for file in found:
             if server_of(file.url) != self._client.server:
                 raise self._unmeant(f"{file.url} is on another server")
         return found
 
-    def _require_known(self, url: str, response: httpx.Response) -> None:
+    def _require_known(self, url: str, response: requests.Response) -> None:
         """Raises SourceError where the server wants to know who asks."""
         if response.status_code == 401:
             raise fault(self._address, _answers(url, response), _REMEDY, credentials=True)
@@ -216,14 +217,14 @@ def _of_item(item: Any) -> _File:
     return _File(item["url"], revision or "", name or "")
 
 
-def _hash_of(response: httpx.Response) -> str:
+def _hash_of(response: requests.Response) -> str:
     whole = hashlib.sha256()
     for piece in body_of(response, MOST_UNTOLD):
         whole.update(piece)
     return _HASHED + whole.hexdigest()
 
 
-def _answers(url: str, response: httpx.Response) -> Unreached:
+def _answers(url: str, response: requests.Response) -> Unreached:
     return Unreached(f"{url} answers {response.status_code}")
 
 

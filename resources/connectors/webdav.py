@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING
-from urllib.parse import quote, unquote, urljoin, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from pipelines.errors import DocumentError, SourceError
 from resources.connectors.bucket_address import fault
-from resources.connectors.http_client import HttpClient, Unreached, body_of, length_of, pinned, same_revision
+from resources.connectors.http_client import HttpClient, Unreached, body_of, joined, length_of, pinned, same_revision
 from resources.connectors.registry import options_of
 from resources.connectors.source import Address, Entry
 
@@ -24,6 +24,8 @@ MOST_BYTES = 256 << 20
 MOST_OF_ONE = 4 << 20
 """Of one entry in it."""
 MOST_FOLDERS = 1_000_000
+LONGEST_NAME = 4096
+"""Characters of the name of a file or folder; no disk takes more than 255 bytes."""
 DEEPEST = 100
 """Folders within each other."""
 _AT_ONCE = 8
@@ -58,7 +60,7 @@ class WebdavSource:
         pending, met = [""], 0
         while pending:
             folder, met = pending.pop(), met + 1
-            if met > MOST_FOLDERS:
+            if met + len(pending) > MOST_FOLDERS:
                 raise self._fault(Unreached(f"it has over {MOST_FOLDERS} folders"))
             for name, entry in self._folder(folder):
                 if entry is None:
@@ -82,10 +84,12 @@ class WebdavSource:
                     raise self._refused(folder, response.status_code)
                 own, found = _parts(url), False
                 for element in _responses(body_of(response, MOST_BYTES)):
-                    parts = _parts(urljoin(url, (element.findtext(f"{_DAV}href") or "").strip()))
+                    parts = _parts(joined(url, (element.findtext(f"{_DAV}href") or "").strip()))
                     found = found or parts == own
                     # Another depth than was asked for is no matter: every folder is asked for itself.
                     if parts[:-1] == own:
+                        if len(parts[-1]) > LONGEST_NAME:
+                            raise Unreached(f"{folder or 'the folder'}: it lists a name of {len(parts[-1])} characters")
                         yield self._entry(folder, parts[-1], element)
                 if not found:
                     raise Unreached(f"{folder or 'the folder'}: the server lists another folder than was asked for")
@@ -100,6 +104,8 @@ class WebdavSource:
                     values[value.tag] = value
         kind = values.get(f"{_DAV}resourcetype")
         if kind is not None and kind.find(f"{_DAV}collection") is not None and name not in (".", ".."):
+            if "/" in name:
+                raise Unreached(f"{folder or 'the folder'}: it lists {name!r}, which is the name of no folder")
             return name, None
         etag, modified, length = (
             (values[tag].text or "").strip() if (tag := f"{_DAV}{told}") in values else ""

@@ -196,10 +196,8 @@ def test_links_are_read_from_any_markup() -> None:
     first, second = "https://example.org/docs/b?x=1&y=2", "https://example.org/docs/c"
     assert links_of(body, "https://example.org/docs/", scope, 10) == (first, second)
     assert links_of(body, "https://example.org/docs/", scope, 1) == (first,)
-    assert sitemap_urls(b"<sitemapindex><sitemap><loc>https://a/x</loc></sitemap></sitemapindex>") == (
-        [],
-        ["https://a/x"],
-    )
+    sitemaps = b"<sitemapindex><sitemap><loc>https://example.org/x</loc></sitemap><loc>https://a/x</loc></sitemapindex>"
+    assert sitemap_urls(sitemaps, scope, 10) == ([], ["https://example.org/x"])
 
 
 FORGED = {

@@ -1,0 +1,133 @@
+"""Answers over HTTP have limits of bytes and of time, whatever a server makes of them."""
+
+from __future__ import annotations
+
+import gzip
+import tracemalloc
+from collections.abc import Iterator
+
+import pytest
+
+from resources import bounded_http
+from resources.bounded_http import allowed, bounded_session, server_of, why
+from tests.support.lying_server import LyingServer, Said, answer, lying_server
+
+HEAD = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+SLOW, LARGE = "does not end within 0.2 s", "is over 100,000 bytes"
+
+
+@pytest.fixture
+def server() -> Iterator[LyingServer]:
+    with lying_server() as made:
+        yield made
+
+
+def fault(server: LyingServer, said: Said) -> str:
+    server.says = {"GET": said}
+    with bounded_session(1) as session, pytest.raises(Exception) as caught:
+        with allowed(100_000, 0.2):
+            response = session.get(server.url, stream=True, timeout=(5, 5))
+        for _ in response.raw.stream(1 << 20, decode_content=False):
+            pass
+    return why(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("head", "piece", "seconds", "told"),
+    [
+        (HEAD, b"X-A: b", 0.01, SLOW),
+        (HEAD + b"X-A: ", b"x", 0.01, SLOW),
+        (b"", b"H", 0.01, SLOW),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n", 0.01, SLOW),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 1000, 0.0, LARGE),
+        (HEAD + b"Content-Length: 90000\r\n\r\n", b"x", 0.01, SLOW),
+        (HEAD + b"\r\n", b"x", 0.01, SLOW),
+        (HEAD + b"\r\n", b"x" * 1000, 0.0, LARGE),
+        (CHUNKED, b"1\r\nx\r\n", 0.01, SLOW),
+        (CHUNKED, b"1;" + b"x" * 1000 + b"\r\nx\r\n", 0.0, LARGE),
+        (CHUNKED + b"0\r\n", b"X-A: b\r\n", 0.01, SLOW),
+        (CHUNKED + b"0\r\n", b"X-A: b\r\n" * 1000, 0.0, LARGE),
+    ],
+    ids=[
+        "one-header", "a-header", "status", "informational", "many-informational", "body", "body-to-the-end",
+        "endless-body", "chunks", "chunk-extensions", "trailers", "many-trailers",
+    ],
+)  # fmt: skip
+def test_an_answer_without_end_is_left(
+    head: bytes, piece: bytes, seconds: float, told: str, server: LyingServer
+) -> None:
+    assert told in fault(server, server.trickle(head, piece, seconds))
+    assert server.sent < 20 << 20
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["Content-Encoding: gzip, gzip", "Content-Encoding: br", "Content-Encoding: identity, gzip", "content-encoding: x"],
+)
+def test_what_is_packed_is_refused_by_its_headers(line: str, server: LyingServer) -> None:
+    bomb = gzip.compress(gzip.compress(bytes(50 << 20)))
+    tracemalloc.start()
+    told = fault(server, answer(bomb, line))
+    assert "packed" in told and tracemalloc.get_traced_memory()[1] < 5 << 20
+    tracemalloc.stop()
+    (_, headers), *_ = server.asked
+    assert "Accept-Encoding: identity" in headers
+
+
+def test_what_is_kept_packed_is_given_as_it_is(server: LyingServer) -> None:
+    packed = gzip.compress(bytes(1 << 20))
+    server.says = {"GET": answer(packed, "Content-Encoding: gzip")}
+    with bounded_session(1) as session:
+        with allowed(None, 5.0, packed=True):
+            response = session.get(server.url, stream=True, timeout=(5, 5))
+        assert b"".join(response.raw.stream(1 << 20, decode_content=False)) == packed
+
+
+def test_transfer_encodings_that_nobody_asked_for_are_refused(server: LyingServer) -> None:
+    assert "transfer encoding" in fault(server, HEAD + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n")
+
+
+def test_a_body_that_breaks_off_is_an_error(server: LyingServer) -> None:
+    assert "IncompleteRead" in fault(server, lambda line, headers: iter([answer(b"abc", length=7)]))
+    assert fault(server, lambda line, headers: iter([CHUNKED + b"9\r\nabc"]))
+
+
+def test_no_redirect_is_followed_and_no_cookie_kept(server: LyingServer) -> None:
+    server.says = {"/b": answer(b"b"), "": answer(b"", "Location: /b", "Set-Cookie: a=b", status="302 Found")}
+    with bounded_session(1) as session:
+        for _ in range(2):
+            assert session.get(server.url, timeout=(5, 5)).status_code == 302
+    assert len(server.asked) == 2 and not any("cookie" in headers.lower() for _, headers in server.asked)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://evil.test\\@example.org/a",
+        "http://example.org\\@evil.test/a",
+        "http://exam\nple.org/a",
+        "http://example.org\t@evil.test/",
+        "http://example.org:x/",
+        "http://[::1/",
+        "http://example.org .evil.test/",
+    ],
+)
+def test_an_address_that_is_read_in_two_ways_is_of_no_server(url: str) -> None:
+    assert server_of(url) == ("", "", 0)
+
+
+def test_an_address_is_of_its_server() -> None:
+    assert server_of("HTTPS://Example.org/a b?c=http://x") == ("https", "example.org", 443)
+    assert server_of("http://u:p@example.org:81/") == ("http", "example.org", 81)
+    assert server_of("http://[::1]:80/") == ("http", "::1", 80)
+    assert server_of("https://b\u00fccher.example/") == ("https", "xn--bcher-kva.example", 443)
+    assert server_of("mailto:a@b") == ("mailto", "", 0)
+
+
+def test_headers_have_a_time_of_their_own(server: LyingServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded_http, "HEAD_SECONDS", 0.1)
+    server.says = {"GET": server.trickle(HEAD, b"X-A: b", 0.01)}
+    with bounded_session(1) as session, pytest.raises(OSError) as caught, allowed(None, 60.0):
+        session.get(server.url, timeout=(5, 5))
+    assert "within 0.1 s" in why(caught.value)
