@@ -11,7 +11,8 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import DocumentError, SettingsError, SourceError
-from resources.connectors.bucket_address import entries_of, fault, is_anonymous, missing, place_of, said
+from resources.bounded_http import CONNECTS, MOST_BYTES, SECONDS, SILENCE, allowed, bounded_session
+from resources.connectors.bucket_address import entries_of, fault, is_anonymous, missing, place_of, said, whole
 from resources.connectors.registry import options_of
 from resources.connectors.source import Address, Entry
 
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
 
 ATTEMPTS = 4
 """Of each request, where the server is busy or ails."""
-_CONNECTS, _ANSWERS = 5, 30
 _AT_ONCE = 16
 _PAGE = 1000
 _PIECE = 4 << 20
+_STORAGE = "storage.azure.com"
 _REMEDY = (
     "Give credentials that may read it: AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN, `az login`, or an identity that "
     "has the role Storage Blob Data Reader"
@@ -39,6 +40,7 @@ def connect(address: Address) -> ContainerSource:
     if not account:
         raise SettingsError(f"source {address.name!r}: its options need an account, which has the container")
     try:
+        from azure.core.pipeline.transport import RequestsTransport
         from azure.storage.blob import ContainerClient
     except ImportError:
         raise missing(address, "az") from None
@@ -47,8 +49,9 @@ def connect(address: Address) -> ContainerSource:
             options["endpoint"] or f"https://{account}.blob.core.windows.net",
             container,
             None if anonymous else _credential(account),
-            connection_timeout=_CONNECTS,
-            read_timeout=_ANSWERS,
+            transport=RequestsTransport(
+                session=bounded_session(_AT_ONCE), connection_timeout=CONNECTS, read_timeout=SILENCE
+            ),
             permit_redirects=False,
             retry_total=ATTEMPTS - 1,
             initial_backoff=1,
@@ -69,7 +72,26 @@ def _credential(account: str) -> Any:
         return AzureNamedKeyCredential(account, key)
     if token := os.environ.get("AZURE_STORAGE_SAS_TOKEN"):
         return AzureSasCredential(token)
-    return DefaultAzureCredential()
+    return _ForStorage(DefaultAzureCredential(), account)
+
+
+class _ForStorage:
+    """A credential that gives tokens for storage alone: a server may name another service when it refuses one, and the
+    library would send it a token for that."""
+
+    def __init__(self, credential: Any, account: str) -> None:
+        self._credential = credential
+        self._scopes = {f"https://{host}/.default" for host in (_STORAGE, f"{account}.blob.core.windows.net")}
+
+    def get_token(self, *scopes: str, **named: Any) -> Any:
+        from azure.core.exceptions import ClientAuthenticationError
+
+        if not self._scopes.issuperset(scopes):
+            raise ClientAuthenticationError("the server asks for a token of another service than storage")
+        return self._credential.get_token(*scopes, **named)
+
+    def close(self) -> None:
+        self._credential.close()
 
 
 class ContainerSource:
@@ -86,7 +108,8 @@ class ContainerSource:
         try:
             found = self._client.list_blobs(name_starts_with=self._prefix or None, results_per_page=_PAGE)
             for page in found.by_page():
-                yield entries_of(((blob.name, blob.etag or "", blob.size) for blob in page), self._prefix)
+                blobs = ((blob.name, blob.etag, blob.size) for blob in page)
+                yield entries_of(self._address, blobs, self._prefix)
         except AzureError as error:
             raise self._fault(error) from None
 
@@ -94,7 +117,6 @@ class ContainerSource:
         """Each is a request of its own."""
 
     def read(self, entry: Entry) -> Generator[bytes]:
-        from azure.core import MatchConditions
         from azure.core.exceptions import (
             AzureError,
             ClientAuthenticationError,
@@ -102,9 +124,8 @@ class ContainerSource:
             ResourceNotFoundError,
         )
 
-        key, same = self._prefix + entry.uri, MatchConditions.IfNotModified
         try:
-            yield from self._client.download_blob(key, etag=entry.revision, match_condition=same).chunks()
+            yield from whole(entry, self._pieces(entry))
         except (ResourceModifiedError, ResourceNotFoundError):
             told = "it changed or went away after it was listed; the next run reads it again"
             raise DocumentError(f"{entry.uri}: {told}", "changed") from None
@@ -112,6 +133,21 @@ class ContainerSource:
             raise self._fault(error) from None
         except (AzureError, OSError) as error:
             raise DocumentError(f"{entry.uri}: the container does not give it: {said(error)}", "unreadable") from None
+
+    def _pieces(self, entry: Entry) -> Iterator[bytes]:
+        """Each is a request of its own. What is kept as a packed file is given as one."""
+        from azure.core import MatchConditions
+
+        key, same = self._prefix + entry.uri, MatchConditions.IfNotModified
+        with allowed(MOST_BYTES, SECONDS, packed=True):
+            blob = self._client.download_blob(key, etag=entry.revision, match_condition=same, decompress=False)
+            pieces = iter(blob.chunks())
+        while True:
+            with allowed(MOST_BYTES, SECONDS, packed=True):
+                piece = next(pieces, None)
+            if piece is None:
+                return
+            yield piece
 
     def close(self) -> None:
         self._client.close()

@@ -10,15 +10,14 @@ from contextlib import closing, suppress
 from typing import Any
 
 from pipelines.errors import DocumentError, SourceError
-from resources.connectors.bucket_address import entries_of, fault, is_anonymous, place_of, said
+from resources.bounded_http import CONNECTS, SILENCE, allowed, botocore_session
+from resources.connectors.bucket_address import broken_off, entries_of, fault, is_anonymous, place_of, said, whole
 from resources.connectors.registry import options_of
-from resources.connectors.source import Address, Entry
+from resources.connectors.source import READING_SECONDS, Address, Entry
 
 ATTEMPTS = 4
 """Of each request, where the server is busy or ails."""
 _AT_ONCE = 16
-_CONNECTS, _ANSWERS = 5, 30
-"""Seconds for a connection, and between two pieces of an answer."""
 _SIGNED = 900
 """Seconds that a signed address holds, which is asked at once: clocks differ."""
 _PIECE = 1 << 20
@@ -33,15 +32,14 @@ def connect(address: Address) -> BucketSource:
     """Options: `endpoint` (a server that speaks S3), `region`, `anonymous` (true for a public bucket)."""
     from botocore import UNSIGNED
     from botocore.config import Config
-    from botocore.httpsession import URLLib3Session
     from botocore.session import Session
     from botocore.utils import get_environ_proxies
 
     options = options_of(address, endpoint=None, region=None, anonymous="false")
     place, anonymous = place_of(address), is_anonymous(address, options)
     config = Config(
-        connect_timeout=_CONNECTS,
-        read_timeout=_ANSWERS,
+        connect_timeout=CONNECTS,
+        read_timeout=SILENCE,
         retries={"mode": "standard", "max_attempts": ATTEMPTS},
         max_pool_connections=_AT_ONCE,
         signature_version=UNSIGNED if anonymous else "s3v4",
@@ -50,12 +48,12 @@ def connect(address: Address) -> BucketSource:
     try:
         session = Session()
         client = session.create_client("s3", config=config, **given)
-        direct = URLLib3Session(
+        direct = botocore_session(
             verify=session.get_config_variable("ca_bundle") or True,
             proxies=get_environ_proxies(client.meta.endpoint_url),
-            timeout=(_CONNECTS, _ANSWERS),
             max_pool_connections=_AT_ONCE,
         )
+        client.meta.events.register("before-send.s3", lambda request, **_: direct.send(request))
     except Exception as error:  # what botocore raises of an endpoint, a region or a file of settings has no common base
         raise SourceError(f"source {address.name!r}: {address.url} cannot be used: {error}") from None
     return BucketSource(address, client, direct, *place)
@@ -76,8 +74,11 @@ class BucketSource:
         pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=self._prefix)
         try:
             for page in pages:
-                found = ((item["Key"], item["ETag"], item["Size"]) for item in page.get("Contents", ()))
-                yield entries_of(found, self._prefix)
+                more = page.get("IsTruncated")
+                if not isinstance(more, bool) or (more and not page.get("NextContinuationToken")):
+                    raise broken_off(self._address)
+                found = ((item.get("Key"), item.get("ETag"), item.get("Size")) for item in page.get("Contents", ()))
+                yield entries_of(self._address, found, self._prefix)
         except (BotoCoreError, ClientError) as error:
             raise self._fault(error) from None
 
@@ -88,8 +89,10 @@ class BucketSource:
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:
-            with closing(self._body(entry)) as body:
-                yield from body.iter_chunks(_PIECE)
+            with allowed(None, READING_SECONDS, packed=True):
+                body = self._body(entry)
+            with closing(body):
+                yield from whole(entry, body.iter_chunks(_PIECE))
         except (BotoCoreError, ClientError, OSError) as error:
             if _code(error) in _GONE:
                 told = "it changed or went away after it was listed; the next run reads it again"

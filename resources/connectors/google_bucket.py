@@ -10,7 +10,8 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import DocumentError, SourceError
-from resources.connectors.bucket_address import entries_of, fault, is_anonymous, missing, place_of, said
+from resources.bounded_http import CONNECTS, MOST_BYTES, SECONDS, SILENCE, allowed, bound
+from resources.connectors.bucket_address import broken_off, entries_of, fault, is_anonymous, missing, place_of, said
 from resources.connectors.registry import options_of
 from resources.connectors.source import Address, Entry
 
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
 
 PATIENCE = 60.0
 """Seconds in which a request is tried again where the server is busy or ails."""
-_TIMEOUT = (5.0, 30.0)
 _AT_ONCE = 16
 _PAGE = 1000
 _PIECE = 8 << 20
+_LISTING = "storage#objects"
 _SCOPE = "https://www.googleapis.com/auth/devstorage.read_only"
 _REMEDY = (
     "Give credentials that may read it: GOOGLE_APPLICATION_CREDENTIALS, `gcloud auth application-default login`, or "
@@ -50,16 +51,13 @@ def _session(address: Address, anonymous: bool) -> AuthorizedSession:
     from google.auth.credentials import AnonymousCredentials
     from google.auth.exceptions import GoogleAuthError
     from google.auth.transport.requests import AuthorizedSession
-    from requests.adapters import HTTPAdapter
 
     try:
         found = AnonymousCredentials() if anonymous else google.auth.default(scopes=[_SCOPE])[0]
     except GoogleAuthError as error:
         raise fault(address, error, _REMEDY, credentials=True) from None
     session = AuthorizedSession(found)
-    session.max_redirects = 0
-    for scheme in ("https://", "http://"):
-        session.mount(scheme, HTTPAdapter(pool_maxsize=_AT_ONCE))
+    bound(session, _AT_ONCE)
     return session
 
 
@@ -72,14 +70,17 @@ class GoogleBucketSource:
         from google.cloud.storage.retry import DEFAULT_RETRY
 
         self._address, self._client, self._bucket, self._prefix = address, client, client.bucket(bucket), prefix
-        self._asked: dict[str, Any] = {"timeout": _TIMEOUT, "retry": DEFAULT_RETRY.with_timeout(PATIENCE)}
+        self._asked: dict[str, Any] = {"timeout": (CONNECTS, SILENCE), "retry": DEFAULT_RETRY.with_timeout(PATIENCE)}
 
     def entries(self) -> Iterator[Sequence[Entry]]:
-        wanted = {"fields": "items(name,generation,size),nextPageToken", "page_size": _PAGE}
+        wanted = {"fields": "kind,items(name,generation,size),nextPageToken", "page_size": _PAGE}
         try:
             found = self._client.list_blobs(self._bucket, prefix=self._prefix, **wanted, **self._asked)
             for page in found.pages:
-                yield entries_of(((blob.name, str(blob.generation), blob.size) for blob in page), self._prefix)
+                if page.raw_page.get("kind") != _LISTING:
+                    raise broken_off(self._address)
+                blobs = ((blob.name, blob.generation, blob.size) for blob in page)
+                yield entries_of(self._address, blobs, self._prefix)
         except _faults() as error:
             raise self._fault(error) from None
 
@@ -99,9 +100,10 @@ class GoogleBucketSource:
         part = {} if (start, end) == (0, entry.size) else {"start": start, "end": end - 1}
         into = _Bounded(end - start)
         try:
-            self._bucket.blob(self._prefix + entry.uri).download_to_file(
-                into, raw_download=True, if_generation_match=int(entry.revision), **part, **self._asked
-            )
+            with allowed(MOST_BYTES, SECONDS, packed=True):
+                self._bucket.blob(self._prefix + entry.uri).download_to_file(
+                    into, raw_download=True, if_generation_match=int(entry.revision), **part, **self._asked
+                )
         except (NotFound, PreconditionFailed):
             told = "it changed or went away after it was listed; the next run reads it again"
             raise DocumentError(f"{entry.uri}: {told}", "changed") from None

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 
 from pipelines.errors import SettingsError
 from pipelines.settings.sources import SourceSettings
-from resources.connectors.source import Address, Connect, Source
+from resources.connectors.source import Address, Connect, Source, checked
 
 GROUP = "pincite.sources"
 _BUILT_IN = {
@@ -78,7 +78,8 @@ def connect(source: SourceSettings, folder: Path) -> Source:
         raise SettingsError(f"source {source.name!r}: {told}: take `memberships` away, and restrict it by `groups`")
     if source.memberships and "memberships" in {**asked, **source.options}:
         raise SettingsError(f"source {source.name!r}: memberships are a file and an option; leave one out")
-    return _connector(source.scheme)(Address(source.name, url, {**asked, **source.options}, folder))
+    made = _connector(source.scheme)(Address(source.name, url, {**asked, **source.options}, folder))
+    return checked(source.name, made)
 
 
 def _connector(scheme: str) -> Connect:

@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
+import errno
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
+
+from pipelines.errors import DocumentError, PinciteError, SourceError
+
+LONGEST = 16_384
+"""Characters of a name or a revision. A name that is too long for a file is named; one past this is no name."""
+MOST_TEXT = 4 << 30
+"""Characters of all names and revisions of a listing, which is kept on the disk."""
+MOST_EMPTY = 10_000
+"""Pages without an entry, one after the other, after which a listing is taken for one without end."""
+LISTING_SECONDS = 172_800.0
+"""Seconds that a listing may take: two days, since a site may ask for ten seconds between two of 10,000 pages."""
+READING_SECONDS = 3600.0
+"""Seconds that one entry may take."""
+_MOST_BYTES = 1 << 62
+_LONGEST_TOLD = 300
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +68,94 @@ class TellsMemberships(Protocol):
     def memberships(self) -> Iterable[tuple[str | None, str | None]] | None:
         """All pairs of a principal and a group of askers; None where its settings do not ask for them. Raises
         SourceError, also in the middle."""
+
+
+class CheckedSource:
+    """A source whose listing and reading come to an end and fail by name, whatever its connector or server does."""
+
+    def __init__(self, name: str, source: Source) -> None:
+        self._name, self._source, self.at_once = name, source, source.at_once
+
+    def entries(self) -> Iterator[Sequence[Entry]]:
+        ends, empty, text = time.monotonic() + LISTING_SECONDS, 0, 0
+        try:
+            for page in self._source.entries():
+                empty = 0 if page else empty + 1
+                if empty > MOST_EMPTY:
+                    raise self._fault(f"its listing goes on without entries, for {MOST_EMPTY} pages")
+                if time.monotonic() > ends:
+                    raise self._fault(f"its listing does not end within {LISTING_SECONDS / 3600:.0f} hours")
+                for entry in page:
+                    if problem := _problem(entry):
+                        raise self._fault(f"its listing has {problem}")
+                    text += len(entry.uri) + len(entry.revision)
+                if text > MOST_TEXT:
+                    raise self._fault(f"its names and revisions have over {MOST_TEXT >> 30} GB")
+                yield page
+        except PinciteError:
+            raise
+        except Exception as error:  # what libraries raise of an answer that they cannot read has no common base
+            raise self._fault(f"its listing cannot be read: {_told(error)}") from error
+
+    def prepare(self, entries: Sequence[Entry]) -> None:
+        try:
+            self._source.prepare(entries)
+        except PinciteError:
+            raise
+        except Exception as error:
+            raise self._fault(f"its documents cannot be read: {_told(error)}") from error
+
+    def read(self, entry: Entry) -> Generator[bytes]:
+        ends = time.monotonic() + READING_SECONDS
+        try:
+            with closing(self._source.read(entry)) as reading:
+                for piece in reading:
+                    if time.monotonic() > ends:
+                        told = f"{entry.uri}: it does not end within {READING_SECONDS:.0f} s"
+                        raise DocumentError(told, "unreadable")
+                    yield piece
+        except PinciteError:
+            raise
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno in _FULL:
+                raise
+            raise DocumentError(f"{entry.uri}: it cannot be read: {_told(error)}", "unreadable") from error
+
+    def close(self) -> None:
+        self._source.close()
+
+    def _fault(self, told: str) -> SourceError:
+        return SourceError(f"source {self._name!r}: {told}; nothing was changed")
+
+
+class CheckedTelling(CheckedSource):
+    """One that tells memberships too."""
+
+    _source: TellsMemberships  # type: ignore[assignment]
+
+    def memberships(self) -> Iterable[tuple[str | None, str | None]] | None:
+        return self._source.memberships()
+
+
+def checked(name: str, source: Source) -> Source:
+    """Return the source of this name with the limits of this module."""
+    return (CheckedTelling if isinstance(source, TellsMemberships) else CheckedSource)(name, source)
+
+
+def _problem(entry: Entry) -> str:
+    """Return what is wrong with an entry; "" for a sound one."""
+    if not isinstance(entry.uri, str) or not isinstance(entry.revision, str) or not entry.revision:
+        return "an entry without a name or a revision"
+    if len(entry.uri) > LONGEST or len(entry.revision) > LONGEST:
+        return f"a name or a revision of over {LONGEST} characters"
+    if entry.size is not None and (not isinstance(entry.size, int) or not 0 <= entry.size < _MOST_BYTES):
+        return "an entry whose size is no number of bytes"
+    return ""
+
+
+def _told(error: Exception) -> str:
+    text = " ".join(str(error).split())[:_LONGEST_TOLD]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ is killed goes on where it was.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import shutil
 import sqlite3
@@ -200,6 +201,8 @@ class Landing:
             told = "a part of its name is that of another file, or was: rename one; else the next run takes it"
             return DocumentError(f"{entry.uri}: {told}", "name")
         except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                return DocumentError(f"{entry.uri}: with the state's folder its name is too long; shorten it", "name")
             told = f"cannot be kept in {self.root} ({error.strerror}); free space there"
             raise SourceError(f"source {self._source.name!r}: {entry.uri} {told}", "disk") from None
 

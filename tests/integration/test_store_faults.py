@@ -35,7 +35,13 @@ _AZURE_PAGE = (
     "<Etag>0x1</Etag><Content-Length>3</Content-Length><BlobType>BlockBlob</BlobType></Properties></Blob></Blobs><NextMarker>2</NextMarker>"
     "</EnumerationResults>"
 )
-_GOOGLE_PAGE = json.dumps({"items": [{"name": "under/a.md", "generation": "1", "size": "3"}], "nextPageToken": "2"})
+_GOOGLE_PAGE = json.dumps(
+    {
+        "kind": "storage#objects",
+        "items": [{"name": "under/a.md", "generation": "1", "size": "3"}],
+        "nextPageToken": "2",
+    }
+)
 _SECOND_PAGE = {
     "google": {"pageToken=": (500, "broken"), "/o?": (200, _GOOGLE_PAGE)},
     "azure": {"marker=": (500, "broken"), "comp=list": (200, _AZURE_PAGE)},
