@@ -18,12 +18,13 @@ from typing import IO, Any
 from urllib.parse import urlsplit
 
 from pipelines.errors import IndexStateError
+from resources.bounded_http import CONNECTS, SILENCE, allowed, botocore_session, why
 from resources.object_store.objects import AT_ONCE, Found, Passing, refused, require_https, unusable
 
 IN_PARTS = 1 << 30
 """Bytes from which an object is sent in parts, which the store puts together at the end."""
-_CONNECTS, _ANSWERS = 5, 30
-"""Seconds for a connection, and between two pieces of an answer."""
+_READING = 3600.0
+"""Seconds that an object may take."""
 _PIECE = 1 << 20
 _LONGEST = 300
 _RIGHTS = (
@@ -37,14 +38,16 @@ _BUSY = frozenset(
 
 def connect(address: str) -> S3Objects:
     """Raises SettingsError, IndexStateError."""
+    import botocore.session
     from boto3.session import Session
     from botocore.config import Config
+    from botocore.utils import get_environ_proxies
 
     for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"):
         require_https(name)
     config = Config(
-        connect_timeout=_CONNECTS,
-        read_timeout=_ANSWERS,
+        connect_timeout=CONNECTS,
+        read_timeout=SILENCE,
         retries={"mode": "standard", "total_max_attempts": 1},
         max_pool_connections=AT_ONCE,
         signature_version="s3v4",
@@ -52,7 +55,15 @@ def connect(address: str) -> S3Objects:
         response_checksum_validation="when_required",
     )
     try:
-        client = Session().client("s3", config=config)
+        session = botocore.session.get_session()
+        client = Session(botocore_session=session).client("s3", config=config)
+        direct = botocore_session(
+            verify=session.get_config_variable("ca_bundle") or True,
+            proxies=get_environ_proxies(client.meta.endpoint_url),
+            max_pool_connections=AT_ONCE,
+        )
+        for operation in ("ListObjectsV2", "GetObject"):
+            client.meta.events.register(f"before-send.s3.{operation}", lambda request, **_: direct.send(request))
     except Exception as error:  # what botocore raises of an endpoint, a region or a file of settings has no common base
         raise unusable(address, _said(error), "see AWS_ENDPOINT_URL, AWS_DEFAULT_REGION and ~/.aws") from None
     parts = urlsplit(address)
@@ -81,11 +92,18 @@ class S3Objects:
 
     def read(self, key: str, start: int, end: int | None) -> Generator[bytes]:
         part = {"Range": f"bytes={start}-{end - 1}"} if end is not None else {}
+        left = None if end is None else end - start
         try:
             with self._asking():
-                body = self._client.get_object(Bucket=self._bucket, Key=self._prefix + key, **part)["Body"]
+                with allowed(None, _READING, packed=True):
+                    body = self._client.get_object(Bucket=self._bucket, Key=self._prefix + key, **part)["Body"]
                 with closing(body):
-                    yield from body.iter_chunks(_PIECE)
+                    for piece in body.iter_chunks(_PIECE):
+                        if left is not None and (left := left - len(piece)) < 0:
+                            break
+                        yield piece
+                if left:
+                    raise Passing(f"it gives {'more' if left < 0 else 'less'} of {key} than was asked for")
         except IndexStateError as error:
             if error.code == "credentials" and self.size(key) is None:
                 raise FileNotFoundError(key) from None
@@ -94,18 +112,35 @@ class S3Objects:
     def size(self, key: str) -> int | None:
         with self._asking():
             found = self._client.list_objects_v2(Bucket=self._bucket, Prefix=self._prefix + key, MaxKeys=1)
-        named = (item for item in found.get("Contents", ()) if item["Key"] == self._prefix + key)
-        return next((int(item["Size"]) for item in named), None)
+        named = (item for item in self._contents(found) if item.key == key)
+        return next((item.size for item in named), None)
 
     def pages(self, below: str) -> Iterator[Sequence[Found]]:
         pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=self._prefix + below)
         with self._asking():
             for page in pages:
-                yield [
-                    Found(item["Key"].removeprefix(self._prefix), item["Size"], item["LastModified"].timestamp())
-                    for item in page.get("Contents", ())
-                    if not item["Key"].endswith("/")
-                ]
+                if page.get("IsTruncated") and not page.get("NextContinuationToken"):
+                    raise self._unmeant()
+                yield [item for item in self._contents(page) if not item.key.endswith("/")]
+
+    def _contents(self, page: dict[str, Any]) -> Iterator[Found]:
+        """Yield what a page of a listing names. Raise IndexStateError where it is none: what it leaves out would be
+        taken for gone."""
+        try:
+            if not isinstance(page["IsTruncated"], bool):
+                raise self._unmeant()
+            for item in page.get("Contents", ()):
+                key, size, changed = item["Key"], item["Size"], item["LastModified"].timestamp()
+                if not key.startswith(self._prefix) or size < 0:
+                    raise self._unmeant()
+                yield Found(key.removeprefix(self._prefix), size, changed)
+        except (KeyError, AttributeError, TypeError):
+            raise self._unmeant() from None
+
+    def _unmeant(self) -> IndexStateError:
+        return unusable(
+            self.address, "it answers with what is no page of a listing", "see AWS_ENDPOINT_URL; it must speak S3"
+        )
 
     def delete(self, keys: Sequence[str]) -> None:
         named = {"Objects": [{"Key": self._prefix + key} for key in keys], "Quiet": True}
@@ -180,5 +215,5 @@ def _opened(body: bytes | Path) -> Iterator[IO[bytes]]:
 
 
 def _said(error: BaseException) -> str:
-    text = " ".join(str(error).split())
+    text = " ".join(why(error).split())
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

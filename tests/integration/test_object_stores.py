@@ -12,8 +12,9 @@ import pytest
 from pipelines.errors import IndexStateError, SettingsError
 from resources.object_store.objects import ObjectStore
 from resources.object_store.opened import open_store
+from tests.support.lying_server import answer, lying_server
 from tests.support.object_stores import S3Store, s3_store
-from tests.support.s3_server import BUCKET, error_body
+from tests.support.s3_server import BUCKET, ENVIRONMENT, error_body
 from tests.support.stores import ACCOUNT, KEY, azure_container, google_bucket
 
 pytestmark = pytest.mark.integration
@@ -140,3 +141,39 @@ def test_what_may_not_be_looked_for_is_told_from_what_may_not_be_read(served: S3
     with pytest.raises(IndexStateError, match="AccessDenied; give credentials") as caught:
         store.fetch("raw/ab", tmp_path / "none")
     assert caught.value.code == "credentials"
+
+
+def test_a_server_that_lies_ends_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer of other bytes than were asked for is none, and a listing that breaks off is not taken for whole."""
+    item = "<Contents><Key>{}</Key><Size>{}</Size><LastModified>2026-01-01T00:00:00Z</LastModified></Contents>"
+    listed = f"<ListBucketResult>{{}}{item}</ListBucketResult>"
+    whole = "<IsTruncated>false</IsTruncated>"
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    with lying_server() as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+        store = open_store(f"s3://{BUCKET}/team", patience=0.0)
+        for body in (b"x" * 9, b"x" * 11, b""):
+            server.says = {"": answer(body)}
+            with pytest.raises(IndexStateError, match="than was asked for"):
+                store.read("a", 5, 15)
+        for page in (
+            "<html/>",
+            listed.format("", "team/a", 1),
+            listed.format(whole, "other/a", 1),
+            listed.format(whole, "team/a", -1),
+            "<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>team/a</Key></Contents></ListBucketResult>",
+        ):
+            server.says = {"": answer(page.encode())}
+            for ask in (store.listed, store.size):
+                with pytest.raises(IndexStateError, match="no page of a listing"):
+                    ask("a")
+        server.says = {"": answer(listed.format("<IsTruncated>true</IsTruncated>", "team/a", 1).encode())}
+        with pytest.raises(IndexStateError, match="no page of a listing"):
+            store.listed("a")
+        server.says = {"": answer(b"\x1f\x8b", "Content-Encoding: gzip, gzip")}
+        with pytest.raises(IndexStateError, match="packed"):
+            store.listed("a")
+        server.says = {"": answer(listed.format(whole, "team/a", 7).encode())}
+        assert store.size("a") == 7
+        store.close()
