@@ -246,6 +246,8 @@ class MailSource:
             at, more = 0, True
             while more:
                 found = self._piece(row, piece.name, at)
+                if len(found) > _PIECE:
+                    raise DocumentError(f"{row.uri}: the server gives more than was asked for", "unreadable")
                 yield found
                 at, more = at + len(found), len(found) == _PIECE
 

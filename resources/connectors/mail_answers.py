@@ -19,7 +19,9 @@ _TOKEN = re.compile(
     rb'[ \r\n\t]*+(?:([()])|"((?:[^"\\]|\\.)*+)("?+)|([^()\s"\[]*+(?:\[[^\]]*+\]?+[^()\s"\[]*+)?+))', re.DOTALL
 )
 """A bracket; a string, and what ends it; or an atom, of which `BODY[HEADER.FIELDS (DATE)]<0>` is one."""
-_MOST_DIGITS = 20
+LARGEST = (1 << 32) - 1
+"""The largest number that the protocol knows for mails, folders and their validity."""
+_MOST_DIGITS = 18
 _ESCAPED = re.compile(rb"\\(.)", re.DOTALL)
 _SHIFTED = re.compile(r"&([A-Za-z0-9+,]*+)-")
 
@@ -93,7 +95,7 @@ def _tokens(piece: Piece) -> Iterator[tuple[bytes, bytes | None]]:
 
 
 def number(value: Any) -> int | None:
-    return int(value) if isinstance(value, bytes) and value.isdigit() and len(value) < _MOST_DIGITS else None
+    return int(value) if isinstance(value, bytes) and value.isdigit() and len(value) <= _MOST_DIGITS else None
 
 
 def message_of(group: Iterable[Piece]) -> Message:
@@ -109,8 +111,10 @@ def message_of(group: Iterable[Piece]) -> Message:
 def folder_of(group: Sequence[Piece]) -> Folder:
     """Of a LIST answer. Raises ValueError."""
     marks, delimiter, raw, *_ = values(group)
-    if not isinstance(raw, bytes) or not isinstance(marks, list):
+    if not isinstance(raw, bytes) or not isinstance(delimiter, bytes | None) or not isinstance(marks, list):
         raise ValueError("an answer that names no folder")
+    if not all(isinstance(mark, bytes) for mark in marks):
+        raise ValueError("an answer that marks a folder with what is no mark")
     name = folder_name(raw)
     parts = name.split(folder_name(delimiter)) if delimiter else [name]
     if parts[0].upper() == "INBOX":

@@ -14,8 +14,9 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Any
 
-from resources.connectors.mail_answers import Folder, Message, folder_of, groups, message_of, number
+from resources.connectors.mail_answers import LARGEST, Folder, Message, folder_of, groups, message_of, number
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 SILENCE = 60.0
@@ -24,8 +25,11 @@ SECONDS = 600.0
 """That one command may take."""
 MOST_BYTES = 32 << 20
 """Of one answer, but for what is asked for by its size."""
+MOST_LINES = 200_000
+"""Lines of one answer: each is held as an object of some hundred bytes, however short it is."""
 _CONNECTING = 10.0
 _LONGEST_TOLD = 300
+_MOST_LOOKED_AT = 10_000
 _RECOGNISED = 6
 """Letters of a password that are enough to take a text for one that repeats it."""
 _OAUTH = "XOAUTH2"
@@ -87,7 +91,7 @@ class MailClient:
             status, data = wire.select(folder.quoted, readonly=True)
             self._require(status, data)
             validity, there = (number(wire.untagged_responses.get(name, [None])[-1]) for name in _OF_FOLDER)
-            if validity is None or there is None:
+            if validity is None or there is None or max(validity, there) > LARGEST:
                 raise Unreached("it does not say which mails the folder has")
             if self._validity.setdefault(folder.raw, validity) != validity:
                 raise Unreached("the folder was made anew meanwhile")
@@ -103,13 +107,13 @@ class MailClient:
             if data[0] is None:
                 raise Unreached("it does not answer what the folder has")
             found = {number(uid) for line in data for uid in line.split()}
-            if None in found:
+            if not all(uid is not None and uid <= LARGEST for uid in found):
                 raise Unreached("it answers with what is no number of a mail")
             return sorted(uid for uid in found if uid)
 
     def expunged(self) -> int:
         """How many mails went from the folder since it was examined, as far as was told."""
-        return len(self._wire.untagged_responses.get("EXPUNGE", ())) if self._wire else 0
+        return self._wire.expunged() if self._wire else 0
 
     def fetch(self, folder: Folder, uids: Sequence[int], items: Iterable[str], most: int = 0) -> dict[int, Message]:
         """What the server says of mails of the folder, by UID; of one that is not there, nothing."""
@@ -118,11 +122,12 @@ class MailClient:
             status, data = wire.uid("FETCH", ",".join(map(str, uids)), f"(UID {' '.join(items)})")
             self._require(status, data)
             found: dict[int, Message] = {}
+            wanted = set(uids)
             for group in groups(data):
                 message = message_of(group)
                 uid = number(message.get("UID")) or 0
-                if uid in uids:
-                    found[uid] = {**found.get(uid, {}), **message}
+                if uid in wanted:
+                    found.setdefault(uid, {}).update(message)
             return found
 
     def close(self) -> None:
@@ -199,7 +204,8 @@ class MailClient:
 
     def _told(self, said: object) -> str:
         """In one line; nothing of what may repeat the password, as some servers do."""
-        text = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+        text = said[:_MOST_LOOKED_AT].decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+        text = text[:_MOST_LOOKED_AT]
         encoded = base64.b64encode(self._response()).decode()
         if any(_letters(secret)[:_RECOGNISED] in _letters(text) for secret in (encoded, self._account.secret)):
             return "what it says has the password in it"
@@ -218,6 +224,7 @@ class _Wire(imaplib.IMAP4):
     def __init__(self, host: str, port: int, context: ssl.SSLContext | None, tls: bool) -> None:
         self.most, self._left, self._ends = MOST_BYTES, MOST_BYTES, time.monotonic() + SECONDS
         self._held, self._context = bytearray(), context if tls else None
+        self._lines, self._expunged = 0, 0
         super().__init__(host, port)
 
     def secure(self, context: ssl.SSLContext) -> None:
@@ -240,11 +247,26 @@ class _Wire(imaplib.IMAP4):
             self.sock = self._context.wrap_socket(self.sock, server_hostname=host)
 
     def send(self, data: bytes) -> None:  # type: ignore[override]
-        self._left, self._ends = self.most, time.monotonic() + SECONDS
+        """Send a command, whose answer has limits of its own. What was said unasked before it is forgotten: a session
+        lasts for thousands of commands."""
+        self._left, self._lines, self._ends = self.most, 0, time.monotonic() + SECONDS
+        self._expunged = self.expunged()
+        self.untagged_responses.clear()
         self.sock.settimeout(SILENCE)
         self.sock.sendall(data)
 
+    def select(self, mailbox: str = "INBOX", readonly: bool = False) -> Any:
+        self._expunged = 0
+        return super().select(mailbox, readonly)
+
+    def expunged(self) -> int:
+        """Return how many mails went from the folder since it was selected, as far as was told."""
+        return self._expunged + len(self.untagged_responses.get("EXPUNGE", ()))
+
     def readline(self) -> bytes:
+        self._lines += 1
+        if self._lines > MOST_LINES:
+            raise Overlong(f"its answer is over {MOST_LINES:,} lines")
         searched = 0
         while (end := self._held.find(b"\n", searched)) < 0:
             searched = len(self._held)

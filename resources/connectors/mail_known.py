@@ -114,8 +114,15 @@ class KnownMails:
         heads = [value for key, value in message.items() if key.startswith("BODY[HEADER.FIELDS")]
         own = mail_name(heads[0]) if heads and isinstance(heads[0], bytes) else f"mail {uid}"
         name = "/".join([*(cleaned(part) or "_" for part in folder.parts), own])
-        taken = self._database.execute(_sql("taken"), {"mail": f"{name}.eml", "from": f"{name}/", "to": f"{name}0"})
-        return f"{name}~{uid}" if taken.fetchone() else name  # of a copy, or what says that it is one
+        if not self._taken(name):
+            return name
+        if not self._taken(f"{name}~{uid}"):  # of a copy, or what says that it is one
+            return f"{name}~{uid}"
+        return f"{name}~{uid}~{bytes_hash(folder.raw)[:8]}"  # two folders whose names read alike
+
+    def _taken(self, name: str) -> bool:
+        asked = {"mail": f"{name}.eml", "from": f"{name}/", "to": f"{name}0"}
+        return self._database.execute(_sql("taken"), asked).fetchone() is not None
 
     def row(self, entry: Entry) -> Row | None:
         """Where an entry is to be had in its revision."""

@@ -20,6 +20,8 @@ NAMED = "BODY[HEADER.FIELDS (DATE SUBJECT MESSAGE-ID)]<0>"
 _LONGEST = 120
 """Bytes of a name; what makes it one of its own is added."""
 _LONGEST_PARAMETER = 2000
+_MOST_HEADERS = 4096
+"""Bytes of headers that are asked for; a server may send more."""
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _SEPARATORS = re.compile(r"[/\\]")
 
@@ -27,7 +29,7 @@ _SEPARATORS = re.compile(r"[/\\]")
 def mail_name(headers: bytes) -> str:
     """Its date, its subject, and a hash of them and of its Message-ID: the same for as long as the mail is, on
     whichever server."""
-    found = HeaderParser().parsestr(headers.decode("utf-8", "replace"))
+    found = HeaderParser().parsestr(headers[:_MOST_HEADERS].decode("utf-8", "replace"))
     try:
         date = parsedate_to_datetime(str(found["Date"])).date().isoformat()
     except (ValueError, TypeError, IndexError, OverflowError):

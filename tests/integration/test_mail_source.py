@@ -401,3 +401,95 @@ def test_what_is_known_is_made_again_where_it_is_damaged(server: ImapServer, tmp
     with pytest.raises(SourceError, match="cannot be kept") as caught:
         connect(settings(server), tmp_path)
     assert caught.value.code == "disk"
+
+
+@pytest.mark.parametrize(
+    ("at", "said", "told"),
+    [
+        ("LIST", b'* LIST () ("/") INBOX\r\nTAG OK done\r\n', "names no folder"),
+        ("LIST", b'* LIST ((a)) "/" INBOX\r\nTAG OK done\r\n', "marks a folder"),
+        ("LIST", b'* LIST (NIL) "/" INBOX\r\nTAG OK done\r\n', "marks a folder"),
+        ("LIST", b"* LIST ()\r\nTAG OK done\r\n", "values to unpack"),
+        ("EXAMINE", b"* 1 EXISTS\r\n* OK [UIDVALIDITY 9999999999999999999] x\r\nTAG OK done\r\n", "which mails"),
+        ("EXAMINE", b"* 9999999999 EXISTS\r\n* OK [UIDVALIDITY 1] x\r\nTAG OK done\r\n", "which mails"),
+        ("SEARCH ALL", b"* SEARCH 1 2 99999999999\r\nTAG OK done\r\n", "no number of a mail"),
+        ("SEARCH ALL", b"* SEARCH 1 2 9999999999999999999\r\nTAG OK done\r\n", "no number of a mail"),
+        ("SEARCH ALL", b"* SEARCH 1 -2 3\r\nTAG OK done\r\n", "no number of a mail"),
+        ("SEARCH ALL", b"* 1 X\r\n" * 3000 + b"TAG OK done\r\n", "over 2,000 lines"),
+        ("SEARCH ALL", b"* 1 X {0}\r\n" * 3000 + b"TAG OK done\r\n", "over 2,000 lines"),
+        ("SEARCH ALL", b"OTHER9 OK done\r\n", "unexpected"),
+    ],
+)
+def test_what_no_server_means_fails_the_source(
+    at: str, said: bytes, told: str, server: ImapServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mail_client, "MOST_LINES", 2000)
+    for subject in ("One", "Two"):
+        server.put(letter(subject).as_bytes())
+    server.faults[at] = said
+    assert told in fault(server, tmp_path)
+    server.faults.clear()
+    assert len(found(server, tmp_path).names) == 2
+
+
+def test_what_a_server_says_unasked_is_not_kept(server: ImapServer) -> None:
+    """A session lasts for thousands of commands. But mails that went meanwhile are known."""
+    for subject in ("One", "Two", "Three"):
+        server.put(letter(subject).as_bytes())
+    flood = b"".join(b"* %d JUNK%c\r\n" % (at, 65 + at % 26) for at in range(1000))
+    server.faults = {
+        "SEARCH ALL": b"* 3 EXPUNGE\r\n" + flood + b"* SEARCH 1 2\r\nTAG OK done\r\n",
+        "SEARCH DELETED": b"* SEARCH\r\nTAG OK done\r\n",
+    }
+    client = mail_client.MailClient(
+        mail_client.Account("127.0.0.1", server.port, server.user, server.password, False, False)
+    )
+    with closing(client):
+        (folder,) = client.folders()
+        client.examine(folder)
+        assert (client.search(folder, "ALL"), client.expunged()) == ([1, 2], 1)
+        assert (client.search(folder, "DELETED"), client.expunged()) == ([], 1)
+        assert client._wire is not None and not any("JUNK" in kind for kind in client._wire.untagged_responses)
+        client.examine(folder)
+        assert client.expunged() == 0
+
+
+def test_mails_of_folders_whose_names_read_alike_are_told_apart(server: ImapServer, tmp_path: Path) -> None:
+    listed = (b"a", b'"&AGE-"', b'"a&AAE-"', b'"a&IAs-"')
+    server.faults = {
+        "LIST": b"".join(b'* LIST () "/" %b\r\n' % name for name in listed) + b"TAG OK done\r\n",
+        "EXAMINE": b"* 1 EXISTS\r\n* OK [UIDVALIDITY 1] x\r\nTAG OK done\r\n",
+        "SEARCH DELETED": b"* SEARCH\r\nTAG OK done\r\n",
+        "SEARCH": b"* SEARCH 1\r\nTAG OK done\r\n",
+        "FETCH": b"* 1 FETCH (UID 1 RFC822.SIZE 3 BODY[HEADER.FIELDS (DATE SUBJECT MESSAGE-ID)]<0> {12}\r\n"
+        b"Subject: a\r\n)\r\nTAG OK done\r\n",
+    }
+    with closing(connect(settings(server, below="true"), tmp_path)) as source:
+        uris = [entry.uri for page in source.entries() for entry in page]
+    assert len(set(uris)) == 4 and {uri.split("/")[0] for uri in uris} == {"a"}
+
+
+def test_a_mail_is_told_of_once_however_often_a_server_says_it(server: ImapServer, tmp_path: Path) -> None:
+    """And what it says of mails that were not asked for is nothing."""
+    server.put(letter("One").as_bytes())
+    told = b"".join(b"* 1 FETCH (UID 1 X%d 1)\r\n* 2 FETCH (UID %d X 1)\r\n" % (at, at + 2) for at in range(20_000))
+    server.faults = {"FETCH": told + b"TAG OK done\r\n"}
+    with closing(connect(settings(server), tmp_path)) as source:
+        assert [entry.uri for page in source.entries() for entry in page] == ["INBOX/mail 1.eml"]
+
+
+def test_a_piece_that_is_longer_than_was_asked_for_fails_its_mail(server: ImapServer, tmp_path: Path) -> None:
+    server.put(letter("One", "x" * 1_500_000).as_bytes())
+    server.faults = {
+        "PEEK.*<0[.]": b"* 1 FETCH (UID 1 BODY[]<0> {1200000}\r\n" + b"x" * 1_200_000 + b")\r\nTAG OK x\r\n"
+    }
+    with closing(connect(settings(server), tmp_path)) as source:
+        (entry,) = [entry for page in source.entries() for entry in page]
+        server.faults = {r"FETCH 1 .UID BODY.PEEK\[\]<0[.]": server.faults.popitem()[1]}
+        with pytest.raises(DocumentError, match="more than was asked for"):
+            list(source.read(entry))
+
+
+def test_a_greeting_that_is_signed_in_already_is_not_believed(server: ImapServer, tmp_path: Path) -> None:
+    server.greeting = b"* PREAUTH welcome\r\n"
+    fault(server, tmp_path)
