@@ -8,8 +8,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
-from collections.abc import Generator, Iterator, Sequence
+import threading
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -22,6 +25,19 @@ _PIECE = 1 << 20
 _SHALLOW = ("-q", "--depth=1", "--no-tags", "--filter=blob:none")
 _TOGETHER = ("-q", "--no-tags", "--no-write-fetch-head", "--filter=blob:none", "--stdin")
 _MOST_SECONDS = 3600
+_BLOB_SECONDS = 600
+"""Seconds in which the next piece of a file must come: git fetches what is missing when it is read."""
+_MOST_MEMORY = 8 << 20
+"""Kilobytes of address space of git: it unpacks trees and deltas in memory, however large a server made them."""
+_MOST_FILE = 64 << 20
+"""Half kilobytes of a file that git writes (32 GB): a server may send more than it was asked for."""
+_LIMITED = f'ulimit -v {_MOST_MEMORY} 2>/dev/null; ulimit -f {_MOST_FILE} 2>/dev/null; exec git "$@"'
+_LONGEST_LINE = 1 << 16
+_GRACE = 5.0
+"""Seconds to wait for the rest of what git complains of: what it left behind, such as a connection of ssh that is kept,
+may hold its end open."""
+_TAIL = 4096
+"""Bytes of what git complains of that are kept, the last ones: a server may add to it without end."""
 _MOST_PACKS = 50
 _LISTED = "refs/pincite/listed"
 _REF = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./@-]*")
@@ -36,6 +52,7 @@ _ENVIRONMENT = {
 }
 _ALWAYS = (
     *("-c", "http.followRedirects=false", "-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=60"),
+    *("-c", "core.packedGitWindowSize=64m", "-c", "core.packedGitLimit=1g"),
     *("-c", "gc.auto=0", "-c", "core.hooksPath=/dev/null", "-c", "fetch.recurseSubmodules=no"),
 )
 
@@ -59,7 +76,7 @@ class GitSource:
         self._address, self._ref, self._path = address, ref, path
         self._place = address.folder / "repository.git"
         self._url = address.url.removeprefix("git+")
-        self._blobs: subprocess.Popen[bytes] | None = None
+        self._blobs: _Run | None = None
         self._links: set[str] = set()
 
     # ------------------------------------------------------------ listing
@@ -67,8 +84,7 @@ class GitSource:
     def entries(self) -> Iterator[Sequence[Entry]]:
         self._fetch()
         tree = f"{_LISTED}:{self._path}"
-        with self._started("ls-tree", "-r", "-z", tree) as listing:
-            assert listing.stdout is not None
+        with self._started("ls-tree", "-r", "-z", tree) as listing, listing.within(_MOST_SECONDS):
             page: list[Entry] = []
             for mode, name, found in _lines(listing.stdout):
                 if mode == _LINK:
@@ -78,8 +94,8 @@ class GitSource:
                     yield page
                     page = []
             yield page
-            told = listing.stderr.read().decode(errors="replace") if listing.stderr else ""
-        if listing.returncode:
+            failed, told = listing.ended()
+        if failed:
             raise self._fault(told, f"see that the folder {self._path!r} is in {self._ref}")
 
     def _fetch(self) -> None:
@@ -116,12 +132,13 @@ class GitSource:
     def read(self, entry: Entry) -> Generator[bytes]:
         if entry.uri in self._links:
             raise DocumentError(f"{entry.uri}: a symbolic link, which is not followed; name its file", "unsupported")
-        stream = self._blob(entry)
-        left = self._size(stream, entry)
+        run = self._blob(entry)
+        left = self._size(run, entry)
         first, whole = True, False
         try:
             while left:
-                piece = stream.read(min(left, _PIECE))
+                with run.within(_BLOB_SECONDS):
+                    piece = run.stdout.read(min(left, _PIECE))
                 if not piece:
                     raise DocumentError(f"{entry.uri}: git ended before its end", "unreadable")
                 if first and piece.startswith(_POINTER):
@@ -132,25 +149,25 @@ class GitSource:
                     )
                 first, left = False, left - len(piece)
                 yield piece
-            whole = stream.read(1) == b"\n"
+            whole = run.stdout.read(1) == b"\n"
         finally:
             if not whole:  # what is left of this one would be taken for the next
                 self.close()
 
-    def _blob(self, entry: Entry) -> IO[bytes]:
-        if self._blobs is None or self._blobs.poll() is not None:
-            self._blobs = self._started("cat-file", "--batch", errors=subprocess.DEVNULL, given=subprocess.PIPE)
-        assert self._blobs.stdin is not None and self._blobs.stdout is not None
+    def _blob(self, entry: Entry) -> _Run:
+        if self._blobs is None or self._blobs.is_over():
+            self.close()
+            self._blobs = self._started("cat-file", "--batch")
         try:
-            self._blobs.stdin.write(entry.revision.encode() + b"\n")
-            self._blobs.stdin.flush()
-        except BrokenPipeError:
+            self._blobs.say(entry.revision.encode() + b"\n")
+        except OSError:
             self.close()
             raise DocumentError(f"{entry.uri}: git ended before it gave it", "unreadable") from None
-        return self._blobs.stdout
+        return self._blobs
 
-    def _size(self, stream: IO[bytes], entry: Entry) -> int:
-        said = stream.readline(200).split()
+    def _size(self, run: _Run, entry: Entry) -> int:
+        with run.within(_BLOB_SECONDS):
+            said = run.stdout.readline(200).split()
         if len(said) != 3 or said[1] != b"blob":
             self.close()
             raise DocumentError(f"{entry.uri}: the repository does not give it; the next run asks again", "unreadable")
@@ -158,8 +175,7 @@ class GitSource:
 
     def close(self) -> None:
         if self._blobs is not None:
-            self._blobs.kill()
-            self._blobs.communicate()
+            self._blobs.close()
             self._blobs = None
 
     # ------------------------------------------------------------ git
@@ -167,31 +183,16 @@ class GitSource:
     def _run(self, *arguments: str, given: str = "") -> str | None:
         """What git complains of; None where it does not."""
         try:
-            done = subprocess.run(
-                ["git", *_ALWAYS, *arguments],
-                cwd=self._place,
-                env=self._environment(),
-                input=given.encode(),
-                capture_output=True,
-                timeout=_MOST_SECONDS,
-            )
-        except subprocess.TimeoutExpired:
-            return "it took over an hour"
+            with self._started(*arguments) as run, run.within(_MOST_SECONDS):
+                with suppress(OSError):
+                    run.say(given.encode())
+                failed, told = run.ended()
         except OSError as error:
             return str(error.strerror)
-        return done.stderr.decode(errors="replace") if done.returncode else None
+        return told if failed else None
 
-    def _started(
-        self, *arguments: str, errors: int = subprocess.PIPE, given: int = subprocess.DEVNULL
-    ) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            ["git", *_ALWAYS, *arguments],
-            cwd=self._place,
-            env=self._environment(),
-            stdin=given,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-        )
+    def _started(self, *arguments: str) -> _Run:
+        return _Run(["sh", "-c", _LIMITED, "git", *_ALWAYS, *arguments], self._place, self._environment())
 
     def _environment(self) -> dict[str, str]:
         """Without what would lead git to another repository."""
@@ -205,11 +206,90 @@ class GitSource:
         )
 
 
+class _Run:
+    """A process of git. It is ended with all that it started, and of what it complains of only the end is held."""
+
+    def __init__(self, command: Sequence[str], place: Path, environment: Mapping[str, str]) -> None:
+        self._process = subprocess.Popen(
+            command,
+            cwd=place,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        assert self._process.stdin and self._process.stdout and self._process.stderr
+        self._stdin, self.stdout, self._errors = self._process.stdin, self._process.stdout, self._process.stderr
+        self._told, self._late = b"", False
+        self._reader = threading.Thread(target=self._listen, daemon=True)
+        self._reader.start()
+
+    def _listen(self) -> None:
+        with suppress(OSError, ValueError):
+            while piece := os.read(self._errors.fileno(), _PIECE):
+                self._told = (self._told + piece)[-_TAIL:]
+
+    def __enter__(self) -> _Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def say(self, given: bytes) -> None:
+        self._stdin.write(given)
+        self._stdin.flush()
+
+    def is_over(self) -> bool:
+        return self._process.poll() is not None
+
+    @contextmanager
+    def within(self, seconds: float) -> Iterator[None]:
+        """End the process where what is done within takes longer."""
+        timer = threading.Timer(seconds, self._overdue)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _overdue(self) -> None:
+        self._late = True
+        self._kill()
+
+    def ended(self) -> tuple[bool, str]:
+        """Wait for the end. Return whether it failed, and what git complained of."""
+        with suppress(OSError):
+            self._stdin.close()
+        while self.stdout.read(_PIECE):
+            pass
+        failed = self._process.wait() != 0
+        self._reader.join(_GRACE)
+        told = self._told.decode(errors="replace")
+        return failed, "it took over an hour" if self._late else told
+
+    def _kill(self) -> None:
+        if self._process.returncode is None:  # else the number of its group may be another's by now
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        self._kill()
+        self._process.wait()
+        self._reader.join(_GRACE)
+        for stream in (self._stdin, self.stdout, self._errors):
+            with suppress(OSError):
+                stream.close()
+
+
 def _lines(stream: IO[bytes]) -> Iterator[tuple[str, str, str]]:
     """Mode, object and name of each entry of `ls-tree -z`."""
     rest = b""
     while piece := stream.read(_PIECE):
         *whole, rest = (rest + piece).split(b"\0")
+        if len(rest) > _LONGEST_LINE:
+            raise ValueError(f"a name of over {_LONGEST_LINE >> 10} KB")
         for line in whole:
             about, _, name = line.partition(b"\t")
             mode, _, of = about.decode("ascii").split(" ")

@@ -7,9 +7,12 @@ everyone may find all. The password comes from PGPASSWORD or the password file.
 
 from __future__ import annotations
 
+import os
+import socket
 import tempfile
+import threading
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import date
 from functools import cached_property
 from pathlib import Path
@@ -30,6 +33,9 @@ if TYPE_CHECKING:
 _PAGE = 1000
 _PIECE = 1 << 20
 _MILLISECONDS = 600_000
+"""Of one statement, which the server is told to keep to."""
+SECONDS = 660.0
+"""Seconds after which a server that does not keep to it, and says nothing, is left."""
 _CONTENT = ("text", "bytes")
 _OF_DOCUMENT = ("title", "effective_date", "version", *RESTRICTING)
 _SERVER = ("host", "port", "sslmode", "sslrootcert", "requirepeer", "connect_timeout")
@@ -52,9 +58,10 @@ def connect(address: Address) -> RowsSource:
     reached = {"connect_timeout": "10", **{name: options[name] for name in _SERVER if options[name]}}
     try:
         connection = psycopg.connect(address.url, **reached)  # type: ignore[arg-type]
-        connection.execute(statement("source_rows", "read_only"))
-        connection.execute(statement("source_rows", "statement_timeout"), {"milliseconds": _MILLISECONDS})
-        connection.commit()
+        with _within(connection):
+            connection.execute(statement("source_rows", "read_only"))
+            connection.execute(statement("source_rows", "statement_timeout"), {"milliseconds": _MILLISECONDS})
+            connection.commit()
     except psycopg.Error as error:
         raise _fault(
             address.name, error, "see that the server is reachable, and PGPASSWORD or the password file"
@@ -76,10 +83,15 @@ class RowsSource:
 
     def entries(self) -> Iterator[Sequence[Entry]]:
         with self._asked("listed", content=self._content, **self._named) as rows:
-            while page := rows.fetchmany(_PAGE):
+            while page := self._fetched(rows):
                 if any(identity is None for identity, _, _ in page):
                     raise SourceError(f"source {self._name!r}: a row has no {self._options['id']}; nothing was changed")
                 yield [entry for row in page for entry in self._entries(*row)]
+
+    def _fetched(self, rows: Any) -> list[Any]:
+        with _within(self._connection):
+            found: list[Any] = rows.fetchmany(_PAGE)
+        return found
 
     def _entries(self, identity: str, revision: str | None, size: int | None) -> list[Entry]:
         if revision is None:
@@ -94,7 +106,7 @@ class RowsSource:
         import psycopg
 
         try:
-            with self._connection.transaction():
+            with _within(self._connection), self._connection.transaction():
                 found = self._connection.execute(self._statement("columns")).description or ()
         except psycopg.Error as error:
             raise _fault(self._name, error, "see its query") from None
@@ -124,13 +136,20 @@ class RowsSource:
         self._ready.clear()
         ids = {self._identity(entry.uri) for entry in entries}
         with self._asked("rows", {"ids": sorted(ids)}, **self._named) as rows:
-            rows.itersize = 1
-            for identity, revision, *values in rows:
+            for identity, revision, *values in self._one_by_one(rows):
                 found = dict(zip(self._columns, values, strict=True))
                 for name, content in self._files(identity, found):
                     file = Path(self._place.name, str(len(self._ready)))
                     file.write_bytes(content)
                     self._ready[name] = revision, file
+
+    def _one_by_one(self, rows: Any) -> Iterator[Any]:
+        while True:
+            with _within(self._connection):
+                row = rows.fetchone()
+            if row is None:
+                return
+            yield row
 
     def _identity(self, uri: str) -> str:
         return uri.removesuffix(SIDE_CAR).removesuffix(f".{self._options['format']}")
@@ -159,8 +178,10 @@ class RowsSource:
         given = as_given(self._options["memberships"], with_parameters=False)
         try:
             with self._connection.transaction(), self._connection.cursor(name="members") as cursor:
-                cursor.execute(statement("source_rows", "members", query=given))
-                yield from cursor
+                with _within(self._connection):
+                    cursor.execute(statement("source_rows", "members", query=given))
+                while page := self._fetched(cursor):
+                    yield from page
         except psycopg.Error as error:
             raise _fault(self._name, error, "see the query of its memberships") from None
 
@@ -187,10 +208,30 @@ class RowsSource:
 
         try:
             with self._connection.transaction(), self._connection.cursor(name=name) as cursor:
-                cursor.execute(self._statement(name, **named), values)
+                with _within(self._connection):
+                    cursor.execute(self._statement(name, **named), values)
                 yield cursor
         except psycopg.Error as error:
             raise _fault(self._name, error, "see its query") from None
+
+
+@contextmanager
+def _within(connection: Connection[Any]) -> Iterator[None]:
+    """Hang up where what is asked within is not answered in time. psycopg waits for as long as a server is there."""
+
+    def hang_up() -> None:
+        with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as held:
+            held.shutdown(socket.SHUT_RDWR)
+
+    import psycopg
+
+    timer = threading.Timer(SECONDS, hang_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _side_car(values: dict[str, Any]) -> bytes:

@@ -15,11 +15,16 @@ import pytest
 
 from pipelines.errors import SettingsError, SourceError
 from pipelines.settings.sources import SourceSettings
+from resources.connectors import git, sql_rows
 from resources.connectors.mail_names import mail_name
 from resources.connectors.registry import connect
+from resources.connectors.source import Address
+from resources.sources import landing
+from resources.sources.landing import Landing
 from resources.sources.memberships import asked
 from resources.sources.side_cars import read_side_car
 from tests.support.imap_server import ImapServer, imap_server
+from tests.support.lying_server import lying_server
 from tests.support.projects import new_database
 from tests.support.s3_server import ENVIRONMENT, S3Server, s3_server
 from tests.support.site import running_site
@@ -314,7 +319,94 @@ def test_a_ref_is_never_taken_for_an_option(ref: str, repository: Repository, tm
         connect(SourceSettings(name="papers", path=repository.settings.path, options={"ref": ref}), tmp_path)
 
 
+def test_a_tree_of_trees_is_given_up_and_leaves_nothing_behind(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten folders that are each the same ten folders: a few hundred bytes that list a billion files."""
+    monkeypatch.setattr(landing, "MOST", 5000)
+    repository.put("a.md", "one")
+    made = _object(repository, "blob", b"text")
+    for depth in range(9):
+        kind, mode = ("tree", "40000") if depth else ("blob", "100644")
+        rows = "".join(f"{mode.zfill(6)} {kind} {made}\t{at}.md\n" for at in range(10))
+        made = _given(repository, "mktree", given=rows.encode())
+    made = _given(repository, "mktree", given=f"040000 tree {made}\tdocs\n".encode())
+    commit = _given(repository, "commit-tree", "-m", "bomb", made)
+    repository.git("push", "-q", "--force", str(repository.bare), f"{commit}:refs/heads/main")
+    place = Landing(tmp_path, repository.settings)
+    with (
+        place.alone(),
+        closing(connect(repository.settings, place.folder)) as source,
+        pytest.raises(SourceError, match="does not end within 5000 entries"),
+    ):
+        place.bring(source, None)
+
+
+def test_names_in_a_tree_lead_nowhere(repository: Repository, tmp_path: Path) -> None:
+    """What git itself would not make, a server may."""
+    blob = bytes.fromhex(_object(repository, "blob", b"text"))
+    names = (b"..", b".git", b"/etc", b"a/../b.md", b"c\n.md", b"\xff.md", b"x" * 5000 + b".md")
+    docs = b"".join(b"100644 %b\0%b" % (name, blob) for name in sorted([*names, b"sound.md"]))
+    tree = _object(repository, "tree", docs)
+    root = _object(repository, "tree", b"40000 docs\0" + bytes.fromhex(tree))
+    commit = _given(repository, "commit-tree", "-m", "names", root)
+    repository.git("push", "-q", "--force", str(repository.bare), f"{commit}:refs/heads/main")
+    place = Landing(tmp_path, repository.settings)
+    with place.alone(), closing(connect(repository.settings, place.folder)) as source:
+        place.bring(source, None)
+    assert {path.name for path in place.root.rglob("*.md")} == {"sound.md", "\\xff.md"}
+
+
+def test_a_name_without_end_fails_the_source(repository: Repository, tmp_path: Path) -> None:
+    blob = bytes.fromhex(_object(repository, "blob", b"text"))
+    tree = _object(repository, "tree", b"100644 " + b"x" * (3 << 20) + b"\0" + blob)
+    root = _object(repository, "tree", b"40000 docs\0" + bytes.fromhex(tree))
+    commit = _given(repository, "commit-tree", "-m", "name", root)
+    repository.git("push", "-q", "--force", str(repository.bare), f"{commit}:refs/heads/main")
+    with pytest.raises(SourceError, match=r"a name of over 64 KB"):
+        listed_of(repository.settings, tmp_path)
+
+
+def test_a_server_of_git_that_hangs_or_talks_without_end_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(git, "_MOST_SECONDS", 1.0)
+    advert = b"001e# service=git-upload-pack\n0000"
+
+    def talks(line: str, headers: str) -> Iterator[bytes]:
+        yield b"HTTP/1.1 200 OK\r\nContent-Type: application/x-git-upload-pack-advertisement\r\n\r\n" + advert
+        while not server.ended.wait(0.01):
+            yield b"0032" + b"a" * 40 + b" refs/h\n"[:6]
+
+    with lying_server() as server:
+        # git+https is what the settings take; the server of this test has no certificate.
+        source = git.GitSource(Address("papers", f"git+{server.url}/x", {}, tmp_path), "main", "")
+        monkeypatch.setitem(git._ENVIRONMENT, "GIT_ALLOW_PROTOCOL", "http")
+        server.says = {"": talks}
+        with pytest.raises(SourceError, match="took over an hour"):
+            list(source.entries())
+        source.close()
+
+
+def _object(repository: Repository, kind: str, content: bytes) -> str:
+    return _given(repository, "hash-object", "-w", "--literally", "-t", kind, "--stdin", given=content)
+
+
+def _given(repository: Repository, *arguments: str, given: bytes = b"") -> str:
+    ran = subprocess.run(["git", *arguments], cwd=repository.work, input=given, check=True, capture_output=True)
+    return ran.stdout.decode().strip()
+
+
 # ---------------------------------------------------------------- rows
+
+
+def test_a_database_that_falls_silent_is_left(rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows.query = "SELECT id, text, pg_sleep(60)::text AS owner FROM papers"
+    rows.run("INSERT INTO papers VALUES ('1', 'One', NULL, NULL, NULL)")
+    with closing(connect(rows.settings, tmp_path)) as source:
+        monkeypatch.setattr(sql_rows, "SECONDS", 0.5)
+        with pytest.raises(SourceError, match="papers"):
+            list(source.entries())
 
 
 def test_what_a_row_says_of_itself_is_its_side_car(rows: Rows, tmp_path: Path) -> None:
