@@ -32,7 +32,7 @@ class EmbedderSettings(Section):
     batch_tokens: int | None = Field(
         None,
         ge=512,
-        description="Tokens of one batch, padding included; by default 1,024 on a processor, 65,536 on a graphics card.",
+        description="Tokens of one batch, padding included; by default 1,024, or 65,536 on a graphics card.",
     )
     batch_texts: int = Field(64, ge=1, le=2048, description="Most texts of one request to an endpoint.")
     dimensions: int | None = Field(
