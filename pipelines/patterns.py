@@ -46,7 +46,7 @@ def _part(code: Any, value: Any) -> tuple[int, int]:
         return 1, _sequence(value)[1]
     if code in (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT):
         return _repeated(int(value[0]), min(int(value[1]), LONGEST), *_sequence(value[2]), code is op.POSSESSIVE_REPEAT)
-    return 1, 1
+    return 1, LONGEST if code is op.GROUPREF else 1
 
 
 def _either(branches: Iterable[Any]) -> tuple[int, int]:

@@ -25,7 +25,7 @@ LEAST_WORDS = 20
 QUESTION_WORDS, LONGEST_ANSWER = range(4, 41), 30
 SHARED = 0.5
 """Of the question's content words that stand in the paragraph or above it."""
-_PARTS = re.compile(r"\bQUESTION\W*:([^\n]+)\n\W*ANSWER\W*:([^\n]+)")
+_PARTS = re.compile(r"\bQUESTION[^\w:]*+:++([^\n]++)\n\W*+ANSWER[^\w:]*+:++([^\n]++)")
 _LONGEST_LINE, _LONGEST_REPLY = 500, 4_000
 _OF_THE_TEXT = re.compile(
     r"\b(?:this|the|above|following|given|provided) "

@@ -1,4 +1,4 @@
-"""Strings made from a pattern to make it slow, and a measure of how its time grows with their length.
+"""Strings made from a pattern to make it slow, and how the steps of its matching grow with their length.
 
 Every repeat is pumped: what comes before it, then its own characters over and over, then an ending at which the
 pattern just fails. What comes before it is pumped too, for a search that begins anew at every place.
@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 import re._constants as op
 import re._parser as parser
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
-from math import log
+
+from tests.support.matching_steps import Matcher, TooManySteps, inside
 
 _PROBES = " \t\n\r0 1a Zжя_.,:;!?…-–—'’\"“»()[]{}<>/\\|=+*#~`@&%$€§^•\x00\x0b\xa0é中\u0301"
 _FAILS = "\x00Ж\n\x00"
@@ -40,7 +40,7 @@ class _Strings:
     def _letters(self, tree: object) -> Iterator[str]:
         for code, value in tree:  # type: ignore[attr-defined]
             yield from self.characters(code, value)[:3]
-            for inner in _inside(code, value):
+            for inner in inside(code, value):
                 yield from self._letters(inner)
 
     def characters(self, code: object, value: object) -> list[str]:
@@ -90,20 +90,8 @@ class _Strings:
                     yield prefix, body, rest
                 yield from self.pumps(value[2], prefix, rest)
             else:
-                for inner in _inside(code, value):
+                for inner in inside(code, value):
                     yield from self.pumps(inner, prefix, rest)
-
-
-def _inside(code: object, value: object) -> list[object]:
-    if code in _REPEATS:
-        return [value[2]]  # type: ignore[index]
-    if code is op.BRANCH:
-        return list(value[1])  # type: ignore[index]
-    if code is op.SUBPATTERN:
-        return [value[3]]  # type: ignore[index]
-    if code in (op.ASSERT, op.ASSERT_NOT):
-        return [value[1]]  # type: ignore[index]
-    return [value] if code is op.ATOMIC_GROUP else []
 
 
 def _ends(kind: object, given: object) -> tuple[int, ...]:
@@ -123,20 +111,31 @@ def _takes(value: object, character: str) -> bool:
     return found is not negated
 
 
-def attacks(pattern: str, flags: int = 0) -> Iterator[Callable[[int], str]]:
-    """Functions from a length to a text of about that length, those that find most first."""
+@dataclass(frozen=True)
+class Attack:
+    """A text of any length: a beginning, a part that is repeated, and an ending."""
+
+    begin: str
+    pump: str
+    end: str
+
+    def text(self, times: int) -> str:
+        return self.begin + self.pump * times + self.end
+
+
+def attacks(pattern: str, flags: int = 0) -> list[Attack]:
+    """Return the attacks on a pattern, the most promising first."""
     strings = _Strings(pattern, flags)
-    families: dict[tuple[str, str, str], None] = {}
-    pumps = list(islice(strings.pumps(strings.tree), 160))
-    for letter in strings.letters:
-        families["", letter, _FAILS] = families["\x00", letter, _FAILS[1:]] = None
-    for one, other in product(strings.letters[:7], repeat=2):
-        families["", one + other, _FAILS] = None
+    families: dict[Attack, None] = {}
+    pumps = list(dict.fromkeys(islice(strings.pumps(strings.tree), 160)))
     for kind in range(4):
         for prefix, body, rest in pumps:
-            families[prefix, body, (_FAILS, _FAILS[1:], rest[:-1] + _FAILS, "")[kind]] = None
-    for prefix, body, ending in families:
-        yield lambda n, parts=(prefix, body, ending): parts[0] + parts[1] * max(1, n // len(parts[1])) + parts[2]  # type: ignore[misc]
+            families[Attack(prefix, body, (_FAILS, _FAILS[1:], rest[:-1] + _FAILS, "")[kind])] = None
+        for letter in strings.letters if kind == 0 else ():
+            families[Attack("", letter, _FAILS)] = families[Attack("\x00", letter, _FAILS[1:])] = None
+    for one, other in product(strings.letters[:7], repeat=2):
+        families[Attack("", one + other, _FAILS)] = None
+    return list(families)
 
 
 # ---------------------------------------------------------------- growth
@@ -144,73 +143,71 @@ def attacks(pattern: str, flags: int = 0) -> Iterator[Callable[[int], str]]:
 
 @dataclass(frozen=True)
 class Growth:
-    """An attack and the power of its length with which the time grows."""
+    """The beginning of a text under which a pattern is slow, its length, and the steps that it takes."""
 
-    text: str
-    power: float
-
-
-_LENGTHS = (10, 16, 24, 34, 48, 68, 96, 136, 190, 270, 400, 1200)
-_QUICK = 0.0004
-"""Seconds of the processor from which it is worth to measure the growth: linear time takes few patterns there."""
-_TIMES, _TIMES_BOUNDED = 16, 100
-_STEP, _SHORT_STEP = 1.3, 1.1
-"""How much longer the next text is; the short one where a text took long already, and the next may take very long."""
-_LONG = 0.005
-_LINEAR = 1.5
+    begin: str
+    characters: int
+    steps: int
 
 
-def growth(run: Callable[[str], object], text: Callable[[int], str], longest: int | None = None) -> Growth | None:
-    """How the time grows with the length where that is more than linear; None where it is linear, or where no
-    text up to `longest` takes much. Judged by how much longer a text must be to take
-    16 times as long, or 100 times where it is bounded."""
-    length = next((n for n in _LENGTHS if _time(run, text(n)) > _QUICK and _best(run, text(n)) > _QUICK), 0)
-    if not length or (length == _LENGTHS[-1] and _best(run, text(length)) < 5 * _best(run, text(length // 3))):
-        return None
-    first, seconds, at = (size := len(text(length))), (begun := _best(run, text(length))), length
-    while seconds < (_TIMES_BOUNDED if longest else _TIMES) * begun:
-        if size >= _TIMES * first or at >= (longest or _TIMES * length):
+_TIMES = 8
+"""Repeats of the pumped part in the shortest text."""
+_LINEAR = 2.1
+"""By how much the second doubling of a text may cost more than the first. Linear costs give 2, quadratic ones come
+nearer to 4 with each doubling, so a text that stays above this is doubled again."""
+_LONGEST = 1 << 14
+"""Characters up to which a pattern with a bounded repeat, say {0,300}, may look quadratic."""
+_MOST = 1_000_000
+"""Steps that no text of up to _LONGEST characters may take. What doubles with each character takes them at once."""
+
+
+def growth(matcher: Matcher, method: str, attack: Attack) -> Growth | None:
+    """Return the text under which the steps grow faster than its length, or None if they do not."""
+    increase: int | None
+    times, before, increase = _TIMES, steps(matcher, method, attack.text(_TIMES)), None
+    while True:
+        times *= 2
+        text = attack.text(times)
+        now = steps(matcher, method, text)
+        if now > _MOST:
+            return Growth(text[:60], len(text), now)
+        if increase is not None and (now - before <= _LINEAR * increase or len(text) > _LONGEST):
             return None
-        at = int(at * (_STEP if seconds < _LONG else _SHORT_STEP)) + 1
-        size, seconds = len(text(at)), _best(run, text(at))
-    # What else the machine does makes a time longer, never shorter.
-    seconds = min(seconds, _best(run, text(at)), _best(run, text(at)))
-    power = log(seconds / begun) / log(size / first)
-    return Growth(text(24), power) if power > _LINEAR else None
+        before, increase = now, now - before
 
 
-def _best(run: Callable[[str], object], text: str) -> float:
-    """Of three times, the least; of a long one, itself."""
-    first = _time(run, text)
-    return first if first > 10 * _LONG else min(first, *(_time(run, text) for _ in range(2)))
-
-
-def _time(run: Callable[[str], object], text: str) -> float:
-    begun = time.thread_time()
-    run(text)
-    return time.thread_time() - begun
+def steps(matcher: Matcher, method: str, text: str, most: int = _MOST) -> int:
+    """Return the steps that a method takes with a text, all matches included; a number above `most` if it is more."""
+    matcher.steps, matcher.most = 0, most
+    try:
+        if method in ("finditer", "search"):
+            for _ in matcher.finditer(text):
+                pass
+        else:
+            getattr(matcher, method)(text)
+    except TooManySteps:
+        return most + 1
+    return matcher.steps
 
 
 def slow(
-    pattern: str | bytes,
-    flags: int = 0,
-    methods: Sequence[str] = ("fullmatch", "finditer"),
-    longest: int | None = None,
-    most: int | None = None,
+    pattern: str | bytes, flags: int = 0, methods: Sequence[str] = ("fullmatch", "finditer"), most: int | None = None
 ) -> Growth | None:
-    """The first attack under which a pattern takes more than linear time, by any of the methods; `longest` is the
-    longest text that the code gives it, `most` how many attacks are tried, the first and as many of the others."""
-    text, flags = (pattern, flags) if isinstance(pattern, str) else (pattern.decode("latin-1"), flags | re.ASCII)
-    compiled = re.compile(text, flags)
-    tried = list(attacks(text, flags))
+    """Return the first attack under which a pattern takes more than linear time by any of the methods; `most` is the
+    number of attacks that are tried, the first and as many of the others."""
+    matcher, tried = _prepared(pattern, flags)
     tried = [*tried[:most], *tried[most :: max(1, len(tried) // most)]] if most else tried
-    for method in methods:
-        run = (
-            (lambda text: sum(1 for _ in compiled.finditer(text)))
-            if method == "finditer"
-            else getattr(compiled, method)
-        )
-        for attack in tried:
-            if found := growth(run, attack, longest):
-                return found
-    return None
+    found = (growth(matcher, method, attack) for method in methods for attack in tried)
+    return next(filter(None, found), None)
+
+
+def most_steps(pattern: str | bytes, flags: int, methods: Sequence[str], longest: int, most: int = _MOST) -> int:
+    """Return the steps of the worst attack of at most `longest` characters; a number above `most` if it is more."""
+    matcher, tried = _prepared(pattern, flags)
+    texts = {attack.text(max(1, longest // len(attack.pump)))[-longest:] for attack in tried}
+    return max(steps(matcher, method, text, most) for method in methods for text in texts)
+
+
+def _prepared(pattern: str | bytes, flags: int) -> tuple[Matcher, list[Attack]]:
+    text, flags = (pattern, flags) if isinstance(pattern, str) else (pattern.decode("latin-1"), flags | re.ASCII)
+    return Matcher(text, flags), attacks(text, flags)

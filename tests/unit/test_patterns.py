@@ -1,16 +1,23 @@
-"""No pattern takes more time than in proportion to the text, however the text is made."""
+"""No pattern takes more steps than in proportion to the text, however the text is made.
+
+Steps are counted by a matcher of the tests that works as `re` does, so the machine makes no difference.
+"""
 
 from __future__ import annotations
 
+import random
 import re
 
 import pytest
 
+from pipelines.patterns import LONGEST, MOST_STEPS
+from pipelines.patterns import most_steps as foretold
 from pipelines.query.rerankers.weighted import IMPORTANT_SECTIONS, UNIMPORTANT_SECTIONS
 from pipelines.terms import _any_script
 from resources.parsers.text.source_text import _as_written
 from resources.sources.walk import _pattern
-from tests.support.pattern_attacks import slow
+from tests.support.matching_steps import Matcher
+from tests.support.pattern_attacks import most_steps, slow
 from tests.support.patterns import LAYERS, Found, patterns
 
 WRITTEN = ("a b", "a, b; c -- d", ",,,,,,,,", ". . . . . .")
@@ -40,6 +47,8 @@ BOUNDED = {
     "resources/sources/walk.py:_pattern": 255,  # of a name; a path is linear in its names
 }
 """The longest text that the code gives to a pattern that takes more than linear time."""
+FEW = 1_000_000
+"""Steps, some 10 ms, that such a pattern may take with such a text."""
 
 BAD = {
     "form labels": r"(?:[^.!?…_]{0,40}(?:_{3,}|\.{6,}|…{3,}))+[\W_]*",
@@ -53,6 +62,14 @@ BAD = {
     "a tag that is never closed": r"<[^>]*>",
     "an end that never comes": r"<!--.*?-->",
     "a label after a label": r"(?:the |a |the a )*summary",
+    "an attribute of an element that is never closed": r'EncryptionMethod\s[^>]*?Algorithm="([^"]*+)"',
+    "a key whose value never comes": r"(?m)^cuda\b[^=]*=\s*'",
+    "two runs of the same": r"a*a*b",
+    "spaces before a line's end": r"\s*\n",
+    "a group of runs": r"(x+)+y",
+    "a quotation that is never closed": r"(['\"]).*?\1;",
+    "a run within a look ahead": r"(?=\w*!)\w",
+    "an optional word a hundred times": r"(?:a?){100}b",
 }
 GOOD = {
     "spaces at the end": r"(?<!\s)\s++$",
@@ -75,7 +92,7 @@ def found() -> list[Found]:
 
 @pytest.mark.defends("1a")
 @pytest.mark.parametrize("layer", LAYERS)
-def test_every_pattern_takes_linear_time(found: list[Found], layer: str, most: int = 50) -> None:
+def test_every_pattern_takes_linear_time(found: list[Found], layer: str, most: int = 30) -> None:
     slower = {}
     for each in found:
         if not each.where.startswith(layer + "/") or each.where in BOUNDED:
@@ -95,7 +112,7 @@ def test_bounded_texts_cost_little(found: list[Found]) -> None:
     bounded = [each for each in found if each.where in BOUNDED]
     assert {each.where for each in bounded} == BOUNDED.keys()
     for each in bounded:
-        assert not slow(each.pattern, each.flags, each.methods, longest=BOUNDED[each.where], most=50), each
+        assert most_steps(each.pattern, each.flags, each.methods, BOUNDED[each.where], FEW) <= FEW, each
 
 
 def test_every_module_is_looked_at(found: list[Found]) -> None:
@@ -120,3 +137,39 @@ def test_slow_patterns_are_caught(name: str) -> None:
 @pytest.mark.parametrize("name", GOOD)
 def test_quick_patterns_pass(name: str) -> None:
     assert slow(GOOD[name], methods=("fullmatch", "finditer")) is None
+
+
+MATCHED = (
+    r"(a|b)\1", r"(a)?b(?(1)c|d)", r"(?P<q>['\"]).*?(?P=q)", r"((a|b)*c)*d", r"(?:ab?)*+b", r"(?:a|ab){2}+c",
+    r"(?<=a)b|(?<!b)c", r"(?>a+?)b", r"(?i:A)b|(?-i:c)", r"(?:a*)*?c", r"(?:a{0,2}b?){1,3}$", r"(?=(a*))\1b",
+)  # fmt: skip
+
+
+def test_the_matcher_of_the_tests_finds_what_re_finds(found: list[Found]) -> None:
+    """Its steps tell nothing unless it does what `re` does."""
+    chance = random.Random(1)
+    for pattern, flags in {*((each.pattern, each.flags) for each in found), *((each, 0) for each in MATCHED)}:
+        text, flags = (pattern, flags) if isinstance(pattern, str) else (pattern.decode("latin-1"), flags | re.ASCII)
+        real, own = re.compile(text, flags), Matcher(text, flags)
+        letters = [*dict.fromkeys(re.sub(r"\W", "", text))][:8] + list("abcAB \n-1\"'")
+        for _ in range(400 if pattern in MATCHED else 12):
+            tried = "".join(chance.choices(letters, k=chance.randrange(12)))
+            assert list(own.finditer(tried)) == [one.span() for one in real.finditer(tried)], (text, tried)
+            for method in ("match", "fullmatch"):
+                one = getattr(real, method)(tried)
+                assert getattr(own, method)(tried) == (one and one.span()), (method, text, tried)
+
+
+SETTINGS = (
+    r"(a+)+$", r"(a|aa)+$", r"(?:a?){30}a{30}", r"(.*?,){5}x", r"\w*\w*\w*x", r"(?=(a+)+$)b", r"(a+)+\1", r"(?>a+)+b",
+    r"(a)?(?(1)(a+)+|b)c", r"((a{0,20}){0,20}){0,20}b", r"a{0,100}a{0,100}b", r"(?:\b|a)*b", r"(a*)\1\1\1b",
+    r"(?:a*+)*b", r"(?:a?)*+b", r"(?=(a*))(?=(a*))a*a*b", r"(?:(?:a|aa){3})*b", r"(a{1,2}){1,50}b", r"(a*?)*?b",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("pattern", SETTINGS)
+def test_a_pattern_of_the_settings_takes_no_more_steps_than_foretold(pattern: str, most: int = 100_000) -> None:
+    """Those that may take more than MOST_STEPS are refused before they are tried."""
+    told = foretold(pattern)
+    assert most_steps(pattern, 0, ("finditer",), LONGEST, most) <= told
+    assert told > MOST_STEPS or most_steps(pattern, 0, ("finditer",), LONGEST, MOST_STEPS) <= told

@@ -57,7 +57,7 @@ _ODT_NAMES = {
     f"{_META}creation-date": "created",
     f"{_META}keyword": "keywords",
 }
-_OF_FONTS = (b"http://www.idpf.org/2008/embedding", b"http://ns.adobe.com/pdf/enc#RC")
+_OF_FONTS = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
 """Ciphers of an EPUB that only its fonts are in."""
 _MANY = frozenset({"author", "keywords"})
 """Of which a file may name several."""
@@ -79,9 +79,10 @@ def require_open(package: zipfile.ZipFile, path: Path) -> None:
     names = package.NameToInfo
     if "META-INF/manifest.xml" in names and b":encryption-data" in package.read("META-INF/manifest.xml"):
         raise DocumentError(f"{path.name}: the file has a password: save a copy without one", "encrypted")
-    if "META-INF/encryption.xml" in names:
-        ciphers = re.findall(rb'EncryptionMethod\s[^>]*?Algorithm="([^"]*+)"', package.read("META-INF/encryption.xml"))
-        if any(cipher not in _OF_FONTS for cipher in ciphers):
+    listed = xml_part(package, "META-INF/encryption.xml", path)
+    if listed is not None:
+        ciphers = (method.get("Algorithm") for method in listed.iter("{*}EncryptionMethod"))
+        if any(cipher and cipher not in _OF_FONTS for cipher in ciphers):
             raise DocumentError(f"{path.name}: the book is encrypted (DRM): get a copy that is not", "encrypted")
 
 

@@ -30,7 +30,7 @@ EXTRAS = {
 AGAIN = "install pincite again, in an environment of its own"
 _MODULES = ("ssl", "sqlite3", "lzma", "bz2", "ctypes")
 """Of the standard library, that a Python which was compiled by hand may lack."""
-_CUDA = re.compile(r"^cuda\b[^=]*=\s*['\"]([^'\"]+)['\"]", re.MULTILINE)
+_CUDA = re.compile(r"^cuda\b[^=\n]*+=[ \t]*+['\"]([^'\"\n]+)['\"]", re.MULTILINE)
 _GPU = Path("/dev/nvidiactl")
 
 
