@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from pipelines.parsing.cleaning import begins_with_space, clean_code, clean_text, composes, ends_with_space
 from pipelines.parsing.line_stops import stops_of
@@ -69,9 +70,8 @@ def pieces_of(runs: Sequence[Run], code: bool) -> list[Piece]:
         gap = " " if not code and ends_with_space(run.text) else ""
     while code and pieces and not pieces[-1].text.strip():
         pieces.pop()
-    while code and pieces and not pieces[0].text.strip():
-        pieces.pop(0)
-    return pieces
+    blank = sum(1 for _ in takewhile(lambda piece: code and not piece.text.strip(), pieces))
+    return pieces[blank:]
 
 
 def lay(pieces: Sequence[Piece], start: int) -> tuple[str, list[Place]]:

@@ -36,8 +36,11 @@ def _last(text: bytes) -> bytes:
 
 
 def _quoted(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    held = b""
+    held: list[bytes] = []  # joined at the end of a line only: a long line costs nothing more
     for piece in pieces:
-        lines, end, held = (held + piece).rpartition(b"\n")
-        yield binascii.a2b_qp(lines + end)
-    yield binascii.a2b_qp(held)
+        lines, end, rest = piece.rpartition(b"\n")
+        if end:
+            yield binascii.a2b_qp(b"".join((*held, lines, end)))
+            held = []
+        held.append(rest)
+    yield binascii.a2b_qp(b"".join(held))

@@ -83,6 +83,7 @@ class _Walker:
         self.lists: list[dict[str, Any]] = []
         self.term: list[Run] = []
         self.hidden = 0
+        self.captioned: dict[Any, bool] = {}
         headings = [h for h in root.iter("h1") if not _inside(h, ("header", "nav", "footer"))]
         self.header_has_title = not headings
         pairs = pairs_of(root, _BLOCKS)
@@ -173,7 +174,9 @@ class _Walker:
         self._figure(image)
         text = (image.get("alt") or "").strip()
         figure = next(image.iterancestors("figure"), None)
-        captioned = figure is not None and figure.find(".//figcaption") is not None
+        if figure is not None and figure not in self.captioned:
+            self.captioned[figure] = figure.find(".//figcaption") is not None
+        captioned = figure is not None and self.captioned[figure]
         if text and not captioned and not _is_icon(image):
             space = Run(" ", joined=True)
             self.runs += (space, self.finder.run(text, joined=True, node=False), space)

@@ -31,6 +31,8 @@ _FENCES = {"{": r"\{", "}": r"\}", "〈": r"\langle", "〉": r"\rangle", "⟨": 
            "‖": r"\|", "⌊": r"\lfloor", "⌋": r"\rfloor", "⌈": r"\lceil", "⌉": r"\rceil"}  # fmt: skip
 _NEW_ROW = r" \\ "
 _ENDS_IN_COMMAND = re.compile(r"\\[A-Za-z]+\Z")
+_LONGEST_COMMAND = 64
+"""Characters at the end of a text in which a command is looked for: the whole of it, for each part, is quadratic."""
 
 
 def latex(formula: Any) -> str:
@@ -41,7 +43,7 @@ def latex(formula: Any) -> str:
 def _joined(parts: Iterable[str]) -> str:
     text = ""
     for part in parts:
-        text += " " if _ENDS_IN_COMMAND.search(text) and part[:1].isalnum() else ""
+        text += " " if _ENDS_IN_COMMAND.search(text[-_LONGEST_COMMAND:]) and part[:1].isalnum() else ""
         text += part
     return text
 

@@ -118,7 +118,13 @@ def _as_written(text: str) -> re.Pattern[str]:
 
 _BEFORE = re.compile(r"(?:>|&(?:nbsp|#160|#xA0);)\s*\Z", re.IGNORECASE)
 _BEGINNING, _MOST_BEGINNINGS = 200, 50
-_AFTER = re.compile(r"(?<!\s)\s*+(?:<|&(?:nbsp|#160|#xA0);|\Z)", re.IGNORECASE)
+_AROUND = 200
+"""Characters before a text in which the tag is looked for that it follows."""
+_NEAR, _NEAREST = 2_000, 200
+"""Characters in which a text is looked for first, and in which alone once too much has been searched in vain."""
+_VAIN = 30
+"""Characters that may be searched in vain for each character of the source, so that its cost is linear."""
+_AFTER = re.compile(r"(?<!\s)\s{0,2000}+(?:<|&(?:nbsp|#160|#xA0);|\Z)", re.IGNORECASE)
 
 
 class Finder:
@@ -129,6 +135,8 @@ class Finder:
 
     def __init__(self, source: str, limit: int = 2000, markup: bool = False) -> None:
         self.source, self.limit, self.markup, self.at = source, limit, markup, 0
+        self.vain = 0
+        """Characters searched in vain so far."""
 
     def run(self, text: str, until: int | None = None, joined: bool = False, node: bool = True) -> Run:
         """A run of `text` with its offsets where it is found before `until`; without, where not."""
@@ -136,17 +144,33 @@ class Finder:
         if not wanted:
             return Run(text, joined=joined)
         end = min(len(self.source), until if until is not None else self.at + self.limit + len(wanted))
-        place = self._literal(wanted, end, node) or self._written(wanted, end, node)
+        near = min(end, self.at + len(wanted) + (_NEAREST if self._tired() else _NEAR))
+        place = self._found(wanted, near, node)
+        if place is None and near < end and not self._tired():
+            place = self._found(wanted, end, node)
         if place is None:
             return Run(text, joined=joined)
         self.at = place[1]
         return Run(text, None, *place, None, joined)
+
+    def _tired(self) -> bool:
+        return self.vain > _VAIN * len(self.source) + self.limit
+
+    def _found(self, wanted: str, end: int, node: bool) -> tuple[int, int] | None:
+        place = self._literal(wanted, end, node)
+        if place is None:
+            self.vain += max(0, end - self.at)
+            place = self._written(wanted, end, node)
+            self.vain += max(0, end - self.at) if place is None else 0
+        return place
 
     def _literal(self, wanted: str, end: int, node: bool) -> tuple[int, int] | None:
         found = self.source.find(wanted, self.at, end)
         while found >= 0:
             if self._stands(found, found + len(wanted), node):
                 return found, found + len(wanted)
+            if self._tired():
+                return None
             found = self.source.find(wanted, found + 1, end)
         return None
 
@@ -164,8 +188,10 @@ class Finder:
     def _stands(self, start: int, end: int, node: bool) -> bool:
         if not self.markup or not node:
             return True
-        before = self.source[max(0, start - 200) : start]
-        return bool(_BEFORE.search(before)) and bool(_AFTER.match(self.source, end))
+        before = self.source[max(0, start - _AROUND) : start]
+        stands = bool(_BEFORE.search(before)) and bool(_AFTER.match(self.source, end))
+        self.vain += 0 if stands else _AROUND
+        return stands
 
 
 def without_offsets(block: Block, locator: str | None = None) -> Block:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from resources.parsers.office import docx_formulas
 from tests.support.documents import W, docx_of, elements_of, outline, related, run
 
 
@@ -249,3 +250,15 @@ def test_a_table_whose_first_row_reads_as_names_has_them_as_headers(tmp_path: Pa
     body = table("City|People", "Lviv|717,000", "Oslo|709,000") + f"<w:p>{run('-')}</w:p>" + table("a|b", "c|d")
     tables = [element for element in elements_of(docx_of(tmp_path, body))[1] if element.kind == "table"]
     assert [[cell.text for cell in table.cells if cell.header] for table in tables] == [["City", "People"], []]
+
+
+def test_a_formula_of_many_parts_looks_at_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = []
+
+    class Search:
+        def search(self, text: str) -> None:
+            looked.append(len(text))
+
+    monkeypatch.setattr(docx_formulas, "_ENDS_IN_COMMAND", Search())
+    docx_formulas._joined(["x + "] * 1000)
+    assert len(looked) == 1000 and max(looked) < 100

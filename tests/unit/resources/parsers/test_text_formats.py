@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.errors import DocumentError
 from pipelines.records import Element
-from resources.parsers.text.source_text import decode, read_text
+from resources.parsers.text.source_text import Finder, decode, read_text
 from tests.support.documents import elements_of, outline
 from tests.support.places import LIBRARY
 
@@ -369,3 +369,34 @@ def test_header_rows_that_nothing_marks(tmp_path: Path, first: str, second: str,
 def test_rows_that_are_marked_as_headers_further_down(tmp_path: Path, rows: str, headers: list[str]) -> None:
     (table,) = elements_of(written(tmp_path, "a.html", f"<table>{rows}</table>"))[1]
     assert [cell.text for cell in table.cells if cell.header] == headers
+
+
+class _Searched(str):
+    """A source that counts the characters that are searched in it."""
+
+    characters = 0
+
+    def find(self, wanted: str, start: int = 0, end: int = 1 << 40) -> int:  # type: ignore[override]
+        found = super().find(wanted, start, end)
+        self.characters += (min(end, len(self)) if found < 0 else found) - start
+        return found
+
+
+@pytest.mark.parametrize(
+    ("node", "wanted"),
+    [
+        ("<b>&ouml;&#x41;b</b>", "\u00f6Ab"),  # never found, since a letter may not be an entity
+        ("<b>&ouml;b</b>", "\u00f6b"),  # found, but not as it is written
+        ("<b>ab</b>", "a"),  # stands everywhere, and nowhere as a whole text
+    ],
+)
+@pytest.mark.parametrize("until", [None, 1 << 30])
+def test_texts_that_are_not_found_cost_no_more_than_the_source_is_long(
+    node: str, wanted: str, until: int | None, times: int = 1000
+) -> None:
+    source = _Searched(node * times)
+    finder = Finder(source, limit=200_000, markup=True)
+    places = [finder.run(wanted, until).source_start for _ in range(times)]
+    assert finder.vain < 1000 * len(source) and source.characters < 100 * len(source)
+    if node == "<b>&ouml;b</b>":
+        assert places == [at * len(node) + 3 for at in range(times)]
