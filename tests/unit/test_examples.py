@@ -140,32 +140,148 @@ def test_manifests_are_what_the_api_takes(file: Path) -> None:
         kubernetes_validate.validate(item, API, strict=True)
 
 
-@pytest.mark.parametrize("file", sorted(KUBERNETES.glob("*.yaml")), ids=lambda path: path.name)
-def test_every_pod_is_confined_and_what_it_mounts_is_there(file: Path) -> None:
-    for item in loaded(file):
-        pod = item.get("spec", {}).get("template", {}).get("spec")
-        if pod is None:
-            continue
-        assert pod["securityContext"]["runAsNonRoot"] is True
+def manifests(kind: str) -> list[dict[str, Any]]:
+    return [item for path in sorted(KUBERNETES.glob("*.yaml")) for item in loaded(path) if item["kind"] == kind]
+
+
+def camel(value: Any) -> Any:
+    """Keys as Kubernetes spells them, of what Dagster's launcher spells in its own way."""
+    if isinstance(value, list):
+        return [camel(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {re.sub(r"_(\w)", lambda found: found[1].upper(), key): camel(item) for key, item in value.items()}
+
+
+def pods() -> dict[str, dict[str, Any]]:
+    """Every pod of the example by its name: those of the manifests, and that of a run, which Dagster makes."""
+    found = {}
+    for kind in ("Deployment", "Job", "CronJob", "StatefulSet", "DaemonSet", "Pod"):
+        for item in manifests(kind):
+            spec = item["spec"].get("jobTemplate", item)["spec"]
+            name = item["metadata"].get("name") or item["metadata"]["generateName"]
+            found[name] = spec["template"]["spec"] if "template" in spec else spec
+    launcher = instances()["kubernetes"]["run_launcher"]["config"]
+    made = launcher["run_k8s_config"]
+    container = {"name": "run", "image": launcher["job_image"], **camel(made["container_config"])}
+    account = launcher["service_account_name"]
+    found["run"] = {"serviceAccountName": account, **camel(made["pod_spec_config"]), "containers": [container]}
+    return found
+
+
+def test_every_pod_is_one_that_the_strictest_standard_of_kubernetes_takes() -> None:
+    """Pod Security Standards, `restricted`, and a root file system that nothing writes to."""
+    (namespace,) = manifests("Namespace")
+    assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+    assert len(pods()) == 4
+    for name, pod in pods().items():
+        assert not {"hostNetwork", "hostPID", "hostIPC"} & pod.keys(), name
+        context = pod["securityContext"]
+        assert context["runAsNonRoot"] is True and context["seccompProfile"] == {"type": "RuntimeDefault"}, name
         volumes = {volume["name"]: volume for volume in pod["volumes"]}
-        for container in pod["containers"]:
+        assert all("configMap" in volume or "sizeLimit" in volume["emptyDir"] for volume in pod["volumes"]), name
+        for container in [*pod["containers"], *pod.get("initContainers", ())]:
             confined = container["securityContext"]
-            assert confined["readOnlyRootFilesystem"] and not confined["allowPrivilegeEscalation"]
+            assert confined["readOnlyRootFilesystem"] and confined["allowPrivilegeEscalation"] is False, name
+            assert confined["capabilities"] == {"drop": ["ALL"]} and not confined.get("privileged"), name
+            assert {"memory", "ephemeral-storage"} <= container["resources"]["limits"].keys(), name
+            assert "/tmp" in {mount["mountPath"] for mount in container["volumeMounts"]}, name
+            assert not any("value" in variable for variable in container.get("env", ())), name
             for mount in container["volumeMounts"]:
                 volume = volumes[mount["name"]]
                 if "configMap" in volume:
+                    assert mount["readOnly"] is True, name
                     data = named("ConfigMap", volume["configMap"]["name"])["data"]
                     assert mount.get("subPath", "pincite.yaml") in data
             for source in container["envFrom"]:
                 ((kind, reference),) = source.items()
-                assert named({"configMapRef": "ConfigMap", "secretRef": "Secret"}[kind], reference["name"])
+                assert kind == "secretRef" or named("ConfigMap", reference["name"])
+
+
+def test_what_reads_documents_may_do_nothing_in_the_cluster() -> None:
+    """Only what steers has an account with a role, and its token."""
+    bound = {
+        subject["name"]: binding["roleRef"]["name"]
+        for binding in manifests("RoleBinding")
+        for subject in binding["subjects"]
+    }
+    assert not manifests("ClusterRoleBinding")
+    assert bound.keys() == {"pincite-daemon", "pincite-webserver"} and all(map(str.__eq__, bound, bound.values()))
+    accounts = manifests("ServiceAccount")
+    assert all(account["automountServiceAccountToken"] is False for account in accounts)
+    assert {pod["serviceAccountName"] for pod in pods().values()} == {item["metadata"]["name"] for item in accounts}
+    for name, pod in pods().items():
+        assert pod["automountServiceAccountToken"] is (name in bound), name
+        assert (pod["serviceAccountName"] in bound) is (name in bound), name
 
 
 def test_the_rights_are_those_to_make_jobs_and_no_others() -> None:
-    rules = named("Role", "pincite")["rules"]
-    assert all("*" not in rule["verbs"] + rule["resources"] + rule["apiGroups"] for rule in rules)
-    writable = {name for rule in rules if "create" in rule["verbs"] for name in rule["resources"]}
-    assert writable == {"jobs", "jobs/status"}
+    writable: dict[str, set[tuple[str, str]]] = {}
+    for role in manifests("Role"):
+        assert all("*" not in rule["verbs"] + rule["resources"] + rule["apiGroups"] for rule in role["rules"])
+        writable[role["metadata"]["name"]] = {
+            (name, verb)
+            for rule in role["rules"]
+            for name in rule["resources"]
+            for verb in rule["verbs"]
+            if verb not in ("get", "list")
+        }
+    ends = {("jobs", "delete"), ("pods", "delete")}
+    assert writable == {"pincite-daemon": {("jobs", "create"), *ends}, "pincite-webserver": ends}
+
+
+def test_pods_reach_only_what_a_policy_names_and_are_reached_by_nothing() -> None:
+    policies = [item["spec"] for item in manifests("NetworkPolicy")]
+    assert {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]} in policies, "the one that denies all"
+    assert not any("ingress" in policy for policy in policies)
+    for rule in (rule for policy in policies for rule in policy.get("egress", ())):
+        assert rule["to"] and rule["ports"]
+        for block in (peer["ipBlock"] for peer in rule["to"] if "ipBlock" in peer):
+            assert ":" in block["cidr"] or "169.254.0.0/16" in block["except"], "link-local addresses give credentials"
+
+
+SECRETS = re.compile(r"(?i)passw|secret|token|credential")
+
+
+def test_no_example_has_a_password() -> None:
+    """Neither one that is printed, nor one that is taken where a variable is missing."""
+    assert not manifests("Secret")
+    files = [path for path in (ROOT / "examples").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    assert len(files) > 15
+    for path in files:
+        text = path.read_text(encoding="utf-8")
+        assert not re.findall(r"\w+://[^\s/@:]*:[^\s/@{}]+@", text), f"{path.name}: an address with a password"
+        assert not re.findall(r"\$\{\w*(?:PASSWORD|SECRET|TOKEN)\w*:?-", text), f"{path.name}: a default"
+    assert not {name: value for name, value in environment().items() if SECRETS.search(name) and value}
+
+
+def test_containers_of_compose_are_confined_and_publish_to_addresses_that_are_named() -> None:
+    for name, service in loaded(CELERY / "compose.yaml")[0]["services"].items():
+        assert service["read_only"] and service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"] and not service.get("privileged"), name
+        assert "user" in service or service["image"].startswith("pincite:"), f"{name}: root"
+        assert service.get("network_mode") is None, name
+        assert not [volume for volume in service["volumes"] if volume.startswith((".:", "./:", "/"))], name
+        for port in service.get("ports", ()):
+            assert re.match(r"127\.0\.0\.1:|\$\{\w+:\?[^}]+\}:", str(port)), f"{name}: {port} is opened to everybody"
+        for variable, value in service.get("environment", {}).items():
+            assert not SECRETS.search(variable) or re.fullmatch(r"\$\{\w+:\?set \w+ in \.env [^}]+\}", value), name
+
+
+def test_what_crosses_the_network_is_encrypted() -> None:
+    for name, value in environment().items():
+        assert not re.match(r"redis://|http://", value), name
+        assert not re.match(r"(?:db\+)?postgres", value) or "sslmode=verify-full" in value, name
+    services = loaded(CELERY / "compose.yaml")[0]["services"]
+    assert "--port 0 --tls-port 6379" in services["redis"]["command"][2] and "ssl=on" in services["postgres"]["command"]
+
+
+@pytest.mark.parametrize("name", ["daemon", "webserver", "worker"])
+def test_units_are_confined(name: str) -> None:
+    service = unit(name)["Service"]
+    assert service["ProtectSystem"] == "strict" and service["CapabilityBoundingSet"] == ""
+    on = ("NoNewPrivileges", "PrivateTmp", "ProtectHome", "ProtectKernelTunables", "RestrictSUIDSGID")
+    assert all(service[key] == "yes" for key in on) and service["UMask"] == "0077"
 
 
 def test_a_port_that_is_taken_is_one_line_with_the_remedy() -> None:
