@@ -8,7 +8,7 @@ character at a time is checked by `re`, so classes, categories and flags mean th
 from __future__ import annotations
 
 import re
-import re._compiler as compiler
+import re._compiler as compiler  # type: ignore[import-not-found]
 import re._constants as op
 import re._parser as parser
 from collections.abc import Iterable, Iterator
@@ -258,7 +258,7 @@ class Matcher:
             elif kind is op.GROUPREF:
                 code.append((_SAME, value))
             elif kind is op.GROUPREF_EXISTS:
-                self._condition(code, *value, flags=flags)
+                self._condition(code, value, flags)
             elif kind is op.FAILURE:
                 code.append((_FAIL,))
             else:
@@ -285,7 +285,8 @@ class Matcher:
         for end in ends:
             code[end] = (_JUMP, len(code))
 
-    def _condition(self, code: list[Instruction], group: int, yes: Any, no: Any, flags: int) -> None:
+    def _condition(self, code: list[Instruction], value: Any, flags: int) -> None:
+        group, yes, no = value
         test = len(code)
         code.append(())
         self._add(code, yes, flags)
