@@ -73,8 +73,10 @@ def answers(lines: Iterator[bytes]) -> Iterator[Answered]:
     for line in lines:
         try:
             item = json.loads(line)
-            key, response, error = str(item["custom_id"]), item.get("response") or {}, item.get("error")
+            key, response, error = item["custom_id"], item.get("response") or {}, item.get("error")
         except (ValueError, LookupError, AttributeError, TypeError, RecursionError):
+            continue
+        if not isinstance(key, str):
             continue
         body = response.get("body") if isinstance(response, dict) else None
         if isinstance(body, dict) and _succeeded(response.get("status_code")):
@@ -85,7 +87,7 @@ def answers(lines: Iterator[bytes]) -> Iterator[Answered]:
             if error.get("code") == "batch_expired":
                 continue
             error = error.get("message") or error.get("code")
-        yield key, str(error or "it was not answered")
+        yield key, error if error and isinstance(error, str) else "it was not answered"
 
 
 def _succeeded(status: object) -> bool:

@@ -35,6 +35,7 @@ _SHORTEST_SECRET = 16
 _PASSING = frozenset({408, 409, 425, 429})
 _HOPELESS = frozenset({401, 402, 403, 404})
 _LONGEST_ERROR = 300
+_LONGEST_FINISH = 40
 _MOST_TOKENS = 1 << 40
 _LEAST_LOGPROB = -9999.0
 _SENDABLE = re.compile("[\x21-\x7e]+")
@@ -190,7 +191,7 @@ class Endpoint:
     def _refused(self, error: Any, key: str) -> CallFailed:
         status, spent = int(error.status_code), error.code == "insufficient_quota"
         body = error.body if isinstance(error.body, dict) else {}
-        said = masked(str(body.get("message") or error.message), key)
+        said = masked(_plain(body.get("message")) or _plain(error.message), key)
         passing = (status in _PASSING or (status >= 500 and status != 501)) and not spent
         hopeless = status in _HOPELESS or spent
         remedy = ""
@@ -211,12 +212,12 @@ class Endpoint:
 
     def _error_in_answer(self, error: Any) -> CallFailed:
         """Some gateways answer 200 with the error of the model behind them."""
-        said = error.get("message") if isinstance(error, dict) else error
+        said = (error.get("message") or error.get("code")) if isinstance(error, dict) else error
         return CallFailed(f"{self.where} answered with an error: {self.safe(said)}")
 
     def safe(self, said: object) -> str:
         """What the endpoint said, without its key."""
-        return masked(str(said), self._key())
+        return masked(_plain(said) or "it does not say which", self._key())
 
     def _without_key(self, answer: bytes) -> bytes:
         """Some gateways repeat the request in what they answer, its headers included."""
@@ -254,7 +255,7 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
         except ValueError:
             try:
                 seconds = email.utils.parsedate_to_datetime(value).timestamp() - now
-            except ValueError:
+            except (ValueError, OverflowError):
                 continue
         if math.isfinite(seconds):
             return max(0.0, seconds)
@@ -267,6 +268,13 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
 def storable(text: str) -> str:
     """Without what Postgres does not take: NUL, and halves of surrogate pairs."""
     return _UNSTORABLE.sub("", text)
+
+
+def _plain(value: object) -> str:
+    """Return a text of a reply as it can be stored; the empty text for what is no text.
+
+    A list or mapping is not written out: where it is deep, that itself would fail."""
+    return storable(value) if isinstance(value, str) else ""
 
 
 def _json(answer: bytes) -> Any:
@@ -285,7 +293,7 @@ def completion(read: Any, prompt: Prompt | None) -> Completion:
     choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else None
     message = choice.get("message") if choice else None
     if choice and isinstance(message, dict):
-        finish = storable(str(choice.get("finish_reason") or "stop"))
+        finish = _plain(choice.get("finish_reason"))[:_LONGEST_FINISH] or "stop"
         reply = Reply(storable(_text(message.get("content"))), finish, _first_logprobs(choice.get("logprobs")))
     else:
         reply = Reply("", MALFORMED)
@@ -296,7 +304,7 @@ def completion(read: Any, prompt: Prompt | None) -> Completion:
         ("completion_tokens", estimated_tokens(reply.text)),
     ):
         told = usage.get(name)
-        if isinstance(told, int) and 0 <= told < _MOST_TOKENS:
+        if type(told) is int and 0 <= told < _MOST_TOKENS:
             counts.append(told)
         else:
             counts.append(estimate)
@@ -307,7 +315,7 @@ def completion(read: Any, prompt: Prompt | None) -> Completion:
 def _text(content: Any) -> str:
     """A message's content: text, or parts of which some are text."""
     if isinstance(content, list):
-        return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
+        return "".join(_plain(part.get("text")) for part in content if isinstance(part, dict))
     return content if isinstance(content, str) else ""
 
 
@@ -316,8 +324,8 @@ def _first_logprobs(logprobs: Any) -> tuple[tuple[str, float], ...]:
     try:
         first = logprobs["content"][0]
         pairs = [(item["token"], float(item["logprob"])) for item in first.get("top_logprobs") or [first]]
-    except (TypeError, LookupError, ValueError, AttributeError):
+    except (TypeError, LookupError, ValueError, AttributeError, OverflowError):
         return ()
     return tuple(
-        (storable(str(token)), value if math.isfinite(value) else _LEAST_LOGPROB) for token, value in pairs
+        (_plain(token), min(value, 0.0) if math.isfinite(value) else _LEAST_LOGPROB) for token, value in pairs
     )  # fmt: skip

@@ -23,7 +23,7 @@ def vectors_of(reply: bytes, where: str) -> tuple[dict[int, NDArray[np.float32]]
         vectors = {int(item["index"]): _vector(item["embedding"]) for item in read["data"]}
         usage = read.get("usage")
         tokens = usage.get("total_tokens") if isinstance(usage, dict) else 0
-        return vectors, tokens if isinstance(tokens, int) and 0 <= tokens < _MOST_TOKENS else 0
+        return vectors, tokens if type(tokens) is int and 0 <= tokens < _MOST_TOKENS else 0
     except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError) as error:
         # Not what the error says: it repeats the reply, which may repeat the key.
         raise ModelError(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -13,7 +14,8 @@ import pytest
 from pipelines.llm.pricing import estimated_tokens, prompt_tokens
 from pipelines.ports import Prompt
 from pipelines.settings.llm import LlmSettings
-from resources.llm.endpoint import MALFORMED, CallFailed, Endpoint, masked, retry_after
+from resources.llm.batch_files import answers
+from resources.llm.endpoint import MALFORMED, CallFailed, Completion, Endpoint, masked, retry_after, storable
 from tests.support.llm_server import (
     MODEL,
     Answer,
@@ -267,3 +269,70 @@ def test_masking_comes_before_cutting() -> None:
 )
 def test_how_long_the_endpoint_asks_to_wait(headers: dict[str, str], seconds: float | None) -> None:
     assert retry_after(headers, 40.0) == seconds
+
+
+# ---------------------------------------------------------------- replies of every make
+
+DEEP = json.loads("[" * 900 + "]" * 900)
+"""Lists that are written as text only by as many calls within each other."""
+ODD: dict[str, Any] = {
+    "nothing": None, "true": True, "a number": 7, "a huge number": 10**400, "not a number": math.nan,
+    "a list": [1, [2]], "lists in lists": DEEP, "a mapping": {"a": 1},
+    "a lone surrogate": "\ud800x\x00", "a long text": "a" * 100_000,
+}  # fmt: skip
+PLACES: dict[str, Callable[[Any], Any]] = {
+    "the whole": lambda odd: odd,
+    "choices": lambda odd: {"choices": odd},
+    "a choice": lambda odd: {"choices": [odd]},
+    "message": lambda odd: {"choices": [{"message": odd}]},
+    "content": lambda odd: {"choices": [{"message": {"content": odd}}]},
+    "a part": lambda odd: {"choices": [{"message": {"content": [odd]}}]},
+    "a part's text": lambda odd: {"choices": [{"message": {"content": [{"text": odd}]}}]},
+    "finish_reason": lambda odd: {"choices": [{"message": {"content": "said"}, "finish_reason": odd}]},
+    "usage": lambda odd: {**said(), "usage": odd},
+    "prompt_tokens": lambda odd: {**said(), "usage": {"prompt_tokens": odd, "completion_tokens": odd}},
+    "logprobs": lambda odd: said(odd),
+    "a first token": lambda odd: said({"content": [odd]}),
+    "alternatives": lambda odd: said({"content": [{"token": "a", "logprob": -1, "top_logprobs": odd}]}),
+    "a token": lambda odd: said({"content": [{"token": odd, "logprob": -1}]}),
+    "a probability": lambda odd: said({"content": [{"token": "a", "logprob": odd}]}),
+    "an error": lambda odd: {"error": odd},
+    "an error's message": lambda odd: {"error": {"message": odd, "code": odd}},
+}
+
+
+def said(logprobs: Any = None) -> dict[str, Any]:
+    return {"choices": [{"message": {"content": "said"}, "finish_reason": "stop", "logprobs": logprobs}]}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("code", [200, 400, 500])
+def test_what_is_of_another_kind_is_a_reply_or_a_named_failure(server: LlmServer, place: str, code: int) -> None:
+    made, prompt = endpoint(server), Prompt("Be short.", "What is a boiler?", 40, top_logprobs=2)
+    for name, odd in ODD.items():
+        server.next(Answer(PLACES[place](odd), code))
+        try:
+            found = made.complete(prompt, 0.0)
+        except CallFailed as error:
+            assert len(error.message) < 1000 and storable(error.message) == error.message, name
+            continue
+        assert code == 200
+        assert storable(found.reply.text) == found.reply.text and len(found.reply.finish) <= 40, name
+        assert all(storable(token) == token and value <= 0 for token, value in found.reply.logprobs), name
+        counts = (found.prompt_tokens, found.completion_tokens)
+        assert all(type(count) is int and 0 <= count < 1 << 40 for count in counts), name
+        assert counts == (7, 7) if (place, name) == ("prompt_tokens", "a number") else found.estimated_tokens, name
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_an_answer_of_a_batch_of_another_kind_is_left_out_or_a_failure(odd: str) -> None:
+    body, value = said(), ODD[odd]
+    lines = [
+        value, {"custom_id": value, "response": {"body": body}}, {"custom_id": "b", "response": value},
+        {"custom_id": "c", "response": {"body": value}}, {"custom_id": "d", "error": value},
+        {"custom_id": "e", "error": {"message": value, "code": value}},
+        {"custom_id": "f", "response": {"body": body, "status_code": value}},
+    ]  # fmt: skip
+    found = list(answers(iter([json.dumps(line).encode() for line in lines])))
+    assert {"b", "c", "d", "e", "f"} <= {key for key, _ in found}
+    assert all(isinstance(got, (Completion, str)) for _, got in found)
