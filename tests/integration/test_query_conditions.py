@@ -48,6 +48,8 @@ PLACES = len(NAMES) * A_DOCUMENT
 UNSURE = 4
 """The place of a sentence of little confidence: of the first document's second chunk."""
 LINKS = [(0, A_DOCUMENT, 0.9), (0, UNSURE, 0.9), (0, NAMES.index("groups") * A_DOCUMENT, 0.9), (1, 12, 0.8)]
+APART = 2 * A_DOCUMENT + 2
+"""The place of the one sentence that is near to another question: of the first chunk of d2."""
 SEES = ("hr",)
 VECTOR = [1.0, 0.0, 0.0]
 COS = 0.6
@@ -65,6 +67,7 @@ def generation(database: Database) -> GenerationRow:
     made = [Document("d0", TEXTS, dict(ALIKE), "A", "clause")]
     made += [Document(f"d{at}", TEXTS, {**ALIKE, **OTHERS[name]}, "A", "clause") for at, name in enumerate(NAMES) if at]
     vectors = np.tile(np.array([[COS, 0.8, 0.0], [0.0, 1.0, 0.0]], dtype=np.float32), (PLACES // 2, 1))
+    vectors[APART] = [COS, 0.0, 0.8]
     generation = load_sentences(database, made, vectors, LINKS, unsure=[UNSURE])
     statements = (
         # The second chunk of the first document is another section, type and form.
@@ -222,11 +225,14 @@ def test_edges_lead_from_an_anchor_and_from_no_other(index: PostgresSearchIndex)
 def test_an_id_opens_its_own_rows_and_no_others(index: PostgresSearchIndex) -> None:
     first, second, hidden = chunk_id("first"), chunk_id("first", 1), chunk_id("groups")
     ids = [first, hidden]
-    assert list(index.passages(ids, Filters())) == [first]
+    (passage,) = index.passages(ids, Filters()).values()
+    assert (passage.chunk_id, passage.spans) == (first, ((0, 5), (9, 12)))
     assert set(index.passages(ids, Filters(groups=SEES))) == set(ids)
     for measure in (index.similarities, index.sentence_similarities):
         assert measure(ids, VECTOR, Filters()) == {first: pytest.approx(COS)}
         assert measure([second], VECTOR, Filters()).keys() == {second}
+    apart = index.sentence_similarities([first, chunk_id("uri")], [0.0, 0.0, 1.0], Filters())
+    assert apart == {first: pytest.approx(0), chunk_id("uri"): pytest.approx(0.8)}, "of its own sentences"
     assert index.lexical_scores(ids, ["word"], Filters()).keys() == {first}
     assert index.lexical_scores([first], ["zebra"], Filters()) == {}
     found = index.document_terms([chunk_id("uri"), *ids], ["word", "zebra"], Filters())
