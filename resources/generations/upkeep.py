@@ -8,12 +8,14 @@ shows what must no longer be seen.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import ModelError, PinciteError, SettingsError
+from pipelines.fingerprint import bucket_of
 from pipelines.stages import STAGES
 from resources.checks.audit import standing_problems, tuned_audit
 from resources.checks.walks import to_be_judged
@@ -22,12 +24,12 @@ from resources.postgres.catalog import ManifestRow, commit_row
 from resources.postgres.each_generation import each_generation
 from resources.postgres.generation_tables import GenerationTables
 from resources.postgres.row_security import shut_where_damaged
-from resources.stages.indexed_documents import IndexBuild
+from resources.stages.indexed_documents import SHARDS, IndexBuild
 from resources.stages.make import link_sentences, make, mended, write_index
 from resources.state import generation as generations
 from resources.state.built import Problems
 from resources.state.committed_listing import adopt_listing, listing_output
-from resources.state.groups import groups_now, hidden_documents
+from resources.state.groups import groups_now, hidden_documents, shard_count
 from resources.state.stage_work import StageReport
 
 if TYPE_CHECKING:
@@ -164,14 +166,22 @@ def _withdraw(
             elif (now := groups[doc_id]) is not None and now != before and wanted(doc_id, before, now):
                 regrouped.setdefault(bucket, {})[doc_id] = now
     committed = state.parts.catalog.manifest_of("indexed_documents", generation.schema)
+    parts = state.parts.catalog.manifest_of(SHARDS, generation.schema)
     for bucket in sorted(gone.keys() | regrouped.keys()):
-        before_row = committed.get(bucket)
+        last, changed = committed.get(bucket), {*gone.get(bucket, ()), *regrouped.get(bucket, ())}
 
-        def commit(connection: Connection[Any], left: str, rows: int, before: ManifestRow | None = before_row) -> None:
-            if before:
-                row = ManifestRow(before.table, before.key, before.bucket, "", before.input, left, rows,
-                                  before.documents, state.run.id)  # fmt: skip
-                commit_row(connection, row)
+        def commit(
+            connection: Connection[Any],
+            left: str,
+            rows: int,
+            before: ManifestRow | None = last,
+            touched: Collection[str] = changed,
+        ) -> None:
+            # Its rows are not made from its inputs any more: they are written again, should the inputs stay the same.
+            shards = {bucket_of(doc_id, shard_count(generation)) for doc_id in touched} & parts.keys()
+            own = [replace(before, output=left, rows=rows)] if before else []
+            for row in [*own, *(parts[shard] for shard in shards)]:
+                commit_row(connection, replace(row, file="", input="", run_id=state.run.id))
 
         index.replace(bucket, [], gone.get(bucket, []), regrouped=regrouped.get(bucket), commit=commit)
     if gone and state.run.alone:  # links lead nowhere for a while; publishing loads them anew

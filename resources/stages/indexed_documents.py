@@ -93,7 +93,7 @@ class IndexBuild:
         """Whether all rows are as they were left, as far as counts and hashes of documents tell."""
         committed = self._catalog.manifest_of("indexed_documents", self.key)
         states = self.index.bucket_states()
-        if any(states.get(bucket, EMPTY) != row.output for bucket, row in committed.items()):
+        if any(states.get(bucket, EMPTY) != row.output or not row.input for bucket, row in committed.items()):
             return False
         links = self._catalog.manifest_of("loaded_links", self.key).get(WHOLE)
         if links is None or len(committed) != self._state.settings.buckets:

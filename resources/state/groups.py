@@ -79,8 +79,7 @@ class CommittedParse:
 
 def _parses(state: State, generation: GenerationRow) -> list[CommittedParse]:
     """By the settings of the generation, and where those are others, by the present ones."""
-    shards = generation.settings.get("buckets", state.settings.buckets) * generation.settings.get("shards", 1)
-    counts = {generation.keys.get("parsed_elements", ""): shards}
+    counts = {generation.keys.get("parsed_elements", ""): shard_count(generation, state.settings.buckets)}
     counts.setdefault(state.runner.key("parsed_elements"), state.settings.shard_count)
     found = []
     for key, count in counts.items():
@@ -88,6 +87,11 @@ def _parses(state: State, generation: GenerationRow) -> list[CommittedParse]:
         files = {shard: row.file for shard, row in rows.items() if state.parts.tables.exists(row.file)}
         found.append(CommittedParse(state.parts.tables, files, frozenset(rows.keys() - files.keys()), count))
     return found
+
+
+def shard_count(generation: GenerationRow, buckets: int = 1) -> int:
+    """Return the number of shards that a generation was made in; `buckets` is what an old one does not say."""
+    return int(generation.settings.get("buckets", buckets) * generation.settings.get("shards", 1))
 
 
 def _but(listed: pa.Table, hidden: Collection[str]) -> pa.Table:
