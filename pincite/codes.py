@@ -188,6 +188,11 @@ ERRORS: Mapping[str, Told] = {
         "A worker has other settings, prompts, models, database or version than the machine that asked it to index.",
         "give all machines the same settings and install the same on them, then run again",
     ),
+    "overlap": (
+        "Two sources have the same root, or one lies within another and it is not clear who may find its documents. "
+        "Nobody finds the documents that one of them would show to more people than the other, until that is mended.",
+        "do what the message says: name another folder, write `groups` or `exclude`, or `pincite sources remove NAME`",
+    ),
     "pending": ("Replies of the language model are in a batch.", "run `pincite index` later, which collects them"),
     "rejected": _REJECTED,
     "refused_text": (
@@ -377,6 +382,12 @@ FAILURES: Mapping[str, tuple[str, str, str]] = {
         "without a side-car that may be the one meant, which is withheld.",
         "give both the same name again, or remove what is left over",
     ),
+    "overlap": (
+        _LISTING,
+        "It was a document of a source, and belongs to another source now, which lies within that one. It is withheld "
+        "there from now on; the next run does not name it any more.",
+        "nothing, if the other source is meant to have it; else `pincite sources remove` that",
+    ),
     "pending": (_BOUGHT, "Its prompts are in a batch of the language model.", "run `pincite index` later"),
     "rejected": (_BOUGHT, *_REJECTED),
     "refused_text": (
@@ -430,6 +441,10 @@ SKIPPED: Mapping[str, Told] = {
     ),
     "name": ("The name has control characters, or is not UTF-8.", "rename it"),
     "not_a_file": ("A pipe, socket or device.", "nothing; `exclude` it to see it no more"),
+    "overlap": (
+        "A place within the source that is another source, the state folder or the store; or a link into it.",
+        "nothing; its files are documents of the other source",
+    ),
     "symlink": ("A link to a folder, out of the source, or to nothing.", "put the file there, or add a source"),
     "unsupported": ("No parser reads that kind of file.", "convert it, or `exclude` it"),
 }

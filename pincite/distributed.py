@@ -44,7 +44,7 @@ _LOCK_SECONDS = 15.0
 """Longer than another machine takes to ask for a backfill once it has listed its sources."""
 _AGAIN = 5
 """Backfills that one is followed by at most."""
-_SURE = frozenset({"deletion_guard", "source_moved"})
+_SURE = frozenset({"deletion_guard", "overlap", "source_moved"})
 """Codes of what is wrong with a source whoever lists it."""
 
 

@@ -63,7 +63,7 @@ LIMITED = frozenset({"timeout", "crashed", "limit_exceeded", "element_map_limit"
 UNREAD = frozenset({"corrupt", "empty_parse", "no_text", "unsupported"})
 """Codes of failures that other readers may not meet: they are tried again when others are installed."""
 
-WITHHELD = frozenset({"side_car", "front_matter", "element_map", "element_map_limit", "orphan"})
+WITHHELD = frozenset({"side_car", "front_matter", "element_map", "element_map_limit", "orphan", "overlap"})
 """Codes of failures after which it is not known who may find a document: it is served to nobody, in no version."""
 
 

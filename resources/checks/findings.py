@@ -70,6 +70,10 @@ PROBLEMS: Mapping[str, tuple[str, str]] = {
     "nameless_failure": ("failures without path, stage, code or reason", _ALL),
     "unrecorded_failure": ("documents failed without a record of it", _ALL),
     "false_failure": ("failures recorded of documents that did not fail", _ALL),
+    "overlap": (
+        "sources that overlap",
+        "do what it says, then run `pincite index`, which withholds what one of them would show to others in any case",
+    ),
     "row_security": ("tables whose rows groups do not keep apart", _RUN),
     "policy": ("policies of row-level security that are not pincite's", _RUN),
     "query_role": (

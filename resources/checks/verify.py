@@ -92,6 +92,7 @@ class _Oracle:
         self._note_files()
         yield from told(self._leftovers(schemas, generations))
         yield from told(self._nameless())
+        yield from told(self._overlaps())
         present = {row.generation: row for row in generations if schemas.get(row.schema, set()) >= TABLES}
         for row in generations:
             if row.generation not in present:
@@ -127,6 +128,18 @@ class _Oracle:
     def _nameless(self) -> Iterator[Finding]:
         for doc_id, *said in self._rows("verify", "nameless_failures"):
             yield "nameless_failure", f"document {doc_id}: stage, source, path, code are {', '.join(map(repr, said))}"
+
+    def _overlaps(self) -> Iterator[Finding]:
+        """Sources that overlap, and documents that are listed in a source and belong to another."""
+        overlaps = self._seen.parts.sources.overlaps()
+        for problem in overlaps.problems:
+            yield "overlap", problem
+        elsewhere = {name: overlaps.of_name(name) for name in overlaps.names}
+        if any(each.names for each in elsewhere.values()):
+            for read in self._seen.listing.pieces(["source", "uri"]):
+                for source, uri in zip(*(read[name].to_pylist() for name in ("source", "uri")), strict=True):
+                    if source in elsewhere and (why := elsewhere[source].why(uri)):
+                        yield "overlap", f"{source}/{uri}: {why}"
 
     def _raw_files(self, seen: State, whole: bool) -> Iterator[Finding]:
         """Where raw files are in a store, those of listed documents that are not."""

@@ -55,13 +55,13 @@ class GenerationTables(PostingTable):
         return dict(self._rows("content_hashes", first=first, after=after))
 
     def served_documents(self, first: str = "", after: str = END) -> pa.Table:
-        """The same documents by what tells them in a listing: doc_id, source, content_hash and groups."""
+        """The same documents by what tells them in a listing: doc_id, source, content_hash, groups and uri."""
         import pyarrow as pa
 
         rows = self._rows("served_documents", first=first, after=after)
-        columns = zip(*rows, strict=True) if rows else ((), (), (), ())
+        columns = zip(*rows, strict=True) if rows else ((), (), (), (), ())
         kinds = {"doc_id": pa.string(), "source": pa.string(), "content_hash": pa.string(),
-                 "groups": pa.list_(pa.string())}  # fmt: skip
+                 "groups": pa.list_(pa.string()), "uri": pa.string()}  # fmt: skip
         return pa.table([pa.array(own, kind) for own, kind in zip(columns, kinds.values(), strict=True)], list(kinds))
 
     def document_hashes(self, bucket: int) -> dict[str, str]:

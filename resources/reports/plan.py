@@ -256,5 +256,5 @@ def _told(state: State, documents: Mapping[str, Any], notes: Sequence[str]) -> d
         "currency": llm.currency,
         "most": {"calls": llm.attempts * told["calls"], "cost": llm.attempts * told["cost"]},
         "stages": [asdict(item) for item in counted],
-        "notes": [*notes, *said],
+        "notes": [*outcome.left_out(state), *notes, *said],
     }

@@ -106,7 +106,7 @@ def _embedded(state: State, stage: str) -> int:
 
 def _notes(state: State, row: Any) -> list[str]:
     """What a person should know: which preset was chosen, languages it was not made for, an audit's problems."""
-    notes = [state.run.waiting] if state.run.waiting else []
+    notes = [*([state.run.waiting] if state.run.waiting else []), *left_out(state)]
     if damaged := list(dict.fromkeys([*state.run.damaged, *state.parts.tables.damaged])):
         notes.append(f"{_counted(damaged)} damaged, and made again from what came before: {', '.join(damaged)}")
     if state.run.built:
@@ -129,6 +129,12 @@ def _notes(state: State, row: Any) -> list[str]:
                 f"set `embedder: {{preset: {MULTILINGUAL}}}` and index again"
             )
     return notes
+
+
+def left_out(state: State) -> list[str]:
+    """Return which places within a source belong to another one."""
+    overlaps = [item for item in state.listing.skipped if item.code == "overlap"]
+    return [f"source {item.source!r} leaves out {item.uri}: {item.message}" for item in overlaps]
 
 
 def _counted(files: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pipelines.errors import SettingsError, SourceError, UsageError
 from pipelines.records import Failure, RawDocument
 from pipelines.settings.sources import SourceSettings
+from resources.connectors.locations import location_of, of_folder
 from resources.connectors.registry import connect
 from resources.postgres.memberships import MembershipTable
 from resources.settings_file import Project
@@ -23,6 +24,7 @@ from resources.sources.landing import Landing
 from resources.sources.listed_documents import AllListed
 from resources.sources.memberships import QUERY, Told, asked
 from resources.sources.orphans import Before
+from resources.sources.overlaps import OWN, STATE, STORE, Elsewhere, Overlaps
 from resources.sources.walk import Skipped
 
 if TYPE_CHECKING:
@@ -40,10 +42,25 @@ def untold(what: str, done: int, total: int) -> None:
 @dataclass(frozen=True, slots=True)
 class Restrictions:
     """Who may find documents, as far as is known whether they could be listed or not: groups of sources by their
-    settings, and of documents by their side-cars."""
+    settings, and of documents by their side-cars; what lies elsewhere than in its source, and sources whose documents
+    nobody may find, and why."""
 
     sources: Mapping[str, tuple[str, ...]]
     documents: AllListed
+    elsewhere: Mapping[str, Elsewhere] = field(default_factory=dict)
+    closed: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def part(self) -> bool:
+        """Whether any document may be one that its source does not show."""
+        return bool(self.closed) or any(each.names for each in self.elsewhere.values())
+
+    def parted(self, source: str, uri: str) -> str | None:
+        """Return why a document that was listed before is not one of its source now; None if it is."""
+        if source in self.closed:
+            return self.closed[source]
+        why = self.elsewhere.get(source, OWN).why(uri)
+        return None if why is None else f"{uri}: no document of source {source!r} any more: {why}"
 
     def applied(self, raw: RawDocument) -> RawDocument:
         """A listing made before. Groups that a side-car does not name any more stay: the file may name them."""
@@ -77,16 +94,20 @@ def _listed(
     names: tuple[str, ...],
     listings: Sequence[Listing],
     known: Sequence[SourceSettings],
+    overlaps: Overlaps,
     at: datetime | None,
     failing: Mapping[str, str] | None = None,
 ) -> Listed:
     documents = AllListed([listing.documents for listing in listings])
+    elsewhere = {source.name: overlaps.of_name(source.name) for source in known}
+    for name, listing in zip(names, listings, strict=True):
+        elsewhere[name] = elsewhere[name].and_also(listing.elsewhere.names)
     return Listed(
         names,
         documents,
         [item for listing in listings for item in listing.skipped],
         [failure for listing in listings for failure in listing.failures],
-        Restrictions({source.name: source.groups for source in known}, documents),
+        Restrictions({source.name: source.groups for source in known}, documents, elsewhere, overlaps.closed),
         failing or {},
         {
             name: listing.memberships
@@ -111,6 +132,7 @@ class SourceBook:
         self._roots: dict[str, Path] = {}
         self._listings: dict[tuple[str, str], Listing | SourceError] = {}
         self._at: datetime | None = None
+        self._overlaps = Overlaps((), (), {})
 
     def select(self, source: SourceSettings) -> None:
         """Restricts the listing to the sources selected; a new one becomes known when it is listed."""
@@ -174,7 +196,27 @@ class SourceBook:
 
     def landing(self, source: SourceSettings) -> Landing:
         """Where a source is brought to that is no folder."""
-        return Landing(self._place or self._project.state, source)
+        return Landing(self._place or self._project.state, source, self._overlaps.of(source))
+
+    def overlaps(self) -> Overlaps:
+        """Return what the known sources have in common, where the settings have them and where they were last."""
+        known, last = self.known(), {row.name: row.root for row in self._catalog.sources()}
+        moved = [
+            source.model_copy(update={"path": last[source.name]})
+            for source in known
+            if last.get(source.name, source.path) != source.path
+        ]
+        said = {item.name for item in self._project.settings.sources if "groups" in item.model_fields_set}
+        kept = {STATE: of_folder(self._project.state)}
+        if self._project.settings.tables:
+            kept[STORE] = location_of(SourceSettings(name="tables", path=f"{self._project.settings.tables}/raw"))
+        return Overlaps([*known, *moved], said, kept)
+
+    def require_not_opened(self, name: str) -> None:
+        """Raise SourceError (`overlap`) if another source would show the documents of one that is forgotten."""
+        declared = any(item.name == name for item in self._project.settings.sources)
+        if not declared and (problem := self.overlaps().opened_without(name)):
+            raise SourceError(problem, "overlap")
 
     def _root(self, source: SourceSettings) -> Path:
         return self.landing(source).root if source.scheme else Path(source.path)
@@ -205,6 +247,8 @@ class SourceBook:
         where everything is asked for, one that was listed before."""
         known = self.known()
         self._require_groups(known)
+        self._overlaps = self.overlaps()
+        self._overlaps.require_none()
         if set(names) - {source.name for source in known}:
             # What a launched run names may be the value of a variable: it is not repeated.
             told = ", ".join(source.name for source in known) or "none"
@@ -222,22 +266,24 @@ class SourceBook:
         if failing and (needed & failing.keys() or len(failing) == len(found)):
             raise next(iter(failing.values()))
         listings = {name: item for name, item in found.items() if isinstance(item, Listing)}
-        for source in sources:
-            if source.name in listings:
+        for source in known:
+            # One within another is known from now on, so that leaving its line out does not open it.
+            if source.name in listings or source.name in self._overlaps.inner:
                 self.remember(source)
+            if source.name in listings:
                 self._catalog.remember_lost(source.name, listings[source.name].lost)
         faults = {name: str(error) for name, error in failing.items()}
-        return _listed(tuple(listings), list(listings.values()), known, self._at, faults)
+        return _listed(tuple(listings), list(listings.values()), known, self._overlaps, self._at, faults)
 
     def list_remembered(self, before: Callable[[str], Before] = lambda name: NOTHING) -> Listed:
         """What can be listed of the remembered sources, where each was last; what was just listed is not read again. It
         restricts, and may miss sources: what is not in it is not gone."""
         roots = {row.name: row.root for row in self._catalog.sources()}
         known = [source.model_copy(update={"path": roots.get(source.name, source.path)}) for source in self.known()]
-        self._at = self._at or self._clock(known)
+        self._at, self._overlaps = self._at or self._clock(known), self.overlaps()
         found = {source.name: self._listing(source, before) for source in known if source.name in roots}
         listings = {name: item for name, item in found.items() if isinstance(item, Listing)}
-        return _listed(tuple(listings), list(listings.values()), known, self._at)
+        return _listed(tuple(listings), list(listings.values()), known, self._overlaps, self._at)
 
     def _listing(
         self, source: SourceSettings, before: Callable[[str], Before], tell: Tell = untold
@@ -251,15 +297,18 @@ class SourceBook:
         return self._listings[key]
 
     def _read(self, source: SourceSettings, before: Before, tell: Tell) -> Listing:
-        parsing = self._project.settings.parsing
+        parsing, elsewhere = self._project.settings.parsing, self._overlaps.of(source)
         if not source.scheme:
-            return list_source(source, Path(source.path), parsing.max_megabytes, before, readers=parsing.readers)
+            root, readers = Path(source.path), parsing.readers
+            return list_source(source, root, parsing.max_megabytes, before, readers=readers, elsewhere=elsewhere)
         landing = self.landing(source)
         with landing.alone(), closing(connect(source, landing.folder)) as connected:
             landing.bring(connected, parsing.max_megabytes, partial(tell, f"fetched of {source.name}"))
             said = asked(connected)
         with landing.brought() as brought:
-            listing = list_source(source, landing.root, parsing.max_megabytes, before, brought, parsing.readers)
+            listing = list_source(
+                source, landing.root, parsing.max_megabytes, before, brought, parsing.readers, elsewhere
+            )
         if said:
             listing.told(source.name, QUERY, said)
         return listing

@@ -18,6 +18,7 @@ from typing import BinaryIO, Protocol
 from pipelines.errors import DocumentError
 from pipelines.records import RawDocument
 from resources.hashes import combined_hash, piecewise
+from resources.sources.overlaps import OWN, Elsewhere
 
 _PIECE = 1 << 20
 _PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -26,11 +27,19 @@ _SWAPPED = (errno.ELOOP, errno.ENOTDIR, errno.EMLINK, errno.ENXIO)
 """What opening says where a link, file or socket stands instead of what was there."""
 
 
-class SourceFolder:
-    """The folder of a source, held open. Names are relative, as `uri` of a document."""
+class OfAnother(OSError):
+    """A place within the source that is not its own; `strerror` says why."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    def __init__(self, why: str) -> None:
+        super().__init__(errno.ELOOP, why)
+
+
+class SourceFolder:
+    """The folder of a source, held open. Names are relative, as `uri` of a document. What lies `elsewhere` is not
+    opened."""
+
+    def __init__(self, root: Path, elsewhere: Elsewhere = OWN) -> None:
+        self.root, self.elsewhere = root, elsewhere
         self._root = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
     def __enter__(self) -> SourceFolder:
@@ -42,6 +51,8 @@ class SourceFolder:
     @contextmanager
     def folder(self, uri: str) -> Iterator[int]:
         """The descriptor of a folder; "" is the root. Raises OSError, also where a component is a link."""
+        if (why := self.elsewhere.why(uri)) is not None:
+            raise OfAnother(why)
         at = os.dup(self._root)
         try:
             for part in uri.split("/") if uri not in ("", ".") else ():
@@ -50,9 +61,15 @@ class SourceFolder:
                 below = os.open(part, _FOLDER, dir_fd=at)
                 os.close(at)
                 at = below
+                if self.elsewhere.folders and (why := self.why(os.fstat(at))) is not None:
+                    raise OfAnother(why)
             yield at
         finally:
             os.close(at)
+
+    def why(self, state: os.stat_result) -> str | None:
+        """Return why a folder of this identity is not the source's own; None if it is."""
+        return self.elsewhere.folders.get((state.st_dev, state.st_ino))
 
     def state(self, uri: str) -> os.stat_result:
         """Of a file, folder or link itself. Raises OSError."""

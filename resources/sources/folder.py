@@ -32,6 +32,7 @@ from resources.sources.landing import Brought
 from resources.sources.listed_documents import ListedDocuments
 from resources.sources.memberships import FILE, GONE, Told, in_folder, is_file, unread
 from resources.sources.orphans import Before, Orphans, orphan_maps
+from resources.sources.overlaps import OWN, Elsewhere
 from resources.sources.scratch import TextSet
 from resources.sources.siblings import Meant, Names, Siblings, keys_of
 from resources.sources.side_cars import LARGEST_SIDE_CAR, SIDE_CAR, may_restrict, read_side_car
@@ -54,6 +55,8 @@ class Listing:
     """Contents of files that are gone, and whose side-car is left, by uri."""
     memberships: Told | None = None
     """Who is behind the source's principals; None where it does not tell."""
+    elsewhere: Elsewhere = OWN
+    """What belongs to others, links to it among it."""
 
     def told(self, source: str, name: str, said: Told) -> None:
         """Keeps what a file, or a query, says of memberships."""
@@ -112,16 +115,20 @@ def list_source(
     before: Before = NOTHING,
     brought: Brought | None = None,
     readers: Mapping[str, str] | None = None,
+    elsewhere: Elsewhere = OWN,
 ) -> Listing:
     """Every file of a source, hashed, in order of its uri; one over `max_megabytes` is a failure, and is not read.
     `brought` knows names and hashes of one that is no folder, and whose files were brought into `root`; `readers` are
-    those that the settings choose for all sources; the source's own win.
+    those that the settings choose for all sources; the source's own win. What lies `elsewhere` is skipped.
 
     Raises SourceError where a folder cannot be listed: an incomplete listing deletes nothing."""
     listing = Listing()
-    with opened_source(source, root) as folder:
-        names = brought.names() if brought else walk(folder, source, True)
+    with opened_source(source, root, OWN if brought else elsewhere) as folder:
+        names = brought.names(elsewhere) if brought else walk(folder, source, True)
         uris = TextSet(_taken_in(listing, names))
+        listing.elsewhere = elsewhere.and_also(
+            {each.uri: each.message for each in listing.skipped if each.code == "overlap"}
+        )
         present = TextSet(chain(uris, (item.uri for item in listing.skipped))) if listing.skipped else uris
         chosen = {**(readers or {}), **source.readers}
         lister = _Lister(source, folder, present, max_megabytes, listing, before, brought, chosen)

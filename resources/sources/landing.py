@@ -25,6 +25,7 @@ from resources.connectors.source import Entry, Source
 from resources.parsers.registry import ELEMENTS, ELEMENTS_SUFFIX, media_type_of, require_size
 from resources.postgres.statements import statements
 from resources.sources.memberships import FILE, is_file
+from resources.sources.overlaps import OWN, Elsewhere
 from resources.sources.raw_files import RawFiles
 from resources.sources.siblings import Siblings
 from resources.sources.side_cars import LARGEST_SIDE_CAR, SIDE_CAR
@@ -52,10 +53,12 @@ def unfit(uri: str) -> str:
 
 
 class Landing:
-    """The place of one source in a state. Safe in several processes, of which one fetches at a time."""
+    """The place of one source in a state. Safe in several processes, of which one fetches at a time. What lies
+    `elsewhere` is not fetched."""
 
-    def __init__(self, place: Path, source: SourceSettings) -> None:
-        self._source, self._strangers = source, named_by_strangers(source.scheme)
+    def __init__(self, place: Path, source: SourceSettings, elsewhere: Elsewhere = OWN) -> None:
+        self._source, self._elsewhere = source, elsewhere
+        self._strangers = named_by_strangers(source.scheme)
         self.folder = place / "sources" / quote(source.name, safe="").replace(".", "%2E")
         self.files = RawFiles(place / "raw", self.folder)
 
@@ -175,7 +178,7 @@ class Landing:
 
     def _wanted(self, uri: str, siblings: Siblings) -> bool:
         """Whether a listing would look into the file, or into what restricts it."""
-        if unfit(uri):
+        if unfit(uri) or self._elsewhere.why(uri) is not None:
             return False
         if self._is_content(uri) or (uri == FILE and self._source.memberships):
             return True
@@ -239,9 +242,15 @@ class Brought:
     def __init__(self, database: sqlite3.Connection, name: str, root: Path) -> None:
         self._database, self._name, self.root = database, name, root
 
-    def names(self) -> Iterator[str | Skipped]:
-        """Every entry, as `walk` of a folder gives files."""
+    def names(self, elsewhere: Elsewhere = OWN) -> Iterator[str | Skipped]:
+        """Every entry, as `walk` of a folder gives files; of a place that lies `elsewhere` its name alone."""
+        met = set[str]()
         for (uri,) in self._database.execute(_sql("listed")):
+            if (root := elsewhere.root(uri)) is not None:
+                if root not in met:
+                    yield Skipped(self._name, root, "overlap", elsewhere.names[root])
+                met.add(root)
+                continue
             problem = unfit(uri)
             yield Skipped(self._name, uri, "name", problem) if problem else uri
 

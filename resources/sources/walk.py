@@ -14,7 +14,8 @@ from pathlib import Path
 
 from pipelines.errors import SourceError
 from pipelines.settings.sources import SourceSettings
-from resources.sources.files import SourceFolder
+from resources.sources.files import OfAnother, SourceFolder
+from resources.sources.overlaps import OWN, Elsewhere
 
 UNCLEAN = re.compile(r"[\x00-\x1f\ud800-\udfff]")
 LONGEST_NAME = 4000
@@ -24,7 +25,8 @@ _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A file that is no document, and why: `unsupported`, `symlink`, `not_a_file`, `name`."""
+    """A file that is no document, and why: `unsupported`, `symlink`, `not_a_file`, `name`; or `overlap`, a place of
+    another source."""
 
     source: str
     uri: str
@@ -32,10 +34,10 @@ class Skipped:
     message: str
 
 
-def opened_source(source: SourceSettings, root: Path) -> SourceFolder:
+def opened_source(source: SourceSettings, root: Path, elsewhere: Elsewhere = OWN) -> SourceFolder:
     """Raises SourceError."""
     try:
-        return SourceFolder(root)
+        return SourceFolder(root, elsewhere)
     except OSError as error:
         raise SourceError(f"source {source.name!r}: cannot list {root}: {error.strerror}") from None
 
@@ -62,29 +64,32 @@ def walk(folder: SourceFolder, source: SourceSettings, with_hidden: bool = False
                 f"source {source.name!r}: cannot list {folder.root / below}: {error.strerror}; "
                 "nothing was changed, since files there would count as deleted"
             ) from None
-        for uri, mode in found:
+        for uri, state in found:
             if hidden(uri):
-                if with_hidden and not stat.S_ISDIR(mode) and _problem(folder, uri, mode) is None:
+                if with_hidden and not stat.S_ISDIR(state.st_mode) and _problem(folder, uri, state) is None:
                     yield uri
                 continue
-            problem = _problem(folder, uri, mode)
+            problem = _problem(folder, uri, state)
             if problem:
                 yield Skipped(source.name, uri.encode("utf-8", "backslashreplace").decode(), *problem)
-            elif stat.S_ISDIR(mode):
+            elif stat.S_ISDIR(state.st_mode):
                 pending.append(uri)
             else:
                 yield uri
 
 
-def _entries(folder: SourceFolder, below: str) -> Iterator[tuple[str, int]]:
+def _entries(folder: SourceFolder, below: str) -> Iterator[tuple[str, os.stat_result]]:
     """Names in a folder and what each is: a link is a link."""
     with folder.folder(below) as descriptor, os.scandir(descriptor) as entries:
         for entry in entries:
             with suppress(FileNotFoundError):
-                yield (f"{below}/{entry.name}" if below else entry.name), entry.stat(follow_symlinks=False).st_mode
+                yield (f"{below}/{entry.name}" if below else entry.name), entry.stat(follow_symlinks=False)
 
 
-def _problem(folder: SourceFolder, uri: str, mode: int) -> tuple[str, str] | None:
+def _problem(folder: SourceFolder, uri: str, state: os.stat_result) -> tuple[str, str] | None:
+    mode = state.st_mode
+    if why := folder.elsewhere.why(uri) or (folder.why(state) if stat.S_ISDIR(mode) else None):
+        return "overlap", why
     if UNCLEAN.search(uri):
         return "name", "the name has control characters or is not UTF-8; rename it"
     if len(os.fsencode(uri)) > LONGEST_NAME:
@@ -92,6 +97,8 @@ def _problem(folder: SourceFolder, uri: str, mode: int) -> tuple[str, str] | Non
     if stat.S_ISLNK(mode):
         try:
             mode = folder.state(folder.resolved(uri)).st_mode
+        except OfAnother as error:
+            return "overlap", f"a link to a file that is not the source's own: {error.strerror}"
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.ENOTDIR):
                 return "symlink", "a link that leads nowhere"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pipelines.records import RawDocument
+from pipelines.records import Failure, RawDocument
 from pipelines.schemas import from_table, schema_of
 from pipelines.shards import first_id
 from resources.postgres.generation_tables import GenerationTables
@@ -70,7 +70,25 @@ class SourceListing:
         """Where no listing stands under the present settings (another number of buckets, say), all
         sources are listed whatever was asked: the others' documents would else be missing."""
         everything = self._everything or not self._runner.manifest("raw_documents")
-        return self._parts.sources.list_all(names, everything, self._known_before(), self._runner.progress)
+        return self._list_all(names, everything)
+
+    def _list_all(self, names: Sequence[str], everything: bool) -> Listed:
+        before, progress = self._known_before(), self._runner.progress
+        return self._parted(self._parts.sources.list_all(names, everything, before, progress))
+
+    def _parted(self, listed: Listed) -> Listed:
+        """Return the listing, with a failure of each document that its source does not show any more: it is withheld
+        from now on, whatever becomes of the run."""
+        if not listed.known.part:
+            return listed
+        before, failures = self._listed_before((*KNOWN, "uri")), list[Failure]()
+        for shard in range(self._runner.settings.shard_count):
+            columns = (before(shard)[name].to_pylist() for name in ("doc_id", "source", "uri"))
+            for doc_id, source, uri in zip(*columns, strict=True):
+                if why := listed.known.parted(source, uri):
+                    failures.append(Failure(doc_id, source, uri, "raw_documents", "overlap", why))
+        listed.documents.drop([item.doc_id for item in failures])
+        return replace(listed, failures=[*listed.failures, *failures])
 
     def _known_before(self) -> Callable[[str], Before]:
         """What is known of a source when it is listed again."""
@@ -92,8 +110,8 @@ class SourceListing:
         if not allow_deletions:
             guard(self.now(), self._listed_before(), self._runner.settings.shard_count, self._parts.sources.said)
 
-    def _listed_before(self) -> Callable[[int], pa.Table]:
-        """The last committed listing by shard, columns KNOWN. Where files of it are damaged or gone, or it was made for
+    def _listed_before(self, names: Sequence[str] = KNOWN) -> Callable[[int], pa.Table]:
+        """The last committed listing by shard, these columns. Where files of it are damaged or gone, or it was made for
         another number of shards, what is served tells what they listed."""
         shards, live, listing = self._runner.settings.shard_count, self._parts.catalog.live(), self.committed()
         served = GenerationTables(self._parts.database, live) if live else None
@@ -101,7 +119,7 @@ class SourceListing:
         def before(shard: int) -> pa.Table:
             if served and shard not in listing.files:
                 return served.served_documents(first_id(shard, shards), first_id(shard + 1, shards))
-            return listing.read(shard, KNOWN)
+            return listing.read(shard, names)
 
         return before
 
@@ -113,7 +131,7 @@ class SourceListing:
         """Commits these shards of the listing of the named sources, of all known ones when none is named, and the
         shards that were `lost`."""
         if lost:  # with the files of all sources, also of those that this run was not asked for
-            self._listed = self._parts.sources.list_all(everything=True, before=self._known_before())
+            self._listed = self._list_all((), everything=True)
         elif self._listed is None:
             self._listed = self._read(sources)
         self.guard(allow_deletions)
@@ -146,7 +164,7 @@ class SourceListing:
         self.regroup()
         if not self._runner.manifest("raw_documents"):
             return
-        listed = self._listed or self._parts.sources.list_remembered(self._known_before())
+        listed = self._listed or self._parted(self._parts.sources.list_remembered(self._known_before()))
         failures = [item for item in listed.failures if withheld(item)]
         self._parts.sources.keep_memberships(listed, whole=False)
         commit_listing(self._runner, AllListed(), [], failures, known=listed.known)
@@ -161,6 +179,7 @@ class SourceListing:
             self.regroup()
             count = self.counts()[name]
             self._parts.sources.root(name)
+            self._parts.sources.require_not_opened(name)
             commit_listing(self._runner, AllListed(), [name])
             self._parts.sources.forget_files(name)
             self._parts.catalog.remove_source(name)

@@ -4,7 +4,7 @@
 SELECT doc_id, content_hash FROM {schema}.documents WHERE doc_id >= %(first)s AND doc_id < %(after)s;
 
 -- name: served_documents
-SELECT doc_id, source, content_hash, groups FROM {schema}.documents
+SELECT doc_id, source, content_hash, groups, uri FROM {schema}.documents
 WHERE doc_id >= %(first)s AND doc_id < %(after)s ORDER BY doc_id;
 
 -- name: document_hashes

@@ -267,3 +267,72 @@ def test_a_source_is_not_opened_by_a_line_that_is_left_out(project: Project) -> 
     project.configure(sources=[{"name": "docs", "path": str(project.docs), "groups": []}])
     project.index(code=3)
     assert found(project) == {"open.txt", "large.txt", "bad.txt"}
+
+
+# ---------------------------------------------------------------- two roads to one file
+
+
+def sources(project: Project, **more: Any) -> None:
+    """The public folder, and other sources by name: their path, and groups where there are any."""
+    given = [{"name": name, "path": path, **said} for name, (path, said) in more.items()]
+    project.configure(sources=[{"name": "docs", "path": str(project.docs), "groups": []}, *given])
+
+
+def overlapping(result: Mapping[str, Any]) -> set[str]:
+    return {f"{item['source']}/{item['uri']}" for item in result["documents"]["failed"] if item["code"] == "overlap"}
+
+
+def refused(project: Project, *arguments: str | Path) -> str:
+    ran = project.run("index", *arguments)
+    assert (ran.code, ran.json["error"]["code"]) == (1, "overlap"), ran.out + ran.err
+    return str(ran.json["error"]["message"])
+
+
+@pytest.mark.defends("4b")
+def test_a_restricted_source_within_another_is_found_by_its_groups_alone(project: Project) -> None:
+    for number in range(12):
+        project.write(f"pay/{number}.txt", f"{SECRET} Page {number}.")
+    project.write("shut.txt", "shut")
+    (project.docs / "link.txt").symlink_to("pay/0.txt")
+    project.index(code=3)
+    assert {"pay/0.txt", "link.txt"} <= found(project), "it was public, and is restricted from now on"
+    (project.docs / "pay").rename(project.folder / "unmounted")
+    sources(project, pay=("docs/../docs/pay/", {"groups": ["hr"]}))
+    ran = project.index("--source", f"docs={project.docs}", code=3)
+    assert "docs/link.txt" in overlapping(ran)
+    assert not {name for name in found(project) if name.startswith("pay/")}, "whether it can be listed now or not"
+    (project.folder / "unmounted").rename(project.docs / "pay")
+    planned = project.run("plan").json
+    told = {f"{item['source']}/{item['uri']}" for item in planned["documents"]["skipped"] if item["code"] == "overlap"}
+    assert told == {"docs/link.txt", "docs/pay"} and "source 'docs' leaves out pay" in str(planned["notes"])
+    ran = project.index(code=3)
+    assert "0.txt" not in found(project) and "link.txt" not in found(project)
+    assert {"0.txt", "11.txt"} <= found(project, "hr")
+    assert not overlapping(project.index(code=3)), "it is named once"
+    assert not any(item["code"] == "overlap" for item in project.run("verify").json["problems"])
+
+
+@pytest.mark.defends("4b")
+def test_a_source_is_not_opened_by_forgetting_the_one_within_it(project: Project) -> None:
+    sources(project)
+    ran = project.run("sources remove", "pay")
+    assert (ran.code, ran.json["error"]["code"]) == (1, "overlap") and "pay/**" in ran.json["error"]["message"]
+    project.index(code=3)
+    assert "0.txt" not in found(project) and "0.txt" in found(project, "hr")
+
+
+@pytest.mark.defends("4b")
+def test_two_sources_with_one_root_are_refused_and_the_freer_is_withheld(project: Project) -> None:
+    (project.folder / "again").symlink_to(project.docs)
+    sources(project, staff=("again", {"groups": ["staff"]}))
+    assert "open.txt" in found(project)
+    assert "'staff'" in (message := refused(project)) and "'docs'" in message and "sources remove" in message
+    assert found(project) == set()
+    assert {item["code"] for item in project.run("verify").json["problems"]} >= {"overlap"}
+    sources(project)
+    refused(project, "--source", f"more={project.docs}")
+    project.index(code=3)
+    assert "open.txt" in found(project)
+    sources(project, pay=("docs/pay", {"groups": ["hr"]}), inner=("docs/pay/deep", {}))
+    (project.docs / "pay" / "deep").mkdir()
+    assert "`groups: []`" in refused(project)

@@ -13,6 +13,7 @@ from resources.connectors.source import Entry
 from resources.sources import landing as module
 from resources.sources.folder import Listing, list_source
 from resources.sources.landing import Landing
+from resources.sources.overlaps import Elsewhere
 from resources.sources.walk import Skipped
 from tests.support.listings import assert_same
 
@@ -238,3 +239,17 @@ def test_the_beginning_of_what_may_be_a_side_car_is_fetched(landing: Landing) ->
     shelf.read_of.clear()
     landing.settle()
     assert names(bring(landing, shelf)) == names(found) and shelf.read_of == [], "and kept"
+
+
+def test_what_belongs_to_another_source_is_neither_fetched_nor_kept(tmp_path: Path) -> None:
+    whole, shelf = Landing(tmp_path, SETTINGS), Shelf(a_txt="a", hr__b_txt="b", hr__c_txt="c")
+    assert set(names(bring(whole, shelf))) == {"a.txt", "hr/b.txt", "hr/c.txt"}
+    elsewhere, shelf.texts["hr/d.txt"] = Elsewhere({"hr": "it belongs to another"}), "d"
+    parted = Landing(tmp_path, SETTINGS, elsewhere)
+    bring(parted, shelf)
+    with parted.brought() as brought:
+        listing = list_source(SETTINGS, parted.root, None, brought=brought, elsewhere=elsewhere)
+    assert [raw.uri for raw in listing.documents] == ["a.txt"] and "hr/d.txt" not in shelf.read_of
+    assert [(item.uri, item.code) for item in listing.skipped] == [("hr", "overlap")]
+    parted.settle()
+    assert [path.name for path in parted.root.rglob("*.txt")] == ["a.txt"]
