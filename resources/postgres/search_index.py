@@ -23,6 +23,7 @@ from pipelines.ports import Candidate, DocumentTerms, Filters
 from resources.postgres.catalog import schema_name
 from resources.postgres.database import damage, damaged, damaged_postings
 from resources.postgres.ranking import PLAIN, Ranking
+from resources.postgres.row_security import require_row_security
 from resources.postgres.search_base import (
     EF_SEARCH_WIDTH,
     LEAST_EF_SEARCH,
@@ -242,17 +243,6 @@ def resolve(connection: Connection[Any], generation: int | None = None) -> Gener
     return Generation(*row)
 
 
-def _require_security(connection: Connection[Any], generation: int) -> None:
-    """Raises IndexStateError (`row_security`) where nothing would keep restricted rows from who asks."""
-    statement = query("session", "row_security_active")
-    if connection.execute(statement, {"schema_name": schema_name(generation)}).fetchone() != (True,):
-        raise IndexStateError(
-            f"row-level security does not hold in generation {generation}, so nothing is read from it; see `pincite "
-            "verify`, and run `pincite index`, which puts it back",
-            "row_security",
-        )
-
-
 @contextmanager
 def search_index(
     connection: Connection[Any],
@@ -279,7 +269,7 @@ def search_index(
             restricted = connection.execute(statement).fetchone() != (False,)
             connection.execute(query("session", "become_asker"))
             asking = True
-            _require_security(connection, found.number)
+            require_row_security(connection, found.number)
             width = ef_search(found.statistics)
             index = PostgresSearchIndex(connection, found, metadata_keys, restricted, exact or width == COMPARED, hours)
             index.tune(width or LEAST_EF_SEARCH)

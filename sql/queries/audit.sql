@@ -123,7 +123,7 @@ WHERE n.nspname = %(schema_name)s AND c.relname = %(index_name)s AND current_set
 
 -- name: unsecured
 -- Whether the row-level security of a generation is what sql/catalog.sql makes.
--- Code and message of everything that is not so. Expressions are compared as Postgres writes them, without the names
+-- Code and message of everything that is not so, and whether a query may be shown other rows by it. Expressions are compared as Postgres writes them, without the names
 -- of the schema and of `pincite`, which it leaves out where they are on the search path, and of a constant's column,
 -- which older servers write.
 WITH space AS (SELECT oid, nspowner FROM pg_namespace WHERE nspname = %(schema_name)s),
@@ -166,55 +166,55 @@ wanted (kept, seen) AS (
         AND has_any_column_privilege(asker.oid, c.oid, 'SELECT')
 )
 SELECT 'row_security', %(schema_name)s || '.' || t.relname || CASE WHEN t.relrowsecurity THEN ' does not hold its owner'
-    ELSE ' shows every row to everybody' END
+    ELSE ' shows every row to everybody' END, true
 FROM tables AS t JOIN wanted ON wanted.kept = t.relname WHERE NOT (t.relrowsecurity AND t.relforcerowsecurity)
 UNION ALL
 SELECT 'policy', %(schema_name)s || '.' || coalesce(p.kept, w.kept) || ': ' || CASE WHEN p.policy IS NULL THEN
-    'there is no ' || w.policy ELSE p.policy || ' is another one' END
+    'there is no ' || w.policy ELSE p.policy || ' is another one' END, true
 FROM policies AS p FULL JOIN wanted_policies AS w USING (kept, policy, command, permissive, who, seen, written)
 WHERE (p.policy IS NULL OR w.policy IS NULL) AND EXISTS (SELECT FROM tables AS t WHERE t.relname = coalesce(p.kept, w.kept))
 UNION ALL
-SELECT 'policy', 'pincite.asker_groups() is not what tells the groups of an asker' WHERE NOT EXISTS (
+SELECT 'policy', 'pincite.asker_groups() is not what tells the groups of an asker', true WHERE NOT EXISTS (
     SELECT FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
     WHERE p.oid = (SELECT oid FROM telling) AND p.prosecdef AND p.proowner = n.nspowner
         AND p.proconfig = ARRAY['search_path=pg_catalog, pg_temp'] AND p.prosrc = %(asker_groups)s)
 UNION ALL
-SELECT 'query_role', 'there is none' WHERE NOT EXISTS (SELECT FROM asker)
+SELECT 'query_role', 'there is none', true WHERE NOT EXISTS (SELECT FROM asker)
 UNION ALL
-SELECT 'query_role', 'it is a superuser, passes by row-level security, may log in, or may make roles or databases'
+SELECT 'query_role', 'it is a superuser, passes by row-level security, may log in, or may make roles or databases', true
 FROM asker WHERE rolsuper OR rolbypassrls OR rolcanlogin OR rolcreaterole OR rolcreatedb
 UNION ALL
-SELECT 'query_role', 'it is a member of ' || r.rolname
+SELECT 'query_role', 'it is a member of ' || r.rolname, true
 FROM pg_auth_members AS m JOIN asker ON asker.oid = m.member JOIN pg_roles AS r ON r.oid = m.roleid
 UNION ALL
-SELECT 'query_role', 'it owns ' || t.relname FROM tables AS t JOIN asker ON asker.oid = t.relowner
+SELECT 'query_role', 'it owns ' || t.relname, true FROM tables AS t JOIN asker ON asker.oid = t.relowner
 UNION ALL
-SELECT 'query_role', 'it may make things in the schema ' || n.nspname
+SELECT 'query_role', 'it may make things in the schema ' || n.nspname, false
 FROM pg_namespace AS n, asker WHERE n.nspname IN ('pincite', %(schema_name)s) AND has_schema_privilege(asker.oid, n.oid, 'CREATE')
 UNION ALL
-SELECT 'query_role', 'it may read ' || r.nspname || '.' || r.relname FROM readable AS r
+SELECT 'query_role', 'it may read ' || r.nspname || '.' || r.relname, false FROM readable AS r
 WHERE NOT (r.nspname = %(schema_name)s AND r.relname IN (SELECT kept FROM wanted))
     AND (r.relkind <> 'v' OR NOT coalesce(r.reloptions && ARRAY['security_invoker=true', 'security_invoker=on'], false)
         OR r.nspname = 'pincite')
 UNION ALL
-SELECT 'query_role', 'it may not read ' || %(schema_name)s || '.' || t.relname FROM tables AS t, asker
+SELECT 'query_role', 'it may not read ' || %(schema_name)s || '.' || t.relname, false FROM tables AS t, asker
 WHERE t.relname IN (SELECT kept FROM wanted) AND NOT has_table_privilege(asker.oid, t.oid, 'SELECT')
 UNION ALL
-SELECT 'query_role', 'it may write to ' || n.nspname || '.' || c.relname
+SELECT 'query_role', 'it may write to ' || n.nspname || '.' || c.relname, false
 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace, asker
 WHERE n.nspname IN ('pincite', %(schema_name)s) AND c.relkind IN ('r', 'p')
     AND (has_table_privilege(asker.oid, c.oid, 'DELETE, TRUNCATE, TRIGGER')
         OR has_any_column_privilege(asker.oid, c.oid, 'INSERT, UPDATE, REFERENCES'))
 UNION ALL
-SELECT 'query_role', 'it may not tell the groups of an asker' FROM telling, asker
+SELECT 'query_role', 'it may not tell the groups of an asker', false FROM telling, asker
 WHERE NOT has_function_privilege(asker.oid, telling.oid, 'execute')
 UNION ALL
-SELECT 'query_role', 'it is granted what is made from now on'
+SELECT 'query_role', 'it is granted what is made from now on', false
 FROM pg_default_acl AS d, aclexplode(d.defaclacl) AS a, asker
 WHERE a.grantee IN (0, asker.oid) AND d.defaclobjtype IN ('r', 'S') AND (d.defaclnamespace = 0 OR d.defaclnamespace IN (
     SELECT oid FROM pg_namespace WHERE nspname IN ('pincite', %(schema_name)s)))
 UNION ALL
-SELECT 'query_role', 'it may run ' || p.proname || '() as somebody else'
+SELECT 'query_role', 'it may run ' || p.proname || '() as somebody else', false
 FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace, asker
 WHERE p.prosecdef AND p.oid NOT IN (SELECT oid FROM telling) AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
     AND has_schema_privilege(asker.oid, n.oid, 'USAGE') AND has_function_privilege(asker.oid, p.oid, 'execute')

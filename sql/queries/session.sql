@@ -149,10 +149,24 @@ SELECT set_config('enable_indexscan', 'off', true),
 SELECT set_config('enable_seqscan', 'off', true),
        set_config('enable_sort', 'off', true);
 
--- name: row_security_active
--- Whether the rows of every table are kept from who asks, as who asks.
-SELECT coalesce(bool_and(row_security_active(c.oid)), false)
-FROM pg_class AS c WHERE c.relnamespace = to_regnamespace(%(schema_name)s) AND c.relkind IN ('r', 'p');
+-- name: row_security_state
+-- What decides which rows who asks is shown, as who asks: whether row-level security holds in these tables; and the rows
+-- of the catalogs that say it, by the transaction that wrote each: of the tables, their policies, the function these
+-- call, and the roles that the query role is a member of.
+WITH kept AS MATERIALIZED (
+    SELECT ARRAY(SELECT to_regclass(name)::oid FROM unnest(%(tables)s::text[]) AS name) AS tables
+)
+SELECT
+    (SELECT coalesce(bool_and(c.relkind IN ('r', 'p') AND row_security_active(c.oid)), false)
+     FROM pg_class AS c WHERE c.oid = ANY (tables)),
+    concat_ws(' ',
+        (SELECT string_agg(concat(c.oid, ':', c.xmin), ',' ORDER BY c.oid) FROM pg_class AS c WHERE c.oid = ANY (tables)),
+        (SELECT string_agg(concat(p.oid, ':', p.xmin), ',' ORDER BY p.oid)
+         FROM pg_policy AS p WHERE p.polrelid = ANY (tables)),
+        (SELECT concat(p.oid, ':', p.xmin) FROM pg_proc AS p WHERE p.oid = to_regprocedure('pincite.asker_groups()')),
+        (SELECT string_agg(m.roleid::text, ',' ORDER BY m.roleid)
+         FROM pg_auth_members AS m WHERE m.member = to_regrole('pincite_query')))
+FROM kept;
 
 -- name: make_other_superuser
 -- The role that initdb makes is a superuser for good, and serves for what is here alone; everyday work is done as
