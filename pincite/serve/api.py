@@ -22,7 +22,7 @@ from pincite.serve.requests import UNFORESEEN, Ask, Listing, Search, asked, numb
 from pincite.serve.service import Service
 from pincite.serve.streaming import PRIVATE, STILL_AT_WORK, Download, as_events, event, telling
 from pincite.serve.turns import caller_of
-from pipelines.errors import PinciteError, UsageError
+from pipelines.errors import DocumentError, PinciteError, UsageError
 
 LOG = logging.getLogger("pincite.serve")
 T = TypeVar("T")
@@ -137,7 +137,7 @@ class Api:
     async def page(self, request: Request) -> Response:
         doc_id, number = request.path_params["doc_id"], number_in(request.path_params["number"])
         if number is None:
-            raise HTTPException(404)
+            raise DocumentError("a page is named by its number, such as 1.png; the first one is 1", "no_page")
         passage, asker = request.query_params.get("passage"), asker_of(request)
         png = await self._service.turns.drawn(
             caller_of(request), lambda draw: self._service.page_image(doc_id, number, passage, asker, draw)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("pincite.serve")
 
+_TOLD = {404: "nothing is served at this address", 405: "this address does not take requests of this method"}
+"""Sentences for the statuses that Starlette gives without one."""
 _FOR_PROGRAMS = ("/api/", "/v1/", "/mcp")
 
 
@@ -63,7 +65,7 @@ def application(
     async def by_http(request: Request, problem: Exception) -> Response:
         assert isinstance(problem, HTTPException)
         code = HTTPStatus(problem.status_code).name.lower()
-        told = problem.detail if problem.status_code not in (404, 405) else f"{HTTPStatus(problem.status_code).phrase}"
+        told = _TOLD.get(problem.status_code, problem.detail)
         return failed(request, problem.status_code, code, told)
 
     async def gone(request: Request, problem: Exception) -> Response:

@@ -83,8 +83,8 @@ def place_of(item: Mapping[str, Any]) -> str:
 
 
 def number_in(text: str | None) -> int | None:
-    """The number of a page or part that a person may have typed; None for what is none."""
-    return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 8 else None
+    """Parse the number of a page or part, which begin at 1; return None if the text is no such number."""
+    return int(text) or None if text and text.isascii() and text.isdecimal() and len(text) < 8 else None
 
 
 async def body_of(request: Request) -> Any:
@@ -117,12 +117,15 @@ def status_of(error: PinciteError) -> int:
 def told_of(error: PinciteError) -> str:
     """What who asks is told: what they can mend, or that the server has to be looked at. What names places of the
     server stays in its log."""
+    if error.code in _TOLD:
+        return _TOLD[error.code]
     if error.code in _NOT_THERE | _SAYABLE or type(error) is UsageError:
         return str(error)
-    return _TOLD.get(error.code, f"the server cannot answer this now ({error.code}); its log says why")
+    return f"the server cannot answer this now ({error.code}); its log says why"
 
 
 _TOLD = {
+    "no_pages": "this document has no pages that can be drawn; read its text",
     "timeout": "this took longer than the server lets it; ask again later, for a search with fewer words or a filter",
     "changed": "the file has changed since it was indexed, so that its pages are not shown; it is indexed again by the "
     "next run",
