@@ -14,6 +14,7 @@ from tests.support import other_formats
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.old_office import OFFICE
 from tests.support.projects import Project, make_project, new_database
+from tests.support.views import shown
 
 pytest.importorskip("unstructured", reason="the extra `formats` is not installed")
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
@@ -54,6 +55,9 @@ def test_one_of_each_is_indexed_and_found(project: Project) -> None:
     assert "bell rings" in served.pop("header.html")
     assert len(served) == 9 and all(other_formats.CLAIMS in text for text in served.values())
     assert project.hits(other_formats.LEAVE)[0]["uri"] in served
+    with shown(project) as views:
+        for uri in [*served, "header.html", "old.doc"]:
+            views.every_view(uri)
 
 
 @pytest.mark.faults

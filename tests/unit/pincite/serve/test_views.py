@@ -27,7 +27,7 @@ URL = "http://127.0.0.1:8750"
 DOCUMENT = FoundDocument(1, "d", "s", "a.pdf", "", "", None, None, None, "", {}, "", False, "")
 PLAIN = Element("d", 0, "paragraph", None, None, "", 0, 0, None, None, (), (), 1.0, "", {})
 BLANK = Cell(0, 0, 1, 1, False, 0, 0, "")
-SHAPES = {
+SHAPES: dict[str, dict[str, Any]] = {
     "nothing": {}, "blank": {"text": " "}, "no body": {"text": "gone", "start": 90, "end": 94},
     "level 0": {"level": 0}, "level 99": {"level": 99}, "no marker": {"marker": ""},
     "one empty cell": {"cells": (BLANK,)}, "no span": {"cells": (replace(BLANK, row_span=0, column_span=0),)},

@@ -1,0 +1,109 @@
+"""Every view of every file: what the index takes opens, and what it does not take is refused with a sentence."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from pipelines.parsing.elements import KINDS
+from tests.support.embedding_server import embedding_server
+from tests.support.ordinary_files import FORMATS
+from tests.support.ordinary_files import made as parts_of
+from tests.support.places import ROOT
+from tests.support.projects import kept_workers, make_project, new_database
+from tests.support.views import Shown, shown
+
+pytestmark = pytest.mark.integration
+
+DATA = ROOT.parent / "shared" / "data"
+
+
+def quick_vector(text: str, dimension: int, model: str = "") -> list[float]:
+    """A vector that the text alone decides, made in one step however long it is."""
+    seed = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest()
+    values = np.random.default_rng(int.from_bytes(seed)).standard_normal(dimension)
+    return [float(value) for value in values]
+
+
+def served(server_url: str, folder: Path, **settings: Any) -> Iterator[Shown]:
+    """An index of the documents in a folder, as cheap as one may be, and all that is served of it."""
+    vectors = mock.patch("tests.support.embedding_server.hashed_vector", quick_vector)
+    with kept_workers(), new_database(server_url) as database, vectors, embedding_server() as endpoint:
+        project = make_project(
+            folder / "project", {}, database=database, embedder={"endpoint": endpoint.url, "model": "fake"},
+            chunking={"overlap_tokens": 0}, sentences={"embedded": "bare", "related_most": 0},
+            **settings,
+        )  # fmt: skip
+        ran = project.run("index")
+        assert ran.code in (0, 3), ran.out + ran.err
+        with shown(project) as made:
+            yield made
+
+
+# ---------------------------------------------------------------- one of each format
+
+
+LIBRARY = sorted(path for path in (ROOT / "tests" / "data" / "library").rglob("*.*") if path.suffix != ".yaml")
+SMALL = {path.suffix: path for path in sorted(LIBRARY, key=lambda path: -path.stat().st_size)}
+MADE = [".eml", ".pptx", ".elements.json"]
+EMPTY = "empty.elements.json"
+
+
+def empty_map() -> str:
+    """Return a map of every kind of element without a word, and of one word, without which it is not taken."""
+    cells: list[dict[str, Any]] = [{"row": row, "column": row, "text": ""} for row in range(2)]
+    silent = [{"kind": kind, "text": ""} for kind in sorted(KINDS - {"table"})]
+    tables = [{"kind": "table", "cells": [*cells, *more]} for more in ([], [{"row": 2, "column": 0, "text": "x"}])]
+    return json.dumps({"version": 1, "elements": [*silent, *tables, {"kind": "paragraph", "text": "A word."}]})
+
+
+@pytest.fixture(scope="module")
+def small(server_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
+    folder = tmp_path_factory.mktemp("small")
+    docs = folder / "project" / "docs"
+    docs.mkdir(parents=True)
+    for suffix, path in SMALL.items():
+        shutil.copy(path, docs / f"small{suffix}")
+    for suffix in MADE:
+        FORMATS[suffix](docs / f"made{suffix}", parts_of("report", 1), random.Random(1))
+    (docs / EMPTY).write_text(empty_map())
+    (docs / "broken.pdf").write_bytes(b"%PDF-1.4 nothing")
+    yield from served(server_url, folder)
+
+
+@pytest.mark.parametrize(
+    "uri", [*(f"small{suffix}" for suffix in sorted(SMALL)), *(f"made{suffix}" for suffix in MADE),
+            EMPTY, "broken.pdf"],
+)  # fmt: skip
+def test_every_view_of_a_file_of_each_of_our_formats_opens(small: Shown, uri: str) -> None:
+    small.every_view(uri)
+
+
+# ---------------------------------------------------------------- all the data
+
+
+@pytest.fixture(scope="module")
+def data(server_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
+    yield from served(
+        server_url, tmp_path_factory.mktemp("data"), sources=[{"name": "docs", "path": str(DATA)}],
+        parsing={"workers": 2},
+    )  # fmt: skip
+
+
+FILES = sorted(path.relative_to(DATA).as_posix() for path in DATA.rglob("*") if path.is_file())
+
+
+@pytest.mark.faults
+@pytest.mark.skipif(not FILES, reason="the shared documents are not here")
+@pytest.mark.parametrize("uri", FILES)
+def test_every_view_of_every_file_of_the_data_opens(data: Shown, uri: str) -> None:
+    data.every_view(uri)
