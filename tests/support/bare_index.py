@@ -1,0 +1,80 @@
+"""All that is served, over an index of one document that says nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from pincite.serve.service import Service
+from pipelines.errors import DocumentError, IndexStateError
+from pipelines.records import Element
+from pipelines.settings.base import settings_from
+from resources.search.documents import DocumentText, FoundDocument, SentenceInPlace
+from resources.settings_file import Project
+
+URL = "http://127.0.0.1:8750"
+DOCUMENT = FoundDocument(1, "d", "s", "a.pdf", "", "", None, None, None, "", {}, "", False, "")
+
+PASSAGE: dict[str, Any] = {
+    "rank": None, "score": None, "scores": {}, "ranks": {}, "chunk_id": "c", "doc_id": "d", "source": "s",
+    "uri": "a.pdf", "title": "", "page_start": None, "page_end": None, "header_chain": [], "block_types": [],
+    "text": "", "overlap": "", "context": "", "generated": [], "boxes": [], "paragraph": None, "duplicates": [],
+    "spans": [], "sentence": None, "generation": 1, "images": [],
+}  # fmt: skip
+
+
+class Bare:
+    """An index of one document that says nothing, with one passage and one sentence that say nothing."""
+
+    def __init__(self, elements: Sequence[Element] | None) -> None:
+        self.documents = self.files = self
+        self._text = DocumentText("", tuple(elements)) if elements is not None else None
+
+    def keep_connections(self, most: int) -> None: ...
+
+    def one(self, doc_id: str, groups: Sequence[str]) -> FoundDocument:
+        if doc_id != "d":
+            raise IndexStateError("there is no document that you may see", "unknown_document")
+        return DOCUMENT
+
+    def listed(self, groups: Sequence[str], after: str, most: int) -> list[FoundDocument]:
+        return [DOCUMENT]
+
+    def text(self, document: FoundDocument) -> DocumentText | None:
+        return self._text
+
+    def content(self, document: FoundDocument) -> Iterator[bytes]:
+        return iter([b""])
+
+    def pages(self, document: FoundDocument) -> Any:
+        raise DocumentError("a.pdf: only pages of a PDF can be drawn", "no_pages")
+
+    def show(self, chunk_id: str, groups: Sequence[str]) -> dict[str, Any]:
+        if chunk_id != "c":
+            raise IndexStateError("there is no passage that you may see", "unknown_chunk")
+        return dict(PASSAGE)
+
+    def sentences_in_place(self, chunk_ids: Sequence[str], groups: Sequence[str]) -> dict[str, list[SentenceInPlace]]:
+        return {"c": [SentenceInPlace("c", "s", "", 0, None, [])]}
+
+    def query(self, text: str, *given: Any) -> dict[str, Any]:
+        hit = {**PASSAGE, "rank": 1, "score": 0.0}
+        return {"query": text, "generation": 1, "hits": [hit], "seconds": 0.0, "notes": []}
+
+    def ask(self, text: str, *given: Any) -> dict[str, Any]:
+        cited = {"uri": "a.pdf", "page": None, "quote": "", "chunk_id": "c", "source": "s", "sentence_id": "s"}
+        return {**self.query(text), "answer": "", "declined": False, "generated": False, "model": None,
+                "citations": [cited]}  # fmt: skip
+
+    def asked_status(self, groups: Sequence[str], operator: bool) -> dict[str, Any]:
+        return {"live": 1, "sources": [], "failures": [], "failures_untold": [], "generations": [], "runs": [],
+                "workers": []}  # fmt: skip
+
+
+def bare_service(elements: Sequence[Element] | None = ()) -> Service:
+    """The service over an index of one bare document, whose text has moved where `elements` is None."""
+    project = Project(settings_from({}), None, Path("state"), Path())
+    with mock.patch("pincite.serve.service.open_index", lambda project, seconds: Bare(elements)):
+        return Service(project)
