@@ -214,6 +214,10 @@ ERRORS: Mapping[str, Told] = {
         "use the address that it printed; `serve.url`",
     ),
     "other_site": ("A request to a server comes from another site's page.", "open the server's own page"),
+    "not_json": (
+        "A request to a server has a body that is not sent as JSON.",
+        "send it with the header Content-Type: application/json",
+    ),
     "serve_ended": ("The processes that answer end again and again.", "the lines above say why"),
     "settings": ("The settings file, or a key of it, is wrong.", "the message names it and the nearest valid name"),
     "source": (

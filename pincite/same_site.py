@@ -35,13 +35,21 @@ def of_our_pages(asked: HTTPConnection, method: str, by_cookie: bool) -> bool:
     """Whether no page of another site, or of another port, is behind a request.
 
     Browsers tell it by Origin and Sec-Fetch-Site; a request with our cookie that tells neither changes nothing."""
-    origin, site = asked.headers.get("origin"), asked.headers.get("sec-fetch-site")
-    if origin is not None and _site(origin) != asked.headers["host"].lower():
+    origins, site = asked.headers.getlist("origin"), asked.headers.get("sec-fetch-site")
+    if any(_site(origin) != asked.headers["host"].lower() for origin in origins):
         return False
     visit = method in SAFE and asked.headers.get("sec-fetch-mode") == "navigate"
     if site not in (None, "none", "same-origin") and not visit:
         return False
-    return method in SAFE or not by_cookie or origin is not None or site == "same-origin"
+    return method in SAFE or not by_cookie or bool(origins) or site == "same-origin"
+
+
+def is_json(asked: HTTPConnection) -> bool:
+    """Return whether a request names its body as JSON, by one header.
+
+    A browser sends such a body to another site only after it has asked for leave by OPTIONS, which is never given."""
+    kinds = asked.headers.getlist("content-type")
+    return len(kinds) == 1 and kinds[0].partition(";")[0].strip(" \t").lower() == "application/json"
 
 
 def _site(origin: str) -> str | None:

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 from pincite.serve.access import Access
 from pincite.serve.api import Api
 from pincite.serve.chat import Chat
-from pincite.serve.guard import Guard, error
+from pincite.serve.guard import FOR_PROGRAMS, Guard, error
 from pincite.serve.pages import Pages
 from pincite.serve.requests import UNFORESEEN, status_of, told_of
 from pincite.serve.service import Service
@@ -31,7 +31,6 @@ LOG = logging.getLogger("pincite.serve")
 
 _TOLD = {404: "nothing is served at this address", 405: "this address does not take requests of this method"}
 """Sentences for the statuses that Starlette gives without one."""
-_FOR_PROGRAMS = ("/api/", "/v1/", "/mcp")
 
 
 def application(
@@ -49,7 +48,7 @@ def application(
     routes: list[BaseRoute] = [*api.routes(), *chat.routes(), *pages.routes(), *(agents.routes() if agents else ())]
 
     def failed(request: Request, status: int, code: str, message: str) -> Response:
-        page = "text/html" in request.headers.get("accept", "") and not request.url.path.startswith(_FOR_PROGRAMS)
+        page = "text/html" in request.headers.get("accept", "") and not request.url.path.startswith(FOR_PROGRAMS)
         return pages.failed(request, status, code, message) if page else error(status, code, message)
 
     async def by_pincite(request: Request, problem: Exception) -> Response:

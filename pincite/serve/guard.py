@@ -12,7 +12,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pincite.same_site import SAFE, named, names_of, of_our_pages, with_headers
+from pincite.same_site import SAFE, is_json, named, names_of, of_our_pages, with_headers
 from pincite.serve.access import Access, Asker
 from pipelines.errors import PinciteError
 
@@ -35,6 +35,12 @@ OTHER_HOST = (
     "people reach it by"
 )
 OTHER_SITE = "the request comes from another site's page"
+FOR_PROGRAMS = ("/api/", "/v1/", "/mcp")
+"""Beginnings of the paths that are asked by programs, and take JSON."""
+NOT_JSON = (
+    "the body has to be JSON that is sent as such, with one header Content-Type: application/json; without it a page "
+    "of another site could send it in your name"
+)
 NOBODY = {
     True: "a token is needed: send it as Authorization: Bearer, or sign in at /login; `pincite tokens add` makes one",
     False: "the proxy before this server did not say who asks, or does not know the secret; see serve.proxy",
@@ -80,9 +86,11 @@ class Guard:
             asker = self._access.who(asked)
         except PinciteError as problem:
             return error(503, problem.code, "nobody is let in: the file of tokens cannot be read; see the server's log")
-        by_cookie = asker is not None and asker.by_cookie
-        if not of_our_pages(asked, method, by_cookie or scope["path"] == "/login"):
+        by_cookie, for_programs = asker is not None and asker.by_cookie, scope["path"].startswith(FOR_PROGRAMS)
+        if not of_our_pages(asked, method, (by_cookie and not for_programs) or scope["path"] == "/login"):
             return error(403, "other_site", OTHER_SITE)
+        if method == "POST" and by_cookie and for_programs and not is_json(asked):
+            return error(415, "not_json", NOT_JSON)
         state["asker"], state["owner"] = asker, False
         if asker is None and scope["path"] not in OPEN and not scope["path"].startswith(OPEN_BELOW):
             return self._stranger(asked, scope)

@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
-from pincite.same_site import SAFE, named, names_of, of_our_pages, with_headers
+from pincite.same_site import SAFE, is_json, named, names_of, of_our_pages, with_headers
 
 _HEADERS = {"X-Frame-Options": "DENY", "Cross-Origin-Resource-Policy": "same-origin", "Referrer-Policy": "same-origin"}
 _PAGE = """<!doctype html><meta charset="utf-8"><title>pincite</title>
@@ -94,8 +94,7 @@ class Guard:
 def _harmless(asked: HTTPConnection, method: str) -> bool:
     """GraphQL by POST of JSON, which no form of another site can send; everything else by GET."""
     if asked.scope["path"].rstrip("/").rpartition("/")[2] == "graphql":
-        kind = asked.headers.get("content-type", "").partition(";")[0].strip().lower()
-        return method == "POST" and kind == "application/json"
+        return method == "POST" and is_json(asked)
     return method in SAFE
 
 

@@ -110,6 +110,9 @@ def test_the_proxy_says_who_asks(proxy: str, served: int) -> None:
     claimed = {"X-Forwarded-Groups": "hr", "X-Forwarded-User": "anna"}
     assert "secret.txt" not in found(proxy, ("boris", "two"), **claimed)
     assert httpx.get(f"{proxy}/api/search?q=vault", headers={"Host": "ask.example"}).status_code == 401
+    program = {"Host": "ask.example", "Content-Type": "application/json"}
+    reply = httpx.post(f"{proxy}/api/ask", auth=("anna", "one"), headers=program, content='{"q": "vault code"}')
+    assert reply.status_code == 200 and "nine" in reply.text
     past = f"http://127.0.0.1:{served}/api/search?q=vault"
     assert httpx.get(past, headers={"Host": "ask.example", **claimed}).status_code == 401
     wrong = {"Host": "ask.example", "X-Pincite-Secret": SECRET[:-1] + "0", **claimed}

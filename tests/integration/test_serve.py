@@ -196,7 +196,9 @@ def test_other_hosts_and_other_sites_are_refused(served: Served) -> None:
         reply = served.client.post(path, headers={**token, **other}, content=b"{}")
         assert reply.json()["error"]["code"] == "other_site"
     cookie = {"Cookie": f"pincite_token={served.tokens['guest']}"}
-    assert served.client.post("/api/search", headers=cookie, json={"q": "x"}).json()["error"]["code"] == "other_site"
+    plain = served.client.post("/api/search", headers={**cookie, "Content-Type": "text/plain"}, content=b'{"q": "x"}')
+    assert (plain.status_code, plain.json()["error"]["code"]) == (415, "not_json")
+    assert served.client.post("/api/search", headers=cookie, json={"q": "x"}).status_code == 200
     assert served.client.get("/api/search?q=x", headers={**cookie, "Sec-Fetch-Site": "cross-site"}).status_code == 403
 
 

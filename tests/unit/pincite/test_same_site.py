@@ -32,6 +32,12 @@ def test_no_header_is_more_than_another_site(text: str) -> None:
     assert named([text], names_of(["ask.example"])) in (True, False)
 
 
+def test_of_two_origins_each_has_to_be_ours() -> None:
+    sent = [("host", HERE), ("origin", f"http://{HERE}"), ("origin", "https://evil.example")]
+    raw = [(name.encode(), value.encode()) for name, value in sent]
+    assert not of_our_pages(HTTPConnection({"type": "http", "headers": raw}), "POST", by_cookie=True)
+
+
 def test_our_own_page_is_ours_in_whichever_letters() -> None:
     assert of_our_pages(asked(origin=f"HTTP://{HERE}"), "POST", by_cookie=True)
 
