@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
@@ -18,7 +17,19 @@ from starlette.routing import Route
 
 from pincite import __version__
 from pincite.serve.guard import asker_of, for_groups
-from pincite.serve.requests import UNFORESEEN, Ask, Listing, Search, asked, number_in, place_of, status_of, told_of
+from pincite.serve.requests import (
+    UNFORESEEN,
+    Ask,
+    Listing,
+    Search,
+    asked,
+    body_of,
+    number_in,
+    place_of,
+    require_text,
+    status_of,
+    told_of,
+)
 from pincite.serve.service import Service
 from pincite.serve.streaming import PRIVATE, STILL_AT_WORK, Download, as_events, event, telling
 from pincite.serve.turns import caller_of
@@ -156,7 +167,10 @@ class Api:
         groups among them."""
         if not request.scope["state"].get("owner"):
             raise HTTPException(404)
-        values = json.loads(await request.body())
+        values = await body_of(request)
+        require_text(values)
+        if not isinstance(values, dict) or not isinstance(values.get("text"), str):
+            raise UsageError("a command is sent as an object with its text")
         asker = for_groups(asker_of(request), tuple(values.pop("groups", ())))
         command = request.path_params["command"]
         calls: dict[str, Callable[..., Any]] = {"query": self._service.search, "ask": self._service.ask}

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pincite.same_site import SAFE, is_json, named, names_of, of_our_pages, with_headers
 from pincite.serve.access import Access, Asker
+from pincite.serve.requests import no_text
 from pipelines.errors import PinciteError
 
 MOST_BODY = 1 << 20
@@ -82,6 +83,8 @@ class Guard:
             return error(
                 413, "too_large", f"a request has at most {MOST_BODY >> 20} MB, its address {MOST_QUERY >> 10} KB"
             )
+        if "\0" in scope["path"] or b"%00" in scope["query_string"] or b"\0" in scope["query_string"]:
+            return error(400, "usage", no_text("\0"))
         try:
             asker = self._access.who(asked)
         except PinciteError as problem:

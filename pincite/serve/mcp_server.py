@@ -25,7 +25,7 @@ from pincite.listening import STOPPING
 from pincite.serve.access import Asker
 from pincite.serve.guard import MOST_BODY, asker_of
 from pincite.serve.mcp_tools import INSTRUCTIONS, SCHEME, Picture, Tool, Tools
-from pincite.serve.requests import UNFORESEEN, checked, told_of
+from pincite.serve.requests import UNFORESEEN, checked, require_text, told_of
 from pincite.serve.turns import Caller, caller_of
 from pipelines.errors import PinciteError
 
@@ -67,7 +67,9 @@ def server_of(tools: Tools, asker: AskerOf) -> Server[Any]:
     async def list_resources(context: Context, asked: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
         after = (asked.cursor if asked else None) or ""
         who = asker(context)
-        listed = await _or_refused(tools.reading(_caller(context), lambda: tools.documents(who, after, LISTED)))
+        listed = await _or_refused(
+            after, lambda: tools.reading(_caller(context), lambda: tools.documents(who, after, LISTED))
+        )
         resources = [
             types.Resource(
                 name=item["uri"], title=item["title"] or None, uri=item["resource"], mime_type="text/markdown"
@@ -88,7 +90,7 @@ def server_of(tools: Tools, asker: AskerOf) -> Server[Any]:
 
     async def read_resource(context: Context, asked: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         who = asker(context)
-        text = await _or_refused(tools.reading(_caller(context), lambda: tools.read(asked.uri, who)))
+        text = await _or_refused(asked.uri, lambda: tools.reading(_caller(context), lambda: tools.read(asked.uri, who)))
         content = types.TextResourceContents(uri=asked.uri, mime_type="text/markdown", text=text)
         return types.ReadResourceResult(contents=[content])
 
@@ -152,10 +154,11 @@ def _caller(context: Context) -> Caller:
     return caller_of(context.request) if isinstance(context.request, Request) else Caller(OWNER)
 
 
-async def _or_refused(reading: Awaitable[T]) -> T:
+async def _or_refused(given: str, read: Callable[[], Awaitable[T]]) -> T:
     """Raises MCPError, which the protocol tells who asks."""
     try:
-        return await reading
+        require_text(given)
+        return await read()
     except PinciteError as error:
         raise MCPError(types.INVALID_PARAMS, told_of(error)) from None
     except Exception:

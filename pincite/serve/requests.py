@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
@@ -15,6 +16,7 @@ from pipelines.settings.query import StrategyName
 
 MOST_HITS = 100
 UNFORESEEN = "an error that was not foreseen; the server's log has it"
+_NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -68,12 +70,34 @@ async def asked(request: Request, model: type[M]) -> M:
 
 
 def checked(model: type[M], values: Any) -> M:
-    """Raises UsageError naming what is wrong."""
+    """Return what comes from outside as a model; raise UsageError naming what is wrong."""
+    require_text(values)
     try:
         return model.model_validate(values)
     except ValidationError as error:
         wrong = explained(model, error.errors()[:MOST_TOLD], "parameter")
         raise UsageError(f"this cannot be asked: {'; '.join(wrong)}") from None
+
+
+def require_text(values: Any) -> None:
+    """Raise UsageError if a text or name within JSON holds U+0000 or half of a surrogate pair.
+
+    Neither can be stored, nor written as UTF-8 in an answer."""
+    waiting = [values]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            if found := _NO_TEXT.search(value):
+                raise UsageError(no_text(found[0]))
+        elif isinstance(value, Mapping):
+            waiting += [*value.keys(), *value.values()]
+        elif isinstance(value, list | tuple):
+            waiting += value
+
+
+def no_text(char: str) -> str:
+    """Return the sentence for a character that no text holds."""
+    return f"the request holds the character U+{ord(char):04X}, which cannot stand in a text; send it without"
 
 
 def place_of(item: Mapping[str, Any]) -> str:
