@@ -10,7 +10,8 @@ import logging
 import re
 import time
 import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from itertools import groupby
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -34,6 +35,19 @@ NEAREST = 3
 """Passages that are named where the documents do not answer."""
 _ACTS = re.compile(r":(?=//)|(?<=www)\.|[@$]", re.IGNORECASE)
 """What viewers of Markdown make links and formulas of unless it is escaped."""
+_SCHEMES = (
+    "mailto|tel|sms|callto|skype|xmpp|sips?|facetime|magnet|geo|news|nntp|irc|bitcoin|ethereum|whatsapp|tg|slack|msteams"
+    "|zoommtg|vscode|obsidian|steam"
+)
+"""Names before a colon of which viewers make links although no slashes follow."""
+_LINKED = re.compile(
+    rf"//|www\.|@|[^\s.]\.(?=[^\W\d_](?:[a-z]|[^\x00-\x7f\s]))|[a-z0-9][。．｡](?=[a-z]{{2}})|\d{{1,3}}(?:\.\d{{1,3}}){{3}}"
+    rf"|localhost(?=[:/])|\b(?:{_SCHEMES}):(?=\S)",
+    re.IGNORECASE,
+)
+"""What some viewer makes a link or a mention of: addresses, and names of hosts by their dots."""
+_OPENERS, _CLOSERS = "([{<\"'«‹“„‘", ")]}>\"'»›”’.,;:!?…"
+"""Signs around a word that are no part of an address."""
 
 
 class _Part(BaseModel):
@@ -129,7 +143,7 @@ def markdown_answer(answer: Mapping[str, Any], url: str) -> str:
         return f"[{words}]({url}/passages/{place_of(item)})"
 
     def place(item: Mapping[str, Any], page: int | None) -> str:
-        return link(plain(item["uri"] + (f", p. {page}" if page is not None else "")), item)
+        return link(name(item["uri"] + (f", p. {page}" if page is not None else "")), item)
 
     cited: Sequence[Mapping[str, Any]] = answer["citations"]
     marks = [link(f"\\[{number}\\]", item) for number, item in enumerate(cited, start=1)]
@@ -150,5 +164,32 @@ def markdown_answer(answer: Mapping[str, Any], url: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Words in one line of Markdown that show as they are: no link, picture, formula or tag can come of them."""
-    return _ACTS.sub(lambda found: "\\" + found[0], escaped(" ".join(inert(text).split())))
+    """Return words as one line of Markdown that shows them as they are, without a link, picture, formula or tag.
+
+    A word of which a viewer may make a link by itself is set as code, where none does."""
+    made: list[str] = []
+    for linked, together in groupby(inert(text).split(), lambda word: bool(_LINKED.search(word))):
+        words = list(together)
+        made += map(_as_code, words) if linked else [_escaped(" ".join(words))]
+    return " ".join(made)
+
+
+def name(text: str) -> str:
+    """Return the same for the words of a link, in which no viewer makes another one."""
+    return _escaped(" ".join(inert(text).split()))
+
+
+def _escaped(text: str) -> str:
+    return _ACTS.sub(lambda found: "\\" + found[0], escaped(text))
+
+
+def _as_code(word: str) -> str:
+    """Return a word as a code span, with the signs around it outside."""
+    inner = word.lstrip(_OPENERS)
+    before, said = word[: len(word) - len(inner)], inner.rstrip(_CLOSERS)
+    after = inner[len(said) :]
+    if "(" in said and after.startswith(")"):
+        said, after = said + ")", after[1:]
+    fence = "`" * (1 + max(map(len, re.findall("`+", said)), default=0))
+    space = " " if "`" in (said[0], said[-1]) else ""
+    return f"{_escaped(before)}{fence}{space}{said}{space}{fence}{_escaped(after)}"
