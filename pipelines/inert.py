@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
+from collections.abc import Callable
 
 _ESCAPES = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*+[ -/]*+[@-~]?"
@@ -74,6 +75,73 @@ def seen(text: str) -> str:
         sign if sign in "\n\t" or unicodedata.category(sign) not in _HIDDEN else " " if sign.isspace() else ""
         for sign in text
     )
+
+
+_READ_FORMATS = frozenset("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd")
+"""Signs of numbers and verses that Unicode counts among format characters, and that are seen."""
+_BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]")
+"""Signs without a picture of their own that Unicode counts among letters and marks."""
+_JOINING = re.compile(
+    "[\u0600-\u08ff\u0900-\u0dff\u0f00-\u109f\u1780-\u18af\u1900-\u1cff\ua800-\uabff\ufb50-\ufdff\ufe70-\ufefc"
+    "\U00010a00-\U00011fff\U0001e900-\U0001e95f]"
+)
+"""Letters and marks of scripts in which a joiner, or its opposite, decides how letters are written."""
+_VIRAMA, _EMOJI = 9, frozenset({"So", "Sk"})
+_MONGOLIAN = re.compile("[\u1820-\u18aa]")
+
+
+def clear(text: str, instead: Callable[[str], str] | None = None) -> str:
+    """Return a text for a language model: every sign is one that a person would see.
+
+    Taken out are tags, marks of direction, signs without width, fillers, selectors of variants and private signs.
+    Joiners stay where a script or an emoji is written with them, and the selector that makes a sign an emoji.
+    `instead` gives what stands for a sign that is taken out."""
+    if text.isascii() and text.isprintable():
+        return text
+    if instead is None:
+        text = _ESCAPES.sub("", text)
+    made: list[str] = []
+    for at, sign in enumerate(text):
+        kept = _clear(text, at)
+        made.append(kept if kept == sign or instead is None else instead(sign))
+    return "".join(made)
+
+
+def _clear(text: str, at: int) -> str:
+    """Return what is shown for the sign at a place."""
+    sign = text[at]
+    if " " <= sign <= "~" or sign in "\n\t":
+        return sign
+    if sign in "\u2028\u2029":
+        return "\n"
+    category = unicodedata.category(sign)
+    if category == "Co":
+        return "\ufffd"
+    if category in _HIDDEN:
+        return " " if sign.isspace() else ""
+    if (category != "Cf" or sign in _READ_FORMATS) and not _BLANK.match(sign):
+        return sign
+    return sign if at and _belongs(text, at) else ""
+
+
+def _belongs(text: str, at: int) -> bool:
+    """Return whether a sign without a picture is part of how its neighbours are written."""
+    sign, before, after = text[at], text[at - 1], text[at + 1 : at + 2]
+    if sign in "\u200c\u200d":
+        if _joins(before):
+            return unicodedata.combining(before) == _VIRAMA or _joins(after)
+        is_emoji = unicodedata.category(before) in _EMOJI or (before == "\ufe0f" and at > 1 and _belongs(text, at - 1))
+        return sign == "\u200d" and is_emoji and after != "" and unicodedata.category(after) == "So"
+    if sign in "\ufe0e\ufe0f":
+        if before.isascii():
+            return before in "#*0123456789" and after == "\u20e3"
+        return unicodedata.category(before) in ("So", "Sm", "Po", "Pd") or before == "\u2139"
+    return sign in "\u180b\u180c\u180d\u180f" and bool(_MONGOLIAN.match(before))
+
+
+def _joins(sign: str) -> bool:
+    """Return whether a sign, or "", is a letter or mark beside which a joiner has a meaning."""
+    return bool(_JOINING.match(sign)) and unicodedata.category(sign)[0] in "LM" and not _BLANK.match(sign)
 
 
 def _without_links(text: str) -> str:

@@ -10,7 +10,7 @@ import logging
 import re
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Literal
 
@@ -26,7 +26,7 @@ from pincite.serve.service import Service
 from pincite.serve.streaming import PRIVATE, STILL_AT_WORK, as_events, event, telling
 from pincite.serve.turns import caller_of
 from pipelines.errors import PinciteError, UsageError
-from pipelines.inert import inert
+from pipelines.inert import clear, inert
 from pipelines.parsing.markdown_view import escaped
 
 LOG = logging.getLogger("pincite.serve")
@@ -168,7 +168,7 @@ def plain(text: str) -> str:
 
     A word of which a viewer may make a link by itself is set as code, where none does."""
     made: list[str] = []
-    for linked, together in groupby(inert(text).split(), lambda word: bool(_LINKED.search(word))):
+    for linked, together in groupby(inert(clear(text)).split(), lambda word: bool(_LINKED.search(word))):
         words = list(together)
         made += map(_as_code, words) if linked else [_escaped(" ".join(words))]
     return " ".join(made)
@@ -176,7 +176,7 @@ def plain(text: str) -> str:
 
 def name(text: str) -> str:
     """Return the same for the words of a link, in which no viewer makes another one."""
-    return _escaped(" ".join(inert(text).split()))
+    return _escaped(" ".join(inert(clear(text)).split()))
 
 
 def _escaped(text: str) -> str:

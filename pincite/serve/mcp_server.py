@@ -3,6 +3,7 @@ route of `pincite serve` (streamable HTTP without sessions, so that any of sever
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -15,6 +16,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
+from pydantic import BaseModel
 from starlette.requests import ClientDisconnect, Request
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
@@ -24,14 +26,16 @@ from pincite.connections import OWNER
 from pincite.listening import STOPPING
 from pincite.serve.access import Asker
 from pincite.serve.guard import MOST_BODY, asker_of
-from pincite.serve.mcp_tools import INSTRUCTIONS, SCHEME, Picture, Tool, Tools
+from pincite.serve.mcp_tools import INSTRUCTIONS, SCHEME, Picture, Tool, Tools, whole_name
 from pincite.serve.requests import UNFORESEEN, checked, require_text, told_of
 from pincite.serve.turns import Caller, caller_of
 from pipelines.errors import PinciteError
+from pipelines.inert import clear
 
 LOG = logging.getLogger("pincite.serve")
 T = TypeVar("T")
 LISTED = 100
+R = TypeVar("R", bound=BaseModel)
 Context = ServerRequestContext[Any, Any]
 AskerOf = Callable[[Context], Asker]
 
@@ -72,7 +76,10 @@ def server_of(tools: Tools, asker: AskerOf) -> Server[Any]:
         )
         resources = [
             types.Resource(
-                name=item["uri"], title=item["title"] or None, uri=item["resource"], mime_type="text/markdown"
+                name=whole_name(item["uri"]),
+                title=item["title"] or None,
+                uri=item["resource"],
+                mime_type="text/markdown",
             )
             for item in listed
         ]
@@ -95,10 +102,35 @@ def server_of(tools: Tools, asker: AskerOf) -> Server[Any]:
         return types.ReadResourceResult(contents=[content])
 
     return Server(
-        "pincite", version=__version__, title="pincite", instructions=INSTRUCTIONS, on_list_tools=list_tools,
-        on_call_tool=call_tool, on_list_resources=list_resources, on_list_resource_templates=list_templates,
-        on_read_resource=read_resource,
+        "pincite", version=__version__, title="pincite", instructions=INSTRUCTIONS, on_list_tools=_leaving(list_tools),
+        on_call_tool=_leaving(call_tool), on_list_resources=_leaving(list_resources),
+        on_list_resource_templates=_leaving(list_templates), on_read_resource=_leaving(read_resource),
     )  # fmt: skip
+
+
+def _leaving(handler: Callable[[Context, Any], Awaitable[R]]) -> Callable[[Context, Any], Awaitable[R]]:
+    """Return a handler whose every text, of results and errors alike, holds nothing that a person would not see."""
+
+    async def answered(context: Context, asked: Any) -> R:
+        try:
+            result = await handler(context, asked)
+        except MCPError as error:
+            raise MCPError(error.code, clear(error.message)) from None
+        told = _cleared(result.model_dump(mode="json", by_alias=True, exclude_none=True))
+        if (structured := told.get("structuredContent")) is not None:
+            # Made of what was cleared: in JSON a sign may be written as its number.
+            told["content"] = [{"type": "text", "text": json.dumps(structured, ensure_ascii=False)}]
+        return type(result).model_validate(told)
+
+    return answered
+
+
+def _cleared(value: Any) -> Any:
+    if isinstance(value, str):
+        return clear(value)
+    if isinstance(value, dict):
+        return {clear(name): _cleared(item) for name, item in value.items()}
+    return [_cleared(item) for item in value] if isinstance(value, list) else value
 
 
 class OverHttp:
@@ -177,12 +209,10 @@ def _described(tool: Tool) -> types.Tool:
 
 
 def _result(found: Any) -> types.CallToolResult:
-    """As the protocol's structured content and, for clients that read only text, as JSON."""
+    """As the protocol's structured content; for clients that read only text it leaves as JSON too."""
     if isinstance(found, Picture):
         return types.CallToolResult(content=[types.ImageContent(data=found.base64, mime_type="image/png")])
-    return types.CallToolResult(
-        content=[types.TextContent(text=found.model_dump_json())], structured_content=found.model_dump(mode="json")
-    )
+    return types.CallToolResult(content=[], structured_content=found.model_dump(mode="json"))
 
 
 def _failed(told: str) -> types.CallToolResult:

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, TypeVar
@@ -19,7 +20,7 @@ from pincite.serve.requests import MOST_HITS, number_in, place_of
 from pincite.serve.service import Service
 from pincite.serve.turns import Caller
 from pipelines.errors import IndexStateError, UsageError
-from pipelines.inert import seen
+from pipelines.inert import clear
 
 T = TypeVar("T")
 PART_CHARACTERS = 50_000
@@ -31,6 +32,7 @@ INSTRUCTIONS = (
 )
 SCHEME = "pincite"
 INSTALL = "pip install 'pincite[mcp]'"
+_ESCAPE = re.compile(r"\\x([0-9a-f]{2})|\\u((?!d[89a-f])[0-9a-f]{4})|\\U(000[0-9a-f]{5}|0010[0-9a-f]{4})")
 _FILTERS = "KEY=VALUE, such as source=handbook or from=2025-01-01 or to=2025-12-31."
 
 
@@ -152,7 +154,7 @@ class Tools:
     # ------------------------------------------------------------ tools
 
     def search(self, given: SearchFor, asker: Asker) -> Results:
-        found = self._service.search(given.query, asker, given.k, filters=given.filter)
+        found = self._service.search(given.query, asker, given.k, filters=meant(given.filter))
         return Results(results=[self._found(hit) for hit in found["hits"]])
 
     def fetch(self, given: Fetch, asker: Asker) -> Fetched:
@@ -162,12 +164,12 @@ class Tools:
             return self._document(given.id, given.part, asker)
         text = "\n\n".join(filter(None, [passage["overlap"], passage["text"]]))
         metadata = {
-            "document": passage["doc_id"], "source": passage["source"], "uri": seen(passage["uri"]),
-            "headings": [seen(text) for text in passage["header_chain"]],
+            "document": passage["doc_id"], "source": passage["source"], "uri": whole_name(passage["uri"]),
+            "headings": list(passage["header_chain"]),
             "pages": [passage["page_start"], passage["page_end"]] if passage["page_start"] is not None else [],
             "generated": passage["generated"],
         }  # fmt: skip
-        return Fetched(**{**self._found(passage).model_dump(), "text": seen(text)}, metadata=metadata)
+        return Fetched(**{**self._found(passage).model_dump(), "text": text}, metadata=metadata)
 
     def page_image(self, given: PageImageOf, asker: Asker, draw: bool = True) -> Picture:
         passage = self._passage(given.id, asker)
@@ -177,14 +179,14 @@ class Tools:
         return Picture(self._service.page_image(passage["doc_id"], page, passage["chunk_id"], asker, draw))
 
     def ask(self, given: AskFor, asker: Asker) -> Answered:
-        answer = self._service.ask(given.question, asker, filters=given.filter)
+        answer = self._service.ask(given.question, asker, filters=meant(given.filter))
         cited = [
             Cited(id=item["chunk_id"], title=_titled([item["uri"]], item["page"], item["page"]),
-                  quote=seen(item["quote"]), url=self._address("passages", place_of(item)))
+                  quote=item["quote"], url=self._address("passages", place_of(item)))
             for item in answer["citations"]
         ]  # fmt: skip
         nearest = [self._found(hit) for hit in answer["hits"][:3]] if answer["declined"] else []
-        said = "" if answer["declined"] else seen(answer["answer"])
+        said = "" if answer["declined"] else answer["answer"]
         return Answered(
             answer=said, model=answer["model"], declined=answer["declined"], citations=cited, nearest=nearest
         )
@@ -222,11 +224,11 @@ class Tools:
         if number > len(parts):
             raise UsageError(f"part: the document has {len(parts)}")
         metadata = {
-            "document": doc_id, "source": document["source"], "uri": seen(document["uri"]), "part": number,
+            "document": doc_id, "source": document["source"], "uri": whole_name(document["uri"]), "part": number,
             "parts": len(parts), "pages": document["pages"], "date": document["date"], "language": document["language"],
         }  # fmt: skip
         return Fetched(
-            id=doc_id, title=seen(document["title"] or document["uri"]), text=seen(parts[number - 1]),
+            id=doc_id, title=document["title"] or document["uri"], text=parts[number - 1],
             url=self._address("documents", doc_id), metadata=metadata,
         )  # fmt: skip
 
@@ -240,18 +242,37 @@ class Tools:
 
     def _found(self, hit: Mapping[str, Any]) -> Found:
         title = _titled(hit["header_chain"] or [hit["title"] or hit["uri"]], hit["page_start"], hit["page_end"])
-        return Found(
-            id=hit["chunk_id"], title=title, text=seen(hit["text"]), url=self._address("passages", hit["chunk_id"])
-        )
+        return Found(id=hit["chunk_id"], title=title, text=hit["text"], url=self._address("passages", hit["chunk_id"]))
 
     def _address(self, kind: str, name: str) -> str:
         return f"{self._url}/{kind}/{name}"
 
 
+def whole_name(uri: str) -> str:
+    """Return a document's name for an agent, with what nobody sees as numeric escapes, so that names stay different."""
+    return clear(uri, _escape).replace("\n", _escape("\n")).replace("\t", _escape("\t"))
+
+
+def _escape(sign: str) -> str:
+    code = ord(sign)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def meant(filters: Sequence[str]) -> list[str]:
+    """Return filters that also find the documents whose names `whole_name` gave in another form."""
+    made = list(filters)
+    for given in filters:
+        key, _, value = given.partition("=")
+        uri = _ESCAPE.sub(lambda found: chr(int(found[1] or found[2] or found[3], 16)), value)
+        if key == "uri" and uri != value and whole_name(uri) == value:
+            made.append(f"uri={uri}")
+    return made
+
+
 def _titled(names: list[str], first: int | None, last: int | None) -> str:
     from pipelines.query.assemble import place
 
-    return seen(place(" › ".join(names), first, last))
+    return place(" › ".join(names), first, last)
 
 
 def sdk_is_installed() -> bool:

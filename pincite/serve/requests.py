@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import Request
 
 from pipelines.errors import DatabaseError, DocumentError, IndexStateError, PinciteError, UsageError
+from pipelines.inert import clear
 from pipelines.settings.mistakes import explained
 from pipelines.settings.query import StrategyName
 
@@ -144,7 +145,7 @@ def told_of(error: PinciteError) -> str:
     if error.code in _TOLD:
         return _TOLD[error.code]
     if error.code in _NOT_THERE | _SAYABLE or type(error) is UsageError:
-        return str(error)
+        return clear(str(error))  # it may name a document
     return f"the server cannot answer this now ({error.code}); its log says why"
 
 

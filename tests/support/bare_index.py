@@ -73,8 +73,8 @@ class Bare:
                 "workers": []}  # fmt: skip
 
 
-def bare_service(elements: Sequence[Element] | None = ()) -> Service:
+def bare_service(elements: Sequence[Element] | None = (), index: Bare | None = None) -> Service:
     """The service over an index of one bare document, whose text has moved where `elements` is None."""
     project = Project(settings_from({}), None, Path("state"), Path())
-    with mock.patch("pincite.serve.service.open_index", lambda project, seconds: Bare(elements)):
+    with mock.patch("pincite.serve.service.open_index", lambda project, seconds: index or Bare(elements)):
         return Service(project)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import html
 import re
+import sys
 import unicodedata
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipelines.inert import inert
+from pipelines.inert import clear, inert
 
 ORDINARY = [
     "Leave expires at the end of March.",
@@ -108,3 +109,101 @@ def test_entities_hide_nothing(text: str) -> None:
 def test_a_long_text_is_read_in_one_go(unit: str) -> None:
     """Minutes, where the time were of its square."""
     inert(unit * 100_000)
+
+
+# ---------------------------------------------------------------- texts for a model
+
+SEEN = [
+    "Leave expires in March.\n\tTab",
+    "Мітка: «так» – 5 €",
+    "日本語、中文。한국어",
+    "العربية ١٢٣",
+    "עברית: שלום",
+    "שלום עולם",
+    "می\u200cخواهم",
+    "क्\u200dष",
+    "ന്\u200d",
+    "ශ්\u200dරී",
+    "👩\u200d💻",
+    "👩🏽\u200d🚀",
+    "❤\ufe0f",
+    "❤\ufe0f\u200d🔥",
+    "1\ufe0f\u20e3",
+    "ℹ\ufe0f",
+    "™\ufe0e",
+    "ᠨ\u180b",
+    "\u06dd١",
+    "e\u0301 ñ Zalgo\u0316\u0317",
+    "a\u00a0b\u2009c\u3000d\u202fe",
+    "⠀⠁",
+    "x ≤ y ∑ → ✓ •",
+    "\U0001f3f4",
+    "𝒜 𝟘",
+    "",
+]
+"""What a person reads, or sees as a space: it passes as it is."""
+TAKEN = {
+    "tag": ("a\U000e0041\U000e0042b", "ab"),
+    "flag of tags": ("🏴\U000e0067\U000e0062\U000e007f", "🏴"),
+    "override": ("a\u202eb\u202c", "ab"),
+    "isolate": ("a\u2066b\u2069", "ab"),
+    "mark": ("a\u200eb\u200fc\u061cd", "abcd"),
+    "mark in Hebrew": ("שלום\u200e C", "שלום C"),
+    "zero width": ("a\u200bb\u2060c\ufeffd", "abcd"),
+    "joiners in Latin": ("a\u200db\u200cc", "abc"),
+    "two joiners": ("می\u200c\u200cخ", "میخ"),
+    "joiner at an end": ("\u200dषक\u200c", "षक"),
+    "joiner of words": ("می \u200c خواهم", "می  خواهم"),
+    "joiner after an emoji": ("👩\u200d a", "👩 a"),
+    "soft hyphen": ("co\u00adop", "coop"),
+    "no glyph": ("a\u034fb", "ab"),
+    "fillers": ("a\u115f\u1160\u3164\uffa0b", "ab"),
+    "Khmer": ("ក\u17b4\u17b5", "ក"),
+    "variants": ("a\ufe00\ufe0fb\U000e0101", "ab"),
+    "many variants": ("❤\ufe0f\ufe0f\ufe0e", "❤\ufe0f"),
+    "key without a cap": ("1\ufe0fa", "1a"),
+    "variant in Mongolian": ("a\u180bb", "ab"),
+    "control": ("a\x00b\x1b[31mc\x9bd\x85e\x7f", "abc e"),
+    "music": ("a\U0001d173b", "ab"),
+    "shorthand": ("a\U0001bca0b", "ab"),
+    "annotation": ("a\ufff9b\ufffac\ufffb", "abc"),
+    "unassigned": ("a\uffffb\U000e0fffc\u0378d\U0010ffffe", "abcde"),
+    "half a pair": ("a\ud800b", "ab"),
+    "private": ("\uf0b7 a \U000f0000\U0010fffd", "\ufffd a \ufffd\ufffd"),
+    "lines": ("a\u2028b\u2029c", "a\nb\nc"),
+}
+
+
+@pytest.mark.parametrize("text", SEEN, ids=ascii)
+def test_what_a_person_sees_reaches_a_model_as_it_is(text: str) -> None:
+    assert clear(text) == text
+
+
+@pytest.mark.parametrize(("text", "shown"), TAKEN.values(), ids=TAKEN)
+def test_what_nobody_sees_does_not_reach_a_model(text: str, shown: str) -> None:
+    assert clear(text) == shown
+
+
+@given(st.text(max_size=30) | st.text("a1می\u200c\u200d\ufe0f\u20e3❤👩क्\u180b\U000e0041\u202e\x1b[", max_size=30))
+def test_a_cleared_text_is_clear_and_holds_no_marks(text: str) -> None:
+    shown = clear(text)
+    assert clear(shown) == shown
+    assert not re.search(
+        "[\u200b\u200e\u200f\u061c\u202a-\u202e\u2060-\u206f\U000e0000-\U000e0fff\ud800-\udfff]", shown
+    )
+    assert not re.search("[\u200c\u200d\ufe00-\ufe0f]{3}", shown)
+    assert not any(unicodedata.category(sign) in ("Cc", "Cs", "Cn", "Co") and sign not in "\n\t" for sign in shown)
+    escaped = clear(text, lambda sign: sign.encode("unicode_escape", "surrogatepass").decode())
+    assert clear(escaped) == escaped
+
+
+def test_all_of_unicode_is_decided() -> None:
+    """Of what has no width or is not assigned nothing passes by itself, and of the rest everything."""
+    signs = [chr(code) for code in range(sys.maxunicode + 1)]
+    kept = {sign for sign in signs if clear(f"a{sign}b") == f"a{sign}b"}
+    by_category = {sign: unicodedata.category(sign) for sign in signs}
+    assert not {sign for sign in kept if by_category[sign] in ("Cc", "Cs", "Cn", "Co")} - set("\n\t")
+    formats = {sign for sign in kept if by_category[sign] == "Cf"}
+    assert {unicodedata.name(sign).split()[0] for sign in formats} == {"ARABIC", "SYRIAC", "KAITHI"}
+    gone = {sign for sign in set(signs) - kept if by_category[sign][0] not in "C"}
+    assert {by_category[sign] for sign in gone} == {"Lo", "Mn", "Zl", "Zp"} and len(gone) < 300
