@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
@@ -37,11 +38,16 @@ def environment() -> Environment:
     """Templates whose every value is escaped; texts of documents lose what turns the order of what is seen."""
     made = Environment(
         loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True,
+        lstrip_blocks=True, finalize=_seen,
     )  # fmt: skip
     made.filters.update(seen=seen, pin=pin)
     made.globals.update(query=_query)
     return made
+
+
+def _seen(value: Any) -> Any:
+    """Return a value as every page shows it, wherever it stands; what a template made of others stays."""
+    return seen(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _query(**values: Any) -> str:

@@ -20,7 +20,7 @@ from pincite.serve.chat import markdown_answer
 from pincite.serve.mcp_server import server_of
 from pincite.serve.mcp_tools import Tools, meant, parts_of, whole_name
 from pipelines.errors import DocumentError, IndexStateError
-from pipelines.inert import clear
+from pipelines.inert import clear, seen
 from pipelines.records import Element
 from resources.search.documents import FoundDocument
 from tests.support.bare_index import DOCUMENT, PASSAGE, URL, Bare, bare_service
@@ -165,20 +165,23 @@ def test_a_filter_that_names_nothing_hidden_stays_as_it_is(given: str) -> None:
     assert meant([given]) == [given]
 
 
-def test_nothing_that_nobody_sees_leaves_in_a_chat_or_an_error() -> None:
+def test_nothing_that_nobody_sees_leaves_in_a_chat_an_error_or_a_page() -> None:
     index = Hostile()
     for question in ("a", "declined"):
         said = markdown_answer(index.ask(question, None, None, None, None, ()), URL)
         assert said == clear(said)
     transport = httpx.ASGITransport(application(bare_service(index=index), Anybody(), URL))
 
-    async def errors() -> list[httpx.Response]:
+    async def replies(*paths: str) -> list[httpx.Response]:
         async with httpx.AsyncClient(transport=transport, base_url=URL) as client:
-            return [await client.get(path) for path in ("/api/documents/x", "/api/pages/d/1.png", "/api/passages/x")]
+            return [await client.get(path, headers={"Accept": "text/html"}) for path in paths]
 
-    for reply in anyio.run(errors):
+    for reply in anyio.run(replies, "/api/documents/x", "/api/pages/d/1.png"):
         message = reply.json()["error"]["message"]
         assert reply.status_code == 404 and message == clear(message)
+    for reply in anyio.run(replies, "/", "/?q=a", "/passages/c", "/documents/d?view=text", "/documents/x", "/status"):
+        assert "xyz" in reply.text or reply.request.url.path == "/status"
+        assert reply.text == seen(reply.text), reply.request.url
 
 
 @given(st.text("ab \n", max_size=300), st.integers(2, 40))
