@@ -34,6 +34,7 @@ from pincite.serve.service import Service
 from pincite.serve.streaming import PRIVATE, STILL_AT_WORK, Download, as_events, event, telling
 from pincite.serve.turns import caller_of
 from pipelines.errors import DocumentError, PinciteError, UsageError
+from pipelines.inert import clear
 
 LOG = logging.getLogger("pincite.serve")
 T = TypeVar("T")
@@ -132,7 +133,7 @@ class Api:
         except BaseException:
             turns.give_back(caller.name)
             raise
-        name = quote(document.uri.rpartition("/")[2], safe="")
+        name = quote(clear(document.uri.rpartition("/")[2]), safe="")
         headers = {**PRIVATE, "Content-Disposition": f"attachment; filename*=UTF-8''{name}"}
         return Download(content, headers, partial(turns.give_back, caller.name))
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
+from urllib.parse import unquote
 
 import anyio
 import httpx
@@ -179,6 +180,9 @@ def test_nothing_that_nobody_sees_leaves_in_a_chat_an_error_or_a_page() -> None:
     for reply in anyio.run(replies, "/api/documents/x", "/api/pages/d/1.png"):
         message = reply.json()["error"]["message"]
         assert reply.status_code == 404 and message == clear(message)
+    (file,) = anyio.run(replies, "/api/documents/d/file")
+    name = unquote(file.headers["content-disposition"].partition("''")[2])
+    assert name == clear(f"{SMUGGLED}.pdf"), "a name that is turned around may end as another kind of file does"
     for reply in anyio.run(replies, "/", "/?q=a", "/passages/c", "/documents/d?view=text", "/documents/x", "/status"):
         assert "xyz" in reply.text or reply.request.url.path == "/status"
         assert reply.text == seen(reply.text), reply.request.url
