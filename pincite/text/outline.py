@@ -26,7 +26,7 @@ def _summary(element: Element) -> str:
     """First words; of a table, its size and first row."""
     if element.kind == "break":
         return "———"
-    if element.kind != "table":
+    if element.kind != "table" or not element.cells:
         return element.text
     height = 1 + max(cell.row for cell in element.cells)
     width = max(cell.column + cell.column_span for cell in element.cells)

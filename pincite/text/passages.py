@@ -23,8 +23,8 @@ def pin(hit: dict[str, Any]) -> str:
 
 def excerpt(text: str, question: str, characters: int = MOST_CHARACTERS) -> str:
     """The text, or the stretch of whole lines from the one that says most of what was asked."""
-    if len(text) <= characters:
-        return text
+    if len(text) <= characters or not text.strip():
+        return text[:characters]
     wanted = set(terms_of(question))
     lines = [line for line in text.splitlines() if line.strip()]
     best = max(range(len(lines)), key=lambda at: (len(wanted & set(terms_of(lines[at]))), -at))

@@ -14,8 +14,10 @@ from starlette.testclient import TestClient
 from pincite.serve.access import Anybody, Asker
 from pincite.serve.app import application
 from pincite.serve.mcp_tools import Fetch, Tools
+from pincite.text.outline import outline_shown
+from pincite.text.passages import excerpt
 from pipelines.parsing.elements import KINDS
-from pipelines.records import Cell, Element
+from pipelines.records import Cell, Element, ParsedDocument, ParsedFile
 from tests.support.bare_index import URL, bare_service
 
 PLAIN = Element("d", 0, "paragraph", None, None, "", 0, 0, None, None, (), (), 1.0, "", {})
@@ -68,12 +70,18 @@ def test_every_view_of_a_kind_of_element_that_says_nothing_opens(kind: str) -> N
     client, tools = views_of(elements)
     for path in VIEWS:
         opens(client, path)
+    document = ParsedDocument("d", "", False, "", "", None, None, None, None, {}, ())
+    assert outline_shown(document, ParsedFile(()), elements)
     for alone in elements:
         client, tools = views_of([alone])
         opens(client, "/documents/d?view=text")
         opens(client, "/api/documents/d")
         assert tools.fetch(Fetch(id="d"), Asker()).metadata["parts"] == 1
         assert tools.read("pincite://documents/d", Asker())
+
+
+def test_a_passage_of_spaces_has_an_excerpt() -> None:
+    assert excerpt(" \n" * 1_000, "a").isspace()
 
 
 @pytest.mark.parametrize("elements", [(), None], ids=["no element", "text moved"])
