@@ -33,6 +33,10 @@ BUCKET = "handbook"
 DATABASE, DAGSTER = "handbook", "dagster"
 
 
+_UNLESS_ALONE = ("sh", "-c", 'starter=$1; shift; [ "$PPID" = "$starter" ] && exec "$@"', "sh")
+"""Runs a command only while its starter lives: the kernel says nothing of an end that came before it was asked to."""
+
+
 class ClusterError(Exception):
     """Says in one line what is missing or in the way, and what to do."""
 
@@ -160,7 +164,7 @@ class Cluster:
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as said, (output or log).open("ab") as out:
             process = subprocess.Popen(
-                [_program("setpriv"), "--pdeathsig", ends, *command],
+                [_program("setpriv"), "--pdeathsig", ends, *_UNLESS_ALONE, str(os.getpid()), *command],
                 env=dict(environment if environment is not None else _bare()),
                 cwd=folder or self.folder,
                 stdin=subprocess.DEVNULL,

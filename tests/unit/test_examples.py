@@ -7,6 +7,7 @@ import importlib.util
 import os
 import re
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -329,6 +330,32 @@ def test_what_was_started_ends_when_its_starter_is_killed(tmp_path: Path) -> Non
         child = int(process.stdout.readline())
         process.kill()
     assert ends(child)
+
+
+def test_what_was_started_by_one_that_is_killed_meanwhile_does_nothing(tmp_path: Path) -> None:
+    """The starter is gone before the kernel is asked to tell of its end."""
+    slow = tmp_path / "bin" / "setpriv"
+    slow.parent.mkdir()
+    slow.write_text(
+        f'#!/bin/sh\nkill -KILL $PPID\nwhile kill -0 $PPID 2>&-; do :; done\nexec {shutil.which("setpriv")} "$@"\n'
+    )
+    slow.chmod(0o755)
+    starter = (
+        "import sys, pathlib\nfrom examples.celery.local import Cluster, Ports\n"
+        "made = Cluster(pathlib.Path(sys.argv[1]), Ports.free())\n"
+        "begins = ['sh', '-c', 'echo began >&2; exec sleep 600']\n"
+        "made.start('late', begins, ready=lambda: False, output=pathlib.Path(sys.argv[2]))"
+    )
+    out, into = os.pipe()
+    os.set_inheritable(into, True)
+    command = [sys.executable, "-c", starter, str(tmp_path), f"/dev/fd/{into}"]
+    environment = {**os.environ, "PATH": f"{slow.parent}:{os.environ['PATH']}"}
+    with subprocess.Popen(command, cwd=ROOT, env=environment, pass_fds=[into]) as process:
+        os.close(into)
+    assert process.returncode == -signal.SIGKILL
+    with open(out, "rb") as waiting:
+        assert waiting.read() == b""  # it ends with the last process that has it open
+    assert (tmp_path / "logs" / "late.log").read_text() == ""
 
 
 def ends(pid: int) -> bool:
