@@ -7,6 +7,7 @@ first for `-m` and `-c`, and for an empty entry of PYTHONPATH.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 from resources.shipped import ROOT
@@ -16,6 +17,8 @@ _KEPT = {
     *("PYTHONHOME", "PYTHONUTF8", "PYTHONCOERCECLOCALE", "PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE"),
 }
 """With LC_* and the lists of folders all that a child is told. None of them is ever a secret."""
+_THIS = "resources.child_process"
+_PARENT_DEATH_SIGNAL = 1
 _FOLDERS = ("PATH", "LD_LIBRARY_PATH")
 _SETTINGS = {
     "DO_NOT_TRACK": "1",
@@ -28,6 +31,22 @@ _SETTINGS = {
 def child_command(module: str, *arguments: str) -> list[str]:
     """Runs a module of ours; `-P` keeps the current folder off its path."""
     return [sys.executable, "-P", "-m", module, *arguments]
+
+
+def tied_command(module: str, *arguments: str, ends: int) -> list[str]:
+    """Return a command as `child_command` does, for a process that outlives its starter by moments at most.
+
+    The kernel sends it the signal `ends` when the thread that starts it has ended, however that came about. It must be
+    the thread that asks for the command, or another of its process."""
+    return child_command(_THIS, str(int(ends)), str(os.getpid()), module, *arguments)
+
+
+def end_with_parent(number: int = signal.SIGKILL) -> None:
+    """Have the kernel send this process a signal when the thread that started it ends."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, int(number), 0, 0, 0)
 
 
 def script_command(module: str, *arguments: str) -> list[str]:
@@ -80,3 +99,19 @@ def child_environment(**more: str) -> dict[str, str]:
     """Of a process that works on documents: it finds the modules that this one finds, and no others."""
     path = os.pathsep.join(module_path())
     return program_environment(**_SETTINGS, PYTHONPATH=path, PYTHONSAFEPATH="1", **more)
+
+
+def _run_tied() -> None:
+    """Run the module that `tied_command` names, unless its starter is gone already: nothing would end it then."""
+    import runpy
+
+    number, starter, module, *arguments = sys.argv[1:]
+    end_with_parent(int(number))
+    if os.getppid() != int(starter):
+        sys.exit(1)
+    sys.argv = [module, *arguments]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__" and sys.argv[1:]:
+    _run_tied()

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from pipelines.indexing.exchanged import FOOTER
+from resources.child_process import end_with_parent
 from resources.workers.frames import encoded, packed
 from resources.workers.sandbox import confine, limit_memory
-from resources.workers.system_calls import end_with_parent
 
 MEMORY_MB = 1024
 MOST_ROWS = 10_000_000

@@ -1,4 +1,4 @@
-"""Scanned pages through Tesseract, where the extra `ocr` and the program are installed.
+"""Scanned pages through Tesseract, where the program is installed.
 
 A page is rendered and read in a process of its own, which ends at the time limit. Nothing is
 fetched: only the languages that are installed are used.
@@ -6,9 +6,9 @@ fetched: only the languages that are installed are used.
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from pipelines.parsing.line_stops import ends_in
 from pipelines.parsing.pdf.page import PdfGap, PdfItem
 from resources.child_process import program_path
+from resources.programs import run
 
 ORIGIN = "tesseract"
 POINTS = 72
@@ -38,7 +39,8 @@ _NO_LANGUAGES = frozenset((_TELLS_TURNED, "snum", "equ"))
 TURNED, UPRIGHT = 1, 3
 """Tesseract's ways to find text on a page, with and without asking first which way is up."""
 _PROGRAM = "install the program tesseract with the languages of the documents (Debian: tesseract-ocr-eng and so on)"
-_INSTALL = f"pip install 'pincite[ocr]' and {_PROGRAM}"
+_LISTING_SECONDS = 60.0
+"""For Tesseract to say which languages it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,24 +67,22 @@ class Recognised(NamedTuple):
 
 
 def program() -> str | None:
-    """Tesseract, by its whole path, and never from the current folder; None where it is not installed."""
-    import pytesseract
-
-    found = program_path(pytesseract.pytesseract.tesseract_cmd)
-    if found is not None:
-        pytesseract.pytesseract.tesseract_cmd = found
-    return found
+    """Return Tesseract's whole path, never one in the current folder; None where it is not installed."""
+    return program_path("tesseract")
 
 
 @cache
 def _data() -> frozenset[str]:
-    """What Tesseract has data of; it lists it itself."""
-    import pytesseract
-
-    try:
-        return frozenset(pytesseract.get_languages()) if program() else frozenset()
-    except (OSError, RuntimeError, subprocess.SubprocessError):
+    """Return what Tesseract has data of, as it lists it: after one line of words, a name on each."""
+    found = program()
+    if found is None:
         return frozenset()
+    try:
+        listed = run("tesseract", found, {}, _LISTING_SECONDS)
+    except (OSError, subprocess.SubprocessError):
+        return frozenset()
+    lines = listed.output.decode("utf-8", "replace").splitlines()
+    return frozenset(line.strip() for line in lines[1:] if line.strip()) if listed.status == 0 else frozenset()
 
 
 def _installed() -> tuple[str, ...]:
@@ -108,11 +108,8 @@ def remedy(settings: OcrSettings) -> str:
     """What to do so that scans are read; empty where they are."""
     if settings.mode == "off":
         return "OCR is off: set parsing.ocr to auto"
-    try:
-        if program() is None:
-            return f"OCR has no program: {_PROGRAM}"
-    except ModuleNotFoundError:
-        return f"OCR is not installed: {_INSTALL}"
+    if program() is None:
+        return f"OCR has no program: {_PROGRAM}"
     missing = [name for name in settings.languages if name not in _installed()]
     if missing or not _installed():
         there = ", ".join(_installed()) or "none"
@@ -121,7 +118,7 @@ def remedy(settings: OcrSettings) -> str:
 
 
 def available(settings: OcrSettings | None = None) -> bool:
-    """Whether the library, the program and the data of its languages are there."""
+    """Whether the program and the data of its languages are there."""
     return not remedy(settings or OcrSettings())
 
 
@@ -155,34 +152,33 @@ def page_items(page: Any, number: int, settings: OcrSettings) -> Recognised:
     trouble = remedy(settings)
     if trouble:
         return Recognised(warning=f"page {number}: no_text: it has pictures but no text layer; {trouble}")
-    import pypdfium2
-
     try:
         markup, scale = _read(page, settings)
         return _recognised(markup, scale, number)
-    except RuntimeError as error:  # of pytesseract: the time limit, or what the program says
-        if isinstance(error, pypdfium2.PdfiumError) or "timeout" not in str(error):
-            return Recognised(warning=f"page {number}: no_text: OCR failed ({' '.join(str(error).split())[:200]})")
+    except subprocess.TimeoutExpired:
         limit = f"parsing.ocr_seconds ({settings.seconds:g})"
         return Recognised(warning=f"page {number}: no_text: OCR took longer than {limit}: raise it")
+    except (OSError, RuntimeError) as error:  # of PDFium, or what the program says
+        return Recognised(warning=f"page {number}: no_text: OCR failed ({' '.join(str(error).split())[:200]})")
 
 
 def _read(page: Any, settings: OcrSettings) -> tuple[bytes, float]:
-    """The page as hOCR, and how many points a pixel of it is."""
-    import pytesseract
-
+    """Return the page as hOCR, and how many points a pixel of it is. Raises OSError, RuntimeError, TimeoutExpired."""
     width, height = page.get_size()
     scale = min(DOTS_PER_INCH / POINTS, (MOST_PIXELS / max(width * height, 1.0)) ** 0.5)
     picture = page.render(scale=scale, grayscale=True).to_pil()
-    os.environ.setdefault("OMP_THREAD_LIMIT", "1")  # its threads cost more than they bring
-    markup = pytesseract.image_to_pdf_or_hocr(
-        picture,
-        lang="+".join(languages_of(settings)),
-        config=f"--dpi {round(scale * POINTS)} --psm {TURNED if _tells_turned() else UPRIGHT}",
-        extension="hocr",
-        timeout=settings.seconds,
-    )
-    return markup, width / picture.width
+    with tempfile.NamedTemporaryFile(suffix=".png") as file:
+        picture.save(file.name, compress_level=1)
+        values = {
+            "picture": file.name,
+            "languages": "+".join(languages_of(settings)),
+            "dpi": round(scale * POINTS),
+            "psm": TURNED if _tells_turned() else UPRIGHT,
+        }
+        done = run("tesseract", program() or "", values, settings.seconds)
+    if done.status != 0:
+        raise RuntimeError(f"({done.status}, {done.errors})")
+    return done.output, width / picture.width
 
 
 def _recognised(markup: bytes, scale: float, number: int) -> Recognised:

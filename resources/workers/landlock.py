@@ -43,14 +43,14 @@ def files_known(version: int) -> int:
     return (1 << 13) - 1 | (version >= 2) * REFER | (version >= 3) * TRUNCATE | (version >= 5) * USE_DEVICE
 
 
-def restrict(allowed: Mapping[int, Iterable[str]], network: bool) -> int:
-    """Allows of files and folders only what is named, by right; of processes outside nothing; TCP only with `network`.
+def restrict(allowed: Mapping[int, Iterable[str]]) -> int:
+    """Allows of files and folders only what is named, by right; of processes outside nothing; no TCP.
 
     Paths that are not there are left out. Returns the version that holds, 0 where none does. Needs no_new_privs."""
     known = version()
     if not known:
         return 0
-    handled = [files_known(known), 0 if network or known < 4 else _TCP, _SCOPES if known >= 6 else 0]
+    handled = [files_known(known), 0 if known < 4 else _TCP, _SCOPES if known >= 6 else 0]
     attributes = (ctypes.c_uint64 * 3)(*handled)
     size = 8 * (1 if known < 4 else 2 if known < 6 else 3)
     rules = _call(_CREATE_RULESET, ctypes.byref(attributes), size, 0)

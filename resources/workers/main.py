@@ -1,8 +1,9 @@
 """Where the processes that work on documents begin: a template, which reads none, and is forked for each of them.
 
 It imports once what they all need, and loads the models where it is told to, so that a worker is there in
-milliseconds and shares that memory with the others. What confines a worker holds for the calling thread and for those
-that it starts; a fork has one thread, whatever pyarrow has started in the template.
+milliseconds and shares that memory with the others. It starts the programs that workers ask for, too. What confines a
+worker holds for the calling thread and for those that it starts; a fork has one thread, whatever pyarrow has started in
+the template.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from resources.child_process import end_with_parent
+from resources.programs import start_by
+from resources.workers.helpers import Helpers
 from resources.workers.sandbox import confine
-from resources.workers.system_calls import end_with_parent
 
 LENGTH = struct.Struct("!I")
 _CONTROL = 0
@@ -45,8 +48,9 @@ def main() -> None:
     except OSError:
         load(TextModels())
         sys.exit("nothing is wrong with what it imports and loads; pincite starts it with a socket")
-    models, loaded = TextModels(), False
+    models, loaded, helpers = TextModels(), False, Helpers()
     while os.getppid() == parent:
+        helpers.attend(control)
         head, descriptors, _, _ = socket.recv_fds(control, LENGTH.size, 2)
         if not head:
             return
@@ -54,16 +58,24 @@ def main() -> None:
         request: dict[str, Any] = json.loads(control.recv(length, socket.MSG_WAITALL))
         if "pid" in request:
             answer = _status(request["pid"])
+            if answer is not None:
+                helpers.end(request["pid"])
         else:
             if request["load"] and not loaded:
                 load(models)
                 loaded = True
             gc.collect()
             gc.freeze()  # or counting what is garbage would copy every page
+            asked, asking = socket.socketpair()
             own, answer = os.getpid(), os.fork()
             if answer == 0:
                 control.close()
+                asked.close()
+                helpers.forget()
+                start_by(asking.detach())
                 _work(own, request, descriptors, lambda out, request=request: serve(request, out, models))
+            asking.close()
+            helpers.add(answer, asked, request)
         for descriptor in descriptors:
             os.close(descriptor)
         control.sendall(said([request["id"], answer]))
@@ -93,8 +105,7 @@ def _work(template: int, limits: Mapping[str, Any], descriptors: Sequence[int], 
             os.close(descriptor)
         folder = Path(limits["folder"])
         os.chdir(folder)
-        reads, programs = ([Path(place) for place in limits[name]] for name in ("reads", "programs"))
-        confine([folder, *reads], [folder], programs=programs)
+        confine([folder], [folder])
         serve(out)
     finally:
         os._exit(1)

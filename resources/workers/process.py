@@ -11,7 +11,6 @@ import re
 import select
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -66,18 +65,11 @@ class DocumentProcess:
     def __init__(self, template: Template, settings: ParsingSettings, folder: Path, load: bool) -> None:
         folder.mkdir(mode=0o700, parents=True)
         self.folder = folder
-        office = libreoffice()
-        wanted = (
-            program_path("tesseract") if settings.ocr != "off" else None,
-            pandoc_path(),
-            os.path.realpath(sys.executable) if office else None,
-        )
         limits = {
             "memory_mb": settings.memory_mb,
             "load": load,
             "folder": str(folder),
-            "programs": [program for program in wanted if program],
-            "reads": [str(place) for place in office.reads] if office else [],
+            "programs": _programs(settings),
         }
         self.template, self.process = template, template.fork(limits)
         os.set_blocking(self.input, False)
@@ -197,6 +189,17 @@ class DocumentProcess:
             status = self.process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
         return status
+
+
+def _programs(settings: ParsingSettings) -> dict[str, Any]:
+    """Return the installed programs that a worker may ask for: where each lies, and what it reads beside the system."""
+    office, models = libreoffice(), os.environ.get("TESSDATA_PREFIX")
+    found = {
+        "tesseract": (program_path("tesseract") if settings.ocr != "off" else None, [models] if models else []),
+        "pandoc": (pandoc_path(), []),
+        "libreoffice": (office and str(office.library), [str(place) for place in office.reads] if office else []),
+    }
+    return {name: {"path": path, "reads": reads} for name, (path, reads) in found.items() if path}
 
 
 def _refused(value: Mapping[str, Any], task: Task) -> Refused:

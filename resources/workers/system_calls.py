@@ -1,80 +1,116 @@
-"""What a process that reads documents never asks of the kernel: a short seccomp filter, and no capabilities.
+"""The system calls that are left to a process that reads documents: a seccomp filter by allow-list, no capabilities.
 
-The filter refuses (EPERM) sockets, other processes' memory, descriptors and limits, rights and owners of files, mounts,
-namespaces and the parts of the kernel through which most holes were found; all else goes on. It holds for all threads,
-and for what they start.
+What is not listed fails: with EPERM, and with ENOSYS where it is newer than the list, so that libraries fall back on
+what they used before. Nothing on the list makes a process, runs a program, makes a socket that can be dialled from, or
+names another process or its owner. A call that could do so by its arguments is allowed for some values of them only.
+The filter holds for all threads and cannot be taken back.
 """
 
 from __future__ import annotations
 
+import array
 import ctypes
 import errno
 import os
-import signal
+import select
+import socket
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from resources.workers.landlock import libc
 
-_NO_NEW_PRIVILEGES, _DUMPABLE, _PARENT_DEATH_SIGNAL = 38, 4, 1
-_CAPABILITIES_3 = 0x20080522
 READ_ANY_FILE = 1 << 2
 """CAP_DAC_READ_SEARCH: who indexes as root indexes files of others."""
-_MACHINES = {"x86_64": (0xC000003E, 317, 126), "aarch64": (0xC00000B7, 277, 91)}
-"""The kernel's name of the machine, and its numbers of seccomp and capset."""
-_SOCKET = {"x86_64": 41, "aarch64": 198}
-_CLONE = {"x86_64": 56, "aarch64": 220}
-_CLONE3 = 435
-_NAMESPACES, _THREAD = 0x7E020000, 0x00010000
-_PRLIMIT = {"x86_64": 302, "aarch64": 261}
-_REFUSED = {
-    "x86_64": (
-        *(101, 310, 311, 312),  # ptrace, process_vm_readv, process_vm_writev, kcmp
-        *(165, 166, 155, 161, 272, 308),  # mount, umount2, pivot_root, chroot, unshare, setns
-        *(321, 298, 323, 319),  # bpf, perf_event_open, userfaultfd, memfd_create
-        *(248, 249, 250, 303, 304, 135),  # add_key, request_key, keyctl, name_to_handle_at, open_by_..., personality
-        322,  # execveat
-        # Landlock leaves rights, owners, times and attributes of files as they are, and who watches them.
-        *(90, 91, 268, 92, 93, 94, 260),  # chmod, fchmod, fchmodat, chown, fchown, lchown, fchownat
-        *(132, 235, 261, 280, 188, 189, 190, 197, 198, 199),  # utime and its kind, setxattr, removexattr
-        *(253, 294, 300),  # inotify_init, inotify_init1, fanotify_init
-        *(29, 30, 31, 64, 65, 66, 220, 68, 69, 70, 71, 240),  # shared memory, semaphores and queues of System V
-    ),
-    "aarch64": (
-        *(117, 270, 271, 272),
-        *(40, 39, 41, 51, 97, 268),
-        *(280, 241, 282, 279),
-        *(217, 218, 219, 264, 265, 92),
-        281,
-        *(52, 53, 54, 55),
-        *(88, 5, 6, 7, 14, 15, 16),
-        *(26, 262),
-        *(*range(186, 198), 180),
-    ),
+
+_ALLOWED = """
+read 0 63, write 1 64, close 3 57, fstat 5 80, lseek 8 62, mmap 9 222, mprotect 10 226, munmap 11 215, brk 12 214,
+mremap 25 216, madvise 28 233, msync 26 227, futex 202 98, rt_sigaction 13 134, rt_sigprocmask 14 135,
+rt_sigreturn 15 139, rt_sigpending 127 136, rt_sigtimedwait 128 137, rt_sigsuspend 130 133, sigaltstack 131 132,
+restart_syscall 219 128, pread64 17 67, pwrite64 18 68, readv 19 65, writev 20 66, preadv 295 69, pwritev 296 70,
+preadv2 327 286, pwritev2 328 287, open 2 -, openat 257 56, openat2 437 437, creat 85 -, stat 4 -, lstat 6 -,
+newfstatat 262 79, statx 332 291, access 21 -, faccessat 269 48, faccessat2 439 439, readlink 89 -, readlinkat 267 78,
+getdents 78 -, getdents64 217 61, getcwd 79 17, chdir 80 49, fchdir 81 50, statfs 137 43, fstatfs 138 44, rename 82 -,
+renameat 264 38, renameat2 316 276, mkdir 83 -, mkdirat 258 34, rmdir 84 -, unlink 87 -, unlinkat 263 35, link 86 -,
+linkat 265 37, symlink 88 -, symlinkat 266 36, truncate 76 45, ftruncate 77 46, fallocate 285 47, fadvise64 221 223,
+fsync 74 82, fdatasync 75 83, flock 73 32, sendfile 40 71, copy_file_range 326 285, umask 95 166, dup 32 23, dup2 33 -,
+dup3 292 24, close_range 436 436, pipe 22 -, pipe2 293 59, poll 7 -, ppoll 271 73, select 23 -, pselect6 270 72,
+epoll_create 213 -, epoll_create1 291 20, epoll_ctl 233 21, epoll_wait 232 -, epoll_pwait 281 22, epoll_pwait2 441 441,
+eventfd 284 -, eventfd2 290 19, nanosleep 35 101, clock_nanosleep 230 115, clock_gettime 228 113, clock_getres 229 114,
+gettimeofday 96 169, time 201 -, times 100 153, getitimer 36 102, setitimer 38 103, alarm 37 -, pause 34 -,
+timer_create 222 107, timer_settime 223 110, timer_gettime 224 108, timer_getoverrun 225 109, timer_delete 226 111,
+timerfd_create 283 85, timerfd_settime 286 86, timerfd_gettime 287 87, getpid 39 172, getppid 110 173, gettid 186 178,
+getpgrp 111 -, getuid 102 174, geteuid 107 175, getgid 104 176, getegid 108 177, getgroups 115 158, getresuid 118 148,
+getresgid 120 150, uname 63 160, sysinfo 99 179, getrlimit 97 163, setrlimit 160 164, getrusage 98 165, getcpu 309 168,
+getrandom 318 278, sched_yield 24 124, sched_getaffinity 204 123, sched_get_priority_max 146 125,
+sched_get_priority_min 147 126, get_mempolicy 239 236, membarrier 324 283, rseq 334 293, set_tid_address 218 96,
+set_robust_list 273 99, arch_prctl 158 -, futex_waitv 449 449, futex_wake 454 454, futex_wait 455 455,
+futex_requeue 456 456, mseal 462 462, map_shadow_stack 453 453, wait4 61 260, waitid 247 95, exit 60 93,
+exit_group 231 94, sendto 44 206, recvfrom 45 207, shutdown 48 210
+"""
+"""Names of calls, with their numbers on x86_64 and aarch64; those that are called most come first."""
+_NEWEST = 469
+"""The last call that was known when the list was made."""
+
+
+class _Machine(NamedTuple):
+    """The kernel's name of a machine, and numbers of calls there."""
+
+    name: int
+    seccomp: int
+    capset: int
+    clone: int
+    prctl: int
+    prlimit: int
+    kill: int
+    tgkill: int
+    fcntl: int
+    ioctl: int
+    execve: int
+    sendmsg: int
+    socketpair: int
+
+
+_MACHINES = {
+    "x86_64": _Machine(0xC000003E, 317, 126, 56, 157, 302, 62, 234, 72, 16, 59, 46, 53),
+    "aarch64": _Machine(0xC00000B7, 277, 91, 220, 167, 261, 129, 131, 25, 29, 221, 211, 199),
 }
-_REFUSED_EVERYWHERE = (
-    *(425, 426, 427),  # io_uring, which opens sockets without socket()
-    *(428, 429, 430, 431, 432, 433, 442),  # open_tree, move_mount, fsopen, fsconfig, fsmount, fspick, mount_setattr
-    *(438, 440),  # pidfd_getfd, process_madvise
-    *(452, 463, 466),  # fchmodat2, setxattrat, removexattrat
-)
-_STARTING = {"x86_64": (57, 58, 59), "aarch64": (221,)}
-"""fork, vfork, execve."""
+_CLONE3 = 435
 _X32 = 0x40000000
+_NAMESPACES, _THREAD = 0x7E020000, 0x00010000
 
-_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
+_DUMPABLE, _NO_NEW_PRIVILEGES = 4, 38
+_OPTIONS = (2, 3, 15, 16, 21, 23, 30, 39, 41, 42, 0x53564D41)
+"""What prctl may be asked for: reading settings of this process, names of its threads and mappings, huge pages. The
+signal that ends a worker with its parent is not among it."""
+_COMMANDS = (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1024 + 6, 1024 + 7, 1024 + 8, 1024 + 10)
+"""What fcntl may do: duplicate, flags, locks, sizes of pipes, seals that are read. Naming a process to signal is not
+among it."""
+_CONTROLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
+"""What ioctl may do: ask whether a file is a terminal, its size, what waits to be read; set flags of a descriptor."""
+
+_UNIX, _STREAMS = 1, tuple(1 | flags for flags in (0, 0x800, 0x80000, 0x80800))
+"""Pairs of connected sockets, by which threads wake each other. One of datagrams could be sent to any address."""
+
+_SET_FILTER, _ACTION_AVAILABLE = 1, 2
+_ALL_THREADS, _LISTENER = 1, 8
+_LOAD, _EQUAL, _AT_LEAST, _ABOVE, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x25, 0x45, 0x06
+_ALLOW, _ERRNO, _NOTIFY = 0x7FFF0000, 0x00050000, 0x7FC00000
+_FIRST_ARGUMENT, _SECOND_ARGUMENT = 16, 24
+_RECEIVE, _SEND = 0xC0502100, 0xC0182101
+"""SECCOMP_IOCTL_NOTIF_RECV and _SEND."""
+_CONTINUE = 1
+_CAPABILITIES_3 = 0x20080522
+_Step = tuple[int, int, int, int]
 
 
-def end_with_parent() -> None:
-    """The kernel kills this process when the thread that started it ends, also where no Python of it runs any more."""
-    if sys.platform == "linux":
-        libc().prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+def _machine() -> _Machine | None:
+    return _MACHINES.get(os.uname().machine) if sys.platform == "linux" else None
 
 
 def give_up_privileges() -> bool:
-    """No program that this process starts has more rights than it has (no_new_privs); it leaves no core."""
+    """Set no_new_privs: no program that this process starts has more rights than it has. It leaves no core."""
     if sys.platform != "linux":
         return False
     libc().prctl(_DUMPABLE, 0, 0, 0, 0)
@@ -82,53 +118,137 @@ def give_up_privileges() -> bool:
 
 
 def drop_capabilities() -> bool:
-    """Of root nothing is left but to read files; of others nothing. After `give_up_privileges` none comes back."""
-    machine = _MACHINES.get(os.uname().machine)
-    if sys.platform != "linux" or machine is None:
+    """Drop all capabilities but, as root, reading files. After `give_up_privileges` none comes back."""
+    machine = _machine()
+    if machine is None:
         return False
     kept = READ_ANY_FILE if os.geteuid() == 0 else 0
     header = ctypes.create_string_buffer(struct.pack("=Ii", _CAPABILITIES_3, 0))
     sets = ctypes.create_string_buffer(struct.pack("=6I", kept, kept, 0, 0, 0, 0))
-    done: bool = libc().syscall(ctypes.c_long(machine[2]), header, sets) == 0
+    done: bool = libc().syscall(ctypes.c_long(machine.capset), header, sets) == 0
     if not done and kept:  # a container's root may not have that one either
         sets = ctypes.create_string_buffer(struct.pack("=6I", *(0,) * 6))
-        done = libc().syscall(ctypes.c_long(machine[2]), header, sets) == 0
+        done = libc().syscall(ctypes.c_long(machine.capset), header, sets) == 0
     return done
 
 
-def filter_calls(network: bool, programs: bool) -> bool:
-    """Whether the filter holds; `programs` lets the process start others."""
-    name = os.uname().machine
-    if sys.platform != "linux" or name not in _MACHINES:
+def filter_calls() -> bool:
+    """Refuse, to all threads of this process, every call that is not listed. Return whether the filter holds."""
+    machine = _machine()
+    return machine is not None and _installed(machine, None, _ALL_THREADS) == 0
+
+
+# ---------------------------------------------------------------- a helper program
+
+
+def filter_calls_of_program() -> int | None:
+    """Refuse as `filter_calls` in a process that is about to become a program, and ask somebody about that.
+
+    Returns the descriptor at which the starter answers once (`let_become`); then no program is started again. None
+    where the kernel knows no such question: there the program may start others. The process has one thread."""
+    machine = _machine()
+    if machine is None:
+        return None
+    if can_ask():
+        descriptor = _installed(machine, _NOTIFY, _LISTENER)
+        if descriptor >= 0:
+            return descriptor
+    _installed(machine, _ALLOW, _ALL_THREADS)
+    return None
+
+
+def can_ask() -> bool:
+    """Return whether the kernel lets a process ask another about a system call, and takes "go on" as the answer."""
+    machine = _machine()
+    if machine is None:
         return False
-    steps = list(_steps(name, network, programs))
+    release = [int("0" + "".join(filter(str.isdigit, part))) for part in os.uname().release.split(".")[:2]]
+    action = ctypes.c_uint32(_NOTIFY)
+    known = libc().syscall(ctypes.c_long(machine.seccomp), ctypes.c_long(_ACTION_AVAILABLE), 0, ctypes.byref(action))
+    return release >= [5, 5] and bool(known == 0)
+
+
+def hand_over(listener: int | None, starter: socket.socket) -> None:
+    """Give the descriptor of `filter_calls_of_program` to the starter."""
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [listener]))] if listener is not None else []
+    starter.sendmsg([b"x"], rights)
+
+
+def let_become(listener: int, seconds: float) -> None:
+    """Let the process at the other end become its program. Raises OSError where it does not ask within that time.
+
+    The descriptor is to be closed afterwards: whatever is asked then fails."""
+    import fcntl
+
+    waiting = select.poll()
+    waiting.register(listener, select.POLLIN)
+    if not any(event & select.POLLIN for _, event in waiting.poll(seconds * 1000)):
+        raise TimeoutError
+    asked = bytearray(80)
+    fcntl.ioctl(listener, _RECEIVE, asked)
+    (number,) = struct.unpack_from("=Q", asked)
+    fcntl.ioctl(listener, _SEND, bytearray(struct.pack("=QqiI", number, 0, 0, _CONTINUE)))
+
+
+# ---------------------------------------------------------------- the filter
+
+
+def _installed(machine: _Machine, become: int | None, flags: int) -> int:
+    """Install the filter. Return 0, a descriptor, or -1 where it could not be done."""
+    steps = list(_steps(machine, become))
     code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
     program = ctypes.create_string_buffer(struct.pack("@HP", len(steps), ctypes.addressof(code)))
-    all_threads, set_filter = 1, 1
-    arguments = (ctypes.c_long(set_filter), ctypes.c_long(all_threads), program)
-    return bool(libc().syscall(ctypes.c_long(_MACHINES[name][1]), *arguments) == 0)
+    arguments = (ctypes.c_long(_SET_FILTER), ctypes.c_long(flags), program)
+    return int(libc().syscall(ctypes.c_long(machine.seccomp), *arguments))
 
 
-def _steps(name: str, network: bool, programs: bool) -> Iterator[tuple[int, int, int, int]]:
-    """Of a BPF program: code, how many steps to skip if so and if not, value."""
-    refuse, allow = (_RETURN, 0, 0, _ERRNO | errno.EPERM), (_RETURN, 0, 0, _ALLOW)
+def _numbers(machine: _Machine) -> Iterator[int]:
+    column = 1 if machine is _MACHINES["x86_64"] else 2
+    for entry in _ALLOWED.split(","):
+        number = entry.split()[column]
+        if number != "-":
+            yield int(number)
+
+
+def _steps(machine: _Machine, become: int | None) -> Iterator[_Step]:
+    """Return a BPF program: code, steps to skip if true and if false, value. `become` is the action for execve."""
+    refuse, allow = _answer(_ERRNO | errno.EPERM), _answer(_ALLOW)
+    unknown = _answer(_ERRNO | errno.ENOSYS)
     yield _LOAD, 0, 0, 4  # the machine: 32-bit calls have other numbers
-    yield from ((_EQUAL, 1, 0, _MACHINES[name][0]), refuse)
+    yield from ((_EQUAL, 1, 0, machine.name), refuse)
     yield _LOAD, 0, 0, 0  # the call
-    if name == "x86_64":
+    if machine is _MACHINES["x86_64"]:
         yield from ((_AT_LEAST, 0, 1, _X32), refuse)
-    numbers = [*_REFUSED[name], *_REFUSED_EVERYWHERE]
-    numbers += [] if network else [_SOCKET[name]]
-    numbers += [] if programs else _STARTING[name]
-    for number in numbers:
-        yield from ((_EQUAL, 0, 1, number), refuse)
-    yield from ((_EQUAL, 0, 4, _PRLIMIT[name]), (_LOAD, 0, 0, 16))  # whose limits: only its own
-    yield from ((_EQUAL, 1, 0, 0), refuse, allow)
+    for number in _numbers(machine):
+        yield from ((_EQUAL, 0, 1, number), allow)
+    if become is not None:
+        yield from ((_EQUAL, 0, 1, machine.execve), _answer(become))
+        yield from ((_EQUAL, 0, 1, machine.sendmsg), allow)  # for `hand_over`; the program has no socket
+    own = (os.getpid(),)
+    yield from _only(machine.prctl, _FIRST_ARGUMENT, _OPTIONS)
+    yield from _only(machine.prlimit, _FIRST_ARGUMENT, (0,))  # this process
+    yield from _only(machine.kill, _FIRST_ARGUMENT, own)
+    yield from _only(machine.tgkill, _FIRST_ARGUMENT, own)
+    yield from _only(machine.fcntl, _SECOND_ARGUMENT, _COMMANDS)
+    yield from _only(machine.ioctl, _SECOND_ARGUMENT, _CONTROLS)
+    yield from ((_EQUAL, 0, 3, machine.socketpair), (_LOAD, 0, 0, _FIRST_ARGUMENT), (_EQUAL, 1, 0, _UNIX), refuse)
+    yield _LOAD, 0, 0, 0
+    yield from _only(machine.socketpair, _SECOND_ARGUMENT, _STREAMS)
     # Its flags lie in memory, which a filter cannot read; without it, clone is called instead.
-    yield from ((_EQUAL, 0, 1, _CLONE3), (_RETURN, 0, 0, _ERRNO | errno.ENOSYS))
-    yield from ((_EQUAL, 1, 0, _CLONE[name]), allow)
-    yield _LOAD, 0, 0, 16  # its flags
-    yield from ((_ANY_BIT, 0, 1, _NAMESPACES), refuse)
-    if not programs:
-        yield from ((_ANY_BIT, 1, 0, _THREAD), refuse)
-    yield allow
+    yield from ((_EQUAL, 0, 1, _CLONE3), unknown)
+    yield from ((_EQUAL, 0, 5, machine.clone), (_LOAD, 0, 0, _FIRST_ARGUMENT))
+    yield from ((_ANY_BIT, 2, 0, _NAMESPACES), (_ANY_BIT, 0, 1, _THREAD), allow, refuse)
+    yield from ((_ABOVE, 0, 1, _NEWEST), unknown)
+    yield refuse
+
+
+def _answer(action: int) -> _Step:
+    return _RETURN, 0, 0, action
+
+
+def _only(number: int, argument: int, values: Sequence[int]) -> Iterator[_Step]:
+    """Allow a call with these values of an argument, of which the kernel takes the lower half."""
+    yield from ((_EQUAL, 0, 2 + 2 * len(values), number), (_LOAD, 0, 0, argument))
+    for value in values:
+        yield from ((_EQUAL, 0, 1, value), _answer(_ALLOW))
+    yield _answer(_ERRNO | errno.EPERM)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import tempfile
 import zipfile
@@ -28,7 +27,7 @@ def write_as(source: Path, target: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         places = (OFFICE.library, Path(folder) / "profile", source, target)
         done = subprocess.run(
-            script_command(convert.__name__, str(os.getpid()), *map(str, places)),
+            script_command(convert.__name__, *map(str, places)),
             env=program_environment(HOME=folder, XDG_CACHE_HOME=folder, SAL_USE_VCLPLUGIN="svp"),
             capture_output=True,
         )

@@ -1,6 +1,6 @@
-"""Writes one file in another format by LibreOfficeKit: a process of its own for each, in the confinement of its parent.
+"""Writes one file in another format by LibreOfficeKit: a program of its own (resources/programs.py).
 
-    python resources/parsers/libreoffice/convert.py PARENT LIBRARY PROFILE SOURCE TARGET
+    python resources/parsers/libreoffice/convert.py LIBRARY PROFILE SOURCE TARGET
 
 Unlike `soffice --convert-to` this opens no socket and starts no program. `PROFILE` is a new folder, in which macros and
 all that would be fetched are forbidden. Exit status: 0; 3 where the file cannot be opened or written, with the reason
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,6 @@ _FORBIDDEN = (
     ("Common/Java/VirtualMachine", "Enable", "false"),
     ("Writer/Content/Update", "Link", "0"),
 )
-_PARENT_DEATH_SIGNAL = 1
 _HANDLE, _TEXT = ctypes.c_void_p, ctypes.c_char_p
 
 
@@ -86,10 +84,7 @@ def _of(handle: int, kind: type[ctypes.Structure]) -> Any:
 
 
 def main() -> None:
-    parent, library, profile, source, target = sys.argv[1:]
-    ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != int(parent):
-        os._exit(1)
+    library, profile, source, target = sys.argv[1:]
     write_profile(Path(profile))
     reason = convert(Path(library), Path(profile), Path(source), Path(target))
     sys.stderr.write(reason)

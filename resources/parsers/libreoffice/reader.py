@@ -1,15 +1,13 @@
 """DOC and PPT: LibreOffice writes the file as DOCX or PPTX, which our own reader reads.
 
-It does so in a process beside that of the document, in the same confinement (resources/parsers/libreoffice/convert.py):
-without a network, other files or programs, and without macros. It ends with that process. Its profile and what it
-writes lie in that one's folder, and are deleted at once.
+It does so in a process beside the document's, which is confined alike (resources/parsers/libreoffice/convert.py):
+without a network, other files or programs, and without macros. Its profile and what it writes lie in the folder of the
+document's process, and are deleted at once.
 """
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,11 +17,10 @@ from pathlib import Path
 from pipelines.errors import DocumentError
 from pipelines.parsing.formats import DOC, OF_ENDING, PPT
 from pipelines.records import ParsedFile
-from resources.child_process import program_environment, script_command
 from resources.parsers.compound import parts_of
 from resources.parsers.libreoffice import convert
 from resources.parsers.libreoffice.installation import LibreOffice, libreoffice
-from resources.parsers.started import bounded
+from resources.programs import run
 
 _ENCRYPTED_WORDS = 1 << 8
 """fEncrypted among the flags at 10 of the first bytes of WordDocument ([MS-DOC] 2.5.2)."""
@@ -97,31 +94,20 @@ def _has_password(path: Path) -> bool:
 
 
 def _convert(office: LibreOffice, source: Path, target: Path) -> None:
-    folder = str(target.parent)
-    places = (office.library, target.parent / "profile", source.resolve(), target)
-    environment = program_environment(
-        HOME=folder, TMPDIR=folder, XDG_CACHE_HOME=folder, LANG="C.UTF-8", SAL_USE_VCLPLUGIN="svp"
-    )
-    with bounded():
-        done = subprocess.run(
-            script_command(convert.__name__, str(os.getpid()), *map(str, places)),
-            env=environment,
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )
-    if done.returncode == 0:
+    profile = target.parent / "profile"
+    values = {"profile": str(profile), "source": str(source.resolve()), "target": str(target)}
+    done = run("libreoffice", str(office.library), values)
+    if done.status == 0:
         return
-    reason = " ".join(done.stderr.decode("utf-8", "replace").split())[-200:]
-    if done.returncode == convert.FAILED:
+    reason = " ".join(done.errors.split())[-200:]
+    if done.status == convert.FAILED:
         raise DocumentError(
             f"{source.name}: LibreOffice cannot read it ({reason}): open it and save it again", "corrupt"
         )
-    if done.returncode == -signal.SIGXCPU:
+    if done.status == -signal.SIGXCPU:
         raise DocumentError(f"{source.name}: LibreOffice takes too long to read it: divide the file", "timeout")
     raise DocumentError(
-        f"{source.name}: LibreOffice died of it ({reason or done.returncode}): the file is damaged, or needs more than "
+        f"{source.name}: LibreOffice died of it ({reason or done.status}): the file is damaged, or needs more than "
         "parsing.memory_mb; open it and save it again",
         "crashed",
     )

@@ -1,6 +1,7 @@
 """What unstructured reads, offline: its model of English is the one that is installed here, and it tells nobody.
 
-It runs in the process of a document, like every parser; pandoc, which it starts for some formats, with as little.
+It runs in the process of a document, like every parser. Pandoc, which some formats need, is started for it
+(resources/programs.py).
 """
 
 from __future__ import annotations
@@ -19,11 +20,10 @@ from pipelines.records import Block, ParsedFile, Run
 from resources.parsers.html.reader import shown_of
 from resources.parsers.html.source import source_of
 from resources.parsers.office.package import opened_package
-from resources.parsers.started import bounded
 from resources.parsers.text.email import unread
 from resources.parsers.text.source_text import decode
 from resources.parsers.unstructured.blocks import blocks_of
-from resources.parsers.unstructured.pandoc import pandoc_path
+from resources.parsers.unstructured.pandoc import give_pandoc
 from resources.parsers.unstructured.properties import properties_of, require_open
 
 ORIGIN = "unstructured"
@@ -82,17 +82,17 @@ def _pages(elements: list[Any]) -> int | None:
 
 
 def _partition(path: Path, kind: str, given: dict[str, str]) -> list[Any]:
-    os.environ |= {**_QUIET, "PYPANDOC_PANDOC": pandoc_path() or ""}
+    os.environ |= _QUIET
     try:
         with _without("torch"):
             give_model()
+            give_pandoc()
             module = importlib.import_module(f"unstructured.partition.{kind}")
     except ModuleNotFoundError as error:
         told = f"{path.name}: reading it needs the library {error.name!r}: {_INSTALL}"
         raise DocumentError(told, "unsupported") from None
     try:
-        with bounded():
-            found: list[Any] = getattr(module, f"partition_{kind}")(**given, languages=[""])
+        found: list[Any] = getattr(module, f"partition_{kind}")(**given, languages=[""])
     except (ImportError, FileNotFoundError) as error:
         told = f"{path.name}: reading it needs a part that is not installed ({_first(error)}): {_INSTALL}"
         raise DocumentError(told, "unsupported") from None
