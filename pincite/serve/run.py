@@ -25,7 +25,7 @@ from pincite.serve.access import access_of
 from pincite.serve.client import FILE, identity
 from pincite.serve.mcp_tools import INSTALL, sdk_is_installed
 from pipelines.errors import PinciteError
-from resources.child_process import child_command
+from resources.child_process import tied_command
 from resources.settings_file import Project, locate
 from resources.state.private import private
 
@@ -143,7 +143,7 @@ def _supervise(project: Project, told: Told, count: int, url: str, shown: str) -
 
     def start() -> None:
         environment = {**os.environ, "PYTHONSAFEPATH": "1", TOLD_VARIABLE: json.dumps(asdict(told))}
-        command = child_command("pincite.serve.run")
+        command = tied_command("pincite.serve.run", ends=signal.SIGTERM)
         running.append(
             subprocess.Popen(
                 command, env=environment, start_new_session=True, pass_fds=told.sockets, cwd=project.folder

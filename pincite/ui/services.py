@@ -22,7 +22,7 @@ from urllib.parse import quote
 from pincite.console import say
 from pincite.listening import ANY_ADDRESS, address_of, interruptible, listener, private_folder
 from pipelines.errors import IndexStateError, PinciteError, UsageError
-from resources.child_process import child_command, module_path
+from resources.child_process import module_path, tied_command
 from resources.dagster_instance.home import dagster_home, instance_home
 from resources.settings_file import CONFIG_VARIABLE, STATE_VARIABLE, Project
 from resources.shipped import ROOT
@@ -134,7 +134,8 @@ def _token() -> tuple[str, bool]:
 @dataclass
 class _Services:
     """Dagster's three processes, each in a session of its own, so that a terminal's Ctrl-C reaches them once,
-    through us. What they say goes to standard error. They hold the lock too, in case only this process is killed."""
+    through us. What they say goes to standard error. Where this process is killed, they are asked to end as `stop` asks
+    them; they hold the lock too, until they have."""
 
     workspace: Path
     environment: Mapping[str, str]
@@ -167,7 +168,7 @@ class _Services:
         self, module: str, *arguments: str, pass_fds: Sequence[int] = (), environment: Mapping[str, str] | None = None
     ) -> None:
         process = subprocess.Popen(
-            child_command(module, *arguments),
+            tied_command(module, *arguments, ends=signal.SIGINT),
             env={**self.environment, **(environment or {})},
             cwd=self.workspace.parent,  # Dagster lays a file .env of its current folder over its environment
             stdout=sys.stderr,

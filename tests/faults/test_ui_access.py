@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import socket
 import sys
 from collections.abc import Iterator
@@ -168,6 +169,15 @@ def test_a_reader_launches_nothing_and_chooses_no_token(tmp_path: Path, monkeypa
             assert client.get("/").status_code == 200
             assert graphql(client, LAUNCH % json.dumps("{}"))["launchRun"]["__typename"] == "UnauthorizedError"
             assert runs(client) == 0
+
+
+def test_nothing_of_it_goes_on_when_only_its_first_process_is_killed(tmp_path: Path) -> None:
+    with serving(make_project(tmp_path / "project")) as ui:
+        others = [os.pidfd_open(pid) for pid in processes(ui.project.state) if pid != ui.process.pid]
+        ui.process.kill()
+        assert len(others) >= 3 and all(select.select([other], [], [], 60)[0] for other in others)
+    for other in others:
+        os.close(other)
 
 
 def test_a_short_token_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

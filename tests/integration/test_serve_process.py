@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -138,6 +139,19 @@ def test_a_process_that_ends_is_replaced(project: Project) -> None:
         process.send_signal(signal.SIGTERM)
         assert process.wait() == 0
     assert not [pid for pid in children if Path(f"/proc/{pid}").exists()]
+
+
+@pytest.mark.faults
+def test_processes_end_when_the_one_that_started_them_is_killed(project: Project) -> None:
+    with serving(project, "--processes", "2") as (process, _):
+        listed = subprocess.run(
+            ["ps", "--ppid", str(process.pid), "-o", "pid="], capture_output=True, text=True, check=True
+        )
+        children = [os.pidfd_open(int(pid)) for pid in listed.stdout.split()]
+        process.kill()
+        assert len(children) == 2 and all(select.select([child], [], [], 60)[0] for child in children)
+    for child in children:
+        os.close(child)
 
 
 def test_processes_that_end_again_and_again_are_given_up(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from resources.child_process import child_command, child_environment, module_path, program_environment
+from resources.child_process import child_command, child_environment, module_path, program_environment, tied_command
 from resources.shipped import ROOT
 
 SECRETS = {
@@ -104,3 +105,38 @@ def test_programs_are_not_searched_in_the_current_folder(monkeypatch: pytest.Mon
     monkeypatch.setenv("LD_LIBRARY_PATH", ":lib")
     assert program_environment()["PATH"] == "/usr/bin:/bin"
     assert "LD_LIBRARY_PATH" not in program_environment()
+
+
+WAITS = "import sys, signal\nprint(sys.argv[1:], flush=True)\nsignal.pause()\n"
+STARTS = (
+    "import signal, subprocess, sys\nfrom resources.child_process import tied_command\n"
+    "made = subprocess.Popen(tied_command('waits', 'x', ends=signal.SIGTERM), stdout=subprocess.PIPE, text=True,"
+    " start_new_session=True)\n"
+    "print(made.stdout.readline().strip(), made.pid, flush=True)\nsignal.pause()\n"
+)
+
+
+def test_a_tied_process_ends_when_its_starter_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "waits.py").write_text(WAITS)
+    environment = child_environment()
+    environment["PYTHONPATH"] += f"{os.pathsep}{tmp_path}"
+    with subprocess.Popen(
+        [sys.executable, "-P", "-c", STARTS], env=environment, stdout=subprocess.PIPE, text=True
+    ) as starter:
+        assert starter.stdout is not None
+        said, _, pid = starter.stdout.readline().rpartition(" ")
+        child = os.pidfd_open(int(pid))
+        starter.kill()
+    assert said == "['x']"
+    assert select.select([child], [], [], 60)[0]
+    os.close(child)
+
+
+def test_a_tied_process_whose_starter_is_gone_does_nothing(tmp_path: Path) -> None:
+    """Its starter ended before the kernel was asked to tell of that."""
+    (tmp_path / "waits.py").write_text(WAITS)
+    environment = child_environment()
+    environment["PYTHONPATH"] += f"{os.pathsep}{tmp_path}"
+    command = [str(os.getppid()) if part == str(os.getpid()) else part for part in tied_command("waits", ends=15)]
+    done = subprocess.run(command, env=environment, capture_output=True, timeout=60)
+    assert (done.returncode, done.stdout) == (1, b"")
