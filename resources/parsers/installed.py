@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from resources.child_process import program_path
 from resources.parsers.unstructured.pandoc import pandoc_path
 
-_PACKAGES = ("unstructured", "python-oxmsg", "pytesseract")
+_PACKAGES = ("unstructured", "python-oxmsg")
 _PROGRAMS = ("soffice", "tesseract")
 
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 OLDEST, NEWEST = (3, 11), (3, 13)
 """Versions of Python that it is tried with."""
 EXTRAS = {
-    "ocr": "scanned pages are not read",
     "formats": "EPUB, ODT, RTF and their kin are not read",
     "mcp": "agents cannot ask by MCP",
 }

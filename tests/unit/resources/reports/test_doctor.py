@@ -80,9 +80,9 @@ def test_packages_that_are_missing_or_of_another_version_are_named(distribution:
 
 
 def test_an_extra_that_is_missing_is_a_warning_with_its_command(distribution: Path) -> None:
-    needing(distribution, "numpy", 'no-such-package; extra == "mcp"', 'pyyaml; extra == "ocr"')
+    needing(distribution, "numpy", 'no-such-package; extra == "mcp"', 'pyyaml; extra == "formats"')
     found = {each.name: each for each in installation.packages("pretend")}
-    assert [found[name].severity for name in ("packages", "extra ocr", "extra mcp")] == ["ok", "ok", "warning"]
+    assert [found[name].severity for name in ("packages", "extra formats", "extra mcp")] == ["ok", "ok", "warning"]
     assert "pip install 'pincite[mcp]'" in found["extra mcp"].remedy
 
 
