@@ -46,7 +46,7 @@ class Bare:
         return self._text
 
     def content(self, document: FoundDocument) -> Iterator[bytes]:
-        return iter([b""])
+        yield b""
 
     def pages(self, document: FoundDocument) -> Any:
         raise DocumentError("a.pdf: only pages of a PDF can be drawn", "no_pages")
