@@ -213,9 +213,10 @@ class SourceBook:
         return Overlaps([*known, *moved], said, kept)
 
     def require_not_opened(self, name: str) -> None:
-        """Raise SourceError (`overlap`) if another source would show the documents of one that is forgotten."""
-        declared = any(item.name == name for item in self._project.settings.sources)
-        if not declared and (problem := self.overlaps().opened_without(name)):
+        """Raise SourceError (`overlap`) if another source would show the documents of one that is forgotten.
+
+        Also where the settings still have it: nothing remembers it once its lines are taken out of them."""
+        if problem := self.overlaps().opened_without(name):
             raise SourceError(problem, "overlap")
 
     def _root(self, source: SourceSettings) -> Path:
