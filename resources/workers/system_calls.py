@@ -37,9 +37,9 @@ linkat 265 37, symlink 88 -, symlinkat 266 36, truncate 76 45, ftruncate 77 46, 
 fsync 74 82, fdatasync 75 83, flock 73 32, sendfile 40 71, copy_file_range 326 285, umask 95 166, dup 32 23, dup2 33 -,
 dup3 292 24, close_range 436 436, pipe 22 -, pipe2 293 59, poll 7 -, ppoll 271 73, select 23 -, pselect6 270 72,
 epoll_create 213 -, epoll_create1 291 20, epoll_ctl 233 21, epoll_wait 232 -, epoll_pwait 281 22, epoll_pwait2 441 441,
-eventfd 284 -, eventfd2 290 19, nanosleep 35 101, clock_nanosleep 230 115, clock_gettime 228 113, clock_getres 229 114,
+eventfd 284 -, eventfd2 290 19, nanosleep 35 101,
 gettimeofday 96 169, time 201 -, times 100 153, getitimer 36 102, setitimer 38 103, alarm 37 -, pause 34 -,
-timer_create 222 107, timer_settime 223 110, timer_gettime 224 108, timer_getoverrun 225 109, timer_delete 226 111,
+timer_settime 223 110, timer_gettime 224 108, timer_getoverrun 225 109, timer_delete 226 111,
 timerfd_create 283 85, timerfd_settime 286 86, timerfd_gettime 287 87, getpid 39 172, getppid 110 173, gettid 186 178,
 getpgrp 111 -, getuid 102 174, geteuid 107 175, getgid 104 176, getegid 108 177, getgroups 115 158, getresuid 118 148,
 getresgid 120 150, uname 63 160, sysinfo 99 179, getrlimit 97 163, setrlimit 160 164, getrusage 98 165, getcpu 309 168,
@@ -50,6 +50,10 @@ futex_requeue 456 456, mseal 462 462, map_shadow_stack 453 453, wait4 61 260, wa
 exit_group 231 94, sendto 44 206, recvfrom 45 207, shutdown 48 210
 """
 """Names of calls, with their numbers on x86_64 and aarch64; those that are called most come first."""
+_ON_CLOCKS = "clock_gettime 228 113, clock_nanosleep 230 115, clock_getres 229 114, timer_create 222 107"
+"""Calls on a clock, which may be the processor time of another process by its number."""
+_CLOCKS, _OWN_CLOCKS = 16, 0xFFFFFFF8
+"""The first number after those of the system's clocks, and the first of those of the process that asks."""
 _NEWEST = 469
 """The last call that was known when the list was made."""
 
@@ -202,9 +206,9 @@ def _installed(machine: _Machine, become: int | None, flags: int) -> int:
     return int(libc().syscall(ctypes.c_long(machine.seccomp), *arguments))
 
 
-def _numbers(machine: _Machine) -> Iterator[int]:
+def _numbers(machine: _Machine, calls: str) -> Iterator[int]:
     column = 1 if machine is _MACHINES["x86_64"] else 2
-    for entry in _ALLOWED.split(","):
+    for entry in calls.split(","):
         number = entry.split()[column]
         if number != "-":
             yield int(number)
@@ -219,8 +223,11 @@ def _steps(machine: _Machine, become: int | None) -> Iterator[_Step]:
     yield _LOAD, 0, 0, 0  # the call
     if machine is _MACHINES["x86_64"]:
         yield from ((_AT_LEAST, 0, 1, _X32), refuse)
-    for number in _numbers(machine):
+    for number in _numbers(machine, _ALLOWED):
         yield from ((_EQUAL, 0, 1, number), allow)
+    for number in _numbers(machine, _ON_CLOCKS):
+        yield from ((_EQUAL, 0, 5, number), (_LOAD, 0, 0, _FIRST_ARGUMENT), (_AT_LEAST, 2, 0, _OWN_CLOCKS))
+        yield from ((_AT_LEAST, 0, 1, _CLOCKS), refuse, allow)
     if become is not None:
         yield from ((_EQUAL, 0, 1, machine.execve), _answer(become))
         yield from ((_EQUAL, 0, 1, machine.sendmsg), allow)  # for `hand_over`; the program has no socket

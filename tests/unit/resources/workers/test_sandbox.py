@@ -32,7 +32,8 @@ from tests.unit.resources.parsers.test_ocr import LINES, rendered
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the layers are Linux's")
 
 THINGS = r"""
-import ctypes, fcntl, glob, json, os, pathlib, resource, shutil, signal, socket, struct, subprocess, sys, threading
+import ctypes, fcntl, glob, json, os, pathlib, resource, shutil, signal, socket, struct, subprocess, sys, time
+import threading
 
 folder = pathlib.Path(given["folder"])
 parent = given["victim"]
@@ -178,6 +179,9 @@ things = {
     "set its own priority": lambda: os.setpriority(os.PRIO_PROCESS, 0, 5),
     "look at the victim's priority": lambda: os.getpriority(os.PRIO_PROCESS, parent),
     "look at the victim's scheduler": lambda: os.sched_getscheduler(parent),
+    "look at the victim's processor time": lambda: time.clock_gettime(~parent << 3 | 2),
+    "wait by the victim's processor time": lambda: call(222 if x86 else 107, ~parent << 3 | 2, 0, made(8)),
+    "look at its own processor time": lambda: (time.process_time(), time.clock_gettime(-6), time.thread_time()),
     "look at the victim's session": lambda: os.getsid(parent),
     "look at the victim's group": lambda: os.getpgid(parent),
     "move the victim's memory": lambda: call(279 if x86 else 239, parent, 0, 0, 0, 0, 0),
@@ -205,6 +209,7 @@ things = {
     "ask for the victim's processors": lambda: os.sched_getaffinity(parent),
     "ask what the machine is": lambda: (os.uname(), os.sysconf("SC_PHYS_PAGES")),
     "enter a folder": lambda: os.chdir(folder),
+    "lock a file that it may read": lambda: fcntl.flock(os.open(given["program"], os.O_RDONLY), fcntl.LOCK_EX),
     "list programs": lambda: os.listdir("/usr/bin"),
     "read a program": lambda: pathlib.Path(given["program"]).read_bytes(),
     "lift its bound on memory": lambda: resource.setrlimit(7 + 2, (resource.getrlimit(7 + 2)[1],) * 2),
@@ -307,6 +312,7 @@ ALLOWED = {
         "start a thread",
         "end itself",
         "look at its own limits",
+        "look at its own processor time",
         "bound its own memory",
     ),
 }
@@ -318,7 +324,7 @@ REMAINS = {
         "ask where a link leads",
     ),
     *("ask for the victim's processors", "ask what the machine is", "enter a folder", "list programs"),
-    *("read a program", "lift its bound on memory", "write much"),
+    *("read a program", "lift its bound on memory", "write much", "lock a file that it may read"),
 }
 """What a process that a document has taken over can still do: SECURITY.md names each."""
 NOBODY = 65534
