@@ -78,7 +78,9 @@ def _may_find(source: SourceSettings) -> str:
 
 
 def _named(source: SourceSettings) -> str:
-    return f"source {source.name!r} ({source.path}, {_may_find(source)})"
+    """Return how a message names a source. What follows the ? of an address may hold a password by mistake."""
+    place = source.path.partition("?")[0] if source.scheme else source.path
+    return f"source {source.name!r} ({place}, {_may_find(source)})"
 
 
 @dataclass(frozen=True, slots=True)
