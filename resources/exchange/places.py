@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-import shutil
+import stat
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,14 +15,18 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pipelines.errors import IndexStateError, UsageError, VectorFileError
 from resources.exchange.vector_file import refusal
-from resources.umask import for_the_user
+from resources.umask import unshared
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 PART = re.compile(r"texts-[0-9]{2,5}-[0-9]{5}\.parquet(?:\.partial)?")
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+MOST_FILES = 100_000
+"""Files of one place that vectors are read of."""
 _PIECE = 1 << 20
+_PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _SECRET = re.compile(r"//[^/@]*@")
 
 
@@ -54,7 +58,8 @@ def _opened(place: str) -> tuple[Any, str]:
 
 
 class TextFolder:
-    """A folder that texts are written to. Raises UsageError where something else is in it."""
+    """A folder that texts are written to, those of restricted documents among them: what is made here on this machine
+    its user alone may read. Raises UsageError where something else is in it."""
 
     def __init__(self, place: str) -> None:
         from pyarrow import fs
@@ -71,7 +76,7 @@ class TextFolder:
 
     def begin(self) -> None:
         """Makes the folder, and takes out what was exported before."""
-        with self._named(), for_the_user():
+        with self._named(), unshared():
             if self._local:
                 self._files.create_dir(self._path, recursive=True)
             for name in self._former:
@@ -82,13 +87,28 @@ class TextFolder:
         import pyarrow.parquet as pq
 
         target = f"{self._path}/{name}"
-        partial = f"{target}.partial" if self._local else target
-        with self._named(), for_the_user():
-            with self._files.open_output_stream(partial) as stream:
-                pq.write_table(rows, stream, compression="zstd")
+        with self._named(), unshared():
             if self._local:
-                os.replace(partial, target)
+                self._write_here(target, rows)
+            else:
+                with self._files.open_output_stream(target) as stream:
+                    pq.write_table(rows, stream, compression="zstd")
             return int(self._files.get_file_info(target).size)
+
+    @staticmethod
+    def _write_here(target: str, rows: pa.Table) -> None:
+        """Write a file under another name first. No link is followed, and nothing is left after an error."""
+        import pyarrow.parquet as pq
+
+        partial = f"{target}.partial"
+        with os.fdopen(os.open(partial, _NEW, 0o600), "wb") as stream:
+            try:
+                pq.write_table(rows, stream, compression="zstd")
+                stream.flush()
+                os.replace(partial, target)
+            except BaseException:
+                os.unlink(partial)
+                raise
 
     @contextmanager
     def _named(self) -> Iterator[None]:
@@ -122,12 +142,16 @@ class Found:
 
         try:
             if isinstance(self.files, fs.LocalFileSystem):
-                with open(self.path, "rb") as stream:
-                    self._require_same(os.fstat(stream.fileno()).st_size, os.fstat(stream.fileno()).st_mtime_ns)
+                with os.fdopen(os.open(self.path, _PLAIN), "rb") as stream:
+                    status = os.fstat(stream.fileno())
+                    self._require_same(status.st_size if stat.S_ISREG(status.st_mode) else -1, status.st_mtime_ns)
                     yield stream
                 return
             with self.files.open_input_stream(self.path) as source, tempfile.TemporaryFile(dir=folder) as copy:
-                shutil.copyfileobj(source, copy, _PIECE)
+                while piece := source.read(_PIECE):
+                    copy.write(piece)
+                    if copy.tell() > self.seen[0]:
+                        self._require_same(copy.tell(), None)
                 copy.flush()
                 info = self.files.get_file_info(self.path)
                 self._require_same(info.size, info.mtime_ns)
@@ -157,17 +181,29 @@ def vector_files(places: Sequence[str]) -> list[Found | VectorFileError]:
         files, path = _opened(place)
         try:
             info = files.get_file_info(path)
-            infos = [info]
-            if info.type == fs.FileType.Directory:
-                listed = files.get_file_info(fs.FileSelector(path, recursive=True))
-                infos = sorted((each for each in listed if _is_part(each, path)), key=lambda each: each.path)
+            if info.type != fs.FileType.Directory:
+                listed: list[Any] = [info]
+            elif isinstance(files, fs.LocalFileSystem):
+                listed = _within(path)
+            else:
+                listed = [each for each in files.get_file_info(fs.FileSelector(path, recursive=True))
+                          if each.type == fs.FileType.File and _is_part(each.path, path)]  # fmt: skip
         except OSError as error:
             said = shown(error.strerror or " ".join(str(error).split()))
             found[place, ""] = refusal(shown(place), "vectors_absent", f"it cannot be listed ({said})")
             continue
-        if not infos:
+        if not listed:
             found[place, ""] = refusal(shown(place), "vectors_absent", "no file in this folder ends in .parquet")
-        for each in infos:
+        if len(listed) > MOST_FILES:
+            found[place, ""] = refusal(shown(place), "vectors_limit", f"it has more than {MOST_FILES:,} files")
+            continue
+        for each in sorted(listed, key=lambda each: each if isinstance(each, str) else each.path):
+            if isinstance(each, str):
+                named = shown(place) + each[len(path) :]
+                found[place, each] = refusal(
+                    named, "vectors_absent", "it is a link or no plain file, and no link below a folder is followed"
+                )
+                continue
             named = shown(place) + each.path[len(path) :]
             if each.type != fs.FileType.File:
                 found[place, ""] = refusal(named, "vectors_absent", "there is no such file")
@@ -178,12 +214,27 @@ def vector_files(places: Sequence[str]) -> list[Found | VectorFileError]:
     return list(found.values())
 
 
-def _is_part(info: Any, root: str) -> bool:
+def _within(root: str) -> list[Any]:
+    """Return what is known of each plain file of a folder here, and the path of each link and of what else ends as a
+    file of vectors does. Links are not followed: they may lead in circles."""
     from pyarrow import fs
 
-    parts = info.path[len(root) :].strip("/").split("/")
-    return (
-        info.type == fs.FileType.File
-        and info.base_name.endswith(".parquet")
-        and not any(part[:1] in "_." for part in parts)
-    )
+    plain: list[str] = []
+    others: list[str] = []
+    for folder, folders, names in os.walk(root, onerror=_fail):
+        folders[:] = [name for name in folders if name[:1] not in "_."]
+        others.extend(path for path in (os.path.join(folder, name) for name in folders) if os.path.islink(path))
+        for path in (os.path.join(folder, name) for name in names if _is_part(name, "")):
+            (plain if stat.S_ISREG(os.lstat(path).st_mode) else others).append(path)
+        if len(plain) + len(others) > MOST_FILES:
+            break
+    return [*fs.LocalFileSystem().get_file_info(plain), *others]
+
+
+def _fail(error: OSError) -> None:
+    raise error
+
+
+def _is_part(path: str, root: str) -> bool:
+    parts = path[len(root) :].strip("/").split("/")
+    return parts[-1].endswith(".parquet") and not any(part[:1] in "_." for part in parts)
