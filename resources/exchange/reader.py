@@ -107,7 +107,7 @@ class Reading:
                 found = self._schema.field(names.index(name)).type
                 fits = types.is_integer(found) if name == "contract" else _is_text(found)
                 if not fits or names.count(name) > 1:
-                    raise Unfit("vectors_columns", f"its column {name!r} is of type {found}, not {kind}")
+                    raise Unfit("vectors_columns", f"its column {name!r} is of type {str(found)[:200]}, not {kind}")
         found = self._schema.field("vector").type
         lists = types.is_list(found) or types.is_large_list(found) or types.is_fixed_size_list(found)
         if not lists or not types.is_floating(found.value_type):

@@ -89,6 +89,14 @@ def test_columns_and_rows_are_bounded(tmp_path: Path, monkeypatch: pytest.Monkey
     assert told.code == "vectors_limit" and "10,000,001 rows" in str(told)
 
 
+def test_a_type_with_a_name_of_megabytes_is_said_in_few_words(tmp_path: Path) -> None:
+    keys = pa.array([{"\x1b[31m\u202e" + "a" * 3_000_000: 1.0}] * len(KEYS))
+    pq.write_table(pa.table({"key": keys, "vector": GOOD["vector"]}), tmp_path / "named.parquet")
+    told = refused(tmp_path / "named.parquet")
+    assert told.code == "vectors_columns" and "not text" in str(told) and len(str(told)) < 1000
+    assert "\x1b" not in str(told) and "\u202e" not in str(told)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_damaged_bytes_are_refused_or_change_nothing_that_is_believed(seed: int, tmp_path: Path) -> None:
     """Bytes turned, cut out and repeated, in the footer above all."""
