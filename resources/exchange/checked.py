@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,9 +15,18 @@ from numpy.typing import NDArray
 from pipelines.fingerprint import text_hash
 from pipelines.indexing.changed_links import places_in
 from pipelines.indexing.embeddings import unit
-from pipelines.indexing.exchanged import CONTRACT, FOOTER, LEAST_COSINE, SAMPLE, RowKey, cosines, without_direction
-from pipelines.ports import Vectors
-from resources.parquet.vector_keys import Keys, keys_from
+from pipelines.indexing.exchanged import (
+    CONTRACT,
+    FOOTER,
+    LEAST_COSINE,
+    MOST_SAMPLE,
+    SAMPLE,
+    RowKey,
+    cosines,
+    without_direction,
+)
+from pipelines.ports import Piece, Vectors
+from resources.parquet.vector_keys import Keys, digits_of, keys_from
 from resources.parquet.vectors import matrix
 
 if TYPE_CHECKING:
@@ -24,6 +35,8 @@ if TYPE_CHECKING:
 
 MOST_TWICE = 20_000
 """Keys of a file that may have several rows each."""
+DIGEST = 16
+"""Bytes of the digest of a batch of rows."""
 
 
 @dataclass
@@ -37,25 +50,31 @@ class Rows:
     vectors: Vectors
     texts: list[str | None] | None = None
 
+    @property
+    def digest(self) -> bytes:
+        """Return bytes that are others where a key or a number of a vector is another."""
+        made = blake2b(np.ascontiguousarray(self.keys).tobytes(), digest_size=DIGEST)
+        made.update(repr((self.first, self.windows)).encode())
+        made.update(np.ascontiguousarray(self.vectors).tobytes())
+        return made.digest()
+
 
 @dataclass
 class Survey:
-    """What the keys of a file are. Places are those of asked texts."""
+    """What the keys of a file are."""
 
     rows: int = 0
     wanted: int = 0
     known: int = 0
     unasked: int = 0
-    sample: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     twice: frozenset[bytes] = frozenset()
 
 
-def survey(file: VectorFile, asked: Asked, identity: str, samples: int) -> Survey:
+def survey(file: VectorFile, asked: Asked, identity: str) -> Survey:
     """Reads the keys. Raises VectorFileError: another contract or embedder, a key that is none."""
     _require_footer(file, identity)
     found = Survey()
     rows: list[NDArray[Any]] = []
-    sampled = np.zeros(0, np.int64)
     for first, names in file.names():
         keys, windows = _parsed(file, first, names)
         at, there = places_in(asked.keys, keys)
@@ -65,12 +84,7 @@ def survey(file: VectorFile, asked: Asked, identity: str, samples: int) -> Surve
         found.unasked += int((~there).sum())
         found.wanted += int(wanted.sum())
         found.known += int((there & ~wanted).sum())
-        whole = wanted.copy()
-        whole[list(windows)] = False
-        # The least of hashes are any texts, and the same ones whenever the file is read.
-        sampled = np.unique(np.concatenate([sampled, at[whole]]))[:samples]
         rows.append(_numbered(keys, windows)[wanted])
-    found.sample = sampled
     found.twice = _twice(file, np.concatenate(rows)) if rows else frozenset()
     return found
 
@@ -145,7 +159,7 @@ def rows_of(file: VectorFile, identity: str, prompt: Callable[[], str], twice: f
     """All rows, each looked at. Raises VectorFileError for the first that cannot be taken."""
     earlier: dict[bytes, Vectors] = {}
     for first, said, table in file.vectors():
-        for contract, embedder in _said(said):
+        for contract, embedder in _said(said, identity):
             _require(file, contract, embedder, identity, first)
         keys, windows = _parsed(file, first, table["key"].to_pylist())
         vectors = matrix(table["vector"])
@@ -160,11 +174,9 @@ def rows_of(file: VectorFile, identity: str, prompt: Callable[[], str], twice: f
         yield Rows(first, keys, windows, vectors, texts)
 
 
-def _said(said: dict[str, Any]) -> list[tuple[Any, Any]]:
-    """What the columns say, where the file has them; a column that says several things says one that is wrong."""
-    contracts, embedders = said.get("contract"), said.get("embedder")
-    if not contracts or not embedders:
-        return []
+def _said(said: dict[str, Any], identity: str) -> list[tuple[Any, Any]]:
+    """What the columns say, as far as the file has them; a column that says several things says one that is wrong."""
+    contracts, embedders = said.get("contract") or [CONTRACT], said.get("embedder") or [identity]
     return [(contracts[0], embedders[0]), (contracts[-1], embedders[-1])]
 
 
@@ -203,45 +215,96 @@ def _require_alike(
 # ---------------------------------------------------------------- whether the embedder agrees
 
 
-@dataclass
-class Sample:
-    """Texts of a file that are embedded here too: their places, rows, vectors, and texts where the file has them."""
+@dataclass(frozen=True)
+class Drawn:
+    """A row of a file that is embedded here too: `place` of its text, its unit vector, and its text where the file has
+    it, which that of a window is not."""
 
-    places: NDArray[np.int64]
-    rows: dict[int, int] = field(default_factory=dict)
-    vectors: dict[int, Vectors] = field(default_factory=dict)
-    texts: dict[int, str] = field(default_factory=dict)
+    row: int
+    key: RowKey
+    place: int
+    vector: Vectors
+    text: str | None
+
+
+class Sample:
+    """So many rows of a file, drawn by a secret: whoever made the file cannot know which. A row that is there several
+    times counts once, so that repeating good ones hides no others."""
+
+    def __init__(self, count: int) -> None:
+        self._count, self._secret = count, secrets.token_bytes(16)
+        self._drawn: dict[bytes, Drawn] = {}
+        self._last = b""
+
+    def __len__(self) -> int:
+        return len(self._drawn)
 
     def add(self, rows: Rows, asked: Asked, prompt: Callable[[], str]) -> None:
-        at, there = places_in(asked.keys, rows.keys)
-        for row in np.flatnonzero(there & np.isin(at, self.places)).tolist():
-            place = int(at[row])
-            if row in rows.windows or place in self.rows:
-                continue
-            self.rows[place], self.vectors[place] = rows.first + row, unit(rows.vectors[row][None])[0]
-            text = rows.texts[row] if rows.texts else None
-            if text is not None:
-                self.texts[place] = text[len(prompt()) :]
-
-    def require_agreement(self, file: VectorFile, made: Callable[[Sequence[str]], Vectors]) -> None:
-        """Raises VectorFileError where the embedder makes another vector of one of these texts."""
-        places = sorted(self.rows.keys() & self.texts.keys())
-        if not places:
+        """Draw from these rows, so that of all rows so far each is as likely as any other."""
+        if not self._count:
             return
-        found = cosines(
-            np.stack([self.vectors[place] for place in places]), made([self.texts[place] for place in places])
-        )
+        at, wanted = places_in(asked.keys, rows.keys)
+        wanted[wanted] = asked.missing_at(at[wanted]) > 0
+        for row in np.flatnonzero(wanted).tolist():
+            key = rows.windows.get(row)
+            name = bytes(rows.keys[row : row + 1].tobytes()) + (b"%d-%d" % (key.window, key.windows) if key else b"")
+            draw = blake2b(name, key=self._secret, digest_size=16).digest()
+            if draw in self._drawn or (len(self._drawn) == self._count and draw > self._last):
+                continue
+            text = rows.texts[row] if rows.texts and not key else None
+            self._drawn[draw] = Drawn(
+                rows.first + row,
+                key or RowKey(digits_of(rows.keys[row : row + 1])[0]),
+                int(at[row]),
+                unit(rows.vectors[row][None])[0],
+                None if text is None else text[len(prompt()) :],
+            )
+            if len(self._drawn) > self._count:
+                del self._drawn[max(self._drawn)]
+            self._last = max(self._drawn)
+
+    def require_agreement(
+        self,
+        file: VectorFile,
+        asked: Asked,
+        pieces: Callable[[Sequence[str]], list[list[Piece]]],
+        made: Callable[[Sequence[str]], Vectors],
+        prompt: Callable[[], str],
+    ) -> None:
+        """Raise VectorFileError where the embedder makes another vector of one of these texts, or divides it into
+        other windows."""
+        rows = sorted(self._drawn.values(), key=lambda drawn: drawn.row)
+        unread = sorted({drawn.place for drawn in rows if drawn.text is None})
+        read = asked.texts(np.array(unread)) if unread else {}
+        texts = [(drawn, read.get(drawn.key.key) if drawn.text is None else drawn.text) for drawn in rows]
+        given: list[tuple[Drawn, str]] = []
+        for drawn, text in texts:
+            if text is None:  # no document has it any more
+                continue
+            if drawn.key.windows > 1:
+                (own,) = pieces([text])
+                if len(own) != drawn.key.windows or own[drawn.key.window - 1].weight != drawn.key.weight:
+                    raise file.unfit(
+                        "vectors_key",
+                        f"its key {str(drawn.key)!r} is not that of a window of its text, which has {len(own):,}",
+                        drawn.row,
+                    )
+                text = own[drawn.key.window - 1].text[len(prompt()) :]
+            given.append((drawn, text))
+        if not given:
+            return
+        found = cosines(np.stack([drawn.vector for drawn, _ in given]), made([text for _, text in given]))
         worst = int(np.argmin(found))
         poor = int((found < LEAST_COSINE).sum())
         if poor:
             raise file.unfit(
                 "vectors_unlike",
-                f"{poor} of {len(places)} vectors that were made again here are others: the cosine of this one is "
+                f"{poor} of {len(given)} vectors that were made again here are others: the cosine of this one is "
                 f"{found[worst]:.3f}, and should be {LEAST_COSINE} at least",
-                self.rows[places[worst]],
+                given[worst][0].row,
             )
 
 
 def samples_of(files: int) -> int:
-    """Texts of each of so many files that are embedded again: SAMPLE, and of many files fewer each."""
-    return max(1, min(SAMPLE, 32 * SAMPLE // max(1, files)))
+    """Return how many texts of each of so many files are embedded again."""
+    return min(MOST_SAMPLE, max(SAMPLE, 2 * MOST_SAMPLE // max(1, files)))

@@ -135,14 +135,15 @@ class VectorFile:
                 table = decoded(message.blobs["rows"], schema, cleaned=False)
             except (ValueError, LookupError) as error:
                 raise self.unfit("vectors_unreadable", f"its reader gave no rows ({error})", first) from None
-            yield first, message.value, table
+            yield first, {name: said for name, said in message.value.items() if isinstance(said, list)}, table
             first += table.num_rows
         if first - 1 != self.rows:
             raise self.unfit("vectors_unreadable", f"it has {first - 1:,} rows now, and had {self.rows:,}")
 
     def _require_head(self) -> None:
         rows, columns, footer = (self.head.get(name) for name in ("rows", "columns", "footer"))
-        if type(rows) is not int or not isinstance(columns, list) or not isinstance(footer, str):
+        named = isinstance(columns, list) and all(isinstance(column, str) for column in columns)
+        if type(rows) is not int or not named or not isinstance(footer, str):
             raise self.unfit("vectors_unreadable", "its reader did not say what it has")
 
     def _next(self, *kinds: str) -> Message:

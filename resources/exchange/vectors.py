@@ -1,8 +1,9 @@
 """Vectors that others made of exported texts: looked at, and kept where the next run finds them.
 
-Each file is read twice by a process of its own, first to look at every row, then to take them: of a file that is
-refused nothing is taken. What is kept are whole files that no commit names (resources/parquet/vectors.py), so that an
-import that is killed leaves nothing half, and one that is begun again goes on.
+Each file is read twice by a process of its own, first to look at every row, then to take those that were looked at: of
+a file that is refused nothing is taken. What is kept are whole files that no commit names
+(resources/parquet/vectors.py), so that an import that is killed leaves nothing half, and one that is begun again goes
+on.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ import numpy as np
 from pipelines.errors import IndexStateError, ModelError, VectorFileError
 from pipelines.indexing.changed_links import places_in
 from pipelines.indexing.embeddings import unit
-from pipelines.ports import Vectors
+from pipelines.indexing.exchanged import without_direction
+from pipelines.ports import Piece, Vectors
 from resources.exchange.asked import Asked, basis_of
-from resources.exchange.checked import Rows, Sample, rows_of, samples_of, survey
+from resources.exchange.checked import DIGEST, Rows, Sample, rows_of, samples_of, survey
 from resources.exchange.places import Found, vector_files
 from resources.exchange.vector_file import VectorFile
 from resources.parquet.vector_keys import digits_of
@@ -86,6 +88,15 @@ def import_vectors(state: State, places: Sequence[str], check: bool = False, unc
     return work.result.as_json(row.generation, row.embedder["name"], check)
 
 
+@dataclass(frozen=True)
+class _Looked:
+    """A file that can be taken: the keys that have several rows in it, and the digest of each batch of its rows."""
+
+    found: Found
+    twice: frozenset[bytes]
+    digests: bytes
+
+
 class _Import:
     def __init__(self, state: State, identity: str, dimension: int) -> None:
         self._state, self._identity, self._dimension = state, identity, dimension
@@ -97,19 +108,26 @@ class _Import:
         """Loads a model that declares it itself."""
         return self._state.embedder(generations.spec_of(self._state.ensure_generation())).prompt
 
+    def _pieces(self, texts: Sequence[str]) -> list[list[Piece]]:
+        with self._asking():
+            return self._state.ready_embedder().pieces(texts)
+
     def _made(self, texts: Sequence[str]) -> Vectors:
-        try:
+        with self._asking():
             return self._state.ready_embedder().passages(texts)
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        try:
+            yield
         except (ModelError, IndexStateError) as error:
             raise ModelError(f"{error}; or import with --unchecked, which compares no vectors", error.code) from None
 
     # ------------------------------------------------------------ looking
 
-    def looked_at(
-        self, found: Sequence[Found | VectorFileError], unchecked: bool
-    ) -> list[tuple[Found, frozenset[bytes]]]:
-        """The files that can be taken, with the keys that have several rows in each."""
-        good = []
+    def looked_at(self, found: Sequence[Found | VectorFileError], unchecked: bool) -> list[_Looked]:
+        """The files that can be taken."""
+        good: list[_Looked] = []
         samples = 0 if unchecked else samples_of(len(found))
         self.result.files = len(found)
         for number, each in enumerate(found):
@@ -118,35 +136,31 @@ class _Import:
                 self.result.refused.append(each)
                 continue
             try:
-                wanted, twice = self._look(each, samples)
+                looked = self._look(each, samples)
             except VectorFileError as error:
                 self.result.refused.append(error)
             else:
-                if wanted:
-                    good.append((each, twice))
+                if looked:
+                    good.append(looked)
         self._state.run.progress("looking at files", len(found), len(found))
         return good
 
-    def _look(self, found: Found, samples: int) -> tuple[int, frozenset[bytes]]:
+    def _look(self, found: Found, samples: int) -> _Looked | None:
+        """None where nothing of the file is wanted."""
+        sample, digests = Sample(samples), bytearray()
         with self._reading(found) as file:
-            seen = survey(file, self._asked, self._identity, samples)
-            sample = Sample(seen.sample)
+            seen = survey(file, self._asked, self._identity)
             if seen.wanted:
                 for rows in rows_of(file, self._identity, lambda: self._prompt, seen.twice):
+                    digests += rows.digest
                     sample.add(rows, self._asked, lambda: self._prompt)
-                if unread := sorted(sample.rows.keys() - sample.texts.keys()):
-                    places = np.array(unread)
-                    texts = self._asked.texts(places)
-                    names = digits_of(self._asked.keys[places])
-                    pairs = zip(unread, names, strict=True)
-                    sample.texts.update((place, texts[name]) for place, name in pairs if name in texts)
-                sample.require_agreement(file, self._made)
+                sample.require_agreement(file, self._asked, self._pieces, self._made, lambda: self._prompt)
         self.result.rows += seen.rows
         if not seen.wanted:  # those of a file that is taken are counted then
             self.result.known += seen.known
         self.result.unasked += seen.unasked
-        self.result.sampled += len(sample.rows)
-        return seen.wanted, seen.twice
+        self.result.sampled += len(sample)
+        return _Looked(found, seen.twice, bytes(digests)) if seen.wanted else None
 
     @contextmanager
     def _reading(self, found: Found) -> Iterator[VectorFile]:
@@ -155,15 +169,18 @@ class _Import:
 
     # ------------------------------------------------------------ taking
 
-    def take(self, good: Sequence[tuple[Found, frozenset[bytes]]], write: bool) -> None:
+    def take(self, good: Sequence[_Looked], write: bool) -> None:
         if basis_of(self._state) != self._asked.basis:  # a run has gone on meanwhile
             self._asked = Asked(self._state, self._identity)
         kept = _Kept(self._state, self._asked, self._identity, write)
-        for number, (found, twice) in enumerate(good):
+        for number, looked in enumerate(good):
             self._state.run.progress("taking vectors", number, len(good))
             try:
-                with self._reading(found) as file:
-                    for rows in rows_of(file, self._identity, lambda: self._prompt, twice):
+                with self._reading(looked.found) as file:
+                    batches = rows_of(file, self._identity, lambda: self._prompt, looked.twice)
+                    for at, rows in enumerate(batches):
+                        if rows.digest != looked.digests[at * DIGEST : (at + 1) * DIGEST]:
+                            raise file.unfit("vectors_unreadable", "it was changed after it was looked at", rows.first)
                         kept.add(rows)
             except VectorFileError as error:  # it was another file when it was looked at
                 self.result.refused.append(error)
@@ -197,7 +214,7 @@ class _Kept:
 
     @property
     def incomplete(self) -> int:
-        """Texts of which not all windows came."""
+        """Texts of which not all windows came, or whose windows have no mean."""
         return len(self._means) + self._left_out
 
     def add(self, rows: Rows) -> None:
@@ -223,10 +240,14 @@ class _Kept:
         mean = self._means.setdefault((place, windows), _Mean(np.zeros_like(vector)))
         if window not in mean.seen:
             mean.seen.add(window)
-            mean.total += vector * np.float32(weight)
+            with np.errstate(over="ignore", invalid="ignore"):
+                mean.total += vector * np.float32(weight)
         if len(mean.seen) == windows:
             del self._means[place, windows]
-            self._keep(places, unit(mean.total[None]))
+            if without_direction(mean.total[None]):  # opposite windows, or beyond what a float32 holds
+                self._left_out += 1
+            else:
+                self._keep(places, unit(mean.total[None]))
 
     def _keep(self, places: Any, vectors: Vectors) -> None:
         if not len(places):

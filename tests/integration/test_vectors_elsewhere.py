@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -155,7 +156,7 @@ def test_nothing_that_was_imported_is_embedded(
         counts = {name: result[name] for name in ("files", "rows", "taken", "known", "unasked", "missing")}
         rows = vectors.num_rows
         assert counts == {"files": 1, "rows": rows, "taken": rows, "known": 0, "unasked": 0, "missing": 0}
-        assert result["sampled"] == 16 and result["refused"] == [] and kept(project)
+        assert result["sampled"] == min(rows, 256) and result["refused"] == [] and kept(project)
         assert project.run("verify").json["notes"] != []
         endpoint.forget()
         run = project.index()
@@ -302,6 +303,27 @@ def mixed_embedders(table: pa.Table) -> pa.Table:
     return replaced(table, "embedder", pa.array(values))
 
 
+def all_but_the_least_keys(table: pa.Table) -> pa.Table:
+    """Those rows are as they should be that anybody who has the keys could guess to be looked at."""
+    table = table.sort_by("key")
+    rows = [*table["vector"].to_pylist()[:16], *other_vectors(table)["vector"].to_pylist()[16:]]
+    return replaced(table, "vector", pa.array(rows, pa.list_(pa.float32())))
+
+
+def halves(table: pa.Table) -> pa.Table:
+    """Two windows of each text, which is given whole to the embedder."""
+    half = [
+        replaced(table, "key", pa.array([f"{key}-{window}-2-1" for key in table["key"].to_pylist()]))
+        for window in (1, 2)
+    ]
+    return without("text")(pa.concat_tables(half))
+
+
+def other_halves_before_the_whole(table: pa.Table) -> pa.Table:
+    whole = without("text")(table)
+    return pa.concat_tables([halves(other_vectors(table)).cast(whole.schema), whole])
+
+
 def footer(**values: Any) -> Change:
     def change(table: pa.Table) -> pa.Table:
         about = {**json.loads(table.schema.metadata[FOOTER.encode()]), **values}
@@ -354,6 +376,10 @@ REFUSED: dict[str, tuple[str, int | None, Change]] = {
     "no prompt in it": ("vectors_text", 1, column("text", lambda table: pc.utf8_slice_codeunits(table["text"], 9))),
     "another model": ("vectors_unlike", None, other_vectors),
     "no prompt": ("vectors_unlike", None, forgot_the_prompt),
+    "all but the least keys": ("vectors_unlike", None, all_but_the_least_keys),
+    "halves": ("vectors_key", None, lambda table: halves(other_vectors(table))),
+    "halves before the whole": ("vectors_key", None, other_halves_before_the_whole),
+    "an embedder beside": ("vectors_embedder", 1, lambda table: without("contract")(mixed_embedders(table))),
 }
 
 
@@ -419,7 +445,7 @@ def test_lists_and_floats_of_any_width_are_read(
     table = bare(without("text"))(replaced(vectors, "vector", pa.array(rows, kind)))
     pq.write_table(table, tmp_path / "vectors.parquet", row_group_size=3)
     result = imported(exported[0], tmp_path / "vectors.parquet", "--check")
-    assert (result["taken"], result["sampled"], result["missing"]) == (vectors.num_rows, 16, 0)
+    assert (result["taken"], result["sampled"], result["missing"]) == (vectors.num_rows, vectors.num_rows, 0)
     assert result["checked_only"] and kept(exported[0]) == []
 
 
@@ -462,6 +488,49 @@ def test_an_embedder_that_cannot_be_asked_ends_it(
     with endpoint.answering(endpoint.status(401)):
         ran = project.run("import-vectors", tmp_path / "vectors.parquet")
     assert ran.code == 1 and "--unchecked" in ran.json["error"]["message"] and kept(project) == []
+
+
+def test_a_mean_without_direction_is_not_kept(project: Project, vectors: pa.Table, tmp_path: Path) -> None:
+    """Each window is a vector; together they are nothing, or more than a float32 holds."""
+    first, second = (halves(vectors).slice(at * vectors.num_rows, vectors.num_rows) for at in (0, 1))
+    numbers = np.array(first["vector"].to_pylist())
+    opposite = replaced(second, "vector", pa.array(list(-numbers), pa.list_(pa.float32())))
+    pq.write_table(pa.concat_tables([first, opposite]), tmp_path / "opposite.parquet")
+    long = [replaced(each, "vector", pa.array([[1e17] * DIMENSION] * len(each), pa.list_(pa.float32())))
+            for each in (first, second)]  # fmt: skip
+    keys = [pc.replace_substring_regex(each["key"], "1$", "999999") for each in long]
+    huge = [replaced(each, "key", key) for each, key in zip(long, keys, strict=True)]
+    pq.write_table(pa.concat_tables(huge), tmp_path / "huge.parquet")
+    for name in ("opposite", "huge"):
+        result = imported(project, tmp_path / f"{name}.parquet", "--unchecked")
+        bad = [file for file in kept(project)
+               if not np.allclose(np.linalg.norm(pq.read_table(file)["vector"].to_pylist(), axis=1), 1)]  # fmt: skip
+        assert bad == []
+        if name == "opposite":
+            count = vectors.num_rows
+            assert (result["taken"], result["incomplete"], result["missing"]) == (0, count, count)
+
+
+def test_a_file_that_is_changed_after_it_was_looked_at_is_not_taken(
+    project: Project, vectors: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its size and its time are those of the one that was looked at."""
+    from resources.exchange import vectors as importing
+
+    place, plain = tmp_path / "vectors.parquet", {"use_dictionary": False, "write_statistics": False}
+    pq.write_table(vectors, place, compression="none", **plain)
+    before, take = place.stat(), importing._Import.take
+
+    def swapped(self: Any, good: Any, write: bool) -> None:
+        pq.write_table(other_vectors(vectors).cast(vectors.schema), place, compression="none", **plain)
+        os.utime(place, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert place.stat().st_size == before.st_size
+        take(self, good, write)
+
+    monkeypatch.setattr(importing._Import, "take", swapped)
+    result = imported(project, place, code=1)
+    assert [item["code"] for item in result["refused"]] == ["vectors_unreadable"]
+    assert result["taken"] == 0 and kept(project) == []
 
 
 # ---------------------------------------------------------------- beside runs, and what becomes of them

@@ -8,10 +8,10 @@ import re
 import pytest
 
 from pincite.codes import ERRORS
-from pipelines.indexing.exchanged import CONTRACT, FOOTER, LEAST_COSINE, SAMPLE
+from pipelines.indexing.exchanged import CONTRACT, FOOTER, LEAST_COSINE, MOST_SAMPLE, SAMPLE
 from pipelines.records import Chunk, Embedding
 from pipelines.schemas import schema_of
-from resources.exchange import checked, reader, texts, vector_file
+from resources.exchange import checked, places, reader, texts, vector_file
 from tests.support.places import ROOT
 
 PAGE = (ROOT / "docs" / "reference" / "vectors.md").read_text(encoding="utf-8")
@@ -47,11 +47,12 @@ def test_the_figures_are_those_of_the_code() -> None:
         f"contract: {CONTRACT}.", f"`{FOOTER}`", f"at most {texts.PART_ROWS:,} rows",
         f"about {texts.PART_BYTES >> 20} MiB",
         f"at most {reader.MOST_ROWS:,} rows, {reader.MOST_COLUMNS:,} columns and {reader.MOST_DIMENSIONS:,} dimensions",
-        f"{SAMPLE} texts", f"must be {str(LEAST_COSINE).removeprefix('0')}", f"more than {checked.MOST_TWICE:,} keys",
-        "more than 32 files",
+        f"have {MOST_SAMPLE} rows drawn each, more files {2 * MOST_SAMPLE} together, and each file at least {SAMPLE}.",
+        f"at most {places.MOST_FILES:,} files", f"must be {str(LEAST_COSINE).removeprefix('0')}",
+        f"more than {checked.MOST_TWICE:,} keys",
     )  # fmt: skip
     assert [each for each in said if each not in PAGE] == []
-    assert (checked.samples_of(32), checked.samples_of(33)) == (SAMPLE, SAMPLE - 1)
+    assert list(map(checked.samples_of, (1, 2, 4, 33))) == [MOST_SAMPLE, MOST_SAMPLE, MOST_SAMPLE // 2, SAMPLE]
 
 
 def test_the_examples_are_python() -> None:
