@@ -65,7 +65,7 @@ TINY = Shape(2, 64, 4, 128, 10_000)
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What one model did: rates in passages a second, `limit` a share of the card's matrix rate."""
+    """Figures of one model: rates in passages a second, `limit` a share of the card's matrix rate."""
 
     model: str
     numeric_type: str

@@ -182,7 +182,7 @@ Told = tuple[str, list[float]]
 
 
 def at_once(url: str, address: str, paths: Sequence[str]) -> list[Told]:
-    """What became of requests that one address sends at once, each on a connection of its own, and after how long."""
+    """Return the outcomes of requests that one address sends at once, each by a connection of its own, with seconds."""
 
     place = httpx.URL(url)
 
@@ -234,7 +234,7 @@ def idle(url: str, address: str, count: int, seconds: float) -> list[Told]:
 
 
 def selected(connections: set[socket.socket]) -> list[socket.socket]:
-    """Those that the server has closed, after a short while."""
+    """Return the connections that the server has closed, after a short while."""
     with selectors.DefaultSelector() as watched:
         for each in connections:
             watched.register(each, selectors.EVENT_READ)

@@ -45,7 +45,7 @@ _LINKED = re.compile(
     rf"|localhost(?=[:/])|\b(?:{_SCHEMES}):(?=\S)",
     re.IGNORECASE,
 )
-"""What some viewer makes a link or a mention of: addresses, and names of hosts by their dots."""
+"""Pattern of words that some viewer makes a link or a mention of: addresses, and names of hosts by their dots."""
 _OPENERS, _CLOSERS = "([{<\"'«‹“„‘", ")]}>\"'»›”’.,;:!?…"
 """Signs around a word that are no part of an address."""
 

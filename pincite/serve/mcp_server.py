@@ -209,7 +209,7 @@ def _described(tool: Tool) -> types.Tool:
 
 
 def _result(found: Any) -> types.CallToolResult:
-    """As the protocol's structured content; for clients that read only text it leaves as JSON too."""
+    """Return a tool's result as structured content. It leaves as JSON text too, for clients that read only text."""
     if isinstance(found, Picture):
         return types.CallToolResult(content=[types.ImageContent(data=found.base64, mime_type="image/png")])
     return types.CallToolResult(content=[], structured_content=found.model_dump(mode="json"))

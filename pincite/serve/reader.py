@@ -60,7 +60,8 @@ class Reading:
 
 
 class Reader:
-    """Without `draw` it shows pages that are kept already, and raises NotDrawn for others."""
+    """Reader of documents for one answer. Without `draw` it shows pages that are kept already, and raises NotDrawn for
+    others."""
 
     def __init__(self, service: Service, draw: bool = True) -> None:
         self._service, self._draw = service, draw

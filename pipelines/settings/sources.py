@@ -65,6 +65,12 @@ class SourceSettings(Section):
         """Of its address; "" where it is a folder."""
         return scheme_of(self.path)
 
+    @property
+    def place(self) -> str:
+        """Return where it is, as messages say before a connector has seen it: an address without what follows its ?,
+        which may be a password by mistake."""
+        return self.path.partition("?")[0] if self.scheme else self.path
+
     @field_validator("path")
     @classmethod
     def _without_password(cls, path: str) -> str:

@@ -139,7 +139,7 @@ class SourceBook:
         before = self._selected.setdefault(source.name, source)
         if before.path != source.path:
             raise SourceError(
-                f"two sources are named {source.name!r}: {before.path} and {source.path}; give one a name of its own "
+                f"two sources are named {source.name!r}: {before.place} and {source.place}; give one a name of its own "
                 "with --source NAME=PATH",
                 "source_moved",
             )

@@ -78,9 +78,7 @@ def _may_find(source: SourceSettings) -> str:
 
 
 def _named(source: SourceSettings) -> str:
-    """Return how a message names a source. What follows the ? of an address may hold a password by mistake."""
-    place = source.path.partition("?")[0] if source.scheme else source.path
-    return f"source {source.name!r} ({place}, {_may_find(source)})"
+    return f"source {source.name!r} ({source.place}, {_may_find(source)})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,6 +148,8 @@ def test_a_source_is_checked_watched_and_named_on_the_command_line(project: Proj
     assert ran.code == 2 and "s3cret" not in ran.err + ran.out
     ran = project.run("index", "--source", f"x={server.address()}?password=s3cret")
     assert ran.code == 1 and "overlap" in ran.err + ran.out and "s3cret" not in ran.err + ran.out
+    ran = project.run("index", "--source", "x=docs", "--source", f"x={server.address()}?password=s3cret")
+    assert ran.code != 0 and "two sources" in ran.err and "s3cret" not in ran.err + ran.out
     ran = project.run("index", "--source", f"x={server.address()}/Other?password=s3cret")
     assert ran.code == 2 and "s3cret" not in ran.err + ran.out and "password_env" in ran.err
 
