@@ -8,15 +8,19 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import psycopg
 from psycopg import sql
+
+if TYPE_CHECKING:
+    from pipelines.settings.base import ParsingSettings
+    from resources.workers.pool import DocumentPool
 
 _numbers = itertools.count(1)
 
@@ -199,22 +203,37 @@ def project_copy(project: Project, server_url: str, folder: Path, **settings: An
         yield made
 
 
+_ends: dict[tuple[object, ...], tuple[DocumentPool, Callable[[], None]]] = {}
+"""Pools of worker processes and what ends each, by what decides how their processes are started."""
+
+
 @contextmanager
 def kept_workers() -> Iterator[None]:
-    """Runs in this process share one pool of workers, which else each run starts for itself in seconds of imports."""
-    from pipelines.settings.base import ParsingSettings
+    """Let runs of this test process share worker processes, which else each run starts in seconds of imports.
+
+    They are kept for the modules that follow; `end_kept_workers` ends them."""
     from resources.workers.pool import DocumentPool
 
-    pool = DocumentPool(ParsingSettings(workers=1))
-    close = pool.close
-
     def shared(settings: ParsingSettings, folder: Path | None = None) -> DocumentPool:
+        places = os.environ.get("PATH"), os.environ.get("TESSDATA_PREFIX")
+        key = (settings.memory_mb, settings.ocr, *places)
+        if key not in _ends:
+            pool = DocumentPool(settings)
+            _ends[key] = pool, pool.close
+            pool.close = lambda: None  # type: ignore[method-assign]
+        pool, _ = _ends[key]
         pool.settings = settings
         return pool
 
-    with mock.patch.object(pool, "close"), mock.patch("resources.workers.pool.DocumentPool", shared):
+    with mock.patch("resources.workers.pool.DocumentPool", shared):
         yield
-    close()
+
+
+def end_kept_workers() -> None:
+    """End the worker processes that runs of this test process have shared."""
+    while _ends:
+        _, (_, end) = _ends.popitem()
+        end()
 
 
 TABLES = ("documents", "chunks", "sentences", "sentence_links", "terms", "postings")
