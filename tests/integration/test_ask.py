@@ -11,9 +11,10 @@ import pytest
 
 from pincite.index import open_index
 from pipelines.query.measures import MEASURES
+from tests.support.direct_runs import quick_runs
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.llm_server import LlmServer, llm_server, says, status
-from tests.support.projects import Project, kept_workers, make_project, new_database, run_command
+from tests.support.projects import Project, make_project, new_database, run_command
 
 pytestmark = pytest.mark.integration
 
@@ -38,7 +39,7 @@ def llm() -> Iterator[LlmServer]:
 
 @pytest.fixture(scope="module")
 def project(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    with kept_workers(), new_database(server_url) as url:
+    with quick_runs(), new_database(server_url) as url:
         project = make_project(
             tmp_path_factory.mktemp("asked") / "project",
             database=url,
