@@ -8,6 +8,7 @@ from pipelines.indexing.embeddings import averaged, embedded_text, windows
 from pipelines.indexing.summaries import document_summary, window
 from pipelines.llm.reply_text import clipped
 from pipelines.records import Block, Chunk, Run, Sentence
+from pipelines.settings.llm import EnrichmentSettings
 from tests.support.builders import heading, paragraph, units
 from tests.unit.pipelines.indexing.test_sentences import LONG, skeleton
 
@@ -27,7 +28,7 @@ def parts() -> tuple[list[Chunk], list[Sentence]]:
     [(0, []), (3, [0, 1, 2]), (10, list(range(10))), (14, [0, 1, 2, 3, 4, 9, 10, 11, 12, 13])],
 )
 def test_the_window_of_a_summary(chunks: int, expected: list[int]) -> None:
-    assert window(chunks, 10) == expected
+    assert window(chunks, EnrichmentSettings().summary_window) == expected
     assert window(14, 5) == [0, 1, 11, 12, 13]
 
 

@@ -210,6 +210,14 @@ def test_one_pair_over_the_floor_keeps_the_weaker_ones_away() -> None:
     assert (again.floor, again.links, again.compared) == (0.9, before, 1)
 
 
+def test_as_shipped_a_link_needs_a_cosine_of_nine_tenths_and_a_sentence_has_two() -> None:
+    floor, most = floor_for(SentenceSettings(), "any"), SentenceSettings().related_most
+    near = sentence_links(list("abcd"), list("1234"), fan(0, 20, 47, 75), floor, most).links
+    assert [(link.source_id, link.target_id) for link in near] == [("a", "b"), ("b", "a")]
+    alike = sentence_links(list("abcde"), list("12345"), fan(0, 1, 2, 3, 4), floor, most).links
+    assert [link.source_id for link in alike] == list("aabbccddee")
+
+
 def test_an_update_under_the_lower_floor_compares_what_changed() -> None:
     vectors = fan(0, 28, 57, 88)
     before = sentence_links(list("abc"), list("123"), vectors[:3], 0.9, 2)
