@@ -66,7 +66,7 @@ class Mutation:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What the nearest tests made of a mutation."""
+    """Outcome of the nearest tests, and the end of what pytest said."""
 
     outcome: str
     seconds: float
@@ -95,8 +95,8 @@ def files_of(root: Path) -> list[str]:
 class Copy:
     """A copy of the tree with a Python that imports from it, worker processes of the product included.
 
-    Bytecode is neither written nor there to be read: it is told to be fresh by size and second, which a mutation may
-    leave as they are."""
+    It holds no bytecode and gets none. Python trusts bytecode by the size and second of its source, and a mutation may
+    change neither."""
 
     def __init__(self, place: Path, root: Path, files: Iterable[str], seconds: float = SECONDS) -> None:
         self._tree, self._report, self._output = place / "tree", place / "report.xml", place / "output.txt"
@@ -107,10 +107,10 @@ class Copy:
         self._python = python_of(self._tree, place / "python")
         self._running: subprocess.Popen[bytes] | None = None
 
-    def broken_by(self, mutation: Mutation) -> Result:
+    def run_with(self, mutation: Mutation) -> Result:
         """Run the nearest tests with the mutation in the tree, and take it out again."""
         with self._mutated(mutation):
-            return self.tested(mutation.tests)
+            return self.run_tests(mutation.tests, self._seconds)
 
     @contextmanager
     def _mutated(self, mutation: Mutation) -> Iterator[None]:
@@ -122,8 +122,8 @@ class Copy:
         finally:
             file.write_text(text, encoding="utf-8")
 
-    def tested(self, tests: Sequence[str]) -> Result:
-        """Run tests, and tell whether they noticed anything."""
+    def run_tests(self, tests: Sequence[str], seconds: float | None = None) -> Result:
+        """Run tests, for so many seconds where they are given, and tell whether they noticed anything."""
         self._report.unlink(missing_ok=True)
         command = [str(self._python), *PYTEST, f"--junitxml={self._report}", *tests]
         # To load the plugins that are installed takes longer than most of the tests, which need none of them.
@@ -134,12 +134,12 @@ class Copy:
                 command, cwd=self._tree, env=environment, stdout=output, stderr=output, start_new_session=True
             )
             try:
-                code = self._running.wait(self._seconds)
+                code = self._running.wait(seconds)
             except subprocess.TimeoutExpired:
                 code, hung = self.end(), True
         outcome = HUNG if hung else _outcome(code, self._report)
-        told = self._output.read_text(encoding="utf-8", errors="replace")
-        return Result(outcome, time.monotonic() - started, told[-TAIL:])
+        text = self._output.read_text(encoding="utf-8", errors="replace")
+        return Result(outcome, time.monotonic() - started, text[-TAIL:])
 
     def end(self) -> int:
         """End the tests that are running, with all processes of their session, and return their exit code."""
@@ -159,7 +159,7 @@ def _outcome(code: int, report: Path) -> str:
 
 @dataclass
 class Copies:
-    """As many copies as there are processes; each is used by one thread at a time."""
+    """Copies of the tree, one a process; each is used by one thread at a time."""
 
     made: Sequence[Copy]
     _free: queue.SimpleQueue[Copy] = field(default_factory=queue.SimpleQueue)
@@ -176,25 +176,25 @@ class Copies:
         finally:
             self._free.put(found)
 
-    def tested(self, tests: Sequence[str]) -> Result:
+    def run_tests(self, tests: Sequence[str]) -> Result:
         with self.one() as copy:
-            return copy.tested(tests)
+            return copy.run_tests(tests)
 
-    def broken_by(self, mutation: Mutation) -> Result:
+    def run_with(self, mutation: Mutation) -> Result:
         with self.one() as copy:
-            return copy.broken_by(mutation)
+            return copy.run_with(mutation)
 
-    def sound(self, tests: Sequence[str]) -> str:
+    def failing_unmutated(self, tests: Sequence[str]) -> str:
         """Return what pytest says of tests that fail without a mutation, or an empty text."""
         shares = [tests[at :: len(self.made)] for at in range(len(self.made))]
         with ThreadPoolExecutor(len(self.made)) as pool:
-            results = list(pool.map(self.tested, filter(None, shares)))
+            results = list(pool.map(self.run_tests, filter(None, shares)))
         return "\n".join(result.output for result in results if result.outcome != UNNOTICED)
 
     def results(self, mutations: Sequence[Mutation]) -> Iterator[tuple[Mutation, Result]]:
         """Yield the result of each mutation as it comes."""
         with ThreadPoolExecutor(len(self.made)) as pool:
-            asked = {pool.submit(self.broken_by, each): each for each in mutations}
+            asked = {pool.submit(self.run_with, each): each for each in mutations}
             try:
                 for done in as_completed(asked):
                     yield asked[done], done.result()
@@ -215,7 +215,7 @@ def run(mutations: Sequence[Mutation], root: Path, files: Sequence[str], place: 
     copies = Copies([Copy(place / str(number), root, files) for number in range(processes)])
     tests = nearest(mutations)
     print(f"{len(mutations)} mutations; first {len(tests)} nearest tests without one", flush=True)
-    if wrong := copies.sound(tests):
+    if wrong := copies.failing_unmutated(tests):
         print(f"{wrong}\nThese tests fail without any mutation: mend them first.")
         return 1
     results: dict[Mutation, Result] = {}
@@ -241,7 +241,7 @@ def table_of(mutations: Iterable[Mutation], results: dict[Mutation, Result]) -> 
     )
 
 
-def chosen(mutations: Iterable[Mutation], only: str) -> list[Mutation]:
+def matching(mutations: Iterable[Mutation], only: str) -> list[Mutation]:
     """Return the mutations that have all of the given words, in what is said of them or of their behaviour."""
     words = only.casefold().split()
     return [
@@ -256,7 +256,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="Words that a behaviour, mutation, source or file must have.")
     parser.add_argument("--processes", type=int, default=2, help="Copies in which tests run side by side.")
     given = parser.parse_args()
-    mutations = chosen(mutations_of(), given.only)
+    mutations = matching(mutations_of(), given.only)
     if not mutations:
         parser.error(f"no mutation has all of these words: {given.only}")
     started = time.monotonic()

@@ -1,4 +1,4 @@
-"""What `make mutants` breaks is there to be broken, and what it tells of tests is so."""
+"""Entries of behaviours.toml fit the code, and `make mutants` tells their outcomes apart."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutants import run
-from tests.mutants.run import BROKEN, HUNG, NOTICED, UNNOTICED, Copy, Mutation, chosen, mutations_of, nearest
+from tests.mutants.run import BROKEN, HUNG, NOTICED, UNNOTICED, Copy, Mutation, matching, mutations_of, nearest
 from tests.support.places import ROOT
 
 MUTATIONS = mutations_of()
@@ -45,9 +45,9 @@ def test_nearest_tests_are_there() -> None:
 
 
 def test_mutations_are_chosen_by_words() -> None:
-    (found,) = chosen(MUTATIONS, "rrf 10 fuse.py")
+    (found,) = matching(MUTATIONS, "rrf 10 fuse.py")
     assert found.behaviour == "Reciprocal rank fusion adds 60 to the rank"
-    assert chosen(MUTATIONS, "") == MUTATIONS
+    assert matching(MUTATIONS, "") == MUTATIONS
 
 
 # ---------------------------------------------------------------- the runner
@@ -94,10 +94,10 @@ def test_what_tests_notice_is_told_from_what_they_do_not_and_from_what_breaks_th
         assert f"A lamp shines  A source  {each.says.ljust(24)}  {wanted[each]}\n" in told
     assert f"{len(sound) - 3} of {len(sound)} mutations are noticed" in told
     copy = Copy(tmp_path / "copy", root, TREE)
-    assert {each: copy.broken_by(each).outcome for each in wanted if each not in sound} == {
+    assert {each: copy.run_with(each).outcome for each in wanted if each not in sound} == {
         each: BROKEN for each in wanted if each not in sound
     }
-    assert copy.tested(["test_lamp.py"]).outcome == UNNOTICED, "the mutation is taken out again"
+    assert copy.run_tests(["test_lamp.py"]).outcome == UNNOTICED, "the mutation is taken out again"
     assert (root / "lamp.py").read_text() == TREE["lamp.py"]
 
 
@@ -115,7 +115,7 @@ def test_all_noticed_is_success_and_a_test_that_fails_by_itself_is_none(
 def test_tests_that_hang_are_ended(tmp_path: Path) -> None:
     root = tree(tmp_path / "root")
     (root / "test_lamp.py").write_text("import threading\n\n\ndef test_waits():\n    threading.Event().wait()\n")
-    found = Copy(tmp_path / "copy", root, TREE, seconds=0).broken_by(mutation("off", '"on"\n\n', '"no"\n\n'))
+    found = Copy(tmp_path / "copy", root, TREE, seconds=0).run_with(mutation("off", '"on"\n\n', '"no"\n\n'))
     assert found.outcome == HUNG
 
 
