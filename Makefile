@@ -20,7 +20,7 @@ define watched
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help install index test tests rest faults browser test-ui test-distributed test-image demo-distributed test-llm \
+.PHONY: help install index test tests mutants rest faults browser test-ui test-distributed test-image demo-distributed test-llm \
 	lint bench bench-parsing results peers pictures library clean
 
 help:  ## Show this list
@@ -60,6 +60,9 @@ test: $(STAMP)  ## Lint, types, layers and the tests
 
 tests: $(STAMP)
 	$(PYTEST)
+
+mutants: $(STAMP)  ## Break every promised behaviour in a copy and see whether a test notices (ONLY=words PROCESSES=n)
+	$(BIN)/python -m tests.mutants.run --only "$(ONLY)" --processes $(or $(PROCESSES),2)
 
 rest: $(STAMP)  ## The tests that `make test` leaves out: every fault, and what takes long
 	$(PYTEST) tests -m faults

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -162,6 +163,14 @@ def test_a_written_answer_is_checked_and_marked(served: Project, llm: LlmServer)
     assert len(llm.calls) == 1, "a reply is bought once"
     shown = run_command("ask", "Who holds the vault key?", "--config", served.config).out
     assert shown.startswith("Written by a language model (fake-model)")
+
+
+def test_as_shipped_an_answer_is_made_from_three_passages(served: Project, llm: LlmServer) -> None:
+    llm.reply = lambda prompt: "NOT ANSWERED"
+    found = ask(served, "At what hour is the gate opened, who holds the key, when does the choir sing?")
+    assert len({hit["uri"] for hit in found["hits"]}) > 5
+    (call,) = llm.calls
+    assert re.findall(r"^\[(\d+)\]", call.user, re.MULTILINE) == ["1", "2", "3"]
 
 
 def number_of(prompt: str, label: str) -> str:
