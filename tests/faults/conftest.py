@@ -9,8 +9,9 @@ import pytest
 
 from resources.postgres.database import Database
 from tests.faults.running import Change, Clean, asked, changed, contents, library_project, unchanged
+from tests.support.direct_runs import quick_runs
 from tests.support.embedding_server import EmbeddingServer, embedding_server
-from tests.support.projects import Project, kept_workers, new_database
+from tests.support.projects import Project, new_database
 from tests.support.projects import running_server as running
 
 
@@ -26,7 +27,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="package")
 def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running(tmp_path_factory.mktemp("server")) as url, kept_workers():
+    with running(tmp_path_factory.mktemp("server")) as url, quick_runs():
         yield url
 
 

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.direct_runs import quick_runs
 from tests.support.embedding_server import EmbeddingServer
-from tests.support.projects import Project, Ran, make_project, new_database, run_command
+from tests.support.projects import Project, Ran, kept_workers, make_project, new_database, run_command
 
 pytestmark = [pytest.mark.integration]
 
@@ -25,7 +24,7 @@ RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\
 
 @pytest.fixture(scope="module")
 def project(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    with quick_runs(), new_database(server_url) as url:
+    with kept_workers(), new_database(server_url) as url:
         made = make_project(
             tmp_path_factory.mktemp("shown") / "project",
             {},
