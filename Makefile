@@ -21,7 +21,7 @@ define watched
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help install index test tests rest faults browser test-ui test-distributed test-image demo-distributed test-llm \
+.PHONY: help install index test tests coverage rest faults browser test-ui test-distributed test-image demo-distributed test-llm \
 	everything lint bench bench-parsing results peers pictures library clean
 
 help:  ## Show this list
@@ -61,6 +61,12 @@ test: $(STAMP)  ## Lint, types, layers and the tests
 
 tests: $(STAMP)
 	$(PYTEST) $(MANY)
+
+coverage: $(STAMP)  ## The share of lines that `make test` runs, in all and by package; child processes are not counted
+	@mkdir -p build/coverage; $(PYTEST) $(MANY) --cov --cov-report=; ended=$$?; \
+	for package in '*' pincite assets resources pipelines; do \
+		printf '%s %s %%\n' "$$package" "$$($(BIN)/coverage report --include="$$package/*" --precision=1 --format=total)"; \
+	done | sed 's/^\*/all/'; exit $$ended
 
 rest: $(STAMP)  ## The tests that `make test` leaves out: every fault, and what takes long
 	$(PYTEST) $(MANY) tests -m faults
