@@ -59,7 +59,7 @@ SILENCE = 60.0
 
 PASSED, FAILED, STOPPED = "passed", "failed", "stopped"
 NOT_RUN, LEFT_OUT, MISSING = "not run", "left out", "no such suite"
-_MUTANTS = re.compile(rb"(\d+) noticed, (\d+) not noticed")
+_MUTANTS = re.compile(rb"^(\d+) of (\d+) mutations are noticed$", re.MULTILINE)
 _FEATURES = {"AMX": r"\bamx_\w+", "AVX-512": r"\bavx512\w+", "AVX2": r"\bavx2\b"}
 
 
@@ -152,9 +152,12 @@ def counted(tests: Iterable[tuple[str, str, bool]]) -> tuple[dict[str, int], lis
 
 
 def counted_mutants(output: bytes) -> dict[str, int]:
-    """Return the counts of the closing line of `make mutants`, a mutation that is noticed being one that passed."""
+    """Return the counts of the closing line of `make mutants`: a mutation that is noticed has passed."""
     lines = _MUTANTS.findall(output)
-    return dict(zip(COUNTS, (*map(int, lines[-1]), 0, 0), strict=True)) if lines else {}
+    if not lines:
+        return {}
+    noticed, total = map(int, lines[-1])
+    return dict(zip(COUNTS, (noticed, total - noticed, 0, 0), strict=True))
 
 
 # ---------------------------------------------------------------- running

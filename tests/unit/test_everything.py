@@ -34,7 +34,7 @@ test-distributed:
 test-image:
 	@test -z "$(ONLY)" && false
 mutants:
-	@echo '30 noticed, 2 not noticed' && false
+	@echo '30 of 32 mutations are noticed' && false
 """
 FILES = {
     "Makefile": MAKEFILE,
@@ -209,7 +209,7 @@ def test_instructions_are_named_by_kind() -> None:
 
 
 def test_mutants_are_counted_by_the_last_line_that_does() -> None:
-    assert counted_mutants(b"1 noticed, 9 not noticed\nthen\n30 noticed, 2 not noticed\n")["failed"] == 2
+    assert counted_mutants(b"1 of 9 mutations are noticed\n30 of 32 mutations are noticed\n7 s\n")["failed"] == 2
     assert counted_mutants(b"make: *** stopped\n") == {}
 
 
