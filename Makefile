@@ -21,8 +21,8 @@ define watched
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help install index test tests coverage rest faults browser test-ui test-distributed test-image demo-distributed test-llm \
-	everything lint bench bench-parsing results peers pictures library clean
+.PHONY: help install index test tests coverage mutants rest faults browser test-ui test-distributed test-image \
+	demo-distributed test-llm everything lint bench bench-parsing results peers pictures library clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -67,6 +67,9 @@ coverage: $(STAMP)  ## The share of lines that `make test` runs, in all and by p
 	for package in '*' pincite assets resources pipelines; do \
 		printf '%s %s %%\n' "$$package" "$$($(BIN)/coverage report --include="$$package/*" --precision=1 --format=total)"; \
 	done | sed 's/^\*/all/'; exit $$ended
+
+mutants: $(STAMP)  ## Break every promised behaviour in a copy and see whether a test notices (ONLY=words PROCESSES=n)
+	$(BIN)/python -m tests.mutants.run --only "$(ONLY)" --processes $(or $(PROCESSES),2)
 
 rest: $(STAMP)  ## The tests that `make test` leaves out: every fault, and what takes long
 	$(PYTEST) $(MANY) tests -m faults

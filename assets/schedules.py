@@ -5,11 +5,8 @@ import dagster as dg
 from assets.declare import range_tags
 from assets.jobs import access_job, index_job
 
-NIGHT = "0 2 * * *"
-TIMEZONE = "UTC"
 
-
-def nightly(partitions: dg.PartitionsDefinition, cron: str = NIGHT, timezone: str = TIMEZONE) -> dg.ScheduleDefinition:
+def nightly(partitions: dg.PartitionsDefinition, cron: str, timezone: str) -> dg.ScheduleDefinition:
     """One run over all buckets. Off until it is turned on in the UI."""
 
     @dg.schedule(

@@ -24,8 +24,10 @@ from pipelines.indexing.packed_chunks import SPLITTERS, packed_chunks  # noqa: E
 from pipelines.indexing.structural_chunks import structural_chunks  # noqa: E402
 from pipelines.ports import Vectors  # noqa: E402
 from pipelines.records import Block, Box, Run  # noqa: E402
+from pipelines.settings.base import ChunkingSettings  # noqa: E402
 from tests.support.builders import document, heading, paragraph, table  # noqa: E402
 
+SHIPPED = ChunkingSettings()
 LETTERS = "etaoinshrdlucmfwypvbgkjqxz"
 chance = random.Random(3)
 noise = np.random.default_rng(0)
@@ -76,11 +78,11 @@ def main() -> None:
     for name, blocks in cases():
         made, elements = document(*blocks)
         started = time.process_time()
-        units = structural_chunks(made, elements)
+        units = structural_chunks(made, elements, SHIPPED.clause_tokens)
         times = [time.process_time() - started]
         for strategy in SPLITTERS:
             started = time.process_time()
-            packed_chunks(units, elements, 320, 512, strategy, embed)
+            packed_chunks(units, elements, SHIPPED.target_tokens, SHIPPED.max_tokens, strategy, embed)
             times.append(time.process_time() - started)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
         print(f"| {name} | {len(made.body):,} | " + " | ".join(f"{t:.2f}" for t in times) + f" | {peak} |", flush=True)

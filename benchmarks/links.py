@@ -34,9 +34,11 @@ sys.path.insert(0, str(ROOT))
 from pipelines.indexing import sentence_links as linking  # noqa: E402  (path above)
 from pipelines.indexing.sentence_links import sentence_links  # noqa: E402
 from pipelines.indexing.strongest_links import BLOCK  # noqa: E402
+from pipelines.settings.base import SentenceSettings  # noqa: E402
 
 DIMENSION, DOCUMENT, CHUNK = 384, 6, 3
 SAMPLED = 2000
+MOST = SentenceSettings().related_most
 TOPICS, COMMON = 24, 0.84
 """Crowded vectors: dimensions in which they differ, and the cosine that they have in common."""
 
@@ -93,17 +95,17 @@ def measure(vectors: Any, floor: float) -> None:
     ids, chunks = places(count)
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     held, started = memory("VmRSS"), time.perf_counter()
-    whole = sentence_links(ids, chunks, vectors, floor)
+    whole = sentence_links(ids, chunks, vectors, floor, MOST)
     seconds, added = time.perf_counter() - started, memory("VmHWM") - held
     told("whole", count, whole.compared, len(whole.links), seconds, bare(vectors, count), added)
     measure_near(vectors, floor)
 
     vectors[:DOCUMENT] = vectors[DOCUMENT : 2 * DOCUMENT]
     started = time.perf_counter()
-    update = sentence_links(ids, chunks, vectors, floor, before=whole.links, known=set(ids[DOCUMENT:]))
+    update = sentence_links(ids, chunks, vectors, floor, MOST, before=whole.links, known=set(ids[DOCUMENT:]))
     seconds = time.perf_counter() - started
     told("one document", count, update.compared, len(update.links), seconds, bare(vectors, update.compared), None)
-    if update.links != sentence_links(ids, chunks, vectors, floor).links:
+    if update.links != sentence_links(ids, chunks, vectors, floor, MOST).links:
         raise SystemExit("the update differs from a rebuild")
 
 
@@ -112,12 +114,12 @@ def measure_near(vectors: Any, floor: float) -> None:
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     held, pairs, linking.EXACT_PAIRS = memory("VmRSS"), linking.EXACT_PAIRS, 0
     started = time.perf_counter()
-    near = sentence_links(ids, chunks, vectors, floor)
+    near = sentence_links(ids, chunks, vectors, floor, MOST)
     seconds, linking.EXACT_PAIRS = time.perf_counter() - started, len(ids) ** 2
     added = memory("VmHWM") - held
     counts = f"{len(vectors):>9,}{near.compared:>10,}{len(near.links):>9,}"
     asked = set(ids[:: max(1, len(ids) // SAMPLED)])
-    one_by_one = sentence_links(ids, chunks, vectors, floor, known=set(ids) - asked)
+    one_by_one = sentence_links(ids, chunks, vectors, floor, MOST, known=set(ids) - asked)
     linking.EXACT_PAIRS = pairs
     exact = {link for link in one_by_one.links if link.source_id in asked}
     share = f"   {len(exact & set(near.links)) / len(exact):.4f} of the exact ones of {len(asked):,}"

@@ -24,6 +24,7 @@ from pipelines.indexing.packed_chunks import packed_chunks
 from pipelines.indexing.structural_chunks import structural_chunks
 from pipelines.parsing.elements import build_elements
 from pipelines.records import Element, PackedChunk, ParsedDocument, RawDocument
+from pipelines.settings.base import ChunkingSettings
 from resources.models.embedders.static import StaticEmbedder
 from resources.parsers.registry import media_type_of, parse_file
 from resources.workers.tasks import detect_language
@@ -65,7 +66,7 @@ def samples(documents: Parsed, target: int, static: StaticEmbedder) -> dict[str,
     """By language: the chunks in reading order and their vectors."""
     grouped: dict[str, list[PackedChunk]] = {}
     for document, elements in documents:
-        units = structural_chunks(document, elements)
+        units = structural_chunks(document, elements, ChunkingSettings().clause_tokens)
         grouped.setdefault(document.language, []).extend(packed_chunks(units, elements, target, target * 8 // 5))
     return {name: (chunks, static.passages([chunk.text for chunk in chunks])) for name, chunks in grouped.items()}
 

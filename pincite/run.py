@@ -9,7 +9,8 @@ import sqlite3
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from pipelines.errors import IndexStateError, PinciteError, Waiting
@@ -152,7 +153,25 @@ def _select(state: State, sources: Sequence[str]) -> None:
 
 
 def _materialise(state: State, due: range, allow_deletions: bool, only: Sequence[str] = ()) -> None:
-    """Runs the job, or these assets of it alone."""
+    """Run the job, or these assets of it alone."""
+    with dagster_job(state, due, allow_deletions, only) as execute:
+        try:
+            execute()
+        except KeyboardInterrupt:
+            raise Interrupted(f"interrupted; {outcome.kept(state)}") from None
+        except Exception as error:
+            told = failed_check(state.run.problems) or _told(error, state)
+            if not isinstance(told, Waiting):
+                raise told from error
+            state.run.waits(str(told))
+
+
+@contextmanager
+def dagster_job(
+    state: State, due: range, allow_deletions: bool, only: Sequence[str] = ()
+) -> Iterator[Callable[[], None]]:
+    """Give what executes the job `index` of Dagster for these buckets, in this process, with Dagster's records kept in
+    the state folder. What goes wrong in an asset is raised, an interrupt as KeyboardInterrupt."""
     import dagster as dg
 
     from assets.declare import bucket_partitions
@@ -176,8 +195,8 @@ def _materialise(state: State, due: range, allow_deletions: bool, only: Sequence
         "dagster/asset_partition_range_end": keys[-1],
         **process_tag(state.parts.database),
     }
-    with run_history(instance_home(state.project.state)) as instance:
-        close_dead_runs(instance, state.parts.database)
+
+    def execute() -> None:
         try:
             job.execute_in_process(
                 instance=instance,
@@ -186,13 +205,12 @@ def _materialise(state: State, due: range, allow_deletions: bool, only: Sequence
                 run_id=state.run.id,
                 asset_selection=[dg.AssetKey(name) for name in only] or None,
             )
-        except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
-            raise Interrupted(f"interrupted; {outcome.kept(state)}") from None
-        except Exception as error:
-            told = failed_check(state.run.problems) or _told(error, state)
-            if not isinstance(told, Waiting):
-                raise told from error
-            state.run.waits(str(told))
+        except dg.DagsterExecutionInterruptedError:
+            raise KeyboardInterrupt from None
+
+    with run_history(instance_home(state.project.state)) as instance:
+        close_dead_runs(instance, state.parts.database)
+        yield execute
 
 
 def failed_check(found: Mapping[str, Sequence[tuple[str, str]]]) -> PinciteError | None:

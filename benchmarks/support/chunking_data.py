@@ -14,6 +14,7 @@ from pipelines.fingerprint import document_id
 from pipelines.indexing.structural_chunks import structural_chunks
 from pipelines.parsing.elements import build_elements
 from pipelines.records import Element, ParsedDocument, Place, RawDocument, StructuralChunk
+from pipelines.settings.base import ChunkingSettings
 from resources.parsers.registry import media_type_of, parse_file
 from resources.workers.tasks import detect_language
 
@@ -27,7 +28,7 @@ class Document:
 
     @cached_property
     def units(self) -> list[StructuralChunk]:
-        return structural_chunks(self.parsed, self.elements)
+        return structural_chunks(self.parsed, self.elements, ChunkingSettings().clause_tokens)
 
     @cached_property
     def places(self) -> list[Place]:

@@ -26,6 +26,7 @@ from pipelines.indexing.structural_chunks import structural_chunks
 from pipelines.indexing.table_rows import table_rows
 from pipelines.parsing.elements import build_elements
 from pipelines.records import PackedChunk, RawDocument
+from pipelines.settings.base import ChunkingSettings
 from resources.parsers.html.reader import parse_source
 from resources.workers.tasks import detect_language
 
@@ -80,7 +81,7 @@ def chunks_by_row(grid: Grid, name: str, target: int) -> dict[int, PackedChunk]:
     parsed = parse_source(as_html(grid), name)
     raw = RawDocument(name, "tatqa", name, "", 1, "text/html", None, None, None, None, (), {})
     document, elements = build_elements(raw, parsed, detect_language)
-    units = structural_chunks(document, elements)
+    units = structural_chunks(document, elements, ChunkingSettings().clause_tokens)
     chunks = packed_chunks(units, elements, target, target * 8 // 5)
     holding = {unit: chunk for chunk in chunks for unit in chunk.units}
     rows = [cells[0].row for element in elements for _, _, cells, _ in table_rows(element)]

@@ -14,10 +14,9 @@ from pipelines.ports import Prompt
 from pipelines.records import EXTRACTIVE, Chunk, ChunkContext, ParsedDocument, Sentence
 
 VERSION = 3
-WINDOW = 4
 
 
-def context_window(chunks: int, at: int, width: int = WINDOW) -> tuple[range, range]:
+def context_window(chunks: int, at: int, width: int) -> tuple[range, range]:
     """Neighbours (before, after) of chunk `at` that its prompt shows: floor(w/2) and ceil(w/2), shifted at
     the document's ends so that there are w of them wherever the document has as many."""
     shown = min(width, chunks - 1)
@@ -26,7 +25,7 @@ def context_window(chunks: int, at: int, width: int = WINDOW) -> tuple[range, ra
 
 
 def context_prompts(
-    template: PromptTemplate, title: str, chunks: Sequence[Chunk], characters: int, width: int = WINDOW
+    template: PromptTemplate, title: str, chunks: Sequence[Chunk], characters: int, width: int
 ) -> Iterator[Prompt]:
     """What a model is asked for the context of each chunk of a document, in one pass; `title` empty where it is only
     a file name.
@@ -56,7 +55,7 @@ def _own_texts(chunks: Iterable[Chunk]) -> str:
 
 
 def chunk_contexts(
-    document: ParsedDocument, chunks: Sequence[Chunk], sentences: Sequence[Sentence], characters: int = 250
+    document: ParsedDocument, chunks: Sequence[Chunk], sentences: Sequence[Sentence], characters: int
 ) -> list[ChunkContext]:
     """One context for each chunk of one document, in the order of the chunks.
 

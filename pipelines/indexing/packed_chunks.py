@@ -37,8 +37,8 @@ SPLITTERS: Mapping[str, Splitter] = {
 def packed_chunks(
     units: Sequence[StructuralChunk],
     elements: Sequence[Element],
-    target: int = 320,
-    ceiling: int = 512,
+    target: int,
+    ceiling: int,
     strategy: str = "structure",
     embed: Embed | None = None,
 ) -> list[PackedChunk]:

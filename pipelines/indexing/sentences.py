@@ -59,10 +59,10 @@ _WORD = re.compile(r"\w+")
 class NoiseRules:
     """A sentence that breaks one of these is not made: too short, too few words, or a form label."""
 
-    min_characters: int = 3
-    min_words: int = 1
-    min_confidence: float = 0.0
-    form_labels: bool = True
+    min_characters: int
+    min_words: int
+    min_confidence: float
+    form_labels: bool
 
     def broken(self, text: str, confidence: float) -> str | None:
         """The name of the first rule that the text breaks, or None."""

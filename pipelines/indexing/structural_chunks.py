@@ -97,7 +97,7 @@ class _Section:
 def structural_chunks(
     document: ParsedDocument,
     elements: Sequence[Element],
-    clause_tokens: int = 25,
+    clause_tokens: int,
     descriptions: Sequence[FigureDescription] = (),
 ) -> list[StructuralChunk]:
     """Structural chunks of one document in reading order, headings among them; then those of its figures.

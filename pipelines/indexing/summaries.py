@@ -18,7 +18,6 @@ from pipelines.ports import Prompt
 from pipelines.records import DESCRIPTION, EXTRACTIVE, Chunk, DocumentSummary, Sentence
 
 VERSION = 2
-WINDOW = 10
 LONGEST = 8000
 """Characters of one chunk that a prompt shows."""
 MARKS = {
@@ -35,7 +34,7 @@ def words_of(text: str) -> list[str]:
     return [word[:6] for word in _WORD.findall(text.casefold())]
 
 
-def window(chunks: int, width: int = WINDOW) -> list[int]:
+def window(chunks: int, width: int) -> list[int]:
     """Which of a document's chunks a summary reads: all, or the first floor(w/2) and last ceil(w/2)."""
     if chunks <= width:
         return list(range(chunks))
@@ -43,7 +42,7 @@ def window(chunks: int, width: int = WINDOW) -> list[int]:
 
 
 def summary_prompt(
-    template: PromptTemplate, title: str, chunks: Sequence[Chunk], characters: int, width: int = WINDOW
+    template: PromptTemplate, title: str, chunks: Sequence[Chunk], characters: int, width: int
 ) -> Prompt:
     """What a model is asked for a document's summary; `chunks` in reading order, `title` empty where it is
     only a file name. Own text only, so that nothing is read twice; each chunk under its page and under those
@@ -98,7 +97,7 @@ def _new_headings(chunk: Chunk, above: Sequence[str]) -> list[str]:
 
 
 def document_summary(
-    doc_id: str, sentences: Sequence[Sentence], chunk_ids: Sequence[str], characters: int = 250, width: int = WINDOW
+    doc_id: str, sentences: Sequence[Sentence], chunk_ids: Sequence[str], characters: int, width: int
 ) -> DocumentSummary:
     """At most `characters` of the document's own sentences, in reading order.
 

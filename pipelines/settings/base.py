@@ -23,6 +23,9 @@ from pipelines.settings.sources import AccessSettings, SourceSettings
 from pipelines.settings.tables import checked_address
 from pipelines.shards import MOST
 
+MOST_RELATED = 2
+"""Most RELATED_TO links of one sentence, so that n sentences have at most 2n of them (Sentence skeleton)."""
+
 
 class ParsingSettings(Section):
     timeout_seconds: float = Field(
@@ -107,7 +110,9 @@ class SentenceSettings(Section):
         {"english-small": 0.85, "multilingual-small": 0.96},
         description="In place of related_floors where sentences.embedded is fast.",
     )
-    related_most: int = Field(2, ge=0, le=2, description="Most RELATED_TO links from one sentence.")
+    related_most: int = Field(
+        MOST_RELATED, ge=0, le=MOST_RELATED, description="Most RELATED_TO links from one sentence."
+    )
 
 
 class PublishSettings(Section):

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from pipelines.settings.base import MOST_RELATED
 from resources.checks.filter_audit import ENDS_EARLY
 from resources.checks.walks import LEAST_LATER, tuned, walk_problems
 from resources.postgres.row_security import security_problems
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from resources.postgres.vector_indexes import Indexed
     from resources.stages.indexed_documents import IndexBuild
 
-RELATED_BUDGET, EDGE_BUDGET = 2, 5
+RELATED_BUDGET, EDGE_BUDGET = MOST_RELATED, 5
 """Most RELATED_TO links, and most edges of all kinds, for each sentence on average."""
 
 _ROWS, _PART = 500, 16 << 20

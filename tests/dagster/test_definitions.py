@@ -16,7 +16,7 @@ import pytest
 from assets.declare import bucket_partitions
 from assets.definitions import build_defs
 from pipelines.schemas import schema_of
-from pipelines.settings.base import Settings
+from pipelines.settings.base import ScheduleSettings, Settings
 from pipelines.stages import MAKER, STAGES
 from resources.dagster_instance.home import WITHOUT_STAGE
 from resources.dagster_instance.run_buckets import BY_BUCKET
@@ -154,6 +154,24 @@ def test_buckets_come_from_the_settings_file(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("PINCITE_CONFIG", str(make_project(tmp_path, {}, buckets=5).config))
     assets = [asset for asset in build_defs().assets or [] if isinstance(asset, dg.AssetsDefinition)]
     assert {asset.partitions_def for asset in assets} == {bucket_partitions(5), None}
+
+
+def test_the_schedule_is_that_of_the_settings() -> None:
+    def nightly(**values: str) -> dg.ScheduleDefinition:
+        settings = Settings(schedule=ScheduleSettings(**values))
+        found = build_defs(settings=settings).resolve_schedule_def("nightly")
+        assert isinstance(found, dg.ScheduleDefinition)
+        return found
+
+    assert (nightly().cron_schedule, nightly().execution_timezone) == ("0 2 * * *", "UTC")
+    late = nightly(cron="30 4 * * 1", timezone="Europe/Kyiv")
+    assert (late.cron_schedule, late.execution_timezone) == ("30 4 * * 1", "Europe/Kyiv")
+
+
+def test_nothing_is_built_on_what_a_check_found_wrong() -> None:
+    specs = {spec.name: spec for each in build_defs(buckets=4).asset_checks or [] for spec in each.check_specs}
+    assert {name for name, spec in specs.items() if not spec.blocking} == {"sources_listed"}
+    assert len(specs) > 1
 
 
 def test_every_graph_is_fresh() -> None:

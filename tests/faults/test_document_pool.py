@@ -67,7 +67,7 @@ def test_a_worker_that_hangs_is_killed_and_others_go_on(monkeypatch: pytest.Monk
 def test_a_worker_that_takes_nothing_in_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stopped before it is sent more than a pipe holds: whoever waited for it to read would wait for ever."""
     _, elements, made = units(paragraph("Some words."))
-    (small,) = packed_chunks(made, elements)
+    (small,) = packed_chunks(made, elements, 320, 512)
     chunks = {"bad": replace(small, text="word " * 400_000), "good": small}
     tasks = [
         Task("static_vectors", doc_id, "s", doc_id, {}, Rows("packed_chunks", PackedChunk, [chunk]))
@@ -313,7 +313,9 @@ def after_each(monkeypatch: pytest.MonkeyPatch, act: Callable[[int], object]) ->
 def test_what_a_batch_of_documents_meets_is_met_by_each_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that dies over several documents costs none of them where none does it alone."""
     _, elements, made = units(paragraph("Some words."))
-    packed = [replace(chunk, doc_id=name) for name in "abcdefghijklmnop" for chunk in packed_chunks(made, elements)]
+    packed = [
+        replace(chunk, doc_id=name) for name in "abcdefghijklmnop" for chunk in packed_chunks(made, elements, 320, 512)
+    ]
     tasks = [Task("static_vectors", chunk.doc_id, "s", chunk.doc_id, {}, Rows("packed_chunks", PackedChunk, [chunk]))
              for chunk in packed]  # fmt: skip
     died: list[int] = []

@@ -14,7 +14,7 @@ from pipelines.indexing.boundaries import doubtful, sentence_spans
 from pipelines.indexing.contexts import chunk_contexts, context_prompts
 from pipelines.indexing.overlap import with_overlap
 from pipelines.indexing.packed_chunks import packed_chunks
-from pipelines.indexing.sentences import NoiseRules, sentences
+from pipelines.indexing.sentences import sentences
 from pipelines.indexing.structural_chunks import structural_chunks
 from pipelines.indexing.summaries import document_summary, summary_prompt
 from pipelines.llm.prompts import in_language, templates_of
@@ -23,7 +23,7 @@ from pipelines.parsing.markdown_view import markdown_of
 from pipelines.terms import terms_of
 from resources.parsers.registry import media_type_of, parse_file
 from resources.prompts import read_prompts
-from tests.support.builders import raw
+from tests.support.builders import noise_rules, raw
 from tests.support.growth import Parts, assert_linear
 from tests.support.hostile_texts import TEXTS
 
@@ -56,13 +56,13 @@ def stages(path: Path) -> dict[str, float]:
     def split(texts: Any, language: str) -> Any:
         return [sentence_spans(text) for text in texts]
 
-    found, _ = timed("sentences", lambda: sentences(document, elements, units, chunks, split, NoiseRules()))
+    found, _ = timed("sentences", lambda: sentences(document, elements, units, chunks, split, noise_rules()))
     timed("doubtful", lambda: [doubtful(unit.text) for unit in units])
     timed("terms", lambda: [terms_of(chunk.text) for chunk in chunks])
-    timed("summaries", lambda: document_summary("d", found, [chunk.chunk_id for chunk in chunks]))
-    timed("contexts", lambda: chunk_contexts(document, chunks, found))
-    timed("summary prompt", lambda: summary_prompt(PROMPTS["summary"], document.title, chunks, 250))
-    timed("context prompts", lambda: list(context_prompts(PROMPTS["context"], document.title, chunks, 250)))
+    timed("summaries", lambda: document_summary("d", found, [chunk.chunk_id for chunk in chunks], 250, 10))
+    timed("contexts", lambda: chunk_contexts(document, chunks, found, 250))
+    timed("summary prompt", lambda: summary_prompt(PROMPTS["summary"], document.title, chunks, 250, 10))
+    timed("context prompts", lambda: list(context_prompts(PROMPTS["context"], document.title, chunks, 250, 4)))
     timed("markdown_view", lambda: markdown_of(elements))
     return parts.seconds
 

@@ -20,6 +20,7 @@ from resources.llm.replies import ReplyStore
 from resources.postgres.catalog import Catalog
 from resources.postgres.database import Database
 from resources.postgres.server import PostgresServer
+from tests.support import direct_runs
 from tests.support.embedding_server import EmbeddingServer, embedding_server
 from tests.support.llm_server import LlmServer, llm_server
 from tests.support.projects import drop_database, kept_workers, running_server
@@ -75,6 +76,13 @@ def catalog(database: Database) -> Catalog:
 def workers() -> Iterator[None]:
     """Runs of the command in this process keep their parser and text worker from one to the next."""
     with kept_workers():
+        yield
+
+
+@pytest.fixture(scope="module")
+def quick_runs() -> Iterator[None]:
+    """Runs of the command in this process keep their workers, and leave Dagster out; see `direct_runs`."""
+    with direct_runs.quick_runs():
         yield
 
 

@@ -31,9 +31,10 @@ from pincite.serve.tokens import TokenFile
 from pipelines.errors import IndexStateError
 from resources.settings_file import locate
 from tests.support.asgi import in_thread
+from tests.support.direct_runs import quick_runs
 from tests.support.documents import pdf_of
 from tests.support.embedding_server import EmbeddingServer
-from tests.support.projects import Project, kept_workers, make_project, new_database
+from tests.support.projects import Project, make_project, new_database
 
 pytestmark = pytest.mark.integration
 
@@ -69,7 +70,7 @@ class Served:
 
 @pytest.fixture(scope="module")
 def served(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with kept_workers(), new_database(server_url) as database:
+    with quick_runs(), new_database(server_url) as database:
         project = make_project(
             tmp_path_factory.mktemp("agents") / "project", database=database,
             embedder={"endpoint": endpoint.url, "model": "fake"}, serve={"auth": "tokens"},

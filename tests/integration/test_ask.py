@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,10 @@ import pytest
 
 from pincite.index import open_index
 from pipelines.query.measures import MEASURES
+from tests.support.direct_runs import quick_runs
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.llm_server import LlmServer, llm_server, says, status
-from tests.support.projects import Project, kept_workers, make_project, new_database, run_command
+from tests.support.projects import Project, make_project, new_database, run_command
 
 pytestmark = pytest.mark.integration
 
@@ -38,7 +40,7 @@ def llm() -> Iterator[LlmServer]:
 
 @pytest.fixture(scope="module")
 def project(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    with kept_workers(), new_database(server_url) as url:
+    with quick_runs(), new_database(server_url) as url:
         project = make_project(
             tmp_path_factory.mktemp("asked") / "project",
             database=url,
@@ -161,6 +163,14 @@ def test_a_written_answer_is_checked_and_marked(served: Project, llm: LlmServer)
     assert len(llm.calls) == 1, "a reply is bought once"
     shown = run_command("ask", "Who holds the vault key?", "--config", served.config).out
     assert shown.startswith("Written by a language model (fake-model)")
+
+
+def test_as_shipped_an_answer_is_made_from_three_passages(served: Project, llm: LlmServer) -> None:
+    llm.reply = lambda prompt: "NOT ANSWERED"
+    found = ask(served, "At what hour is the gate opened, who holds the key, when does the choir sing?")
+    assert len({hit["uri"] for hit in found["hits"]}) > 5
+    (call,) = llm.calls
+    assert re.findall(r"^\[(\d+)\]", call.user, re.MULTILINE) == ["1", "2", "3"]
 
 
 def number_of(prompt: str, label: str) -> str:

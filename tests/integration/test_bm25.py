@@ -34,6 +34,7 @@ from resources.postgres.index_rows import IndexedDocument
 from resources.postgres.postings import K1, B
 from resources.postgres.search_index import search_index
 from resources.workers.tasks import detect_language, parsed_file
+from tests.support.builders import CLAUSE_TOKENS
 
 pytestmark = pytest.mark.integration
 
@@ -82,7 +83,7 @@ def _document(name: str, chosen: Dataset, path: Path, all_terms: dict[str, list[
         (), {},
     )  # fmt: skip
     parsed, elements = build_elements(raw, parsed_file(raw, path), detect_language)
-    packed = packed_chunks(structural_chunks(parsed, elements), elements)
+    packed = packed_chunks(structural_chunks(parsed, elements, CLAUSE_TOKENS), elements, 320, 512)
     chunks = [Chunk(**{field: getattr(item, field) for field in item.__slots__}, has_overlap=False, overlap="",
                     overlap_spans=()) for item in packed]  # fmt: skip
     own = {chunk.chunk_id: chunk_terms(chunk, parsed.title) for chunk in chunks}

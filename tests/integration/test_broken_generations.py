@@ -12,7 +12,7 @@ from psycopg import sql
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.projects import Project, Ran, make_project, new_database, project_copy
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("quick_runs")]
 
 BOARD = "groups: [board]\n"
 BROKEN = {

@@ -12,8 +12,9 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from tests.support.direct_runs import quick_runs
 from tests.support.embedding_server import EmbeddingServer
-from tests.support.projects import Project, kept_workers, make_project, new_database
+from tests.support.projects import Project, make_project, new_database
 
 pytestmark = [pytest.mark.integration]
 
@@ -103,7 +104,7 @@ ORPHANS = (
 @pytest.fixture(scope="module")
 def project(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     """Two generations of documents that only the board may find, the older one kept for a rollback."""
-    with kept_workers(), new_database(server_url) as url:
+    with quick_runs(), new_database(server_url) as url:
         made = make_project(
             tmp_path_factory.mktemp("closed") / "project",
             {},

@@ -10,7 +10,7 @@ import pytest
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.projects import Project, make_project, new_database, project_copy
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("quick_runs")]
 
 CATALOG = ("sources", "manifest", "failures", "generations", "live", "costs", "scores", "runs", "migrations",
            "llm_replies", "llm_batches")  # fmt: skip

@@ -15,7 +15,7 @@ from tests.support.llm_server import Call, LlmServer, llm_server, refusal, statu
 from tests.support.pdf_objects import pdf
 from tests.support.projects import Project, content, make_project, new_database, project_copy
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("quick_runs")]
 
 KEY = "canary-5f0c2d"
 PRICES = {"prompt": 2.0, "completion": 4.0}

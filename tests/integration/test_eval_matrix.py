@@ -21,7 +21,7 @@ import pytest
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.projects import Project, Ran, make_project, new_database
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("quick_runs")]
 
 QUESTIONS = {
     "leave": ("How many days of annual leave do staff receive?", "handbook.md", "twenty-eight days of annual leave"),

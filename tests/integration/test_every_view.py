@@ -15,11 +15,12 @@ import numpy as np
 import pytest
 
 from pipelines.parsing.elements import KINDS
+from tests.support.direct_runs import quick_runs
 from tests.support.embedding_server import embedding_server
 from tests.support.ordinary_files import FORMATS
 from tests.support.ordinary_files import made as parts_of
 from tests.support.places import ROOT
-from tests.support.projects import kept_workers, make_project, new_database
+from tests.support.projects import make_project, new_database
 from tests.support.views import Shown, shown
 
 pytestmark = pytest.mark.integration
@@ -37,7 +38,7 @@ def quick_vector(text: str, dimension: int, model: str = "") -> list[float]:
 def served(server_url: str, folder: Path, **settings: Any) -> Iterator[Shown]:
     """An index of the documents in a folder, as cheap as one may be, and all that is served of it."""
     vectors = mock.patch("tests.support.embedding_server.hashed_vector", quick_vector)
-    with kept_workers(), new_database(server_url) as database, vectors, embedding_server() as endpoint:
+    with quick_runs(), new_database(server_url) as database, vectors, embedding_server() as endpoint:
         project = make_project(
             folder / "project", {}, database=database, embedder={"endpoint": endpoint.url, "model": "fake"},
             chunking={"overlap_tokens": 0}, sentences={"embedded": "bare", "related_most": 0},

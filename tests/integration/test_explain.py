@@ -16,8 +16,9 @@ from resources.reports.explain import explain
 from resources.search.passages import Searcher
 from resources.settings_file import locate
 from resources.state.state import State
+from tests.support.direct_runs import quick_runs
 from tests.support.embedding_server import EmbeddingServer
-from tests.support.projects import DOCUMENTS, Project, kept_workers, make_project, new_database, project_copy
+from tests.support.projects import DOCUMENTS, Project, make_project, new_database, project_copy
 
 pytestmark = pytest.mark.integration
 
@@ -33,7 +34,7 @@ MINUTES = "The council adopted the budget of the observatory. Members approved t
 @pytest.fixture(scope="module")
 def indexed(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     folder = tmp_path_factory.mktemp("explained") / "project"
-    with kept_workers(), new_database(server_url) as url:
+    with quick_runs(), new_database(server_url) as url:
         project = make_project(
             folder,
             database=url,

@@ -16,7 +16,7 @@ from pipelines.errors import LIMITED, PASSING, UNREAD
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.projects import Project, make_project, new_database, project_copy
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("quick_runs")]
 
 AT_PARSING = [code for code, (stages, *_) in FAILURES.items() if "parsed_elements" in stages]
 DEEP = "<div>" * 100_000

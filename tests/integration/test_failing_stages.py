@@ -15,7 +15,7 @@ from resources.workers.task import Batch
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.projects import Project, make_project, new_database, project_copy
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("quick_runs")]
 
 TEXTS = ("structural_chunks", "packed_chunks", "chunks", "sentences", "chunk_contexts")
 

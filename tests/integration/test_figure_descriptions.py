@@ -18,7 +18,7 @@ from tests.support.projects import Project, make_project, run_command
 
 PROMPT = ROOT / "prompts" / "figure.en.md"
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("quick_runs")]
 
 RED, BLUE = (200, 30, 30), (30, 30, 200)
 SEEN = {"red": "A chart of the harvest of crimson lanterns.", "blue": "A map of the northern harbour."}

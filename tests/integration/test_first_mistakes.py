@@ -16,7 +16,7 @@ from tests.support.places import ROOT
 from tests.support.projects import make_project
 from tests.support.serving import command, processes
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("quick_runs")]
 
 SECRET = "not-to-be-shown"
 

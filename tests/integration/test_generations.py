@@ -16,7 +16,7 @@ import pytest
 from tests.support.embedding_server import EmbeddingServer, embedding_server
 from tests.support.projects import Project, make_project, new_database, project_copy
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("quick_runs")]
 
 TOPICS = {
     "vault": "The vault key is held by the registrar of the archive.",

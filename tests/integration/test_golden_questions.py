@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests.support.direct_runs import quick_runs
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.llm_server import llm_server
-from tests.support.projects import Project, Ran, kept_workers, make_project, new_database, run_command
+from tests.support.projects import Project, Ran, make_project, new_database, run_command
 
 pytestmark = pytest.mark.integration
 
@@ -35,7 +36,7 @@ REPEATED = "Complaints about the office are answered by the clerk within 21 days
 
 @pytest.fixture(scope="module")
 def project(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    with kept_workers(), new_database(server_url) as url:
+    with quick_runs(), new_database(server_url) as url:
         project = make_project(
             tmp_path_factory.mktemp("golden") / "project",
             database=url,

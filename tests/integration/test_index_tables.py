@@ -18,7 +18,7 @@ from tests.support.places import ROOT
 from tests.support.projects import Project, make_project, new_database
 
 pl = pytest.importorskip("polars")
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("quick_runs")]
 
 DOCUMENTS = {
     "short.md": "# Short\n\nThe desk opens at nine.\n",

@@ -12,10 +12,11 @@ import openpyxl
 import pytest
 from reportlab.pdfgen.canvas import Canvas
 
+from tests.support.direct_runs import quick_runs
 from tests.support.documents import docx_of, run
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.places import SHARED
-from tests.support.projects import DOCUMENTS, Project, kept_workers, make_project, new_database
+from tests.support.projects import DOCUMENTS, Project, make_project, new_database
 
 FIXTURES = SHARED / "data" / "parser-fixtures"
 FORM = "docling/html/kvp_data_example.html"
@@ -84,7 +85,7 @@ LEASE = {
 def forms(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     """All the fixtures' pages, sheets and DOCX files, among them one form, and a form of each other format."""
     folder = tmp_path_factory.mktemp("forms") / "project"
-    with kept_workers(), new_database(server_url) as url:
+    with quick_runs(), new_database(server_url) as url:
         project = make_project(
             folder,
             DOCUMENTS,

@@ -10,7 +10,7 @@ import pytest
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.projects import Project, make_project, new_database, project_copy, run_command
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("quick_runs")]
 
 LABELS = ("Revenue", "Gross profit", "Operating costs", "Long-term debt", "Inventories", "Goodwill")
 DEBT = "Long-term debt | 2023: 230 | 2022: 260"

@@ -19,8 +19,9 @@ from resources.models.embedders import light, transformer
 from resources.models.embedders.light import LightEmbedder, light_embedder
 from resources.models.embedders.specs import ENGLISH, MULTILINGUAL, preset_spec
 from resources.models.embedders.transformer import TransformerEmbedder, model_location
+from tests.support.direct_runs import quick_runs
 from tests.support.places import ROOT
-from tests.support.projects import Project, kept_workers, make_project
+from tests.support.projects import Project, make_project
 
 pytestmark = pytest.mark.integration
 
@@ -85,7 +86,7 @@ def test_a_model_of_another_form_is_left_to_what_knows_it(
 
 @pytest.mark.slow
 def test_a_question_by_command_loads_nothing_that_is_heavy(server_url: str, tmp_path: Path) -> None:
-    with kept_workers():
+    with quick_runs():
         project: Project = make_project(tmp_path / "project", embedder={"preset": ENGLISH})
         project.index()
     for command in ("query", "ask"):

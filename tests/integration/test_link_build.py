@@ -115,7 +115,7 @@ def arrays(library: Library) -> tuple[list[str], list[str], Any]:
 
 
 def rebuilt(library: Library) -> list[SentenceLink]:
-    return sentence_links(*arrays(library)).links
+    return sentence_links(*arrays(library), 0.9, 2).links
 
 
 def compared(report: StageReport) -> int:
@@ -192,7 +192,7 @@ def test_any_sequence_of_updates_ends_where_a_rebuild_ends(state: State) -> None
             else:
                 library[uri] = [(str(chance.randrange(2)), chance.choice(APART)) for _ in range(chance.randrange(3))]
         report = update(state, library)
-        links = sentence_links(*arrays(library))
+        links = sentence_links(*arrays(library), 0.9, 2)
         assert (committed(state), report.notes["floor"]) == (links.links, links.floor)
         found.append((links.floor, len(links.links) > 0))
     assert {(0.9, True), (0.85, True), (0.85, False)} == set(found)

@@ -18,12 +18,12 @@ from resources.evaluation.link_sweep import SweptIndex
 from resources.search.passages import Searcher
 from resources.settings_file import locate
 from resources.state.state import State
+from tests.support.direct_runs import quick_runs
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.projects import (
     DOCUMENTS,
     Project,
     content,
-    kept_workers,
     make_project,
     new_database,
     project_copy,
@@ -52,7 +52,7 @@ QUESTIONS = [
 @pytest.fixture(scope="module")
 def indexed(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     folder = tmp_path_factory.mktemp("links") / "project"
-    with kept_workers(), new_database(server_url) as url:
+    with quick_runs(), new_database(server_url) as url:
         project = make_project(
             folder,
             {**DOCUMENTS, **LETTERS},

@@ -18,7 +18,7 @@ from tests.support.letters import letter, with_files
 from tests.support.projects import Project, make_project, new_database
 from tests.support.site import running_site
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("quick_runs")]
 
 FERRY = "The ferry crosses the river twice an hour in summer."
 CHOIR = "The choir sings in May."

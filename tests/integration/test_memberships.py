@@ -23,8 +23,9 @@ from pipelines.errors import IndexStateError
 from resources.postgres.database import Database
 from resources.postgres.memberships import MembershipTable
 from resources.settings_file import locate
+from tests.support.direct_runs import quick_runs
 from tests.support.embedding_server import EmbeddingServer
-from tests.support.projects import Project, kept_workers, make_project, new_database, project_copy
+from tests.support.projects import Project, make_project, new_database, project_copy
 
 pytestmark = [pytest.mark.integration]
 
@@ -41,7 +42,7 @@ def source(name: str = "docs", **more: Any) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def made(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     """Two sources of a wiki's kind with the same principals, and two generations, the older kept for a rollback."""
-    with kept_workers(), new_database(server_url) as url:
+    with quick_runs(), new_database(server_url) as url:
         project = make_project(
             tmp_path_factory.mktemp("access") / "project",
             {},

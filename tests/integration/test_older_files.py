@@ -13,7 +13,7 @@ from tests.support.embedding_server import EmbeddingServer
 from tests.support.older_files import written_before
 from tests.support.projects import Project, make_project, new_database
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("quick_runs")]
 
 DOCUMENTS = {
     "well.md": "# The well\n\nThe well is nine metres deep. Its lid is of oak.\n",

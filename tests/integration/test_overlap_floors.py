@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from pipelines.fingerprint import bucket_of, document_id
+from tests.support.direct_runs import quick_runs
 from tests.support.embedding_server import EmbeddingServer
-from tests.support.projects import Project, kept_workers, make_project, new_database, run_command
+from tests.support.projects import Project, make_project, new_database, run_command
 
 pytestmark = pytest.mark.integration
 
@@ -37,7 +38,7 @@ def text_of(first: str, number: int, paragraphs: int = 8) -> str:
 def project(server_url: str, endpoint: EmbeddingServer, tmp_path: Path) -> Iterator[Project]:
     documents = {f"{subject}-{n}.txt": text_of(subject, n) for n in range(3) for subject in SUBJECTS}
     documents["відпустка.txt"] = "\n\n".join(f"{UKRAINIAN} Це правило {number}." for number in range(3))
-    with kept_workers(), new_database(server_url) as url:
+    with quick_runs(), new_database(server_url) as url:
         yield make_project(
             tmp_path / "project",
             documents,

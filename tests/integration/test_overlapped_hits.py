@@ -19,9 +19,10 @@ from resources.models.embedders.specs import EmbedderSpec
 from resources.postgres.search_index import PostgresSearchIndex, search_index
 from resources.settings_file import locate
 from resources.state.state import State
+from tests.support.direct_runs import quick_runs
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.places import LIBRARY
-from tests.support.projects import kept_workers, make_project, new_database
+from tests.support.projects import make_project, new_database
 
 pytestmark = pytest.mark.integration
 
@@ -38,7 +39,7 @@ PLAIN = ("dense", "lexical", "hybrid")
 @pytest.fixture(scope="module")
 def state(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[State]:
     folder = tmp_path_factory.mktemp("overlapped") / "project"
-    with kept_workers(), new_database(server_url) as url:
+    with quick_runs(), new_database(server_url) as url:
         project = make_project(
             folder,
             {},

@@ -14,9 +14,10 @@ from pincite import open_index
 from pincite.index import Index
 from pipelines.errors import IndexStateError, UsageError
 from resources.settings_file import locate
+from tests.support.direct_runs import quick_runs
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.places import LIBRARY
-from tests.support.projects import DOCUMENTS, Project, kept_workers, make_project, new_database
+from tests.support.projects import DOCUMENTS, Project, make_project, new_database
 
 pytestmark = pytest.mark.integration
 
@@ -26,7 +27,7 @@ QUESTION = "who approves travel claims?"
 @pytest.fixture(scope="module")
 def project(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     folder = tmp_path_factory.mktemp("surface") / "project"
-    with kept_workers(), new_database(server_url) as url:
+    with quick_runs(), new_database(server_url) as url:
         made = make_project(
             folder, DOCUMENTS, database=url, embedder={"endpoint": endpoint.url, "model": "fake"},
             sentences={"related_floors": {"fake": 0.3}},
@@ -121,7 +122,7 @@ def test_a_wrong_group_is_refused_by_all_that_ask(project: Project, index: Index
 
 
 def test_an_index_is_made_and_brought_up_to_date(server_url: str, endpoint: EmbeddingServer, tmp_path: Path) -> None:
-    with kept_workers(), new_database(server_url) as url:
+    with quick_runs(), new_database(server_url) as url:
         made = make_project(
             tmp_path / "project", DOCUMENTS, database=url, embedder={"endpoint": endpoint.url, "model": "fake"}
         )

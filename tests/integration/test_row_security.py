@@ -20,9 +20,10 @@ from pipelines.settings.query import RerankerName, StrategyName
 from resources.models.rerankers.cross_encoder import TransformerCrossEncoder
 from resources.postgres.database import Database
 from resources.postgres.setup import ADMINISTRATOR, OWNER
+from tests.support.direct_runs import quick_runs
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.llm_server import Answer, LlmServer, first_token, llm_server, says
-from tests.support.projects import NUMBER, PLACES, Project, kept_workers, make_project, new_database
+from tests.support.projects import NUMBER, PLACES, Project, make_project, new_database
 
 pytestmark = [pytest.mark.integration, pytest.mark.case(27)]
 
@@ -52,7 +53,7 @@ def _read(prompt: str) -> Answer:
 def project(
     server_url: str, endpoint: EmbeddingServer, model: LlmServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Project]:
-    with kept_workers(), new_database(server_url) as url:
+    with quick_runs(), new_database(server_url) as url:
         made = make_project(
             tmp_path_factory.mktemp("rows") / "project",
             {},

@@ -172,6 +172,18 @@ def test_equal_sentences_stand_by_id_and_unsure_ones_are_left_out(database: Data
         ]  # fmt: skip
 
 
+def test_unsure_sentences_are_left_out_of_a_walk_too(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "EXACT_SENTENCES", 0)
+    vectors = clustered(A_DOCUMENT, DIMENSION)
+    generation = load_sentences(database, [Document("d", texts(CHUNKS))], vectors, unsure=[0, 4])
+    for least, nearest in ((0.5, False), (0.0, True)):
+        for place in (0, 4):
+            with opened(database, generation) as index:
+                found = index.sentences(vectors[place].tolist(), 3, NOBODY, least)
+            assert len(found) == 3
+            assert (sentence_id(place) in [item.sentence_id for item in found]) is nearest
+
+
 def test_the_sentences_of_an_answer_know_their_cosine_but_for_code(database: Database) -> None:
     vectors = clustered(A_DOCUMENT, DIMENSION)
     generation = load_sentences(database, [Document("d", texts(CHUNKS))], vectors)

@@ -20,7 +20,7 @@ from tests.support.embedding_server import EmbeddingServer
 from tests.support.projects import Project, make_project, new_database, run_command
 from tests.support.projects import project_copy as copied
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("quick_runs")]
 
 NOTICE = "The porter locks every gate of the old town hall at nine in the evening."
 GUIDE = f"""# Guide

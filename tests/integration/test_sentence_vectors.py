@@ -17,7 +17,7 @@ from tests.support.embedding_server import EmbeddingServer
 from tests.support.projects import Project, make_project, new_database, project_copy
 from tests.support.tiny_model import make_model
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("quick_runs")]
 
 COPIED = """\
 # Notice

@@ -31,9 +31,10 @@ from resources.settings_file import locate
 from resources.workers.drawn_pages import DrawnPages
 from resources.workers.page_pictures import Picture
 from tests.support.asgi import in_thread
+from tests.support.direct_runs import quick_runs
 from tests.support.documents import pdf_of
 from tests.support.embedding_server import EmbeddingServer
-from tests.support.projects import Project, kept_workers, make_project, new_database
+from tests.support.projects import Project, make_project, new_database
 
 pytestmark = pytest.mark.integration
 
@@ -66,7 +67,7 @@ class Served:
 
 @pytest.fixture(scope="module")
 def served(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with kept_workers(), new_database(server_url) as url:
+    with quick_runs(), new_database(server_url) as url:
         project = make_project(
             tmp_path_factory.mktemp("served") / "project", database=url,
             embedder={"endpoint": endpoint.url, "model": "fake"}, serve={"auth": "tokens", "waiting": 2},

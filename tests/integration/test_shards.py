@@ -16,9 +16,10 @@ from pipelines.fingerprint import bucket_of, document_id
 from resources.settings_file import locate
 from resources.stages.shard_rows import read_shard
 from resources.state.state import State
+from tests.support.direct_runs import quick_runs
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.llm_server import LlmServer
-from tests.support.projects import Project, content, kept_workers, make_project, new_database, project_copy
+from tests.support.projects import Project, content, make_project, new_database, project_copy
 
 pytestmark = pytest.mark.integration
 
@@ -34,7 +35,7 @@ def made(server_url: str, tmp_path_factory: pytest.TempPathFactory, endpoint: Em
     """Indexed with a shard a bucket; one file fails."""
     documents = {**texts(24), "broken.docx": "no archive"}
     folder = tmp_path_factory.mktemp("shards") / "project"
-    with kept_workers(), new_database(server_url) as url:
+    with quick_runs(), new_database(server_url) as url:
         embedder = {"endpoint": endpoint.url, "model": "fake"}
         project = make_project(folder, documents, database=url, embedder=embedder, shards=1)
         project.index(code=3)
@@ -248,7 +249,7 @@ def test_a_first_index_of_many_files_has_them_from_the_beginning(
     server_url: str, tmp_path: Path, endpoint: EmbeddingServer
 ) -> None:
     embedder = {"endpoint": endpoint.url, "model": "fake"}
-    with kept_workers(), new_database(server_url) as url, mock.patch("pipelines.shards.DOCUMENTS", 2):
+    with quick_runs(), new_database(server_url) as url, mock.patch("pipelines.shards.DOCUMENTS", 2):
         project = make_project(tmp_path / "project", texts(20), database=url, embedder=embedder)
         assert project.index()["generation"] == 1
         assert len(committed(project, "chunks")) == 16
@@ -310,7 +311,7 @@ def test_what_was_bought_is_not_bought_again(
 ) -> None:
     server.reply = lambda prompt: f"Part number {sum(map(ord, prompt)) % 9973} of the rules."
     llm = {"base_url": server.url, "model": "writer", "prices": {"writer": {"prompt": 2.0, "completion": 4.0}}}
-    with kept_workers(), new_database(server_url) as url:
+    with quick_runs(), new_database(server_url) as url:
         project = make_project(
             tmp_path / "project", texts(6), database=url, llm=llm,
             enrichment={"context": "llm"}, shards=1, embedder={"endpoint": endpoint.url, "model": "fake"},

@@ -12,9 +12,10 @@ import pytest
 from PIL import Image
 
 from resources.workers.page_pictures import AROUND, HIT, HIT_EDGE, opened_pages
+from tests.support.direct_runs import quick_runs
 from tests.support.documents import pdf_of
 from tests.support.embedding_server import embedding_server
-from tests.support.projects import Project, kept_workers, make_project, new_database, project_copy
+from tests.support.projects import Project, make_project, new_database, project_copy
 
 pytestmark = pytest.mark.integration
 
@@ -38,7 +39,7 @@ def spanning_report(path: Path) -> bytes:
 @pytest.fixture(scope="module")
 def indexed(server_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     folder = tmp_path_factory.mktemp("shown")
-    with kept_workers(), embedding_server() as server, new_database(server_url) as url:
+    with quick_runs(), embedding_server() as server, new_database(server_url) as url:
         project = make_project(
             folder / "project", {"lamps.md": NOTES}, database=url, embedder={"endpoint": server.url, "model": "fake"}
         )

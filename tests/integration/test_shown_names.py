@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.direct_runs import quick_runs
 from tests.support.embedding_server import EmbeddingServer
-from tests.support.projects import Project, Ran, kept_workers, make_project, new_database, run_command
+from tests.support.projects import Project, Ran, make_project, new_database, run_command
 
 pytestmark = [pytest.mark.integration]
 
@@ -24,7 +25,7 @@ RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\
 
 @pytest.fixture(scope="module")
 def project(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    with kept_workers(), new_database(server_url) as url:
+    with quick_runs(), new_database(server_url) as url:
         made = make_project(
             tmp_path_factory.mktemp("shown") / "project",
             {},

@@ -23,9 +23,10 @@ from resources.state.run import Run
 from resources.state.stage_runner import StageRunner
 from resources.state.stage_work import Outcomes, StageReport, Work, Works
 from resources.state.state import State
+from tests.support.direct_runs import quick_runs
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.llm_server import LlmServer, llm_server
-from tests.support.projects import Project, kept_workers, make_project, new_database, project_copy
+from tests.support.projects import Project, make_project, new_database, project_copy
 
 pytestmark = pytest.mark.integration
 
@@ -57,7 +58,7 @@ def server() -> Iterator[LlmServer]:
 
 @pytest.fixture(scope="module", autouse=True)
 def workers() -> Iterator[None]:
-    with kept_workers():
+    with quick_runs():
         yield
 
 

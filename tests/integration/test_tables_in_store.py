@@ -27,7 +27,7 @@ from tests.support.object_stores import S3Store, s3_store
 from tests.support.projects import DOCUMENTS, Project, content, make_project, new_database, project_copy
 from tests.support.s3_server import BUCKET, error_body
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("quick_runs")]
 
 MINUTES = "The council adopted the budget of the observatory."
 CHANGES = ("PUT", "POST", "DELETE")

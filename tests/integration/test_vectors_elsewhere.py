@@ -32,7 +32,7 @@ from tests.support.projects import Project, Ran, content, make_project, new_data
 from tests.support.s3_server import BUCKET, ENVIRONMENT, s3_server
 from tests.support.tiny_model import make_model
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("quick_runs")]
 
 DIMENSION = 16
 PROMPT = "passage: "

@@ -17,7 +17,7 @@ from tests.support.embedding_server import EmbeddingServer
 from tests.support.projects import Project, content, make_project, new_database
 from tests.support.projects import project_copy as copied
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("quick_runs")]
 
 LOST = "archive/keys.md"
 """Its file is empty by now, so what is served of it can be made of nothing."""

@@ -28,7 +28,7 @@ from resources.workers.task import Batch
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.projects import Project, make_project, new_database
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("quick_runs")]
 
 BUCKETS, SHARDS = 2, 3
 LEAVE = "Staff receive leave of {0} days. A request of number {0} is answered within a week by the head."

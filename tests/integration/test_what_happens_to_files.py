@@ -14,7 +14,7 @@ from tests.support.embedding_server import EmbeddingServer
 from tests.support.projects import Project, make_project, new_database
 from tests.support.tiny_model import make_model
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("quick_runs")]
 
 FERRY = "The ferry crosses the river twice an hour in summer."
 

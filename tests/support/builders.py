@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipelines.fingerprint import document_id
+from pipelines.indexing.sentences import NoiseRules
 from pipelines.indexing.structural_chunks import structural_chunks
 from pipelines.parsing.elements import build_elements
 from pipelines.records import (
@@ -16,6 +17,9 @@ from pipelines.records import (
     Run,
     StructuralChunk,
 )
+from pipelines.settings.base import ChunkingSettings, SentenceSettings
+
+CLAUSE_TOKENS = ChunkingSettings().clause_tokens
 
 
 def raw(uri: str = "notes/example.txt", source: str = "test", **changes: object) -> RawDocument:
@@ -66,4 +70,10 @@ def document(
 
 def units(*blocks: Block, title: str | None = "A Title") -> tuple[ParsedDocument, list[Element], list[StructuralChunk]]:
     parsed, elements = document(*blocks, title=title)
-    return parsed, elements, structural_chunks(parsed, elements)
+    return parsed, elements, structural_chunks(parsed, elements, CLAUSE_TOKENS)
+
+
+def noise_rules(**changes: object) -> NoiseRules:
+    """Return the noise rules that the settings have by default, with changes."""
+    shipped = SentenceSettings().model_dump(include=set(NoiseRules.__dataclass_fields__))
+    return NoiseRules(**{**shipped, **changes})

@@ -13,14 +13,16 @@ from pipelines.indexing.contexts import context_prompts, context_window
 from pipelines.llm.prompts import PromptTemplate, in_language, templates_of
 from pipelines.ports import Prompt
 from pipelines.records import DESCRIPTION, Chunk
+from pipelines.settings.llm import EnrichmentSettings
 from resources.prompts import read_prompts
 from tests.unit.pipelines.indexing.test_summaries_prompt import chunks
 
+SHIPPED = EnrichmentSettings()
 TEMPLATE = in_language(templates_of("context", read_prompts()["context"]), "en")
 
 
-def prompts(some: Sequence[Chunk], title: str = "", width: int = 4) -> list[Prompt]:
-    return list(context_prompts(TEMPLATE, title, some, 250, width))
+def prompts(some: Sequence[Chunk], title: str = "", width: int = SHIPPED.context_window) -> list[Prompt]:
+    return list(context_prompts(TEMPLATE, title, some, SHIPPED.context_characters, width))
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pipelines.indexing.embeddings import averaged, embedded_text, windows
 from pipelines.indexing.summaries import document_summary, window
 from pipelines.llm.reply_text import clipped
 from pipelines.records import Block, Chunk, Run, Sentence
+from pipelines.settings.llm import EnrichmentSettings
 from tests.support.builders import heading, paragraph, units
 from tests.unit.pipelines.indexing.test_sentences import LONG, skeleton
 
@@ -27,13 +28,13 @@ def parts() -> tuple[list[Chunk], list[Sentence]]:
     [(0, []), (3, [0, 1, 2]), (10, list(range(10))), (14, [0, 1, 2, 3, 4, 9, 10, 11, 12, 13])],
 )
 def test_the_window_of_a_summary(chunks: int, expected: list[int]) -> None:
-    assert window(chunks) == expected
+    assert window(chunks, EnrichmentSettings().summary_window) == expected
     assert window(14, 5) == [0, 1, 11, 12, 13]
 
 
 def test_a_summary_is_of_the_documents_own_sentences_within_its_length() -> None:
     chunks, found = parts()
-    made = document_summary("d", found, [chunk.chunk_id for chunk in chunks], 160)
+    made = document_summary("d", found, [chunk.chunk_id for chunk in chunks], 160, 10)
     assert 0 < len(made.text) <= 160 and made.method == "extractive"
     assert "Records of contracts" in made.text and "Lunch" not in made.text
     assert all(piece.strip(". ") in " ".join(s.text for s in found) for piece in made.text.split(". "))
@@ -41,12 +42,12 @@ def test_a_summary_is_of_the_documents_own_sentences_within_its_length() -> None
 
 def test_a_summary_of_one_endless_sentence_is_clipped_at_a_word() -> None:
     chunks, found, _ = skeleton(paragraph("words without any end " * 20))
-    made = document_summary("d", found, [chunk.chunk_id for chunk in chunks], 60)
+    made = document_summary("d", found, [chunk.chunk_id for chunk in chunks], 60, 10)
     assert len(made.text) <= 60 and made.text.endswith("…")
 
 
 def test_no_sentences_no_summary() -> None:
-    assert document_summary("d", [], []).text == ""
+    assert document_summary("d", [], [], 250, 10).text == ""
 
 
 def test_contexts_name_title_headings_and_the_key_sentence_before() -> None:
@@ -65,8 +66,8 @@ def test_code_is_no_summary_and_no_key_sentence() -> None:
     document, _, _ = units(*blocks)
     chunks, found, _ = skeleton(*blocks)
     assert "code" in {sentence.source for sentence in found if sentence.chunk_id == chunks[0].chunk_id}
-    assert chunk_contexts(document, chunks, found)[1].text == "A Title › Two: Records of contracts are kept."
-    assert "records =" not in document_summary("d", found, [chunk.chunk_id for chunk in chunks]).text
+    assert chunk_contexts(document, chunks, found, 250)[1].text == "A Title › Two: Records of contracts are kept."
+    assert "records =" not in document_summary("d", found, [chunk.chunk_id for chunk in chunks], 250, 10).text
 
 
 def test_embedded_text_says_an_inline_heading_once() -> None:

@@ -21,7 +21,7 @@ from pipelines.indexing.figures import (
 )
 from pipelines.indexing.overlap import cosines_of, with_overlap, with_own_overlap
 from pipelines.indexing.packed_chunks import SPLITTERS, packed_chunks
-from pipelines.indexing.sentences import NoiseRules, sentences
+from pipelines.indexing.sentences import sentences
 from pipelines.indexing.structural_chunks import structural_chunks
 from pipelines.llm.prompts import PromptTemplate
 from pipelines.parsing.markdown_view import markdown_of
@@ -45,7 +45,7 @@ from pipelines.records import (
     StructuralChunk,
 )
 from pipelines.schemas import from_table, to_table
-from tests.support.builders import document, heading, item, paragraph, table
+from tests.support.builders import CLAUSE_TOKENS, document, heading, item, noise_rules, paragraph, table
 
 BOX = Box(3, 100.0, 120.0, 300.0, 270.0)
 CHART = "A bar chart of sales by quarter. The highest bar is the fourth, at 42 million."
@@ -87,14 +87,14 @@ def made(
     def embed(texts: Sequence[str]) -> np.ndarray:
         return np.ones((len(texts), 1), dtype=np.float32)
 
-    units = structural_chunks(parsed, elements, descriptions=descriptions)
+    units = structural_chunks(parsed, elements, CLAUSE_TOKENS, descriptions)
     packed = packed_chunks(units, elements, 100, 160, strategy, embed)
     bodies = {parsed.doc_id: parsed.body}
     if strategy == "structure":
         chunks = with_overlap(packed, embed([chunk.text for chunk in packed]), bodies, 0.5, 20)
     else:
         chunks = with_own_overlap(packed, bodies, 20)
-    found, _ = sentences(parsed, elements, units, chunks, split, NoiseRules())
+    found, _ = sentences(parsed, elements, units, chunks, split, noise_rules())
     return units, packed, chunks, found
 
 
@@ -114,7 +114,7 @@ def test_figures_without_descriptions_move_nothing(strategy: str) -> None:
 def test_a_caption_and_its_table_stay_neighbours() -> None:
     _, elements = document(Block("caption", (Run("Table 1"),)), figure("aaaa"), table(("A", "B"), ("x", "y")))
     parsed, _ = document(paragraph("x"))
-    (row,) = [unit for unit in structural_chunks(parsed, elements) if unit.block_type == "table-row"]
+    (row,) = [unit for unit in structural_chunks(parsed, elements, CLAUSE_TOKENS) if unit.block_type == "table-row"]
     assert row.header_chain[-1] == "Table 1"
 
 

@@ -33,6 +33,14 @@ def test_nothing_is_packed_across_a_heading() -> None:
     assert [chunk.header_chain for chunk in chunks] == [("One",), ("Two",)]
 
 
+def test_nothing_is_packed_across_an_explicit_break() -> None:
+    _, _, _, chunks = packed(heading("One"), paragraph("Before it."), Block("break"), paragraph("After it."))
+    assert [(chunk.header_chain, chunk.text) for chunk in chunks] == [
+        (("One",), "One\nBefore it."),
+        (("One",), "After it."),
+    ]
+
+
 def test_a_clause_alone_in_its_section_stays_alone_with_its_heading_inline() -> None:
     _, _, made, chunks = packed(heading("RTO"), paragraph("RTO: 4 hours"), heading("RPO"), paragraph("RPO: 15 minutes"))
     assert [chunk.text for chunk in chunks] == ["RTO\nRTO: 4 hours", "RPO\nRPO: 15 minutes"]
@@ -44,6 +52,17 @@ def test_a_clause_alone_in_its_section_stays_alone_with_its_heading_inline() -> 
 def test_a_heading_is_not_inline_above_more_than_one_paragraph() -> None:
     _, _, _, chunks = packed(heading("One"), paragraph("First."), paragraph("Second."))
     assert [chunk.text for chunk in chunks] == ["First.\n\nSecond."]
+
+
+def test_a_heading_is_not_inline_where_its_section_goes_on_in_another_chunk() -> None:
+    _, _, _, chunks = packed(heading("One"), paragraph("First."), paragraph("word " * 320))
+    assert [chunk.text.split()[0] for chunk in chunks] == ["First.", "word"]
+
+
+def test_a_short_rest_joins_the_chunk_before_it_up_to_the_ceiling() -> None:
+    for before, expected in ((472, [512]), (473, [473, 40])):
+        _, _, _, chunks = packed(heading("One"), paragraph("word " * before), paragraph("word " * 40))
+        assert [chunk.tokens for chunk in chunks] == expected
 
 
 def test_no_chunk_is_only_a_heading_and_none_is_lost() -> None:

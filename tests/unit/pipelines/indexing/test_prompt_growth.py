@@ -23,8 +23,8 @@ TIMES = 2.2
 
 Prompts = Callable[[PromptTemplate, list[Chunk]], Iterable[Prompt]]
 ROLES: dict[str, Prompts] = {
-    "summary": lambda template, some: [summary_prompt(template, "A Title", some, 250)],
-    "context": lambda template, some: context_prompts(template, "A Title", some, 250),
+    "summary": lambda template, some: [summary_prompt(template, "A Title", some, 250, 10)],
+    "context": lambda template, some: context_prompts(template, "A Title", some, 250, 4),
 }
 
 

@@ -58,7 +58,7 @@ def found(vectors: np.ndarray, pairs: int) -> set[SentenceLink]:
     ids = [f"{value:05d}" for value in np.random.default_rng(1).permutation(len(vectors))]
     chunks = [str(number // 3) for number in range(len(vectors))]
     with mock.patch.object(sentence_links, "EXACT_PAIRS", pairs), mock.patch.object(module, "CELL", 100):
-        return set(links_over(0.9, ids, chunks, vectors).links)
+        return set(links_over(0.9, ids, chunks, vectors, 2).links)
 
 
 def test_hardly_a_link_is_lost_and_none_is_made_up(grouped: np.ndarray) -> None:

@@ -53,7 +53,7 @@ def test_cosines_are_exact_at_the_size_of_a_model() -> None:
     generator = np.random.default_rng(8)
     vectors = unit(np.repeat(generator.normal(size=(50, 384)), 20, axis=0) + generator.normal(0, 0.2, (1000, 384)))
     ids, chunks = [f"{n:03d}" for n in generator.permutation(1000)], [str(n) for n in range(1000)]
-    assert sentence_links(ids, chunks, vectors).links == brute_force(ids, chunks, vectors, 0.9, 2)
+    assert sentence_links(ids, chunks, vectors, 0.9, 2).links == brute_force(ids, chunks, vectors, 0.9, 2)
 
 
 # ---------------------------------------------------------------- updates
@@ -141,10 +141,10 @@ def test_blocks_change_nothing(dimension: int) -> None:
         np.repeat(generator.normal(size=(6, dimension)), 50, axis=0) + generator.normal(0, 3e-4, (300, dimension))
     )
     ids, chunks = [f"{n:03d}" for n in generator.permutation(300)], [str(n % 7) for n in range(300)]
-    whole = sentence_links(ids, chunks, vectors)
+    whole = sentence_links(ids, chunks, vectors, 0.9, 2)
     for block in (1, 7, 64):
         with mock.patch.object(module, "BLOCK", block):
-            assert sentence_links(ids, chunks, vectors) == whole
+            assert sentence_links(ids, chunks, vectors, 0.9, 2) == whole
     assert len(whole.links) == 600
 
 
@@ -161,7 +161,7 @@ def test_boilerplate_in_thousands_of_sentences_costs_no_more_memory(noise: float
     ids, chunks = [f"{n:04d}" for n in range(count)], [str(n // 2) for n in range(count)]
     with mock.patch.object(module, "BLOCK", 100):
         tracemalloc.start()
-        links = sentence_links(ids, chunks, vectors).links
+        links = sentence_links(ids, chunks, vectors, 0.9, 2).links
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     assert len(links) == 2 * count
@@ -173,12 +173,12 @@ def test_progress_ends_where_all_is_compared() -> None:
     told: list[tuple[int, int]] = []
     with mock.patch.object(module, "BLOCK", 4):
         ids = [str(number) for number in range(10)]
-        sentence_links(ids, ids, POOL[:10], progress=lambda *done: told.append(done))
+        sentence_links(ids, ids, POOL[:10], 0.9, 2, progress=lambda *done: told.append(done))
     assert told == [(4, 10), (8, 10), (10, 10)]
 
 
 def test_no_sentences() -> None:
-    assert sentence_links([], [], np.zeros((0, 3), dtype=np.float32)) == ([], 0, 0.85)
+    assert sentence_links([], [], np.zeros((0, 3), dtype=np.float32), 0.9, 2) == ([], 0, 0.85)
 
 
 # ---------------------------------------------------------------- the two floors
@@ -194,29 +194,37 @@ def fan(*degrees: float) -> np.ndarray:
     ("cosine", "floor", "count"), [(0.9001, 0.9, 2), (0.8999, 0.85, 2), (0.8501, 0.85, 2), (0.8499, 0.85, 0)]
 )
 def test_the_floor_is_lowered_once_where_no_pair_reaches_it(cosine: float, floor: float, count: int) -> None:
-    links = sentence_links(["a", "b"], ["1", "2"], fan(0, np.degrees(np.arccos(cosine))), 0.9)
+    links = sentence_links(["a", "b"], ["1", "2"], fan(0, np.degrees(np.arccos(cosine))), 0.9, 2)
     assert (links.floor, len(links.links)) == (floor, count)
 
 
 def test_one_pair_over_the_floor_keeps_the_weaker_ones_away() -> None:
     """Of four in a row the first two are nearest; where their link comes or goes, so do all others."""
     vectors = fan(0, 20, 47, 75)
-    assert [link.target_id for link in sentence_links(list("abcd"), list("1234"), vectors, 0.9).links] == ["b", "a"]
+    assert [link.target_id for link in sentence_links(list("abcd"), list("1234"), vectors, 0.9, 2).links] == ["b", "a"]
     known = {"b", "c", "d"}
-    before = sentence_links(list("abcd"), list("1234"), vectors, 0.9).links
-    without = sentence_links(list("bcd"), list("234"), vectors[1:], 0.9, before=before, known=known)
+    before = sentence_links(list("abcd"), list("1234"), vectors, 0.9, 2).links
+    without = sentence_links(list("bcd"), list("234"), vectors[1:], 0.9, 2, before=before, known=known)
     assert (without.floor, without.compared) == (0.85, 3) and len(without.links) == 4
-    again = sentence_links(list("abcd"), list("1234"), vectors, 0.9, before=without.links, known=known)
+    again = sentence_links(list("abcd"), list("1234"), vectors, 0.9, 2, before=without.links, known=known)
     assert (again.floor, again.links, again.compared) == (0.9, before, 1)
+
+
+def test_as_shipped_a_link_needs_a_cosine_of_nine_tenths_and_a_sentence_has_two() -> None:
+    floor, most = floor_for(SentenceSettings(), "any"), SentenceSettings().related_most
+    near = sentence_links(list("abcd"), list("1234"), fan(0, 20, 47, 75), floor, most).links
+    assert [(link.source_id, link.target_id) for link in near] == [("a", "b"), ("b", "a")]
+    alike = sentence_links(list("abcde"), list("12345"), fan(0, 1, 2, 3, 4), floor, most).links
+    assert [link.source_id for link in alike] == list("aabbccddee")
 
 
 def test_an_update_under_the_lower_floor_compares_what_changed() -> None:
     vectors = fan(0, 28, 57, 88)
-    before = sentence_links(list("abc"), list("123"), vectors[:3], 0.9)
+    before = sentence_links(list("abc"), list("123"), vectors[:3], 0.9, 2)
     assert (before.floor, before.compared, len(before.links)) == (0.85, 3, 4)
-    after = sentence_links(list("abcd"), list("1234"), vectors, 0.9, before=before.links, known=set("abc"))
+    after = sentence_links(list("abcd"), list("1234"), vectors, 0.9, 2, before=before.links, known=set("abc"))
     assert (after.floor, after.compared) == (0.85, 1)
-    assert after.links == sentence_links(list("abcd"), list("1234"), vectors, 0.9).links
+    assert after.links == sentence_links(list("abcd"), list("1234"), vectors, 0.9, 2).links
 
 
 def test_updates_that_cross_from_one_floor_to_the_other_give_what_a_rebuild_gives() -> None:
@@ -235,8 +243,8 @@ def test_updates_that_cross_from_one_floor_to_the_other_give_what_a_rebuild_give
         ids, chunks = list(after), [chunk for chunk, _ in after.values()]
         rows = vectors[[row for _, row in after.values()]].reshape(-1, 2)
         known = {name for name in ids if world.get(name) == after[name]}
-        updated = sentence_links(ids, chunks, rows, 0.9, before=before.links, known=known)
-        rebuilt = sentence_links(ids, chunks, rows, 0.9)
+        updated = sentence_links(ids, chunks, rows, 0.9, 2, before=before.links, known=known)
+        rebuilt = sentence_links(ids, chunks, rows, 0.9, 2)
         assert (updated.links, updated.floor) == (rebuilt.links, rebuilt.floor)
         crossings[updated.floor] += bool(before.links and updated.links and before.floor != updated.floor)
         world, before = after, updated

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from pipelines.indexing.boundaries import sentence_spans
 from pipelines.indexing.overlap import CONDITIONAL, UNCONDITIONAL, with_overlap, with_own_overlap
 from pipelines.indexing.packed_chunks import SPLITTERS, packed_chunks
-from pipelines.indexing.sentences import NoiseRules, sentences
+from pipelines.indexing.sentences import sentences
 from pipelines.ports import Vectors
 from pipelines.records import Block, Chunk, FilteredSentence, Run, Sentence, StructuralChunk
-from tests.support.builders import heading, item, paragraph, table, units
+from tests.support.builders import heading, item, noise_rules, paragraph, table, units
 
 WORDS = st.sampled_from(
     [
@@ -68,7 +68,7 @@ def skeleton(
         chunks = with_overlap(packed, alike(packed), bodies, 0.5, 16)  # type: ignore[arg-type]
     else:
         chunks = with_own_overlap(packed, bodies, 16 if strategy == UNCONDITIONAL else 0)
-    return made, chunks, *sentences(document, elements, made, chunks, split, NoiseRules(min_words=2))
+    return made, chunks, *sentences(document, elements, made, chunks, split, noise_rules(min_words=2))
 
 
 def letters(text: str) -> str:

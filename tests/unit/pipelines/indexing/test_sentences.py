@@ -12,7 +12,7 @@ from pipelines.indexing.overlap import with_overlap
 from pipelines.indexing.packed_chunks import packed_chunks
 from pipelines.indexing.sentences import NoiseRules, sentences
 from pipelines.records import Block, Box, Chunk, Run, Sentence
-from tests.support.builders import heading, paragraph, table, units
+from tests.support.builders import heading, noise_rules, paragraph, table, units
 
 
 def split(texts: Sequence[str], language: str) -> list[list[tuple[int, int]]]:
@@ -24,7 +24,7 @@ def skeleton(*blocks: Block, rules: NoiseRules | None = None) -> tuple[list[Chun
     packed = packed_chunks(made, elements, 60, 100)
     vectors = np.ones((len(packed), 1), dtype=np.float32)
     chunks = with_overlap(packed, vectors, {document.doc_id: document.body}, 0.5, 20)
-    found, dropped = sentences(document, elements, made, chunks, split, rules or NoiseRules())
+    found, dropped = sentences(document, elements, made, chunks, split, rules or noise_rules())
     return chunks, found, dict(Counter(item.rule for item in dropped))
 
 
@@ -190,8 +190,8 @@ def test_code_is_a_source_of_its_own_and_whole() -> None:
     ],
 )
 def test_labels_of_forms(text: str) -> None:
-    assert NoiseRules().broken(text, 1.0) in ("form_label", "min_words")
-    assert NoiseRules(form_labels=False).broken(text, 1.0) != "form_label"
+    assert noise_rules().broken(text, 1.0) in ("form_label", "min_words")
+    assert noise_rules(form_labels=False).broken(text, 1.0) != "form_label"
 
 
 @pytest.mark.parametrize(
@@ -211,15 +211,15 @@ def test_labels_of_forms(text: str) -> None:
     ],
 )
 def test_content_is_no_label(text: str) -> None:
-    assert NoiseRules().broken(text, 1.0) is None
+    assert noise_rules().broken(text, 1.0) is None
 
 
 def test_a_label_as_long_as_a_document_is_judged_quickly() -> None:
-    assert NoiseRules().broken("Name ____ " * 20_000 + "end.", 1.0) is None
-    assert NoiseRules().broken("a." * 100_000, 1.0) is None
+    assert noise_rules().broken("Name ____ " * 20_000 + "end.", 1.0) is None
+    assert noise_rules().broken("a." * 100_000, 1.0) is None
 
 
 def test_the_least_sure_of_two_parts_counts() -> None:
     unsure = Block("formula", (Run("a = b"),), confidence=0.3)
-    _, found, dropped = skeleton(paragraph("The area is"), unsure, rules=NoiseRules(min_confidence=0.5))
+    _, found, dropped = skeleton(paragraph("The area is"), unsure, rules=noise_rules(min_confidence=0.5))
     assert not found and dropped == {"min_confidence": 1}

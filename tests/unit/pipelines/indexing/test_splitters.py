@@ -32,7 +32,7 @@ from pipelines.records import (
 from pipelines.settings.base import ChunkingSettings, settings_from
 from pipelines.stages import Frozen, stage_key
 from pipelines.tokens import count_tokens
-from tests.support.builders import heading, item, paragraph, raw, table, units
+from tests.support.builders import CLAUSE_TOKENS, heading, item, paragraph, raw, table, units
 from tests.support.places import ROOT, SHARED
 
 DATA = SHARED / "data"
@@ -408,7 +408,7 @@ def test_what_holds_for_every_splitter(strategy: str, blocks: list[Block], steps
         return
     _check(made, strategy, 64 if strategy == "structure" else 40)
     document, elements, _, chunks = made
-    again = packed_chunks(structural_chunks(document, elements), elements, 40, 64, strategy, embed)
+    again = packed_chunks(structural_chunks(document, elements, CLAUSE_TOKENS), elements, 40, 64, strategy, embed)
     assert again == chunks
 
 
@@ -499,7 +499,7 @@ def test_no_page_boundary_cuts_a_sentence(folder: str) -> None:
         except DocumentError as error:
             assert error.code == "no_text"
             continue
-        found = structural_chunks(document, elements)
+        found = structural_chunks(document, elements, CLAUSE_TOKENS)
         read += 1
         for strategy in SOFT:
             made = document, elements, found, packed_chunks(found, elements, 320, 512, strategy)

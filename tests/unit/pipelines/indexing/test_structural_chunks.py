@@ -40,6 +40,13 @@ def test_sections_of_one_name_are_told_apart_and_a_break_ends_one() -> None:
     assert len(set(sections)) == 3
 
 
+def test_page_headers_and_footers_are_no_units() -> None:
+    above, below = (Block(kind, (Run(f"The {kind}"),)) for kind in ("page_header", "page_footer"))
+    _, elements, made = units(above, heading("Notes"), paragraph("First."), below, above, paragraph("Second."), below)
+    assert [unit.text for unit in made] == ["Notes", "First.", "Second."]
+    assert [element.kind for element in elements].count("page_footer") == 2, "they stay elements"
+
+
 def test_a_table_row_carries_its_headers_and_caption() -> None:
     _, elements, made = units(
         heading("Limits"),

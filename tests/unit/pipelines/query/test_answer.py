@@ -277,6 +277,14 @@ def test_passages_are_data_between_tags_with_numbers_of_their_own() -> None:
     assert "[3]" not in shown and "(3) Leave is 99 days." in shown
 
 
+def test_a_model_is_shown_number_place_headings_and_text_and_no_mark_of_retrieval() -> None:
+    texts = {title: of[:1] for title, of in TEXTS.items() if title != "Boilers"}
+    assert passages_shown(context_of(**texts)) == (
+        "[1] Handbook\nHandbook\nStaff receive 28 days of annual leave.\n\n"
+        "[2] Keys\nKeys\nThe vault key is held by the registrar."
+    )
+
+
 @pytest.mark.case(25)
 @pytest.mark.parametrize(
     "reply",

@@ -119,6 +119,17 @@ def test_dense_asks_one_route_and_reports_its_score() -> None:
     ]
 
 
+def test_as_shipped_a_reranker_sees_twenty_candidates() -> None:
+    many = [passage(f"{number:02d}") for number in range(30)]
+    reader = Encoder()
+    retrieve(
+        "question", MemoryIndex(many, " ".join(item.chunk_id for item in many), ""),
+        tools(embed_queries=lengths, cross_encoder=lambda: reader), QuerySettings(), k=3, strategy="dense",
+        rerank=["cross-encoder"],
+    )  # fmt: skip
+    assert len(reader.read) == 20
+
+
 def test_lexical_needs_no_embedder_and_gets_terms() -> None:
     asked = index()
     hits = retrieve("Two questions", asked, tools(), SETTINGS, k=2, strategy="lexical").hits

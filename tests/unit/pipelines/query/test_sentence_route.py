@@ -164,6 +164,16 @@ def test_words_of_the_question_add_their_share() -> None:
     assert second.scores["sentence.keywords"] == 0
 
 
+def test_a_paragraph_of_several_near_sentences_comes_before_one_with_a_single_near_one() -> None:
+    def two(name: str, second: float) -> list[FoundSentence]:
+        own = {"doc_id": f"d-{name}", "chunk_id": f"c-{name}", "paragraph_id": f"p-{name}"}
+        return [sentence(f"{name}0", 0.9, **own), sentence(f"{name}1", second, index=1, **own)]
+
+    first, second = hits(SentenceIndex([*two("alone", 0.1), *two("together", 0.8)]))
+    assert places([first, second]) == ["p-together", "p-alone"]
+    assert first.scores["sentence.dense"] == second.scores["sentence.dense"] == 0.9
+
+
 def test_better_paragraphs_of_the_same_chunk_take_from_the_next() -> None:
     assert crowded({("c", "a"): 90.0, ("c", "b"): 80.0, ("d", "a"): 70.0}, 20) == {
         ("c", "a"): 0, ("d", "a"): 0, ("c", "b"): 20,

@@ -10,12 +10,12 @@ import pytest
 from pipelines.indexing.boundaries import sentence_spans
 from pipelines.indexing.overlap import with_own_overlap
 from pipelines.indexing.packed_chunks import packed_chunks
-from pipelines.indexing.sentences import NoiseRules, sentences
+from pipelines.indexing.sentences import sentences
 from pipelines.indexing.structural_chunks import structural_chunks
 from pipelines.records import Chunk, Sentence
 from pipelines.schemas import to_table
 from resources.checks.sentences import CHUNKS, SENTENCES, skeleton_problems
-from tests.support.builders import document, heading, paragraph
+from tests.support.builders import CLAUSE_TOKENS, document, heading, noise_rules, paragraph
 
 TEXT = " ".join(f"Sentence number {number} is here." for number in range(12))
 
@@ -23,14 +23,14 @@ TEXT = " ".join(f"Sentence number {number} is here." for number in range(12))
 def made(title: str) -> tuple[list[Sentence], list[Chunk]]:
     parsed, elements = document(heading(title), paragraph(TEXT), title=title)
     parsed = replace(parsed, doc_id=title)
-    units = structural_chunks(parsed, elements)
+    units = structural_chunks(parsed, elements, CLAUSE_TOKENS)
     chunks = with_own_overlap(packed_chunks(units, elements, 24, 48, "recursive"), {title: parsed.body}, 0)
     chunks = [replace(chunk, doc_id=title, chunk_id=f"{title} {chunk.chunk_id}") for chunk in chunks]
 
     def split(texts: Any, language: str) -> list[list[tuple[int, int]]]:
         return [sentence_spans(text) for text in texts]
 
-    return sentences(parsed, elements, units, chunks, split, NoiseRules())[0], chunks
+    return sentences(parsed, elements, units, chunks, split, noise_rules())[0], chunks
 
 
 FIRST, SECOND = made("First"), made("Second")

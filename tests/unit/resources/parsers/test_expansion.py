@@ -16,7 +16,7 @@ from resources.parsers.office.docx_numbering import W
 from resources.parsers.office.sheet_tables import MOST_GAPS, region_blocks
 from resources.parsers.office.workbook import Cell, Row
 from resources.parsers.text import email
-from tests.support.builders import raw
+from tests.support.builders import CLAUSE_TOKENS, raw
 
 pytestmark = pytest.mark.defends("1b")
 _NAMESPACE = f'xmlns:w="{W[1:-1]}"'
@@ -48,7 +48,7 @@ def related(kind: str, target: str, times: int) -> str:
 
 
 def units_of(parsed: ParsedFile) -> list[StructuralChunk]:
-    return structural_chunks(*build_elements(raw("a"), parsed, lambda text: "en"))
+    return structural_chunks(*build_elements(raw("a"), parsed, lambda text: "en"), CLAUSE_TOKENS)
 
 
 def table(*cells: BlockCell) -> ParsedFile:

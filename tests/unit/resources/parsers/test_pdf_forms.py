@@ -16,7 +16,7 @@ from pipelines.parsing.elements import build_elements
 from pipelines.parsing.pdf.page import PdfItem
 from pipelines.records import Block, Box, ParsedFile
 from resources.parsers.pdf.forms import Form, fields, outside
-from tests.support.builders import raw
+from tests.support.builders import CLAUSE_TOKENS, raw
 
 Draw = Callable[[Any], None]
 
@@ -198,5 +198,5 @@ def test_a_value_reaches_the_chunk_that_a_filter_finds(tmp_path: Path) -> None:
     form = form_of(tmp_path, lambda form: text(form, "f", "W-4", tooltip="Form"))
     blocks = (Block("heading", form.blocks[0].runs, level=1), *form.blocks)
     document, elements = build_elements(raw(), ParsedFile(blocks, pages=1), lambda text: "en")
-    chunks = packed_chunks(structural_chunks(document, elements), elements)
+    chunks = packed_chunks(structural_chunks(document, elements, CLAUSE_TOKENS), elements, 320, 512)
     assert chunks[0].metadata == {"kv.Form": "W-4"} and chunks[0].page_start == 1

@@ -13,7 +13,7 @@ from pipelines.indexing.contexts import chunk_contexts
 from pipelines.indexing.indexed_documents import chunk_term_counts
 from pipelines.indexing.overlap import with_own_overlap
 from pipelines.indexing.packed_chunks import packed_chunks
-from pipelines.indexing.sentences import NoiseRules, sentences
+from pipelines.indexing.sentences import sentences
 from pipelines.records import Box, Span
 from pipelines.schemas import schema_of, to_table
 from pipelines.tables import TABLES
@@ -21,14 +21,14 @@ from resources.models.text_models import TextModels
 from resources.workers.checks import sound
 from resources.workers.frames import decoded, encoded
 from resources.workers.tasks import KINDS
-from tests.support.builders import heading, paragraph, units
+from tests.support.builders import heading, noise_rules, paragraph, units
 
 DOCUMENT, ELEMENTS, UNITS = units(
     heading("Wells"), paragraph("The well is nine metres deep. " * 40, page=1), paragraph("It is dug again.")
 )
 PACKED = packed_chunks(UNITS, ELEMENTS, 60, 80)
 CHUNKS = with_own_overlap(PACKED, {DOCUMENT.doc_id: DOCUMENT.body}, 0)
-FOUND, NOISE = sentences(DOCUMENT, ELEMENTS, UNITS, CHUNKS, TextModels().split, NoiseRules())
+FOUND, NOISE = sentences(DOCUMENT, ELEMENTS, UNITS, CHUNKS, TextModels().split, noise_rules())
 ROWS: dict[str, list[Any]] = {
     "parsed_documents": [DOCUMENT],
     "parsed_elements": list(ELEMENTS),
@@ -37,7 +37,7 @@ ROWS: dict[str, list[Any]] = {
     "chunk_terms": [chunk_term_counts(chunk, DOCUMENT.title) for chunk in CHUNKS],
     "sentences": list(FOUND),
     "filtered_sentences": list(NOISE),
-    "chunk_contexts": chunk_contexts(DOCUMENT, CHUNKS, FOUND),
+    "chunk_contexts": chunk_contexts(DOCUMENT, CHUNKS, FOUND, 250),
 }
 GIVEN = {name: to_table(TABLES[name], ROWS[name]) for name in ("packed_chunks", "chunks")}
 Change = Callable[[list[Any]], list[Any]]

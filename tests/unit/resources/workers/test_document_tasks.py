@@ -10,9 +10,13 @@ import numpy as np
 import pytest
 
 from pipelines.errors import DocumentError
+from pipelines.indexing.overlap import with_own_overlap
 from pipelines.indexing.packed_chunks import SPLITTERS, packed_chunks
 from pipelines.ports import Vectors
-from pipelines.settings.base import settings_from
+from pipelines.settings.base import Settings, settings_from
+from pipelines.settings.llm import EnrichmentSettings
+from pipelines.stages import Frozen
+from pipelines.tokens import count_tokens
 from resources.models.text_models import TextModels
 from resources.stages.text import OPTIONS
 from resources.workers.tasks import KINDS, Given, parsed_file
@@ -47,6 +51,47 @@ def test_the_settings_choose_splitter_and_sizes(strategy: str) -> None:
     assert bool(models.asked) is (strategy == "cluster")
     assert chunks == packed_chunks(made, elements, 30, 40, strategy, models.passages)
     assert chunks != packed_chunks(made, elements, 320, 512, strategy, models.passages)
+
+
+def made(kind: str, options: Mapping[str, Any], **rows: Sequence[Any]) -> Any:
+    return KINDS[kind].make(given(Static(), options, rows))[kind]
+
+
+def test_as_shipped_chunks_have_320_tokens_and_at_most_512() -> None:
+    options = OPTIONS["packed_chunks"](Settings(), Frozen())
+    for words, count, expected in ((40, 18, [320, 320, 80]), (512, 1, [512]), (513, 1, [256, 257])):
+        _, elements, found = units(*[paragraph(" ".join(["word"] * words))] * count)
+        chunks = made("packed_chunks", options, structural_chunks=found, parsed_elements=elements)
+        assert [chunk.tokens for chunk in chunks] == expected
+
+
+def test_as_shipped_an_overlap_has_64_tokens() -> None:
+    document, elements, found = units(heading("One"), *[paragraph(" ".join(["word"] * 300))] * 2)
+    packed = packed_chunks(found, elements, 320, 512)
+    options = OPTIONS["chunks"](Settings(), Frozen())
+    first, second = made("chunks", options, parsed_documents=[document], packed_chunks=packed)
+    assert (first.overlap, count_tokens(second.overlap)) == ("", 64)
+
+
+def test_as_shipped_a_summary_reads_five_chunks_of_either_end_and_has_250_characters() -> None:
+    blocks = [
+        block
+        for number in range(12)
+        for block in (heading(f"Part {number}"), paragraph(f"The records of part {number:02d} are all kept for long."))
+    ]
+    document, elements, found = units(*blocks)
+    chunks = with_own_overlap(packed_chunks(found, elements, 320, 512), {document.doc_id: document.body}, 0)
+    rows: dict[str, Sequence[Any]] = {
+        "parsed_documents": [document], "parsed_elements": elements, "structural_chunks": found, "chunks": chunks,
+    }  # fmt: skip
+    sentences = made("sentences", OPTIONS["sentences"](Settings(), Frozen()), **rows)
+    assert (len(chunks), len(sentences)) == (12, 12)
+    shipped = EnrichmentSettings()
+    options = {"characters": shipped.summary_characters, "window": shipped.summary_window}
+    (summary,) = made("document_summaries", options, chunks=chunks, sentences=sentences)
+    read = [number for number in range(12) if f"part {number:02d}" in summary.text]
+    assert not {5, 6} & set(read)
+    assert len(read) == 5 and len(summary.text) <= 250 < len(summary.text) + len(sentences[0].text)
 
 
 def test_a_document_that_gives_more_text_than_it_may_is_refused_by_name(tmp_path: Path) -> None:

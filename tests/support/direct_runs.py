@@ -1,0 +1,101 @@
+"""Runs of `pincite index` in this process without Dagster's records, which are most of the time of a small run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import dagster as dg
+
+from assets.definitions import build_defs
+from assets.documents import ListingConfig
+from pincite.run import failed_check
+from resources.checks.stages import CHECKS, check
+from resources.state.state import State
+from tests.support.projects import kept_workers
+
+
+@contextmanager
+def direct_runs() -> Iterator[None]:
+    """Let runs of this test process call the assets one after another, as the job orders them.
+
+    The assets, their checks and the errors of a run are the product's own. What is left out is Dagster: its records in
+    the state folder, its retries and its handling of signals, which tests/dagster hold."""
+    with mock.patch("pincite.run.dagster_job", direct_job):
+        yield
+
+
+@contextmanager
+def quick_runs() -> Iterator[None]:
+    """Leave Dagster out, and keep worker processes from one run to the next."""
+    with direct_runs(), kept_workers():
+        yield
+
+
+@contextmanager
+def direct_job(
+    state: State, due: range, allow_deletions: bool, only: Sequence[str] = ()
+) -> Iterator[Callable[[], None]]:
+    """Give what `pincite.run.dagster_job` gives."""
+
+    def execute() -> None:
+        definitions = build_defs({"state": state}, settings=state.settings)
+        config = ListingConfig(sources=list(state.listing.now().sources), allow_deletions=allow_deletions)
+        for key in definitions.resolve_asset_graph().toposorted_asset_keys:
+            name = key.to_user_string()
+            if name in only or not only:
+                _materialise(definitions.resolve_assets_def(key), key, state, due, config)
+                _check(state, name)
+
+    yield execute
+
+
+def _materialise(asset: dg.AssetsDefinition, key: dg.AssetKey, state: State, due: range, config: ListingConfig) -> None:
+    body: Callable[..., None] = asset.op.compute_fn.decorated_fn  # type: ignore[union-attr]
+    partitions = asset.partitions_def.get_partition_keys() if asset.partitions_def else []
+    context = _Context(key, asset, partitions[due.start : due.stop], SimpleNamespace(state=state))
+    more = {"config": config} if key.path == ["raw_documents"] else {}
+    body(context, state=state, **more)
+
+
+def _check(state: State, asset: str) -> None:
+    """Run the blocking checks of an asset; raise what one found, so that nothing that follows is made."""
+    for name, (of, _) in CHECKS.items():
+        if of == asset and (problems := check(state, name)):
+            raise failed_check({name: problems}) or AssertionError(name)
+
+
+class _Log:
+    """A log that nobody reads."""
+
+    def info(self, *_: object) -> None: ...
+    def warning(self, *_: object) -> None: ...
+
+
+class _Records:
+    """An instance without any materialisation."""
+
+    def fetch_materializations(self, key: dg.AssetKey, limit: int) -> SimpleNamespace:
+        return SimpleNamespace(records=[])
+
+
+@dataclass
+class _Context:
+    """What the assets ask of a context of Dagster's."""
+
+    asset_key: dg.AssetKey
+    assets_def: dg.AssetsDefinition
+    partition_keys: Sequence[str]
+    resources: SimpleNamespace
+    instance: _Records = field(default_factory=_Records)
+    log: _Log = field(default_factory=_Log)
+    run: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(tags={}))
+    retry_number: int = 0
+
+    def set_data_version(self, key: dg.AssetKey, version: dg.DataVersion) -> None: ...
+    def add_output_metadata(self, metadata: dict[str, Any]) -> None: ...
+    def log_event(self, event: dg.AssetMaterialization) -> None: ...
