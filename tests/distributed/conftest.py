@@ -20,7 +20,9 @@ from tests.support.front import Front, front_before
 
 QUICK = {
     "run_queue": {"dequeue_interval_seconds": 1},
-    "run_monitoring": {"poll_interval_seconds": 2, "start_timeout_seconds": 60},
+    # A run whose task a killed worker had taken along is failed after that time, and so is one that waits for the only
+    # worker left: longer than the run before it takes on a busy machine.
+    "run_monitoring": {"poll_interval_seconds": 2, "start_timeout_seconds": 300},
     "run_launcher": {"config": {"config_source": {"broker_connection_timeout": 2}}},
 }
 _NEEDED = ("dagster_celery", "dagster_postgres", "redis")

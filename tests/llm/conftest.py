@@ -39,7 +39,6 @@ You summarise documents in one short sentence.
 Say in one short sentence what this document is about.
 """
 PRICES = {"prompt": 2.0, "completion": 8.0}
-START_SECONDS = 120.0
 END_SECONDS = 10.0
 
 
@@ -85,18 +84,15 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    """Until the model is loaded."""
-    last = time.monotonic() + START_SECONDS
-    while time.monotonic() < last:
-        if process.poll() is not None:
-            break
+    """Wait until the model is loaded, however long that takes, or its server has ended."""
+    while process.poll() is None:
         try:
             with urllib.request.urlopen(url, timeout=5) as answer:
                 assert [item["id"] for item in json.load(answer)["data"]] == [MODEL]
                 return
         except (urllib.error.URLError, OSError):
             time.sleep(0.1)
-    pytest.fail(f"the model's server does not answer: {log.read_text(errors='replace')[-2000:]}")
+    pytest.fail(f"the model's server has ended: {log.read_text(errors='replace')[-2000:]}")
 
 
 @dataclass(frozen=True)
@@ -112,7 +108,7 @@ class Made:
 def made(endpoint: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     folder = tmp_path_factory.mktemp("enriched")
     # One attempt a prompt, so that the plan can be held against what was bought, call by call.
-    llm = {"base_url": endpoint, "model": MODEL, "attempts": 1, "concurrency": 2, "timeout_seconds": 600.0,
+    llm = {"base_url": endpoint, "model": MODEL, "attempts": 1, "concurrency": 2, "timeout_seconds": 36_000.0,
            "retries": 0, "prices": {MODEL: PRICES}}  # fmt: skip
     enrichment = {"summary": "llm", "context": "llm", "prompts": "prompts"}
     with running_server(folder / "server") as server, new_database(server) as url:

@@ -177,6 +177,8 @@ def marks(item: pytest.Item) -> Iterable[tuple[int | str, bool]]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         item.user_properties.extend(("case", pair) for pair in marks(item))
+        # For tests/everything.py: a JUnit file has the properties of tests that came to their end.
+        item.user_properties.append(("rest", item.get_closest_marker("faults") is not None))
 
 
 # ---------------------------------------------------------------- the page

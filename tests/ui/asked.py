@@ -8,6 +8,8 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Browser, Page
 
+from tests.ui.conftest import PATIENCE
+
 FIGURES = """() => [...document.querySelectorAll("figure.page")].map((figure) => {
   const image = figure.querySelector("img"), place = image.getBoundingClientRect();
   const across = image.naturalWidth / place.width, down = image.naturalHeight / place.height;
@@ -48,4 +50,6 @@ class Tab:
 
 
 def tab_of(browser: Browser, url: str, **options: Any) -> Tab:
-    return Tab(browser.new_page(**options), url)
+    page = browser.new_page(**options)
+    page.set_default_timeout(PATIENCE)
+    return Tab(page, url)

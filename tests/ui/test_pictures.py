@@ -22,7 +22,7 @@ from tests.support.asking import asking
 from tests.support.places import LIBRARY, ROOT
 from tests.support.projects import Project
 from tests.support.serving import command, serving
-from tests.ui.conftest import PATIENCE
+from tests.ui.conftest import PATIENCE, SECONDS
 
 KEPT = ROOT / "docs" / "guide"
 QUESTION, CITED = "What is the mileage rate for a fully electric car?", "48 pence"
@@ -45,7 +45,10 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Project:
     project = Project(tmp_path_factory.mktemp("pictured"))
     shutil.copytree(LIBRARY, project.folder / "library")
     (project.folder / "library" / BROKEN).write_text("this is no PDF")
-    project.configure(state="state", sources=[{"name": "library", "path": "library"}], query={"rerank": ["weighted"]})
+    project.configure(
+        state="state", sources=[{"name": "library", "path": "library"}], query={"rerank": ["weighted"]},
+        serve={"seconds": SECONDS},
+    )  # fmt: skip
     assert subprocess.run(command(project, "index")).returncode == 3
     return project
 
@@ -76,6 +79,7 @@ def asked(library: Project) -> Iterator[str]:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_question_and_the_place_of_its_answer(browser: Browser, asked: str, keep: Keep, scheme: Any) -> None:
     page = browser.new_page(viewport=SIZE, color_scheme=scheme, device_scale_factor=1, base_url=asked)
+    page.set_default_timeout(PATIENCE)
     page.goto(f"/?q={QUESTION}", wait_until="networkidle")
     expect(page.locator(".answer")).to_contain_text(CITED)
     keep(page, f"page-{scheme}.png")

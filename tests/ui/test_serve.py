@@ -22,6 +22,7 @@ from tests.support.embedding_server import embedding_server
 from tests.support.places import ROOT
 from tests.support.projects import make_project
 from tests.support.serving import command
+from tests.ui.conftest import PATIENCE, SECONDS
 
 SAID = re.compile(r"Ask at (http://\S+)")
 SOUGHT = "The warden trims every lantern of the pier before the evening ferry comes"
@@ -77,7 +78,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a server over files of ours, and real ones where they are."""
     with embedding_server() as endpoint:
         folder = tmp_path_factory.mktemp("served") / "project"
-        project = make_project(folder, embedder={"endpoint": endpoint.url, "model": "fake"})
+        embedder = {"endpoint": endpoint.url, "model": "fake"}
+        project = make_project(folder, embedder=embedder, serve={"seconds": SECONDS})
         for name, how in FILES.items():
             drawn(project.docs / name, **how)
         for file in sorted(POLICIES.glob("*.pdf"))[:2]:
@@ -96,7 +98,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def hits(url: str, question: str, **more: Any) -> list[dict[str, Any]]:
-    reply = httpx.get(f"{url}/api/search", params={"q": question, **more}, timeout=120)
+    reply = httpx.get(f"{url}/api/search", params={"q": question, **more}, timeout=None)
     found: list[dict[str, Any]] = reply.raise_for_status().json()["hits"]
     return found
 
@@ -105,6 +107,7 @@ def hits(url: str, question: str, **more: Any) -> list[dict[str, Any]]:
 def page(browser: Browser) -> Iterator[Page]:
     """A page whose console must stay silent: a line there is an error, or what the policy of contents refused."""
     with browser.new_page(viewport={"width": 1280, "height": 900}) as page:
+        page.set_default_timeout(PATIENCE)
         said: list[str] = []
         page.on("console", lambda message: said.append(message.text))
         page.on("pageerror", lambda error: said.append(str(error)))
@@ -151,7 +154,7 @@ def test_the_mark_lies_on_the_words(served: str, page: Page, name: str) -> None:
     page.wait_for_function("document.querySelector('.paper img').complete")
     boxes, inner = (page.evaluate(BOXES, kind) for kind in ("passage", "sentence"))
     assert boxes and inner
-    picture = Image.open(io.BytesIO(httpx.get(f"{served}/api/pages/{hit['doc_id']}/1.png").content))
+    picture = Image.open(io.BytesIO(httpx.get(f"{served}/api/pages/{hit['doc_id']}/1.png", timeout=None).content))
     left, top, right, bottom = ink(picture)
     x0, y0, x1, y1 = around(inner)
     assert x0 <= left + 1 and y0 <= top + 1 and x1 >= right - 1 and y1 >= bottom - 1, (inner, ink(picture))
@@ -197,6 +200,7 @@ def test_by_keyboard(served: str, page: Page) -> None:
     page.locator(".hits h3 a").first.focus()
     page.keyboard.press("Enter")
     page.wait_for_selector(".reader")
+    page.wait_for_load_state()  # its script listens to keys from then on
     page.evaluate("document.activeElement.blur()")
     page.keyboard.press("/")
     assert page.evaluate("document.activeElement.name") == "q"
@@ -204,7 +208,7 @@ def test_by_keyboard(served: str, page: Page) -> None:
 
 def test_arrows_turn_pages(served: str, page: Page) -> None:
     (document,) = {hit["doc_id"] for hit in hits(served, "benefit", k=1)}
-    pages = httpx.get(f"{served}/api/documents/{document}", timeout=60).json()["pages"]
+    pages = httpx.get(f"{served}/api/documents/{document}", timeout=None).json()["pages"]
     page.goto(f"{served}/documents/{document}?page=1")
     if pages == 1:
         assert page.locator("a[rel=next]").count() == 0
@@ -217,12 +221,13 @@ def test_arrows_turn_pages(served: str, page: Page) -> None:
 
 def test_without_javascript(served: str, browser: Browser) -> None:
     with browser.new_context(java_script_enabled=False) as context:
+        context.set_default_timeout(PATIENCE)
         page = context.new_page()
         page.goto(served)
         page.fill("main input[name=q]", "warden trims lantern")
         page.click("main button")
         page.locator(".hits h3 a").first.click()
-        assert page.locator(".paper rect, mark").count() > 0
+        page.locator(".paper rect, mark").first.wait_for(state="attached")
 
 
 @pytest.mark.parametrize("path", ["/", "/?q=warden+lantern", "reader", "text", "/status", "/nothing-here"])
@@ -234,6 +239,7 @@ def test_nothing_serious_for_axe_and_no_scrolling_sideways(
         view = "&view=text" if path == "text" else ""
         path = f"/passages/{hits(served, SOUGHT, k=1)[0]['chunk_id']}?q=warden+lantern{view}"
     with browser.new_context(color_scheme=scheme, viewport={"width": 360, "height": 800}, bypass_csp=True) as context:
+        context.set_default_timeout(PATIENCE)
         page = context.new_page()
         page.goto(served + path)
         assert page.evaluate("document.documentElement.scrollWidth") <= 360

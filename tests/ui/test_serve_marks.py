@@ -21,6 +21,7 @@ from tests.support.page_letters import Letter, letters_of
 from tests.support.places import SHARED
 from tests.support.projects import Project, make_project
 from tests.ui.asked import Tab, tab_of
+from tests.ui.conftest import SECONDS
 
 DATA = SHARED / "data"
 REAL = {
@@ -39,7 +40,9 @@ pytestmark = pytest.mark.skipif(not DATA.exists(), reason="the shared evaluation
 def marked(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[tuple[Project, Tab]]:
     with embedding_server() as endpoint:
         embedder = {"endpoint": endpoint.url, "model": "fake"}
-        project = make_project(tmp_path_factory.mktemp("marks") / "project", {}, embedder=embedder)
+        project = make_project(
+            tmp_path_factory.mktemp("marks") / "project", {}, embedder=embedder, serve={"seconds": SECONDS}
+        )
         project.docs.mkdir()
         for name in REAL:
             shutil.copy(DATA / name, project.docs)

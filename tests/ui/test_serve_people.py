@@ -12,6 +12,7 @@ from tests.support.asking import asking
 from tests.support.embedding_server import embedding_server
 from tests.support.projects import Project, make_project
 from tests.ui.asked import tab_of
+from tests.ui.conftest import SECONDS
 
 SECRET = "The safe word of the treasury is heliotrope."
 
@@ -22,7 +23,7 @@ def signed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Project, 
     with embedding_server() as endpoint:
         project = make_project(
             tmp_path_factory.mktemp("signed") / "project", embedder={"endpoint": endpoint.url, "model": "fake"},
-            serve={"auth": "tokens"},
+            serve={"auth": "tokens", "seconds": SECONDS},
         )  # fmt: skip
         project.write("secret.md", f"# Treasury\n\n{SECRET} The vault is aired on Mondays.\n")
         project.write("secret.md.meta.yaml", "groups: [treasury]\n")
@@ -71,6 +72,7 @@ def test_the_place_of_a_quote_is_set_off(page: Page, signed: tuple[Project, str,
 def test_tab_goes_in_the_order_of_reading_and_shows_where_it_is(page: Page, signed: tuple[Project, str, str]) -> None:
     sign_in(page, *signed[1:])
     expect(page.locator(".hits")).to_be_visible()
+    page.wait_for_load_state()  # nothing takes the focus after that
     page.evaluate("document.activeElement.blur()")
     tops: list[tuple[str, float]] = []
     for _ in range(12):
@@ -95,7 +97,8 @@ def test_tab_goes_in_the_order_of_reading_and_shows_where_it_is(page: Page, sign
 def test_the_first_tab_leads_past_the_bar(page: Page, signed: tuple[Project, str, str]) -> None:
     sign_in(page, *signed[1:])
     expect(page.locator(".hits")).to_be_visible()
+    page.wait_for_load_state()  # nothing takes the focus after that
     page.evaluate("document.activeElement.blur()")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    assert re.search("#main$", page.url)
+    page.wait_for_url(re.compile("#main$"))

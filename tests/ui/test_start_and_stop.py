@@ -18,7 +18,7 @@ PARTS = {"webserver": "pincite.ui.webserver", "daemon": "dagster._daemon", "code
 
 
 def refused(project: Project, *arguments: str) -> tuple[int, str]:
-    ran = subprocess.run(command(project, "ui", *arguments), capture_output=True, text=True, timeout=120)
+    ran = subprocess.run(command(project, "ui", *arguments), capture_output=True, text=True)
     return ran.returncode, ran.stderr
 
 
