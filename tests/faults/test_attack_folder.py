@@ -16,12 +16,9 @@ from tests.faults.running import assert_verified, library_project, row_versions
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.places import ROOT
 from tests.support.projects import Project, new_database
+from tests.support.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.integration
-
-NO_END = 1200
-"""Seconds after which a command that has not ended is taken for one that never will."""
-
 
 WATCH = """
 import sys
@@ -38,7 +35,7 @@ def index(project: Project) -> tuple[dict[str, Any], list[str]]:
     """`pincite index` as a process of its own, with the workers that a user's has: what it says, and the processes that
     it starts."""
     command = [sys.executable, "-c", WATCH, "index", "--config", str(project.config), "--json"]
-    ran = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=NO_END)
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=HANG_SECONDS)
     assert ran.returncode == 3, ran.stdout + ran.stderr
     told: dict[str, Any] = json.loads(ran.stdout)
     return told, [line for line in ran.stderr.splitlines() if line.startswith("started: ")]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -31,6 +30,7 @@ from tests.support.builders import paragraph, units
 from tests.support.documents import raw_of
 from tests.support.pdf_objects import pdf, stream
 from tests.support.places import LIBRARY, ROOT
+from tests.support.waiting import ended
 
 NOTES = LIBRARY / "notes"
 GOOD = raw_of(NOTES / "archive-move.txt"), NOTES
@@ -195,9 +195,7 @@ def test_workers_end_with_their_parent() -> None:
     descriptor = os.pidfd_open(worker)
     parent.kill()
     parent.wait()
-    ended = select.poll()
-    ended.register(descriptor, select.POLLIN)
-    assert ended.poll(60_000), "the worker outlived its parent"
+    assert ended(descriptor), "the worker outlived its parent"
     os.close(descriptor)
     parent.stdout.close()
     if parent.stdin:

@@ -29,6 +29,7 @@ from tests.faults.running import (
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.llm_server import Answer, LlmServer, cut_short, empty, junk, llm_server, refusal, says, words_about
 from tests.support.projects import Project
+from tests.support.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -214,7 +215,7 @@ def test_an_endpoint_of_vectors_that_fails_for_a_while_costs_retries(
     clean, released = clean_after(edit), threading.Event()
 
     def hangs(texts: list[str]) -> Reply:
-        released.wait(120)
+        released.wait(HANG_SECONDS)
         return endpoint.good(texts)
 
     monkeypatch.setattr("resources.models.embedders.endpoint._TIMEOUT_SECONDS", 1.0)
@@ -262,7 +263,7 @@ FAULTS: dict[str, Callable[[EmbeddingServer], Callable[[list[str]], Any]]] = {
 
 
 def hangs(server: EmbeddingServer, texts: list[str]) -> Reply:
-    server.released.wait(120)
+    server.released.wait(HANG_SECONDS)
     return server.good(texts)
 
 

@@ -24,6 +24,7 @@ from tests.support.asgi import in_thread
 from tests.support.listings import assert_same
 from tests.support.places import ROOT
 from tests.support.s3_server import BUCKET, ENVIRONMENT, S3Server, s3_server
+from tests.support.waiting import HANG_SECONDS
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 
@@ -52,7 +53,12 @@ def run(command: list[str], place: Path, **environment: str) -> subprocess.Compl
     kept = {name: os.environ[name] for name in ("HOME", "LANG") if name in os.environ}
     path = f"{called}:{os.environ['PATH']}"
     return subprocess.run(
-        command, cwd=place, env={**kept, "PATH": path, **environment}, capture_output=True, text=True, timeout=300
+        command,
+        cwd=place,
+        env={**kept, "PATH": path, **environment},
+        capture_output=True,
+        text=True,
+        timeout=HANG_SECONDS,
     )
 
 

@@ -32,6 +32,7 @@ from tests.support.llm_server import (
     words_about,
 )
 from tests.support.reply_data import prompts, rows, said, settings, texts_of, usable
+from tests.support.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -93,7 +94,7 @@ def test_replies_come_in_order_whichever_is_first(server: LlmServer, model: Call
 
     def reply(prompt: str) -> str:
         if prompt == "0":
-            slow.wait(60)
+            slow.wait(HANG_SECONDS)
         elif prompt == "9":
             slow.set()
         return words_about(prompt)
@@ -113,7 +114,7 @@ def test_no_more_calls_at_once_than_allowed(server: LlmServer, model: Callable[.
         with lock:
             now += 1
             most = max(most, now)
-        three.wait(60)
+        three.wait(HANG_SECONDS)
         with lock:
             now -= 1
         return "fine"
@@ -158,14 +159,14 @@ def test_closing_stops_new_calls_and_keeps_those_under_way(
 
     def reply(prompt: str) -> str:
         if prompt != "0":
-            both.wait(60)
-            go.wait(60)
+            both.wait(HANG_SECONDS)
+            go.wait(HANG_SECONDS)
         return words_about(prompt)
 
     server.reply = reply
     replies = model(concurrency=2).replies(prompts(*[str(number) for number in range(50)]), usable)
     next(replies)
-    both.wait(60)
+    both.wait(HANG_SECONDS)
     threading.Timer(0.05, go.set).start()
     replies.close()
     assert len(server.calls) == 3
@@ -179,7 +180,7 @@ def test_closing_does_not_wait_for_what_hangs(
     server.reply = lambda prompt: hang() if prompt == "two" else words_about(prompt)
     replies = model(concurrency=2, timeout_seconds=60).replies(prompts("one", "two"), usable)
     next(replies)
-    assert server.arrived.wait(60)
+    assert server.arrived.wait(HANG_SECONDS)
     replies.close()
     assert not server.released.is_set()
 
@@ -268,7 +269,7 @@ def test_a_killed_run_keeps_every_reply_it_paid_for(
 
     server.reply = reply
     process = subprocess.Popen([sys.executable, "-c", KILLED, database.url, server.url], cwd=Path.cwd())
-    assert enough.wait(60)
+    assert enough.wait(HANG_SECONDS)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     paid, kept = list(server.completed), rows(database, "text, rejected, attempts")

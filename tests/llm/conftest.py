@@ -13,10 +13,10 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ import pytest
 
 from tests.support.places import LIBRARY
 from tests.support.projects import Project, make_project, new_database, running_server
+from tests.support.waiting import HANG_SECONDS, until
 
 DOCUMENTS = ("handbook/pay-bands.md", "notes/archive-move.txt", "handbook/incident-response.md")
 MODEL = "smollm2"
@@ -39,8 +40,6 @@ You summarise documents in one short sentence.
 Say in one short sentence what this document is about.
 """
 PRICES = {"prompt": 2.0, "completion": 8.0}
-START_SECONDS = 120.0
-END_SECONDS = 10.0
 
 
 def weights() -> Path:
@@ -76,27 +75,19 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         wait_for(f"http://127.0.0.1:{port}/v1/models", process, log)
         yield f"http://127.0.0.1:{port}/v1"
     finally:
-        process.terminate()
-        try:
-            process.wait(END_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        process.kill()
+        process.wait()
 
 
 def wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    """Until the model is loaded."""
-    last = time.monotonic() + START_SECONDS
-    while time.monotonic() < last:
-        if process.poll() is not None:
-            break
-        try:
-            with urllib.request.urlopen(url, timeout=5) as answer:
-                assert [item["id"] for item in json.load(answer)["data"]] == [MODEL]
-                return
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.1)
-    pytest.fail(f"the model's server does not answer: {log.read_text(errors='replace')[-2000:]}")
+    """Return when the model is loaded."""
+
+    def listed() -> list[str]:
+        with suppress(urllib.error.URLError, OSError), urllib.request.urlopen(url, timeout=HANG_SECONDS) as answer:
+            return [item["id"] for item in json.load(answer)["data"]]
+        return []
+
+    assert until(listed, lambda: log.read_text(errors="replace")[-2000:], process) == [MODEL]
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.support.waiting import HANG_SECONDS
+
 Answer = Callable[[list[str]], tuple[int, dict[str, Any]] | tuple[int, dict[str, Any], Mapping[str, str]]]
 """Status, body, and headers, which by default say of a failure that it passes at once."""
 MODEL = "fake"
@@ -97,7 +99,7 @@ class EmbeddingServer:
                 self._holds = None
         if held:
             self.arrived.set()
-            self.released.wait(120)
+            self.released.wait(HANG_SECONDS)
         status, reply, *headers = answer(texts)
         return status, reply, headers[0] if headers else {} if status == 200 else {"retry-after-ms": "1"}
 

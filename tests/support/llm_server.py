@@ -25,6 +25,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from tests.support.waiting import HANG_SECONDS
+
 MODEL = "fake-model"
 
 
@@ -295,7 +297,7 @@ def _handler(server: LlmServer) -> type[BaseHTTPRequestHandler]:
             """Whether a whole, good answer was sent."""
             if answer.how == "hang":
                 server.arrived.set()
-                server.released.wait(120)
+                server.released.wait(HANG_SECONDS)
             if answer.how in ("hang", "reset"):
                 self.close_connection = True
                 return False

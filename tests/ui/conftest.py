@@ -15,9 +15,10 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from tests.support.embedding_server import embedding_server
 from tests.support.projects import Project, make_project
 from tests.support.serving import Served, command, serving
+from tests.support.waiting import HANG_SECONDS
 
-PATIENCE = 60_000
-"""Milliseconds that a page may take to show something."""
+PATIENCE = 1000 * HANG_SECONDS
+"""Milliseconds after which a page that does not show something is taken for one that never will."""
 
 expect.set_options(timeout=PATIENCE)
 

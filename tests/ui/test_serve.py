@@ -22,6 +22,7 @@ from tests.support.embedding_server import embedding_server
 from tests.support.places import ROOT
 from tests.support.projects import make_project
 from tests.support.serving import command
+from tests.support.waiting import HANG_SECONDS
 
 SAID = re.compile(r"Ask at (http://\S+)")
 SOUGHT = "The warden trims every lantern of the pier before the evening ferry comes"
@@ -96,7 +97,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def hits(url: str, question: str, **more: Any) -> list[dict[str, Any]]:
-    reply = httpx.get(f"{url}/api/search", params={"q": question, **more}, timeout=120)
+    reply = httpx.get(f"{url}/api/search", params={"q": question, **more}, timeout=HANG_SECONDS)
     found: list[dict[str, Any]] = reply.raise_for_status().json()["hits"]
     return found
 
@@ -204,7 +205,7 @@ def test_by_keyboard(served: str, page: Page) -> None:
 
 def test_arrows_turn_pages(served: str, page: Page) -> None:
     (document,) = {hit["doc_id"] for hit in hits(served, "benefit", k=1)}
-    pages = httpx.get(f"{served}/api/documents/{document}", timeout=60).json()["pages"]
+    pages = httpx.get(f"{served}/api/documents/{document}", timeout=HANG_SECONDS).json()["pages"]
     page.goto(f"{served}/documents/{document}?page=1")
     if pages == 1:
         assert page.locator("a[rel=next]").count() == 0

@@ -14,6 +14,7 @@ import pytest
 from pincite import connections
 from pincite.connections import Connections, Limits, limits_for, peer_of
 from tests.support.asgi import in_thread
+from tests.support.waiting import HANG_SECONDS
 
 T = TypeVar("T")
 REQUEST = b"GET /%s HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -48,7 +49,7 @@ class Front:
         async def working() -> T:
             return work()
 
-        return asyncio.run_coroutine_threadsafe(working(), self.loop).result(30)
+        return asyncio.run_coroutine_threadsafe(working(), self.loop).result(HANG_SECONDS)
 
     def after(self, seconds: float) -> None:
         """Let time pass, and have all connections looked at."""

@@ -27,6 +27,7 @@ from resources.workers.system_calls import READ_ANY_FILE
 from resources.workers.template import Template
 from tests.faults.parsing import parsed
 from tests.support.places import LIBRARY
+from tests.support.waiting import HANG_SECONDS
 from tests.unit.resources.parsers.test_ocr import LINES, rendered
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the layers are Linux's")
@@ -376,7 +377,7 @@ def tried(folder: Path, confined: bool = True, user: int = 0) -> dict[str, Any]:
         os.close(writes)
         with open(reads, "rb") as answer:
             said = answer.read()
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=HANG_SECONDS)
         assert said, errors.decode()
         found: dict[str, Any] = json.loads(said)
         return found
@@ -501,7 +502,11 @@ def test_scans_are_read(tmp_path: Path, held: dict[str, bool]) -> None:
 def worked(folder: Path, confined: bool) -> Any:
     given = [str(LIBRARY), str(folder), str(confined)]
     done = subprocess.run(
-        [sys.executable, "-P", "-c", WORK, *given], env=child_environment(), capture_output=True, text=True, timeout=300
+        [sys.executable, "-P", "-c", WORK, *given],
+        env=child_environment(),
+        capture_output=True,
+        text=True,
+        timeout=HANG_SECONDS,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
