@@ -74,7 +74,8 @@ def computed(project: Project, stage: str) -> int:
 
 @pytest.fixture
 def project(server_url: str, endpoint: EmbeddingServer, tmp_path: Path) -> Iterator[Project]:
-    limits = {"workers": 2, "memory_mb": 512, "timeout_seconds": 30, "page_timeout_seconds": 5, "ocr": "off"}
+    times = dict.fromkeys(("timeout_seconds", "page_timeout_seconds"), HANG_SECONDS)  # memory is the limit here
+    limits = {"workers": 2, "memory_mb": 512, "ocr": "off", **times}
     with new_database(server_url) as url:
         project = library_project(tmp_path / "project", endpoint, database=url, parsing=limits)
         for name, attack in ATTACKS.items():

@@ -55,6 +55,11 @@ class EmbeddingServer:
         return f"http://127.0.0.1:{self._server.server_port}/v1"
 
     @property
+    def asker(self) -> int:
+        """The port from which the request comes that is answered now."""
+        return int(self._asked.port)
+
+    @property
     def texts(self) -> list[str]:
         """Every text asked for, in order."""
         return [text for texts in self.requests for text in texts]
@@ -141,6 +146,7 @@ def _handler(server: EmbeddingServer) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             server.bodies.append(body)
+            server._asked.port = self.client_address[1]
             asked = list(body["input"]), self.headers.get("Authorization"), str(body["model"])
             status, reply, headers = server.answer(*asked)
             data = json.dumps(reply).encode()

@@ -150,6 +150,8 @@ class LlmServer:
         self.calls: list[Call] = []
         self.completed: list[str] = []
         self.arrived, self.released = threading.Event(), threading.Event()
+        self.hung: Callable[[int], object] = lambda port: None
+        """What is told of the asker's port when a call hangs."""
         self.files: dict[str, bytes] = {}
         self.batches: dict[str, dict[str, Any]] = {}
         self._faults: list[Answer | Callable[[Call], Answer]] = []
@@ -297,6 +299,7 @@ def _handler(server: LlmServer) -> type[BaseHTTPRequestHandler]:
             """Whether a whole, good answer was sent."""
             if answer.how == "hang":
                 server.arrived.set()
+                server.hung(self.client_address[1])
                 server.released.wait(HANG_SECONDS)
             if answer.how in ("hang", "reset"):
                 self.close_connection = True

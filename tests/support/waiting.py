@@ -19,6 +19,8 @@ T = TypeVar("T")
 
 HANG_SECONDS = 1800.0
 """Seconds after which what has not happened is taken for a hang: half an hour, which no machine needs for one step."""
+AT_ONCE_SECONDS = 0.2
+"""Seconds given to what never ends, so that every machine passes the limit and none waits long for it."""
 _PAUSE_SECONDS = 0.02
 """Seconds between two looks: short beside any process's start, and long enough to leave the processor to others."""
 
@@ -27,12 +29,12 @@ def until(holds: Callable[[], T], what: str | Callable[[], str] = "", process: s
     """Return the first true value of `holds`. Fail if `process` ends before, and say `what` was waited for."""
     latest = time.monotonic() + HANG_SECONDS
     while True:
-        ended = process is not None and process.poll() is not None
+        gone = process is not None and process.poll() is not None
         if found := holds():  # looked at once more after the end
             return found
-        if ended or time.monotonic() > latest:
+        if gone or time.monotonic() > latest:
             told = what if isinstance(what, str) else what()
-            raise AssertionError(f"it has not happened{' and the process has ended' if ended else ''}: {told}")
+            raise AssertionError(f"it has not happened{' and the process has ended' if gone else ''}: {told}")
         time.sleep(_PAUSE_SECONDS)
 
 

@@ -64,7 +64,11 @@ class Front:
     def connected(self, address: str = "127.0.0.1", sent: bytes = b"") -> socket.socket:
         """A connection that the server has counted, or refused."""
         with_it = self.on_loop(lambda: self.made) + 1
-        client = socket.create_connection(("127.0.0.1", self.port), 30, source_address=(address, 0))
+        client = socket.socket()
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 << 10)  # whatever a system would hold by itself
+        client.settimeout(HANG_SECONDS)
+        client.bind((address, 0))
+        client.connect(("127.0.0.1", self.port))
         self.until(lambda: self.made >= with_it)
         client.sendall(sent)
         return client

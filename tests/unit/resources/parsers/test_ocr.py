@@ -128,9 +128,9 @@ def test_a_scan_that_lies_on_its_side_is_read_and_marked(degrees: int) -> None:
 
 def test_a_page_over_the_time_limit_is_lost_by_name(scan: Any) -> None:
     needs()
-    found = page_items(scan, 7, OcrSettings(seconds=0.01))
+    found = page_items(scan, 7, OcrSettings(seconds=0.001))
     assert found.items == () and found.warning.startswith("page 7: no_text:")
-    assert "parsing.ocr_seconds (0.01): raise it" in found.warning
+    assert "parsing.ocr_seconds (0.001): raise it" in found.warning
 
 
 def test_a_picture_without_words_is_named() -> None:

@@ -22,9 +22,10 @@ from resources.workers.reading import reader as open_reader
 from resources.workers.task import parse_task
 from resources.workers.tasks import KINDS, Given
 from tests.support.places import LIBRARY
+from tests.support.waiting import HANG_SECONDS
 
 pytest.importorskip("unstructured", reason="the extra `formats` is not installed")
-SETTINGS = ParsingSettings(workers=1, memory_mb=1024, timeout_seconds=60)
+SETTINGS = ParsingSettings(workers=1, memory_mb=1024, timeout_seconds=HANG_SECONDS)
 TEXT = "Porters rest on Sundays, and on the feast of the founder."
 ONLY_A_HEADER = f"<html><body><header>{TEXT}</header></body></html>"
 NO_HEADERS = f"{TEXT}\n\nThe registrar signs.\n"
@@ -153,7 +154,7 @@ def test_what_the_second_try_takes_is_of_the_same_memory(tmp_path: Path) -> None
     """The other reader does not fit in it with so many paragraphs, which it reads in the memory that is usual."""
     file = tmp_path / "a.eml"
     file.write_text(NO_HEADERS + "\n\nPorters rest on Sundays, says the book." * 80_000)
-    with open_reader(ParsingSettings(workers=1, memory_mb=256, timeout_seconds=60)) as bounded:
+    with open_reader(ParsingSettings(workers=1, memory_mb=256, timeout_seconds=HANG_SECONDS)) as bounded:
         with pytest.raises(DocumentError, match="no headers") as refused:
             bounded.read(file)
         assert refused.value.code == "corrupt"

@@ -47,7 +47,7 @@ def call(number, *arguments):
 
 def dial(kind, address):
     with socket.socket(*kind) as made:
-        made.settimeout(5)
+        made.settimeout(1800)
         made.connect(address) if kind[1] == socket.SOCK_STREAM else made.sendto(b"x", address)
 
 def threaded(work):
@@ -486,10 +486,14 @@ def test_scans_are_read(tmp_path: Path, held: dict[str, bool]) -> None:
     scan = tmp_path / "scan.pdf"
     rendered(LINES).save(scan, "PDF", resolution=200)
     found = []
-    for seconds in (600.0, 0.01):
+    for seconds in (HANG_SECONDS, 0.001):
         settings = ParsingSettings(
-            workers=1, timeout_seconds=600, page_timeout_seconds=600, ocr_languages=("eng",), ocr_seconds=seconds
-        )
+            workers=1,
+            timeout_seconds=HANG_SECONDS,
+            page_timeout_seconds=HANG_SECONDS,
+            ocr_languages=("eng",),
+            ocr_seconds=seconds,
+        )  # fmt: skip
         with DocumentPool(settings) as pool:
             found.append(parsed(pool, scan)[scan.name])
     early, late = found
