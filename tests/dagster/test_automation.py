@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -32,6 +31,7 @@ from resources.postgres.database import Database
 from tests.dagster.test_definitions import BUCKETED, WHOLE, nodes
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.places import ROOT
+from tests.support.ports import free_port
 from tests.support.projects import Project, content, make_project, new_database, project_copy
 from tests.support.waiting import HANG_SECONDS, until
 
@@ -449,16 +449,13 @@ def test_a_launched_run_that_is_killed_is_closed_by_the_next(
     environment = {**os.environ, "DAGSTER_HOME": str(home), "PINCITE_CONFIG": str(here.config)}
     with dg.DagsterInstance.from_config(str(home)):
         """Its tables are made before two processes want to make them."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        place = ["--host", "127.0.0.1", "--port", str(free.getsockname()[1])]
+    place = ["--host", "127.0.0.1", "--port", str(free_port())]
     endpoint.hold(lambda texts: True)
     serve = [*dagster, "code-server", "start", "-m", "assets.definitions", *place]
     launched = subprocess.Popen(serve, cwd=ROOT, env=environment, start_new_session=True)
     launch = [*dagster, "job", "launch", "--grpc-host", place[1], "--grpc-port", place[3], "-j", "index"]
     launch += ["--tags", json.dumps(SPAN)]
-    while subprocess.run(launch, cwd=ROOT, env=environment, capture_output=True).returncode:
-        assert launched.poll() is None
+    until(lambda: subprocess.run(launch, cwd=ROOT, env=environment, capture_output=True).returncode == 0, "", launched)
     try:
         assert endpoint.arrived.wait(HANG_SECONDS)
         with dg.DagsterInstance.from_config(str(home)) as instance:

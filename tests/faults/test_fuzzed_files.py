@@ -16,10 +16,10 @@ from resources.workers.pool import DocumentPool
 from tests.faults.mutations import damaged
 from tests.faults.parsing import children, outcomes
 from tests.support.documents import raw_of
-from tests.support.places import LIBRARY, SHARED
+from tests.support.places import DATA, LIBRARY
 from tests.support.waiting import HANG_SECONDS
 
-FOLDERS = (LIBRARY, SHARED / "data" / "parser-fixtures")
+FOLDERS = (LIBRARY, DATA / "parser-fixtures")
 INPUTS = int(os.environ.get("PINCITE_FUZZ_INPUTS", "2000"))
 FIRST_SEED = int(os.environ.get("PINCITE_FUZZ_SEED", "1"))
 BATCH = 100

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from pipelines.settings.embedder import EmbedderSettings
 from resources.models.embedders import transformer
@@ -16,7 +17,6 @@ from resources.models.embedders.specs import resolve
 from tests.support.tiny_model import make_model
 from tests.support.waiting import HANG_SECONDS
 
-torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.integration
 
 

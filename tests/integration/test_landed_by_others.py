@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import shutil
@@ -125,7 +124,6 @@ def page(number: int, *readers: str) -> dict[str, object]:
     }
 
 
-@pytest.mark.skipif(importlib.util.find_spec("dlt") is None, reason="dlt is not installed: pip install dlt")
 def test_a_wiki_is_landed_by_dlt(tmp_path: Path) -> None:
     said = blocks("A wiki, by dlt")
     assert "land_wiki.py" in said["bash"]

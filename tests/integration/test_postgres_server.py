@@ -280,7 +280,7 @@ def test_a_folder_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "postgres" / "thesis.txt").read_text() == "mine"
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root hands Postgres to another user")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root hands Postgres to another user: run it as root")
 class TestAsRoot:
     @pytest.mark.defends("6b")
     def test_a_server_of_another_user_in_the_place_of_ours_is_given_nothing(self, state: Path) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import wait
 from pathlib import Path
 from typing import Any
 
@@ -158,7 +159,6 @@ def test_closing_stops_new_calls_and_keeps_those_under_way(
 ) -> None:
     """Those under way end once they are waited for."""
     both, go = threading.Barrier(3), threading.Event()
-    wait = workers.wait
 
     def waited(*given: Any) -> Any:
         go.set()

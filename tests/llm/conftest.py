@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import shutil
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -24,6 +23,7 @@ from typing import Any
 import pytest
 
 from tests.support.places import LIBRARY
+from tests.support.ports import free_port
 from tests.support.projects import Project, make_project, new_database, running_server
 from tests.support.waiting import HANG_SECONDS, until
 
@@ -52,13 +52,6 @@ def weights() -> Path:
     folders = spec.submodule_search_locations or ()
     (file,) = [file for folder in folders for file in Path(folder).glob("*.gguf")]
     return file
-
-
-def free_port() -> int:
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        port: int = held.getsockname()[1]
-    return port
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page
 
 from tests.support.embedding_server import embedding_server
-from tests.support.places import ROOT
+from tests.support.places import DATA, needs_data
 from tests.support.projects import make_project
 from tests.support.serving import command
 from tests.support.waiting import HANG_SECONDS
@@ -28,7 +28,7 @@ SAID = re.compile(r"Ask at (http://\S+)")
 SOUGHT = "The warden trims every lantern of the pier before the evening ferry comes"
 OTHER = "Nothing of that kind is said in these words, which stand here to be passed over"
 WIDE, TALL = 595, 842
-POLICIES = ROOT.parent / "shared" / "data" / "policies"
+POLICIES = DATA / "policies"
 AXE = "axe-core@4.10.3"
 
 
@@ -162,7 +162,7 @@ def test_the_mark_lies_on_the_words(served: str, page: Page, name: str) -> None:
     assert outer[0] - 1 <= x0 and outer[1] - 1 <= y0 and x1 <= outer[2] + 1 and y1 <= outer[3] + 1, (boxes, inner)
 
 
-@pytest.mark.skipif(not POLICIES.is_dir(), reason="the shared documents are not here")
+@needs_data("policies")
 def test_marks_on_real_pages_hold_the_words_of_their_passages(served: str) -> None:
     """The words that PDFium finds inside the boxes, a point wider, are those of the passage, and no others."""
     import pypdfium2

@@ -22,7 +22,6 @@ from resources.workers.reading import reader as open_reader
 from tests.support import other_formats as made
 from tests.support.waiting import HANG_SECONDS
 
-pytest.importorskip("unstructured", reason="the extra `formats` is not installed")
 SETTINGS = ParsingSettings(workers=1, memory_mb=1024, timeout_seconds=HANG_SECONDS)
 
 

@@ -329,7 +329,7 @@ REMAINS = {
 }
 """What a process that a document has taken over can still do: SECURITY.md names each."""
 NOBODY = 65534
-as_another = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+as_another = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user: run it as root")
 
 
 @contextmanager
