@@ -6,10 +6,8 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -33,7 +31,9 @@ from resources.postgres.database import Database
 from tests.dagster.test_definitions import BUCKETED, WHOLE, nodes
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.places import ROOT
+from tests.support.ports import free_port
 from tests.support.projects import Project, content, make_project, new_database, project_copy
+from tests.support.waiting import HANG_SECONDS, until
 
 pytestmark = [pytest.mark.integration, pytest.mark.dagster]
 
@@ -327,11 +327,10 @@ def test_a_run_that_waits_for_another_says_for_which(here: Project, database: Da
 
         with ThreadPoolExecutor(1) as pool:
             with database.exclusive("index"):
-                run, latest = pool.submit(execute, own, ["raw_documents"], SPAN), time.monotonic() + 60
-                while not (waits := [line for line in said() if "waiting for it to end" in line]):
-                    assert not run.done() and time.monotonic() < latest
-                    time.sleep(0.05)
+                run = pool.submit(execute, own, ["raw_documents"], SPAN)
+                waits = until(lambda: [line for line in said() if "waiting for it to end" in line] or run.done())
             assert run.result().success
+    assert isinstance(waits, list), "it has not waited"
     (line,) = waits
     wanted = rf"another index run is in progress \(pincite index, process {os.getpid()}; backend \d+\); .* 6 hours"
     assert re.fullmatch(wanted, line)
@@ -450,18 +449,15 @@ def test_a_launched_run_that_is_killed_is_closed_by_the_next(
     environment = {**os.environ, "DAGSTER_HOME": str(home), "PINCITE_CONFIG": str(here.config)}
     with dg.DagsterInstance.from_config(str(home)):
         """Its tables are made before two processes want to make them."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        place = ["--host", "127.0.0.1", "--port", str(free.getsockname()[1])]
+    place = ["--host", "127.0.0.1", "--port", str(free_port())]
     endpoint.hold(lambda texts: True)
     serve = [*dagster, "code-server", "start", "-m", "assets.definitions", *place]
     launched = subprocess.Popen(serve, cwd=ROOT, env=environment, start_new_session=True)
     launch = [*dagster, "job", "launch", "--grpc-host", place[1], "--grpc-port", place[3], "-j", "index"]
     launch += ["--tags", json.dumps(SPAN)]
-    while subprocess.run(launch, cwd=ROOT, env=environment, capture_output=True).returncode:
-        assert launched.poll() is None
+    until(lambda: subprocess.run(launch, cwd=ROOT, env=environment, capture_output=True).returncode == 0, "", launched)
     try:
-        assert endpoint.arrived.wait(240)
+        assert endpoint.arrived.wait(HANG_SECONDS)
         with dg.DagsterInstance.from_config(str(home)) as instance:
             (run,) = instance.get_runs()
             assert (run.status, run.remote_job_origin is None) == (dg.DagsterRunStatus.STARTED, False)

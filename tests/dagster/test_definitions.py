@@ -22,6 +22,7 @@ from resources.dagster_instance.home import WITHOUT_STAGE
 from resources.dagster_instance.run_buckets import BY_BUCKET
 from tests.support.places import ROOT
 from tests.support.projects import make_project
+from tests.support.waiting import HANG_SECONDS
 
 BUCKETED = {
     "raw_documents": "documents",
@@ -60,7 +61,12 @@ print(json.dumps(sorted(name.partition(".")[0] for name in sys.modules)))
 def test_loading_the_definitions_imports_no_model_and_no_parser(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     ran = subprocess.run(
-        [sys.executable, "-c", LOAD], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", LOAD],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=HANG_SECONDS,
     )
     assert ran.returncode == 0, ran.stderr
     imported = set(json.loads(ran.stdout))

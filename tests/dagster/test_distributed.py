@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,6 +30,7 @@ from tests.support.projects import (
     project_copy,
     run_command,
 )
+from tests.support.waiting import HANG_SECONDS, until
 
 pytestmark = [pytest.mark.integration, pytest.mark.dagster]
 
@@ -178,7 +178,7 @@ def test_the_work_goes_on_without_who_asked_for_it(project: Project, home: Path,
     endpoint.hold(lambda texts: True)
     try:
         with command(project, "--distributed") as asking:
-            assert endpoint.arrived.wait(600)
+            assert endpoint.arrived.wait(HANG_SECONDS)
             worker = worker_at(project)
             busy = project.run("index", "--distributed", "--retry-failed")
             (found,) = [each for each in backfills(home) if not each.ended]
@@ -186,7 +186,7 @@ def test_the_work_goes_on_without_who_asked_for_it(project: Project, home: Path,
             assert found.id in busy.json["error"]["message"]
 
             asking.send_signal(signal.SIGINT)
-            out, said = asking.communicate(timeout=120)
+            out, said = asking.communicate(timeout=HANG_SECONDS)
             assert asking.returncode == 1
             assert json.loads(out)["error"]["code"] == "interrupted"
             assert f"the workers go on with it (backfill {found.id})" in said
@@ -194,7 +194,7 @@ def test_the_work_goes_on_without_who_asked_for_it(project: Project, home: Path,
             assert again.stderr and "is followed" in again.stderr.readline()
             os.kill(worker, signal.SIGKILL)
             endpoint.released.set()
-            out, said = again.communicate(timeout=1200)
+            out, said = again.communicate(timeout=HANG_SECONDS)
             assert again.returncode == 0, said
     finally:
         endpoint.released.set()
@@ -218,11 +218,9 @@ def test_a_cancelled_backfill_is_told(project: Project, home: Path) -> None:
     project.write("new.txt", "The lock keeper sleeps at noon.")
     asked = BulkActionsFilter(statuses=[BulkActionStatus.REQUESTED])
     with command(project, "--distributed") as asking, dg.DagsterInstance.from_config(str(home)) as instance:
-        while not (found := instance.get_backfills(filters=asked)):
-            assert asking.poll() is None
-            time.sleep(0.1)
+        found = until(lambda: instance.get_backfills(filters=asked), "a backfill", asking)
         instance.update_backfill(found[0].with_status(BulkActionStatus.CANCELING))
-        out, said = asking.communicate(timeout=400)
+        out, said = asking.communicate(timeout=HANG_SECONDS)
     assert asking.returncode == 1, said
     assert json.loads(out)["error"]["code"] == "cancelled"
 

@@ -15,6 +15,7 @@ from resources.dagster_instance.home import dagster_home
 from resources.dagster_instance.run_history import run_history
 from resources.dagster_instance.storage import KeptEvents
 from tests.support.places import ROOT
+from tests.support.waiting import HANG_SECONDS
 
 
 @dg.asset
@@ -57,7 +58,7 @@ def test_who_watches_a_run_sees_its_events_as_they_come(tmp_path: Path) -> None:
         plain.watch_event_logs(run.run_id, None, watched)
         for message, event in seen.items():
             kept.report_engine_event(message, run)
-            assert event.wait(30), f"{message} was not seen while the run was open"
+            assert event.wait(HANG_SECONDS), f"{message} was not seen while the run was open"
 
 
 def test_a_storage_of_ones_own_is_left_alone(tmp_path: Path) -> None:

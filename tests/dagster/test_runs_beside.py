@@ -30,6 +30,7 @@ from tests.dagster.test_materialise import BEFORE_INDEX, BEFORE_STATISTICS, QUIE
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.places import ROOT
 from tests.support.projects import Project, content, make_project, new_database
+from tests.support.waiting import HANG_SECONDS
 
 pytestmark = [pytest.mark.integration, pytest.mark.dagster]
 
@@ -68,7 +69,7 @@ def both(names: Sequence[str]) -> None:
     """Two runs at once, each in a process of its own."""
     commands = [[sys.executable, "-c", LAUNCH, json.dumps([list(names), keys])] for keys in HALVES]
     runs = [subprocess.Popen(each, cwd=ROOT, stderr=subprocess.PIPE, text=True) for each in commands]
-    said = [run.communicate(timeout=300)[1] for run in runs]
+    said = [run.communicate(timeout=HANG_SECONDS)[1] for run in runs]
     assert [run.returncode for run in runs] == [0, 0] and not any("failed" in each.lower() for each in said), said
 
 

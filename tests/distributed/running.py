@@ -8,10 +8,9 @@ import json
 import os
 import subprocess
 import sys
-import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,19 +28,11 @@ from tests.faults.running import NO_TEXTS, VECTORS, Rows
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.front import Front
 from tests.support.projects import Project, content, make_project
+from tests.support.waiting import until
 
-PATIENCE = 3600
-"""Seconds after which what has not happened fails the test: so many that a busy machine has done it before."""
 WORKERS = ("one", "two")
 BUCKETS, BUCKETS_PER_RUN = 4, 2
 _numbers = itertools.count(1)
-
-
-def until(holds: Callable[[], Any], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < deadline, f"{what}: it has not happened"
-        time.sleep(0.05)
 
 
 def documents(count: int) -> dict[str, str]:

@@ -19,8 +19,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 120
-"""Seconds after which a run that has not come to its point fails the test."""
+from tests.support.waiting import HANG_SECONDS
+
 # A process forked after tokenizers has used threads waits for them for ever.
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 _CONTEXT = get_context("forkserver")
@@ -206,7 +206,7 @@ class HeldRun:
 
     def reached(self) -> bool:
         """Whether it has come to its point; False where it has ended before."""
-        assert self._here.poll(PATIENCE), "the run has not come to its point"
+        assert self._here.poll(HANG_SECONDS), "the run has not come to its point"
         try:
             self._here.recv()
         except EOFError:
@@ -218,7 +218,7 @@ class HeldRun:
 
     def ended(self) -> int:
         """Its exit code, once it has ended."""
-        self._process.join(PATIENCE)
+        self._process.join(HANG_SECONDS)
         assert self._process.exitcode is not None, "the run has not ended"
         return self._process.exitcode
 
@@ -233,7 +233,7 @@ class HeldRun:
     def close(self) -> None:
         if self._process.is_alive():
             self._process.kill()
-        self._process.join(PATIENCE)
+        self._process.join(HANG_SECONDS)
         self._here.close()
 
 

@@ -61,11 +61,3 @@ def left_since(before: set[int]) -> set[int]:
             return False
 
     return {pid for pid in children() - before if not of_postgres(pid)}
-
-
-def processor_seconds(pid: int) -> float:
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,9 +17,9 @@ from pincite.index import Index, open_index
 from pipelines.fingerprint import text_hash
 from resources.parquet.tables import ParquetTables
 from resources.settings_file import locate
-from tests.faults.held_run import PATIENCE
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.projects import DOCUMENTS, TABLES, Project, make_project, project_copy, rows_of
+from tests.support.waiting import until
 
 LIBRARY = {
     **DOCUMENTS,
@@ -230,14 +229,6 @@ def answer(opened: Index, k: int = 100) -> Answer:
 
 
 # ---------------------------------------------------------------- the server
-
-
-def until(holds: Callable[[], Any]) -> None:
-    """Looks again and again, for what another process does and does not tell."""
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < deadline, "it has not happened"
-        time.sleep(0.01)
 
 
 def backends(project: Project, where: str) -> list[int]:

@@ -16,12 +16,9 @@ from tests.faults.running import assert_verified, library_project, row_versions
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.places import ROOT
 from tests.support.projects import Project, new_database
+from tests.support.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.integration
-
-NO_END = 1200
-"""Seconds after which a command that has not ended is taken for one that never will."""
-
 
 WATCH = """
 import sys
@@ -38,7 +35,7 @@ def index(project: Project) -> tuple[dict[str, Any], list[str]]:
     """`pincite index` as a process of its own, with the workers that a user's has: what it says, and the processes that
     it starts."""
     command = [sys.executable, "-c", WATCH, "index", "--config", str(project.config), "--json"]
-    ran = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=NO_END)
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=HANG_SECONDS)
     assert ran.returncode == 3, ran.stdout + ran.stderr
     told: dict[str, Any] = json.loads(ran.stdout)
     return told, [line for line in ran.stderr.splitlines() if line.startswith("started: ")]
@@ -77,7 +74,8 @@ def computed(project: Project, stage: str) -> int:
 
 @pytest.fixture
 def project(server_url: str, endpoint: EmbeddingServer, tmp_path: Path) -> Iterator[Project]:
-    limits = {"workers": 2, "memory_mb": 512, "timeout_seconds": 30, "page_timeout_seconds": 5, "ocr": "off"}
+    times = dict.fromkeys(("timeout_seconds", "page_timeout_seconds"), HANG_SECONDS)  # memory is the limit here
+    limits = {"workers": 2, "memory_mb": 512, "ocr": "off", **times}
     with new_database(server_url) as url:
         project = library_project(tmp_path / "project", endpoint, database=url, parsing=limits)
         for name, attack in ATTACKS.items():

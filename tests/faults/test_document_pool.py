@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import subprocess
 import sys
-import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,30 +21,40 @@ from pipelines.records import Failure, PackedChunk, RawDocument
 from pipelines.settings.base import ParsingSettings
 from resources.parsers.pdf.pages import LIMITS
 from resources.workers import process, template
+from resources.workers.frames import Message
 from resources.workers.pool import DocumentPool
 from resources.workers.process import DocumentProcess
-from resources.workers.task import Batch, Rows, Task
+from resources.workers.task import Batch, Framed, Rows, Task
 from resources.workers.template import Forked, Template
-from tests.faults.parsing import POLICY, children, left_since, outcomes, parsed, processor_seconds
+from tests.faults.parsing import POLICY, children, left_since, outcomes, parsed
 from tests.support.builders import paragraph, units
 from tests.support.documents import raw_of
 from tests.support.pdf_objects import pdf, stream
 from tests.support.places import LIBRARY, ROOT
+from tests.support.waiting import AT_ONCE_SECONDS, HANG_SECONDS, ended
 
 NOTES = LIBRARY / "notes"
 GOOD = raw_of(NOTES / "archive-move.txt"), NOTES
 BAD = replace(raw_of(NOTES / "archive-move.txt"), doc_id="bad"), NOTES
 
 
+def stop(pid: int) -> None:
+    os.kill(pid, signal.SIGSTOP)
+
+
 @contextmanager
-def when_given(monkeypatch: pytest.MonkeyPatch, doc_id: str, act: Callable[[int], object]) -> Iterator[None]:
-    """Does something to a worker's process as soon as it has this document."""
+def when_given(
+    monkeypatch: pytest.MonkeyPatch, doc_id: str, act: Callable[[int], object], most: float = HANG_SECONDS
+) -> Iterator[None]:
+    """Does something to a worker's process as soon as it has this document, which alone may take `most` seconds: what
+    never answers is given up at once, and no slow machine gives up another document."""
     give = DocumentProcess.give
 
-    def given(process: DocumentProcess, batch: Batch, *arguments: Any) -> None:
+    def given(process: DocumentProcess, batch: Batch, framed: Framed, seconds: float) -> None:
         if doc_id in batch.doc_ids:
             act(process.process.pid)
-        give(process, batch, *arguments)
+            seconds = min(most, seconds)
+        give(process, batch, framed, seconds)
 
     with monkeypatch.context() as patched:
         patched.setattr(DocumentProcess, "give", given)
@@ -55,8 +64,8 @@ def when_given(monkeypatch: pytest.MonkeyPatch, doc_id: str, act: Callable[[int]
 @pytest.mark.defends("1b")
 def test_a_worker_that_hangs_is_killed_and_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     before = children()
-    settings = ParsingSettings(workers=1, timeout_seconds=4)
-    with DocumentPool(settings) as pool, when_given(monkeypatch, "bad", lambda pid: os.kill(pid, signal.SIGSTOP)):
+    settings = ParsingSettings(workers=1, timeout_seconds=HANG_SECONDS)
+    with DocumentPool(settings) as pool, when_given(monkeypatch, "bad", stop, AT_ONCE_SECONDS):
         found = {raw.doc_id: outcome for raw, outcome in outcomes(pool, BAD, GOOD)}
     failure = found["bad"]
     assert isinstance(failure, Failure) and failure.code == "timeout" and "timeout_seconds" in failure.message
@@ -73,8 +82,8 @@ def test_a_worker_that_takes_nothing_in_holds_nobody_up(monkeypatch: pytest.Monk
         Task("static_vectors", doc_id, "s", doc_id, {}, Rows("packed_chunks", PackedChunk, [chunk]))
         for doc_id, chunk in ((name, replace(chunk, doc_id=name)) for name, chunk in chunks.items())
     ]
-    settings = ParsingSettings(workers=1, timeout_seconds=5)
-    with DocumentPool(settings) as pool, when_given(monkeypatch, "bad", lambda pid: os.kill(pid, signal.SIGSTOP)):
+    settings = ParsingSettings(workers=1, timeout_seconds=HANG_SECONDS)
+    with DocumentPool(settings) as pool, when_given(monkeypatch, "bad", stop, AT_ONCE_SECONDS):
         found = {task.doc_id: result for task, result in pool.run(tasks, 2)}
     failure = found["bad"]
     assert isinstance(failure, Failure) and failure.code == "timeout" and failure.stage == "static_vectors"
@@ -102,9 +111,22 @@ def nested_forms(levels: int, each: int) -> dict[int, bytes]:
 
 
 @pytest.mark.case(19)
-def test_a_page_that_hangs_is_lost_by_name_and_the_others_are_not(tmp_path: Path) -> None:
+def test_a_page_that_hangs_is_lost_by_name_and_the_others_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the reading as a whole and the page that hangs are given up at once."""
     path = three_pages(tmp_path / "bomb.pdf", b"/X Do", nested_forms(9, 10))
-    settings = ParsingSettings(workers=1, timeout_seconds=4, page_timeout_seconds=3, ocr="off")
+    settings = ParsingSettings(workers=1, timeout_seconds=HANG_SECONDS, page_timeout_seconds=HANG_SECONDS, ocr="off")
+    give, until = DocumentProcess.give, DocumentPool._page_deadline
+
+    def given(process: DocumentProcess, batch: Batch, framed: Framed, seconds: float) -> None:
+        give(process, batch, framed, AT_ONCE_SECONDS if batch.first.without is None else seconds)
+
+    def page_deadline(pool: DocumentPool, worker: DocumentProcess) -> float:
+        return time.monotonic() + AT_ONCE_SECONDS if worker.page == 2 else until(pool, worker)
+
+    monkeypatch.setattr(DocumentProcess, "give", given)
+    monkeypatch.setattr(DocumentPool, "_page_deadline", page_deadline)
     with DocumentPool(settings) as pool:
         outcome = parsed(pool, path)[path.name]
     assert not isinstance(outcome, Failure)
@@ -117,28 +139,30 @@ def test_a_page_that_hangs_is_lost_by_name_and_the_others_are_not(tmp_path: Path
     assert document.warnings == (f"page 2: left out, as it cannot be read ({LIMITS})",)
 
 
-def test_a_page_on_which_the_parser_dies_is_lost_by_name(tmp_path: Path) -> None:
-    """The process is killed, as by the system for want of memory, while it hangs on page 2."""
+def test_a_page_on_which_the_parser_dies_is_lost_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process is killed, as by the system for want of memory: when it has the whole file, and on page 2."""
     path = three_pages(tmp_path / "bomb.pdf", b"/X Do", nested_forms(9, 10))
-    settings = ParsingSettings(workers=1, timeout_seconds=600, page_timeout_seconds=600, ocr="off")
-    before = children()
-    killed = 0
+    settings = ParsingSettings(workers=1, timeout_seconds=HANG_SECONDS, page_timeout_seconds=HANG_SECONDS, ocr="off")
+    give, said, killed = DocumentProcess.give, DocumentProcess.said, list[int | None]()
 
-    def kill_the_busy() -> None:
-        """Twice: while the file is read as a whole, and when it is read page by page."""
-        nonlocal killed
-        while killed < 2:
-            for pid in children() - before:
-                if processor_seconds(pid) > 3:
-                    os.kill(pid, signal.SIGKILL)
-                    killed += 1
+    def given(process: DocumentProcess, batch: Batch, framed: Framed, seconds: float) -> None:
+        give(process, batch, framed, seconds)
+        if batch.first.without is None:
+            killed.append(None)
+            os.kill(process.process.pid, signal.SIGKILL)
 
+    def heard(process: DocumentProcess, message: Message) -> Any:
+        begun = said(process, message)
+        if begun == 2:
+            killed.append(begun)
+            os.kill(process.process.pid, signal.SIGKILL)
+        return begun
+
+    monkeypatch.setattr(DocumentProcess, "give", given)
+    monkeypatch.setattr(DocumentProcess, "said", heard)
     with DocumentPool(settings) as pool:
-        killer = threading.Thread(target=kill_the_busy)
-        killer.start()
         outcome = parsed(pool, path)[path.name]
-        killer.join()
-    assert not isinstance(outcome, Failure) and killed == 2
+    assert not isinstance(outcome, Failure) and killed == [None, 2]
     assert outcome[0].body.split("\n\n") == ["The first page is about cards.", "The third page is about keys."]
     assert outcome[0].warnings[0].startswith("page 2: left out")
 
@@ -146,8 +170,8 @@ def test_a_page_on_which_the_parser_dies_is_lost_by_name(tmp_path: Path) -> None
 def test_a_pdf_that_only_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """No page can be blamed when opening it hangs; the failure is the whole document's."""
     raw = replace(raw_of(POLICY), doc_id="bad")
-    settings = ParsingSettings(workers=1, timeout_seconds=2)
-    with DocumentPool(settings) as pool, when_given(monkeypatch, "bad", lambda pid: os.kill(pid, signal.SIGSTOP)):
+    settings = ParsingSettings(workers=1, timeout_seconds=HANG_SECONDS)
+    with DocumentPool(settings) as pool, when_given(monkeypatch, "bad", stop, AT_ONCE_SECONDS):
         ((_, found),) = outcomes(pool, (raw, POLICY.parent))
     assert isinstance(found, Failure) and found.code == "timeout"
 
@@ -155,7 +179,7 @@ def test_a_pdf_that_only_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.defends("1b")
 def test_a_worker_that_dies_costs_one_document(monkeypatch: pytest.MonkeyPatch) -> None:
     with (
-        DocumentPool(ParsingSettings(workers=1, timeout_seconds=60)) as pool,
+        DocumentPool(ParsingSettings(workers=1, timeout_seconds=HANG_SECONDS)) as pool,
         when_given(monkeypatch, "bad", lambda pid: os.kill(pid, signal.SIGKILL)),
     ):
         found = {raw.doc_id: outcome for raw, outcome in outcomes(pool, BAD, GOOD)}
@@ -195,9 +219,7 @@ def test_workers_end_with_their_parent() -> None:
     descriptor = os.pidfd_open(worker)
     parent.kill()
     parent.wait()
-    ended = select.poll()
-    ended.register(descriptor, select.POLLIN)
-    assert ended.poll(60_000), "the worker outlived its parent"
+    assert ended(descriptor), "the worker outlived its parent"
     os.close(descriptor)
     parent.stdout.close()
     if parent.stdin:
@@ -333,9 +355,9 @@ def test_what_a_batch_of_documents_meets_is_met_by_each_alone(monkeypatch: pytes
 
 def test_leaving_early_ends_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     before = children()
-    pool = DocumentPool(ParsingSettings(workers=2, timeout_seconds=60))
+    pool = DocumentPool(ParsingSettings(workers=2, timeout_seconds=HANG_SECONDS))
     others: list[tuple[RawDocument, Path]] = [(replace(GOOD[0], doc_id=str(at)), NOTES) for at in range(3)]
-    with when_given(monkeypatch, "bad", lambda pid: os.kill(pid, signal.SIGSTOP)):
+    with when_given(monkeypatch, "bad", stop):
         results = outcomes(pool, BAD, *others)
         assert isinstance(next(results)[1], tuple)
         results.close()
@@ -395,7 +417,7 @@ def test_a_worker_that_lies_is_not_believed(
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(template, "MODULE", "lying_worker")
     before = children()
-    with DocumentPool(ParsingSettings(workers=1, timeout_seconds=30)) as pool:
+    with DocumentPool(ParsingSettings(workers=1, timeout_seconds=HANG_SECONDS)) as pool:
         found = [outcome for _, outcome in outcomes(pool, BAD, GOOD)]
     for failure in found:
         assert isinstance(failure, Failure) and failure.code in ("crashed", "limit_exceeded"), failure

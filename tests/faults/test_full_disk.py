@@ -37,7 +37,7 @@ def disk(folder: Path, kilobytes: int) -> Iterator[Path]:
         ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", str(folder)], capture_output=True, text=True
     )
     if made.returncode:
-        pytest.skip(f"mounting a file system is not allowed here: {made.stderr.strip()}")
+        pytest.skip(f"mounting a file system is not allowed here ({made.stderr.strip()}): run it as root")
     try:
         yield folder
     finally:

@@ -16,14 +16,15 @@ from resources.workers.pool import DocumentPool
 from tests.faults.mutations import damaged
 from tests.faults.parsing import children, outcomes
 from tests.support.documents import raw_of
-from tests.support.places import LIBRARY, SHARED
+from tests.support.places import DATA, LIBRARY
+from tests.support.waiting import HANG_SECONDS
 
-FOLDERS = (LIBRARY, SHARED / "data" / "parser-fixtures")
+FOLDERS = (LIBRARY, DATA / "parser-fixtures")
 INPUTS = int(os.environ.get("PINCITE_FUZZ_INPUTS", "2000"))
 FIRST_SEED = int(os.environ.get("PINCITE_FUZZ_SEED", "1"))
 BATCH = 100
 LARGEST = 400_000
-MEMORY_MB, SECONDS = 512, 30.0
+MEMORY_MB = 512
 BASE_MB = 400
 """What a worker holds before it reads anything, and may hold beside its limit."""
 CODES = {
@@ -50,7 +51,7 @@ def originals() -> list[Path]:
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[DocumentPool]:
-    limits = ParsingSettings(workers=2, memory_mb=MEMORY_MB, timeout_seconds=SECONDS, ocr="off")
+    limits = ParsingSettings(workers=2, memory_mb=MEMORY_MB, timeout_seconds=HANG_SECONDS, ocr="off")
     with DocumentPool(limits) as made:
         yield made
 

@@ -29,49 +29,49 @@ from tests.support.hostile_texts import TEXTS
 
 pytestmark = pytest.mark.defends("1b")
 PROMPTS = {role: in_language(templates_of(role, read_prompts()[role]), "en") for role in ("summary", "context")}
-SHORTEST, DOUBLINGS = 8_000, 1
+SHORTEST, DOUBLINGS = 4_000, 1
 """Characters of the text that a longer one is compared with, and how often it is doubled."""
 
 
-def stages(path: Path) -> dict[str, float]:
-    """The stages of text of one file, and the seconds that each takes."""
+def stages(path: Path) -> dict[str, int]:
+    """The stages of text of one file, and the steps that each takes."""
     parts = Parts()
-    timed = parts.timed
+    counted = parts.counted
     kind = media_type_of(path)
     assert kind
     try:
-        parsed = timed("parse", lambda: parse_file(path, kind))
-        document, elements = timed(
+        parsed = counted("parse", lambda: parse_file(path, kind))
+        document, elements = counted(
             "elements", lambda: build_elements(raw(path.name, media_type=kind), parsed, lambda text: "en")
         )
     except DocumentError:  # too deep or without text: told by name, at a cost that counts too
-        return parts.seconds
-    units = timed("structural_chunks", lambda: structural_chunks(document, elements, 60))
-    packed = timed("packed_chunks", lambda: packed_chunks(units, elements, 320, 512))
+        return parts.steps
+    units = counted("structural_chunks", lambda: structural_chunks(document, elements, 60))
+    packed = counted("packed_chunks", lambda: packed_chunks(units, elements, 320, 512))
     for strategy in ("recursive", "sentences", "page"):
-        timed(strategy, partial(packed_chunks, units, elements, 320, 512, strategy))
+        counted(strategy, partial(packed_chunks, units, elements, 320, 512, strategy))
     alike = np.ones((len(packed), 1), dtype=np.float32)
-    chunks = timed("overlap", lambda: with_overlap(packed, alike, {document.doc_id: document.body}, 0.5, 64))
+    chunks = counted("overlap", lambda: with_overlap(packed, alike, {document.doc_id: document.body}, 0.5, 64))
 
     def split(texts: Any, language: str) -> Any:
         return [sentence_spans(text) for text in texts]
 
-    found, _ = timed("sentences", lambda: sentences(document, elements, units, chunks, split, noise_rules()))
-    timed("doubtful", lambda: [doubtful(unit.text) for unit in units])
-    timed("terms", lambda: [terms_of(chunk.text) for chunk in chunks])
-    timed("summaries", lambda: document_summary("d", found, [chunk.chunk_id for chunk in chunks], 250, 10))
-    timed("contexts", lambda: chunk_contexts(document, chunks, found, 250))
-    timed("summary prompt", lambda: summary_prompt(PROMPTS["summary"], document.title, chunks, 250, 10))
-    timed("context prompts", lambda: list(context_prompts(PROMPTS["context"], document.title, chunks, 250, 4)))
-    timed("markdown_view", lambda: markdown_of(elements))
-    return parts.seconds
+    found, _ = counted("sentences", lambda: sentences(document, elements, units, chunks, split, noise_rules()))
+    counted("doubtful", lambda: [doubtful(unit.text) for unit in units])
+    counted("terms", lambda: [terms_of(chunk.text) for chunk in chunks])
+    counted("summaries", lambda: document_summary("d", found, [chunk.chunk_id for chunk in chunks], 250, 10))
+    counted("contexts", lambda: chunk_contexts(document, chunks, found, 250))
+    counted("summary prompt", lambda: summary_prompt(PROMPTS["summary"], document.title, chunks, 250, 10))
+    counted("context prompts", lambda: list(context_prompts(PROMPTS["context"], document.title, chunks, 250, 4)))
+    counted("markdown_view", lambda: markdown_of(elements))
+    return parts.steps
 
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_stages_grow_with_the_text(tmp_path: Path, name: str) -> None:
     suffix, make = TEXTS[name]
 
-    def measured(length: int) -> dict[str, float]:
+    def measured(length: int) -> dict[str, int]:
         path = tmp_path / f"{length}{suffix}"
         path.write_text(make(length), encoding="utf-8")
         return stages(path)

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from resources.child_process import child_command
 from resources.settings_file import locate
 from resources.shipped import ROOT
 from tests.support.serving import SERVED
+from tests.support.waiting import until
 
 MODULES = sys.stdlib_module_names | {"sitecustomize", "usercustomize", "conftest", "setup", "evil", "click", "yaml"}
 PACKAGES = (
@@ -136,9 +136,7 @@ def serving(hostile: Hostile) -> Iterator[None]:
             hostile.command("ui", "--port", "0"), cwd=hostile.folder, stderr=output, start_new_session=True
         )
     try:
-        while not SERVED.search(log.read_text()):
-            assert process.poll() is None, log.read_text()
-            time.sleep(0.1)
+        until(lambda: SERVED.search(log.read_text()), log.read_text, process)
         yield
     finally:
         process.send_signal(signal.SIGTERM)
@@ -159,9 +157,8 @@ def wait_for_run(hostile: Hostile) -> None:
     import dagster as dg
 
     with dg.DagsterInstance.from_config(str(hostile.state / "dagster")) as instance:
-        while not (run := instance.get_runs(limit=1)[0]).is_finished:
-            time.sleep(0.2)
-        assert run.status == dg.DagsterRunStatus.SUCCESS
+        until(lambda: instance.get_runs(limit=1)[0].is_finished, "the end of the run")
+        assert instance.get_runs(limit=1)[0].status == dg.DagsterRunStatus.SUCCESS
 
 
 def test_a_program_that_uses_pincite_runs_no_document(hostile: Hostile) -> None:

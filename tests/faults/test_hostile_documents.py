@@ -23,6 +23,7 @@ from resources.workers.pool import DocumentPool
 from tests.faults.parsing import LIBRARY, POLICY, outcomes, parsed
 from tests.support.documents import raw_of
 from tests.support.pdf_objects import stream_bomb
+from tests.support.waiting import HANG_SECONDS
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 NOBODY = 65534
@@ -30,7 +31,7 @@ NOBODY = 65534
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[DocumentPool]:
-    with DocumentPool(ParsingSettings(workers=1, memory_mb=512, timeout_seconds=60)) as shared:
+    with DocumentPool(ParsingSettings(workers=1, memory_mb=512, timeout_seconds=HANG_SECONDS)) as shared:
         yield shared
 
 
@@ -236,7 +237,9 @@ def test_pdf_stream_bomb(tmp_path: Path) -> None:
     path = tmp_path / "stream.pdf"
     path.write_bytes(stream_bomb())
     with DocumentPool(
-        ParsingSettings(workers=1, memory_mb=256, timeout_seconds=6, page_timeout_seconds=3, ocr="off")
+        ParsingSettings(
+            workers=1, memory_mb=256, timeout_seconds=HANG_SECONDS, page_timeout_seconds=HANG_SECONDS, ocr="off"
+        )
     ) as pool:
         found = failure(pool, path)
     assert found.code == "limit_exceeded" and "parsing.memory_mb" in found.message
@@ -293,7 +296,7 @@ def test_a_word_of_a_million_characters(pool: DocumentPool, tmp_path: Path) -> N
 )
 def test_a_sheet_of_very_many_rows(rows: int, tmp_path: Path) -> None:
     path = many_rows(tmp_path / "rows.xlsx", rows)
-    with DocumentPool(ParsingSettings(workers=1, memory_mb=1024, timeout_seconds=60)) as pool:
+    with DocumentPool(ParsingSettings(workers=1, memory_mb=1024, timeout_seconds=HANG_SECONDS)) as pool:
         outcome = parsed(pool, path)["rows.xlsx"]
     assert isinstance(outcome, tuple)
     assert len(outcome[1][-1].cells) == 3 * rows + 3

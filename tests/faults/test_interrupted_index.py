@@ -21,6 +21,7 @@ from resources.postgres.server import PostgresServer
 from tests.support.embedding_server import EmbeddingServer, embedding_server
 from tests.support.places import ROOT
 from tests.support.projects import Project, content, kept_workers, make_project, running_server
+from tests.support.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -69,7 +70,7 @@ def started(project: Project) -> Iterator[subprocess.Popen[str]]:
     finally:
         if process.poll() is None:
             process.kill()
-        process.communicate(timeout=60)
+        process.communicate(timeout=HANG_SECONDS)
 
 
 @contextmanager
@@ -79,7 +80,7 @@ def held(project: Project, server: EmbeddingServer, request: int) -> Iterator[tu
     server.forget()
     server.hold(lambda texts: len(server.requests) == request)
     with started(project) as process:
-        assert server.arrived.wait(120), "the run has not come to embed"
+        assert server.arrived.wait(HANG_SECONDS), "the run has not come to embed"
         yield process, [text for texts in server.requests[: request - 1] for text in texts if text != DIMENSION]
         server.released.set()
 
@@ -94,7 +95,7 @@ def test_a_killed_and_an_interrupted_run_are_continued_by_the_next(
         with held(project, server, request=3) as (process, first):
             process.kill()
             # Ends only when the helpers that share the run's standard error have ended too.
-            process.communicate(timeout=60)
+            process.communicate(timeout=HANG_SECONDS)
             assert process.returncode == -signal.SIGKILL
         assert first
 
@@ -104,7 +105,7 @@ def test_a_killed_and_an_interrupted_run_are_continued_by_the_next(
             assert (other.code, other.json["error"]["code"]) == (1, "busy")
             assert process.poll() is None
             os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does, to its helpers too
-            _, told = process.communicate(timeout=60)
+            _, told = process.communicate(timeout=HANG_SECONDS)
             assert process.returncode == 1
         assert "pincite: interrupted; the next run reuses what is committed" in told
         assert "parsed_elements of 6" in told

@@ -29,6 +29,8 @@ from tests.faults.running import (
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.llm_server import Answer, LlmServer, cut_short, empty, junk, llm_server, refusal, says, words_about
 from tests.support.projects import Project
+from tests.support.time_over import time_over
+from tests.support.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -198,6 +200,14 @@ def test_vectors_that_come_in_another_order_are_put_in_order(
 # ---------------------------------------------------------------- an endpoint that fails
 
 
+@pytest.fixture
+def over(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
+    """What ends a call of an endpoint of vectors that hangs, in place of a limit that slow answers would pass too."""
+    monkeypatch.setattr("resources.models.embedders.endpoint._TIMEOUT_SECONDS", 4 * HANG_SECONDS)
+    with time_over() as ending:
+        yield ending
+
+
 def breaks_off(texts: list[str]) -> Reply:
     """The connection is closed without an answer."""
     raise ConnectionAbortedError
@@ -208,16 +218,16 @@ def test_an_endpoint_of_vectors_that_fails_for_a_while_costs_retries(
     project: Project,
     clean_after: Callable[[Change], Clean],
     endpoint: EmbeddingServer,
-    monkeypatch: pytest.MonkeyPatch,
+    over: Callable[[int], None],
     record_property: Callable[[str, object], None],
 ) -> None:
     clean, released = clean_after(edit), threading.Event()
 
     def hangs(texts: list[str]) -> Reply:
-        released.wait(120)
+        over(endpoint.asker)
+        released.wait(HANG_SECONDS)
         return endpoint.good(texts)
 
-    monkeypatch.setattr("resources.models.embedders.endpoint._TIMEOUT_SECONDS", 1.0)
     faults = [endpoint.status(429), endpoint.status(500), breaks_off, hangs]
     record_property("injected", len(faults))
     endpoint.next(*faults)
@@ -253,16 +263,17 @@ def test_an_endpoint_of_vectors_that_answers_nobody_stops_the_run_and_what_was_s
     assert_converges(project, endpoint, clean, before)
 
 
-FAULTS: dict[str, Callable[[EmbeddingServer], Callable[[list[str]], Any]]] = {
-    "busy": lambda server: server.status(429),
-    "error": lambda server: server.status(500),
-    "reset": lambda server: breaks_off,
-    "hang": lambda server: lambda texts: hangs(server, texts),
+FAULTS: dict[str, Callable[[EmbeddingServer, Callable[[int], None]], Callable[[list[str]], Any]]] = {
+    "busy": lambda server, over: server.status(429),
+    "error": lambda server, over: server.status(500),
+    "reset": lambda server, over: breaks_off,
+    "hang": lambda server, over: lambda texts: hangs(server, over, texts),
 }
 
 
-def hangs(server: EmbeddingServer, texts: list[str]) -> Reply:
-    server.released.wait(120)
+def hangs(server: EmbeddingServer, over: Callable[[int], None], texts: list[str]) -> Reply:
+    over(server.asker)
+    server.released.wait(HANG_SECONDS)
     return server.good(texts)
 
 
@@ -273,10 +284,10 @@ def test_an_endpoint_that_fails_for_one_document_fails_that_document(
     project: Project,
     clean_after: Callable[[Change], Clean],
     endpoint: EmbeddingServer,
+    over: Callable[[int], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    clean, fault = clean_after(edit), FAULTS[name](endpoint)
-    monkeypatch.setattr("resources.models.embedders.endpoint._TIMEOUT_SECONDS", 1.0)
+    clean, fault = clean_after(edit), FAULTS[name](endpoint, over)
     monkeypatch.setattr("resources.models.embedders.endpoint._RETRIES", 2)
     endpoint.released.clear()
     endpoint.forget()

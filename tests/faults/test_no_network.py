@@ -27,6 +27,7 @@ from tests.faults.traces import in_files
 from tests.support.pdf_objects import pdf, stream
 from tests.support.places import ROOT
 from tests.support.projects import run_command
+from tests.support.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -183,7 +184,7 @@ def guarded(folder: Path, *arguments: str | Path) -> Guarded:
         },
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=HANG_SECONDS,
     )
     dialled = log.read_text().splitlines() if log.exists() else []
     return Guarded(ran.returncode, ran.stdout, ran.stderr, dialled, no_routes(counted.read_text()) if prefix else None)

@@ -22,6 +22,8 @@ from tests.faults.traces import in_database, in_files
 from tests.support.embedding_server import EmbeddingServer, embedding_server
 from tests.support.llm_server import Answer, Call, LlmServer, hang, junk, llm_server, says, status, wrong_key
 from tests.support.projects import Project, kept_workers, make_project, running_server
+from tests.support.time_over import time_over
+from tests.support.waiting import HANG_SECONDS
 
 pytestmark = [pytest.mark.integration, pytest.mark.case(28)]
 
@@ -62,7 +64,7 @@ def project(
     monkeypatch.setenv("CANARY_KEY", KEY)
     monkeypatch.setenv("CANARY_EMBEDDING_KEY", EMBEDDING_KEY)
     folder = tmp_path / "project"
-    with running_server(folder / "state") as url, kept_workers():
+    with running_server(folder / "state") as url, kept_workers(), time_over() as model.hung:
         yield make_project(
             folder,
             DOCUMENTS,
@@ -71,7 +73,7 @@ def project(
             enrichment={"summary": "llm", "context": "llm"},
             llm={
                 "base_url": model.url, "model": "writer", "api_key_env": "CANARY_KEY", "concurrency": 1, "retries": 1,
-                "attempts": 2, "timeout_seconds": 2, "longest_wait_seconds": 0.01,
+                "attempts": 2, "timeout_seconds": HANG_SECONDS, "longest_wait_seconds": 0.01,
             },
         )  # fmt: skip
 

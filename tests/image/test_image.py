@@ -19,7 +19,7 @@ FILE = ROOT / "examples" / "kubernetes" / "Dockerfile"
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     if os.geteuid() != 0 or subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode:
-        pytest.skip("roots of their own are root's to mount")
+        pytest.skip("roots of their own are root's to mount: run it as root, where unshare --mount is allowed")
     stages: list[Stage] = []
     try:
         yield follow(FILE, ROOT, tmp_path_factory.mktemp("image"), stages)

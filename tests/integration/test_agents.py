@@ -35,6 +35,7 @@ from tests.support.direct_runs import quick_runs
 from tests.support.documents import pdf_of
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.projects import Project, make_project, new_database
+from tests.support.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -57,7 +58,7 @@ class Served:
         async def connected() -> Any:
             headers = {"Authorization": f"Bearer {self.tokens[who]}"}
             async with (
-                httpx2.AsyncClient(headers=headers, timeout=60) as http,
+                httpx2.AsyncClient(headers=headers, timeout=HANG_SECONDS) as http,
                 Client(streamable_http_client(f"{self.url}/mcp", http_client=http)) as client,
             ):
                 return await call(client)
@@ -296,7 +297,7 @@ def test_pincite_mcp_ends_when_it_is_asked_to(served: Served, ending: str) -> No
             process.terminate()
         else:
             process.stdin.close()
-        assert process.wait(60) == 0
+        assert process.wait(HANG_SECONDS) == 0
         assert process.stdout.read() == b""
 
 
@@ -323,7 +324,7 @@ def test_a_chat_program_without_the_group_gets_nothing_of_it(served: Served) -> 
         reply = httpx.post(
             f"{served.url}/v1/chat/completions", headers={"Authorization": f"Bearer {served.tokens['guest']}"},
             json={"messages": [{"role": "user", "content": QUESTION}], "stream": stream, "groups": ["treasury"]},
-            timeout=60,
+            timeout=HANG_SECONDS,
         )  # fmt: skip
         assert reply.status_code == 200 and SAFE_WORD not in reply.text and "secret.md" not in reply.text
     with pytest.raises(openai.AuthenticationError, match="token"):

@@ -20,7 +20,9 @@ from resources.settings_file import locate
 from tests.support.asgi import in_thread
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.places import ROOT
+from tests.support.ports import free_port
 from tests.support.projects import Project, make_project
+from tests.support.waiting import until
 
 pytestmark = [
     pytest.mark.integration,
@@ -31,10 +33,9 @@ SECRET = "0123456789abcdef0123456789abcdef"
 USERS = "anna:{PLAIN}one\nboris:{PLAIN}two\n"
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+def listens(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.fixture
@@ -83,13 +84,7 @@ http {{
     )
     process = subprocess.Popen(["nginx", "-p", str(tmp_path), "-c", str(tmp_path / "nginx.conf")])
     try:
-        while True:
-            assert process.poll() is None, (tmp_path / "error.log").read_text(encoding="utf-8")
-            try:
-                socket.create_connection(("127.0.0.1", port)).close()
-                break
-            except OSError:
-                continue
+        until(lambda: listens(port), (tmp_path / "error.log").read_text, process)
         yield f"http://127.0.0.1:{port}"
     finally:
         process.terminate()

@@ -35,6 +35,7 @@ from resources.postgres.postings import K1, B
 from resources.postgres.search_index import search_index
 from resources.workers.tasks import detect_language, parsed_file
 from tests.support.builders import CLAUSE_TOKENS
+from tests.support.places import require_data
 
 pytestmark = pytest.mark.integration
 
@@ -57,8 +58,7 @@ class Corpus:
 @cache
 def corpus(name: str) -> Corpus:
     chosen = DATASETS[name]
-    if not chosen.folder.is_dir():
-        pytest.skip(f"the shared data set is not at {chosen.folder}")
+    require_data(chosen.folder)
     terms: dict[str, list[str]] = {}
     documents = [_document(name, chosen, path, terms) for path in _files(chosen)]
     questions = [_asked(golden) for golden in chosen.golden(chosen.folder)]

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.places import ROOT
+from tests.support.waiting import HANG_SECONDS
 
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 COPIED = ("assets", "benchmarks", "docs", "examples", "pincite", "pipelines", "prompts", "resources", "sql", "tests")
@@ -95,7 +96,7 @@ def test_the_examples_can_be_followed(copy: Path) -> None:
             else:
                 ran = subprocess.run(
                     ["bash", "-ec", block.text], cwd=copy, env={**environment, "PYTHONPATH": str(copy)},
-                    capture_output=True, text=True, timeout=300,
+                    capture_output=True, text=True, timeout=HANG_SECONDS,
                 )  # fmt: skip
                 said = ran.stdout
                 assert ran.returncode == 0, f"{name}:\n{ran.stdout}\n{ran.stderr}"

@@ -26,6 +26,7 @@ from resources.postgres.postings import bounded, unpacked
 from resources.postgres.run_lock import lock_key
 from tests.support.places import ROOT
 from tests.support.schema_shape import shape
+from tests.support.waiting import HANG_SECONDS
 
 KNOWN = [(number, name) for number, name, _ in sql_files.migrations()]
 pytestmark = pytest.mark.integration
@@ -162,7 +163,7 @@ def test_two_processes_migrate_at_once(fresh_url: str, tmp_path: Path) -> None:
         try:
             with Database(fresh_url, tmp_path) as database:
                 with database.connect():
-                    together.wait(30)
+                    together.wait(HANG_SECONDS)
                 database.migrate()
         except BaseException as error:
             errors.append(error)
@@ -401,7 +402,7 @@ def test_a_run_that_waits_gets_its_turn(
 
     def pause(seconds: float) -> None:
         refused.set()
-        free.wait(60)
+        free.wait(HANG_SECONDS)
 
     def second() -> None:
         with Database(fresh_url, tmp_path) as other, other.exclusive("index", wait_seconds=600):
@@ -411,7 +412,7 @@ def test_a_run_that_waits_gets_its_turn(
     waiter = threading.Thread(target=second, daemon=True)
     with database.exclusive("index"):
         waiter.start()
-        assert refused.wait(20)
+        assert refused.wait(HANG_SECONDS)
         order.append("first")
     free.set()
     waiter.join()
@@ -516,10 +517,10 @@ def test_who_waits_to_be_alone_comes_before_those_who_ask_later(
     with Database(fresh_url, tmp_path) as later:
         with database.shared("index", [0]):
             waiter.start()
-            assert waits.wait(60)
+            assert waits.wait(HANG_SECONDS)
             with pytest.raises(IndexStateError, match="another index run"):
                 later.shared("index", [1]).__enter__()
-        waiter.join(60)
+        waiter.join(HANG_SECONDS)
         with later.shared("index", [1]):
             order.append("later")
     assert order == ["alone", "later"]
@@ -541,5 +542,5 @@ def test_a_new_run_waits_for_what_the_one_before_it_is_writing(
             while second.is_alive() and not administrator.execute(waiting).fetchone()[0]:  # type: ignore[index]
                 pass
             assert second.is_alive()
-        second.join(60)
+        second.join(HANG_SECONDS)
         assert not second.is_alive()

@@ -30,6 +30,9 @@ def database(server_url: str, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 COUNT, DIMENSION = 10_000, 24
+QUESTIONS, LEAST = 40, 0.95
+"""Questions, and the share of the exact neighbours that all of them together find at least. The levels of an index are
+drawn at random, so one question may miss some; many miss one in a hundred, however it is drawn."""
 SHARES = {"half": 2, "tenth": 10, "hundredth": 100, "thousandth": 1000}
 """Metadata key and the count of documents of which one has it."""
 
@@ -73,7 +76,7 @@ def test_filters_of_any_selectivity_return_k(
         if not exact_chunks:
             index.connection.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off")
         before = _index_scans(index, large)
-        for question in near(vectors, 10):
+        for question in near(vectors, QUESTIONS):
             found = index.dense(question.tolist(), 10, Filters({key: ("0",)}))
             expected = nearest(vectors, question, allowed, 10)
             assert len(found) == len(expected) == 10
@@ -83,8 +86,8 @@ def test_filters_of_any_selectivity_return_k(
     if allowed.sum() <= max(10, exact_chunks):
         assert (walks, np.mean(recalls)) == (0, 1.0)
     elif not exact_chunks:
-        assert walks == 10
-    assert np.mean(recalls) >= 0.97
+        assert walks == QUESTIONS
+    assert np.mean(recalls) >= LEAST
 
 
 def test_hits_of_a_long_walk_are_sorted(
@@ -95,11 +98,11 @@ def test_hits_of_a_long_walk_are_sorted(
     allowed, recalls = allowed_by("tenth"), []
     with opened(database, large, *SHARES) as index:
         index.connection.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off")
-        for question in near(vectors, 10):
+        for question in near(vectors, QUESTIONS):
             found = index.dense(question.tolist(), 100, Filters({"tenth": ("0",)}))
             assert [item.score for item in found] == sorted((item.score for item in found), reverse=True)
             recalls.append(len({item.chunk_id for item in found} & set(nearest(vectors, question, allowed, 100))) / 100)
-    assert np.mean(recalls) >= 0.97
+    assert np.mean(recalls) >= LEAST
 
 
 def test_a_walk_that_ends_too_early_is_followed_by_an_exact_scan(
@@ -174,7 +177,10 @@ def test_long_vectors_are_compared_in_half_precision(database: Database, monkeyp
     with opened(database, generation) as index:
         index.connection.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off")
         before = _index_scans(index, generation)
-        found = index.dense(long[7].tolist(), 5, Filters())
-        assert _index_scans(index, generation) == before + 1
-    assert [item.chunk_id for item in found] == nearest(long, long[7], np.ones(40, bool), 5)
-    assert found[0].score == pytest.approx(1.0, abs=1e-3)
+        found = [index.dense(each.tolist(), 5, Filters()) for each in long]
+        assert _index_scans(index, generation) == before + len(long)
+    exact = [nearest(long, each, np.ones(40, bool), 5) for each in long]
+    shared = [len({item.chunk_id for item in some} & set(best)) / 5 for some, best in zip(found, exact, strict=True)]
+    assert np.mean(shared) >= LEAST
+    scores = {item.chunk_id: item.score for item in found[7]}
+    assert scores == pytest.approx({name: float(long[int(name[1:]) - 1] @ long[7]) for name in scores}, abs=1e-3)

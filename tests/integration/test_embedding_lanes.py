@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from pipelines.settings.embedder import EmbedderSettings
 from resources.models.embedders import transformer
@@ -14,13 +15,13 @@ from resources.models.embedders.factory import make_embedder
 from resources.models.embedders.lanes import in_lanes, in_one_lane
 from resources.models.embedders.specs import resolve
 from tests.support.tiny_model import make_model
+from tests.support.waiting import HANG_SECONDS
 
-torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.integration
 
 
 def test_two_batches_are_worked_on_at_once_by_a_thread_each_and_come_in_order() -> None:
-    threads, meeting = torch.get_num_threads(), threading.Barrier(2, timeout=60)
+    threads, meeting = torch.get_num_threads(), threading.Barrier(2, timeout=HANG_SECONDS)
 
     def work(number: int) -> tuple[int, int, str]:
         meeting.wait()

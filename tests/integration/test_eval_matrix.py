@@ -20,6 +20,7 @@ import pytest
 
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.projects import Project, Ran, make_project, new_database
+from tests.support.waiting import HANG_SECONDS
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("quick_runs")]
 
@@ -287,9 +288,9 @@ def test_an_interrupted_matrix_goes_on_where_it_was(
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     try:
-        assert endpoint.arrived.wait(120)
+        assert endpoint.arrived.wait(HANG_SECONDS)
         run.send_signal(end)
-        out, err = run.communicate(timeout=120)
+        out, err = run.communicate(timeout=HANG_SECONDS)
     finally:
         endpoint.released.set()
         run.kill()

@@ -16,7 +16,6 @@ from tests.support.old_office import OFFICE
 from tests.support.projects import Project, make_project, new_database
 from tests.support.views import shown
 
-pytest.importorskip("unstructured", reason="the extra `formats` is not installed")
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("quick_runs")]
 _TEXTS = "SELECT uri, string_agg(text, ' ') FROM g0001.chunks JOIN g0001.documents USING (doc_id) GROUP BY uri"
 

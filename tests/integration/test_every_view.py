@@ -19,13 +19,11 @@ from tests.support.direct_runs import quick_runs
 from tests.support.embedding_server import embedding_server
 from tests.support.ordinary_files import FORMATS
 from tests.support.ordinary_files import made as parts_of
-from tests.support.places import ROOT
+from tests.support.places import DATA, ROOT, needs_data
 from tests.support.projects import make_project, new_database
 from tests.support.views import Shown, shown
 
 pytestmark = pytest.mark.integration
-
-DATA = ROOT.parent / "shared" / "data"
 
 
 def quick_vector(text: str, dimension: int, model: str = "") -> list[float]:
@@ -104,7 +102,7 @@ FILES = sorted(path.relative_to(DATA).as_posix() for path in DATA.rglob("*") if 
 
 
 @pytest.mark.faults
-@pytest.mark.skipif(not FILES, reason="the shared documents are not here")
+@needs_data("")
 @pytest.mark.parametrize("uri", FILES)
 def test_every_view_of_every_file_of_the_data_opens(data: Shown, uri: str) -> None:
     data.every_view(uri)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from datetime import date, timedelta
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,9 @@ from tests.support.search_data import Document, bm25, clustered, load, near, nea
 pytestmark = pytest.mark.integration
 
 COUNT, DIMENSION, CHUNKS_A_DOCUMENT, K = 10_000, 16, 10, 10
+QUESTIONS, LEAST = 20, 0.95
+"""Questions, and the share of the exact hits that all of them together find at least. The levels of an index are
+drawn at random, so one question may miss some; many miss one in a hundred, however it is drawn."""
 SHARES = {"half": range(111, 611), "tenth": range(11, 111), "hundredth": range(1, 11), "thousandth": range(1)}
 """Class of a document by its number: of the thousand, as many as the name says."""
 WORDS = [f"{first}{last}ix" for first in ("ba", "do", "fu", "ke", "mi") for last in ("lo", "ra", "su", "te", "vu")]
@@ -112,11 +116,11 @@ def test_every_route_gives_k_whatever_the_filter(
     with opened(database, generations[kind == "groups"], "team") as index:
         for share in SHARES:
             filters, allowed, recalls = filters_of(kind, share), allowed_by(share), []
-            for question in near(vectors, 4):
+            for question in near(vectors, QUESTIONS):
                 ids = [item.chunk_id for item in index.dense(question.tolist(), K, filters)]
                 assert len(ids) == K
                 recalls.append(len(set(ids) & set(nearest(vectors, question, allowed, K))) / K)
-            assert np.mean(recalls) >= 0.97, share
+            assert np.mean(recalls) >= LEAST, share
 
             best = sorted(np.flatnonzero(allowed & (scores > 0)), key=lambda at: (-scores[at], at))[:K]
             found = index.lexical(terms_of(" ".join(words)), K, filters)
@@ -135,17 +139,21 @@ def test_hybrid_gives_k_whatever_the_filter(
     def unused(*_: Any) -> Any:
         raise AssertionError("a plain query asked for a model")
 
-    (vector,) = near(vectors, 1)
-    tools = Tools(lambda texts: vector[None], unused, unused, unused, unused)
+    def one_vector(vector: np.ndarray, texts: Any) -> np.ndarray:
+        return vector[None]
+
     asked, settings = Question(f"{WORDS[3]} {WORDS[11]}"), QuerySettings()
     with opened(database, generations[kind == "groups"], "team") as index:
         for share in SHARES:
-            filters, hits = filters_of(kind, share), {}
-            for exact_chunks in (300, COUNT):
-                monkeypatch.setattr(module, "EXACT_CHUNKS", exact_chunks)
-                found = retrieve(
-                    asked, index, tools, settings, k=K, strategy="hybrid", rerank=("none",), filters=filters
-                ).hits
-                hits[exact_chunks] = [hit.passage.chunk_id for hit in found]
-            assert len(hits[300]) == len(hits[COUNT]) == K
-            assert len(set(hits[300]) & set(hits[COUNT])) >= 0.9 * K, share
+            filters, shared = filters_of(kind, share), []
+            for vector in near(vectors, 8):
+                tools, hits = Tools(partial(one_vector, vector), unused, unused, unused, unused), {}
+                for exact_chunks in (300, COUNT):
+                    monkeypatch.setattr(module, "EXACT_CHUNKS", exact_chunks)
+                    found = retrieve(
+                        asked, index, tools, settings, k=K, strategy="hybrid", rerank=("none",), filters=filters
+                    ).hits
+                    hits[exact_chunks] = [hit.passage.chunk_id for hit in found]
+                assert len(hits[300]) == len(hits[COUNT]) == K
+                shared.append(len(set(hits[300]) & set(hits[COUNT])) / K)
+            assert np.mean(shared) >= 0.9, share

@@ -15,6 +15,7 @@ from resources.dagster_instance.home import dagster_home
 from tests.support.places import ROOT
 from tests.support.projects import make_project
 from tests.support.serving import command, processes
+from tests.support.waiting import HANG_SECONDS
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("quick_runs")]
 
@@ -100,7 +101,7 @@ def test_the_shell_sees_the_exit_code_and_one_line(tmp_path: Path) -> None:
     """The same through a process of its own, as a shell runs it."""
     called = [sys.executable, "-m", "pincite.cli", "query", "anything", "--state", str(tmp_path / "none")]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    ran = subprocess.run(called, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+    ran = subprocess.run(called, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=HANG_SECONDS)
     assert ran.returncode == 1
     assert ran.stdout == ""
     assert ran.stderr.startswith("pincite: there is no index yet")

@@ -21,6 +21,7 @@ from tests.support.embedding_server import EmbeddingServer
 from tests.support.places import ROOT
 from tests.support.projects import DOCUMENTS, Project, make_project, new_database, project_copy, run_command
 from tests.support.tiny_model import make_model
+from tests.support.waiting import HANG_SECONDS
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("workers")]
 
@@ -458,7 +459,7 @@ def test_another_embedder_makes_another_generation_and_nothing_else(
 
     # A run with nothing new, seen from outside: no model library is imported.
     command = [sys.executable, "-c", MODULES, "index", "--json", "--config", str(project.config)]
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=HANG_SECONDS)
     assert ran.returncode == 3, ran.stderr
     assert json.loads(ran.stdout)["embedded"] == {"chunks": 0, "sentences": 0}
     assert "imported: []" in ran.stderr

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from pincite import open_index
@@ -17,7 +18,6 @@ from tests.support.embedding_server import EmbeddingServer
 from tests.support.places import ROOT
 from tests.support.projects import Project, make_project, new_database
 
-pl = pytest.importorskip("polars")
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("quick_runs")]
 
 DOCUMENTS = {

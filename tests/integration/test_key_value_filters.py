@@ -15,16 +15,16 @@ from reportlab.pdfgen.canvas import Canvas
 from tests.support.direct_runs import quick_runs
 from tests.support.documents import docx_of, run
 from tests.support.embedding_server import EmbeddingServer
-from tests.support.places import SHARED
+from tests.support.places import DATA, needs_data
 from tests.support.projects import DOCUMENTS, Project, make_project, new_database
 
-FIXTURES = SHARED / "data" / "parser-fixtures"
+FIXTURES = DATA / "parser-fixtures"
 FORM = "docling/html/kvp_data_example.html"
 """The one form among them: a restaurant's receipt."""
 
 pytestmark = [
     pytest.mark.integration,
-    pytest.mark.skipif(not FIXTURES.exists(), reason="needs the parser fixtures in ../shared/data"),
+    needs_data("parser-fixtures"),
 ]
 
 STRATEGIES = ("dense", "lexical", "hybrid", "sentence")

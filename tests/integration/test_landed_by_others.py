@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import shutil
@@ -24,6 +23,7 @@ from tests.support.asgi import in_thread
 from tests.support.listings import assert_same
 from tests.support.places import ROOT
 from tests.support.s3_server import BUCKET, ENVIRONMENT, S3Server, s3_server
+from tests.support.waiting import HANG_SECONDS
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 
@@ -52,7 +52,12 @@ def run(command: list[str], place: Path, **environment: str) -> subprocess.Compl
     kept = {name: os.environ[name] for name in ("HOME", "LANG") if name in os.environ}
     path = f"{called}:{os.environ['PATH']}"
     return subprocess.run(
-        command, cwd=place, env={**kept, "PATH": path, **environment}, capture_output=True, text=True, timeout=300
+        command,
+        cwd=place,
+        env={**kept, "PATH": path, **environment},
+        capture_output=True,
+        text=True,
+        timeout=HANG_SECONDS,
     )
 
 
@@ -119,7 +124,6 @@ def page(number: int, *readers: str) -> dict[str, object]:
     }
 
 
-@pytest.mark.skipif(importlib.util.find_spec("dlt") is None, reason="dlt is not installed: pip install dlt")
 def test_a_wiki_is_landed_by_dlt(tmp_path: Path) -> None:
     said = blocks("A wiki, by dlt")
     assert "land_wiki.py" in said["bash"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from resources.dagster_instance.home import SESSION
 from resources.postgres.database import Database
 from resources.postgres.launched_runs import TOLD_EVERY, LaunchedRuns, OwnRun
 from resources.reports.workers import workers
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.integration
 
@@ -84,10 +84,7 @@ def test_a_run_is_at_work_while_its_session_lasts(database: Database) -> None:
         assert _worker_shown(first) == f"run r1 {place}: chunks, 1 of 5; buckets 00 to 01"
         OwnRun(database, "r3").end()
         assert [each["run"] for each in workers(database)] == ["r1"]
-    latest = time.monotonic() + 60
-    while workers(database):  # the server sees the end of a session a little later than its client does
-        assert time.monotonic() < latest
-        time.sleep(0.02)
+    until(lambda: not workers(database), "the server sees the end of a session a little later than its client does")
 
 
 def test_runs_of_a_month_ago_are_forgotten(database: Database, fresh_url: str) -> None:

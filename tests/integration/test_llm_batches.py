@@ -18,6 +18,7 @@ from resources.llm.replies import ReplyStore
 from resources.postgres.database import Database
 from resources.postgres.statements import query
 from tests.support.llm_server import MODEL, LlmServer, cut, hang, llm_server, refusal, status, words_about
+from tests.support.waiting import AT_ONCE_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -416,7 +417,7 @@ def test_a_batch_is_collected_once_however_often_a_run_is_killed_over_it(
 
 def test_a_batch_that_hangs_at_submission_is_given_up(server: LlmServer, model: Callable[..., BoughtModel]) -> None:
     server.next_batch(hang(), hang())
-    assert texts_of(said(model("first", retries=1, timeout_seconds=0.3), "one")) == ["unreachable"]
+    assert texts_of(said(model("first", retries=1, timeout_seconds=AT_ONCE_SECONDS), "one")) == ["unreachable"]
 
 
 def test_lines_that_cannot_be_read_are_left_out() -> None:

@@ -30,7 +30,9 @@ from resources.postgres.server import PostgresServer
 from resources.postgres.setup import binaries
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.places import ROOT
+from tests.support.ports import free_port
 from tests.support.projects import DOCUMENTS, Project, Ran, make_project, run_command
+from tests.support.waiting import until
 
 MANUAL = (ROOT / "docs" / "guide" / "operations.md").read_text(encoding="utf-8")
 QUESTION = "Which key opens the vault?"
@@ -321,9 +323,7 @@ def test_a_dump_without_the_role_is_not_restored(shell: Shell, project: Project)
 @contextmanager
 def server_of_ones_own(folder: Path) -> Iterator[str]:
     """HOST:PORT of a Postgres on loopback that wants a password."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     programs, data, password = binaries(), folder / "data", folder / "password"
     password.write_text("the administrator's")
     account = account_for(data)
@@ -341,8 +341,7 @@ def server_of_ones_own(folder: Path) -> Iterator[str]:
         )  # fmt: skip
     try:
         ready = [str(programs / "pg_isready"), "--quiet", "--host=127.0.0.1", f"--port={port}"]
-        while subprocess.run(ready).returncode:
-            assert process.poll() is None, (folder / "log").read_text()
+        until(lambda: subprocess.run(ready).returncode == 0, (folder / "log").read_text, process)
         yield f"127.0.0.1:{port}"
     finally:
         process.terminate()

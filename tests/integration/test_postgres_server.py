@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import select
 import shutil
 import signal
 import socket
@@ -26,6 +25,7 @@ from resources.postgres import account as postgres_account
 from resources.postgres import setup as postgres_setup
 from resources.postgres.server import PostgresServer
 from tests.support.places import ROOT
+from tests.support.waiting import HANG_SECONDS, ended
 
 pytestmark = pytest.mark.integration
 
@@ -66,7 +66,7 @@ def user(state: Path) -> Iterator[subprocess.Popen[str]]:
     try:
         yield process
     finally:
-        process.communicate(timeout=60)
+        process.communicate(timeout=HANG_SECONDS)
 
 
 def begun(process: subprocess.Popen[str]) -> str:
@@ -87,7 +87,7 @@ def killed(pid: int) -> None:
     descriptors = [os.pidfd_open(item) for item in (pid, *children)]
     os.kill(pid, signal.SIGKILL)
     for descriptor in descriptors:
-        select.select([descriptor], [], [], 60)
+        assert ended(descriptor)
         os.close(descriptor)
 
 
@@ -280,7 +280,7 @@ def test_a_folder_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "postgres" / "thesis.txt").read_text() == "mine"
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root hands Postgres to another user")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root hands Postgres to another user: run it as root")
 class TestAsRoot:
     @pytest.mark.defends("6b")
     def test_a_server_of_another_user_in_the_place_of_ours_is_given_nothing(self, state: Path) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import wait
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from pipelines.ports import Prompt, Reply
 from pipelines.records import ChunkContext, DocumentSummary, FigureDescription
 from pipelines.schemas import to_table
 from resources.llm import model as module
+from resources.llm import workers
 from resources.llm.factory import language_model
 from resources.llm.model import BoughtModel
 from resources.llm.replies import ReplyStore
@@ -32,6 +34,7 @@ from tests.support.llm_server import (
     words_about,
 )
 from tests.support.reply_data import prompts, rows, said, settings, texts_of, usable
+from tests.support.waiting import AT_ONCE_SECONDS, HANG_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -93,7 +96,7 @@ def test_replies_come_in_order_whichever_is_first(server: LlmServer, model: Call
 
     def reply(prompt: str) -> str:
         if prompt == "0":
-            slow.wait(60)
+            slow.wait(HANG_SECONDS)
         elif prompt == "9":
             slow.set()
         return words_about(prompt)
@@ -113,7 +116,7 @@ def test_no_more_calls_at_once_than_allowed(server: LlmServer, model: Callable[.
         with lock:
             now += 1
             most = max(most, now)
-        three.wait(60)
+        three.wait(HANG_SECONDS)
         with lock:
             now -= 1
         return "fine"
@@ -152,21 +155,29 @@ def test_no_prompts_are_no_replies(server: LlmServer, model: Callable[..., Bough
 
 
 def test_closing_stops_new_calls_and_keeps_those_under_way(
-    server: LlmServer, model: Callable[..., BoughtModel], database: Database
+    server: LlmServer, model: Callable[..., BoughtModel], database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Those under way end once they are waited for."""
     both, go = threading.Barrier(3), threading.Event()
+
+    def waited(*given: Any) -> Any:
+        go.set()
+        return wait(*given)
+
+    monkeypatch.setattr(workers, "wait", waited)
+    monkeypatch.setattr(module, "_LONGEST_FAREWELL_SECONDS", HANG_SECONDS)
 
     def reply(prompt: str) -> str:
         if prompt != "0":
-            both.wait(60)
-            go.wait(60)
+            both.wait(HANG_SECONDS)
+            go.wait(HANG_SECONDS)
         return words_about(prompt)
 
     server.reply = reply
-    replies = model(concurrency=2).replies(prompts(*[str(number) for number in range(50)]), usable)
+    made = model(concurrency=2, timeout_seconds=HANG_SECONDS)
+    replies = made.replies(prompts(*[str(number) for number in range(50)]), usable)
     next(replies)
-    both.wait(60)
-    threading.Timer(0.05, go.set).start()
+    both.wait(HANG_SECONDS)
     replies.close()
     assert len(server.calls) == 3
     assert len(rows(database, "key")) == 3
@@ -175,11 +186,11 @@ def test_closing_stops_new_calls_and_keeps_those_under_way(
 def test_closing_does_not_wait_for_what_hangs(
     server: LlmServer, model: Callable[..., BoughtModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_LONGEST_FAREWELL_SECONDS", 0.05)
+    monkeypatch.setattr(module, "_LONGEST_FAREWELL_SECONDS", AT_ONCE_SECONDS)
     server.reply = lambda prompt: hang() if prompt == "two" else words_about(prompt)
-    replies = model(concurrency=2, timeout_seconds=60).replies(prompts("one", "two"), usable)
+    replies = model(concurrency=2, timeout_seconds=HANG_SECONDS).replies(prompts("one", "two"), usable)
     next(replies)
-    assert server.arrived.wait(60)
+    assert server.arrived.wait(HANG_SECONDS)
     replies.close()
     assert not server.released.is_set()
 
@@ -262,19 +273,22 @@ def test_a_killed_run_keeps_every_reply_it_paid_for(
     enough = threading.Event()
 
     def reply(prompt: str) -> str:
-        if len(server.completed) >= 40:
+        if len(server.completed) >= 40:  # no more are answered before it is killed
             enough.set()
+            server.released.wait(HANG_SECONDS)
         return words_about(prompt)
 
     server.reply = reply
     process = subprocess.Popen([sys.executable, "-c", KILLED, database.url, server.url], cwd=Path.cwd())
-    assert enough.wait(60)
+    assert enough.wait(HANG_SECONDS)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     paid, kept = list(server.completed), rows(database, "text, rejected, attempts")
     assert 40 <= len(paid) < 1000
     assert {text for text, _, _ in kept} <= {words_about(prompt) for prompt in paid}
     assert len(paid) - len(kept) <= 4, "more was lost than was in flight"
+    server.reply = words_about
+    server.released.set()
     server.forget()
     numbers = [str(number) for number in range(60)]
     assert texts_of(said(model(run_id="next"), *numbers)) == [words_about(text) for text in numbers]

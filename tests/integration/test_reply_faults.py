@@ -30,6 +30,8 @@ from tests.support.llm_server import (
     words_about,
 )
 from tests.support.reply_data import ACCOUNT, prompts, rows, said, settings, texts_of
+from tests.support.time_over import time_over
+from tests.support.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -65,7 +67,8 @@ def test_retry_after_is_honoured_by_all_calls(server: LlmServer, store: ReplySto
 @pytest.mark.case(6)
 def test_a_call_that_hangs_is_made_again(server: LlmServer, model: Callable[..., BoughtModel]) -> None:
     server.next(hang())
-    assert texts_of(said(model(timeout_seconds=0.3), "one")) == [words_about("one")]
+    with time_over() as server.hung:
+        assert texts_of(said(model(timeout_seconds=HANG_SECONDS), "one")) == [words_about("one")]
 
 
 # ---------------------------------------------------------------- an endpoint that is dead

@@ -19,7 +19,7 @@ from resources.postgres.catalog import Catalog, GenerationRow
 from resources.postgres.database import Database
 from resources.postgres.search_index import PostgresSearchIndex, search_index
 from resources.postgres.statements import query
-from tests.support.places import SHARED
+from tests.support.places import DATA, require_data
 from tests.support.search_data import Document, bm25, clustered, load, opened, search_database
 
 pytestmark = pytest.mark.integration
@@ -35,9 +35,8 @@ def database(server_url: str, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def paragraphs() -> list[str]:
-    folder = SHARED / "data" / "chunking-evaluation"
-    if not folder.is_dir():
-        pytest.skip(f"the shared data set is not at {folder}")
+    folder = DATA / "chunking-evaluation"
+    require_data(folder)
     text = (folder / "state_of_the_union.md").read_text(encoding="utf-8")
     wiki = re.split(r"\n(?=\s*=)", (folder / "wikitexts.md").read_text(encoding="utf-8"))
     found = [part.strip() for part in text.split("\n\n") + wiki]

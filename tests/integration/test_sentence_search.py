@@ -32,6 +32,9 @@ pytestmark = pytest.mark.integration
 DOCUMENTS, CHUNKS, DIMENSION, K = 400, 5, 16, 20
 A_DOCUMENT = CHUNKS * A_CHUNK
 COUNT = DOCUMENTS * A_DOCUMENT
+QUESTIONS, LEAST = 20, 0.95
+"""Questions, and the share of the exact neighbours that all of them together find at least. The levels of an index are
+drawn at random, so one question may miss some; many miss one in a hundred, however it is drawn."""
 SHARES = {"half": 2, "tenth": 10, "hundredth": 100}
 """By name, of how many documents one is of that share."""
 FIRST_DAY = date(2020, 1, 1)
@@ -114,12 +117,12 @@ def test_a_filter_never_costs_sentences(
     with opened(database, generations[kind == "groups"], *SHARES) as index:
         for share in SHARES:
             recalls = []
-            for question in near(vectors, 4):
+            for question in near(vectors, QUESTIONS):
                 found = index.sentences(question.tolist(), K, filters_of(kind, share), 0.5)
                 ids = [item.sentence_id for item in found]
                 assert len(set(ids)) == K
                 recalls.append(len(set(ids) & set(best(vectors, question, allowed_by(share), K))) / K)
-            assert np.mean(recalls) >= 0.97, share
+            assert np.mean(recalls) >= LEAST, share
 
 
 @pytest.mark.parametrize("exact", [0, COUNT], ids=["walked", "compared"])
@@ -128,11 +131,15 @@ def test_the_nearest_sentences_come_with_all_that_is_ranked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(module, "EXACT_SENTENCES", exact)
-    (question,) = near(vectors, 1)
+    recalls = []
     with opened(database, generations[False]) as index:
-        found = index.sentences(question.tolist(), 50, NOBODY, 0.5)
+        for question in near(vectors, QUESTIONS):
+            found = index.sentences(question.tolist(), 50, NOBODY, 0.5)
+            ids, wanted = [item.sentence_id for item in found], best(vectors, question, np.ones(COUNT, bool), 50)
+            assert ids == wanted or not exact
+            recalls.append(len(set(ids) & set(wanted)) / 50)
         assert len(index.sentences(question.tolist(), COUNT + 1, NOBODY, 0.5)) == COUNT
-    assert [item.sentence_id for item in found] == best(vectors, question, np.ones(COUNT, bool), 50)
+    assert np.mean(recalls) >= LEAST
     first, place = found[0], int(found[0].sentence_id[1:])
     assert first.score == pytest.approx(float(vectors[place] @ question), abs=1e-5)
     number, at = place % A_DOCUMENT, place % A_CHUNK
@@ -207,9 +214,11 @@ def test_long_vectors_are_compared_in_half_precision(database: Database, monkeyp
     generation = load_sentences(database, [Document("d", texts(CHUNKS))], long, [(7, 1, 0.9)], half=True)
     with opened(database, generation) as index:
         index.connection.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off")
-        found = index.sentences(long[7].tolist(), 3, NOBODY, 0.5)
-        assert (walks(index, "sentences"), found[0].sentence_id) == (1, sentence_id(7))
-        assert found[0].score == pytest.approx(1.0, abs=1e-3)
+        nearest = [index.sentences(each.tolist(), 3, NOBODY, 0.5)[0] for each in long]
+        assert walks(index, "sentences") == len(long)
+        assert np.mean([each.sentence_id == sentence_id(at) for at, each in enumerate(nearest)]) >= LEAST
+        scores = [float(long[int(each.sentence_id[1:])] @ long[at]) for at, each in enumerate(nearest)]
+        assert [each.score for each in nearest] == pytest.approx(scores, abs=1e-3)
         (related,) = [item for item in index.expanded([sentence_id(7)], 1, long[7].tolist(), NOBODY, 0.5)
                       if item.edge == "related"]  # fmt: skip
         assert related.sentence.score == pytest.approx(float(long[1] @ long[7]), abs=1e-3)

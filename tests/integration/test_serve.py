@@ -34,6 +34,7 @@ from tests.support.asgi import in_thread
 from tests.support.documents import pdf_of
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.projects import Project, kept_workers, make_project, new_database
+from tests.support.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -367,7 +368,7 @@ def test_a_request_that_is_given_up_midway_is_no_error_of_the_server(served: Ser
     with in_thread(watched) as port:
         with socket.create_connection(("127.0.0.1", port)) as client:
             client.sendall(f'{head}Content-Length: 99\r\n\r\n{{"q": '.encode())
-        assert ended.wait(60)
+        assert ended.wait(HANG_SECONDS)
     assert not failed
 
 

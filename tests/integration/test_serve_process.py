@@ -7,7 +7,6 @@ import json
 import math
 import os
 import re
-import select
 import signal
 import subprocess
 import sys
@@ -24,6 +23,7 @@ from pincite.serve import client, run
 from resources.settings_file import locate
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.projects import Project, kept_workers, make_project, new_database
+from tests.support.waiting import HANG_SECONDS, ended
 
 pytestmark = pytest.mark.integration
 
@@ -65,7 +65,7 @@ def asked(project: Project, *arguments: str) -> list[str]:
 
 
 def served_hits(url: str, question: str) -> list[str]:
-    reply = httpx.get(f"{url}/api/search", params={"q": question}, timeout=60)
+    reply = httpx.get(f"{url}/api/search", params={"q": question}, timeout=HANG_SECONDS)
     assert reply.status_code == 200, reply.text
     return [hit["uri"] for hit in reply.json()["hits"]]
 
@@ -112,7 +112,7 @@ def test_what_is_published_is_seen_and_lost_connections_are_made_anew(project: P
         assert served_hits(url, "who trims the lamps")[0] == "lamps.txt"
         project.configure(chunking={"target_tokens": 200})
         assert project.index()["generation"] == 2
-        reply = httpx.get(f"{url}/api/search", params={"q": "who trims the lamps"}, timeout=60).json()
+        reply = httpx.get(f"{url}/api/search", params={"q": "who trims the lamps"}, timeout=HANG_SECONDS).json()
         assert (reply["generation"], reply["hits"][0]["uri"]) == (2, "lamps.txt")
         with psycopg.connect(project.settings["database"], autocommit=True) as connection:
             connection.execute(
@@ -149,7 +149,7 @@ def test_processes_end_when_the_one_that_started_them_is_killed(project: Project
         )
         children = [os.pidfd_open(int(pid)) for pid in listed.stdout.split()]
         process.kill()
-        assert len(children) == 2 and all(select.select([child], [], [], 60)[0] for child in children)
+        assert len(children) == 2 and all(map(ended, children))
     for child in children:
         os.close(child)
 

@@ -27,7 +27,7 @@ from resources.umask import unshared
 
 pytestmark = pytest.mark.integration
 
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user: run it as root")
 FORK = get_context("fork")
 
 

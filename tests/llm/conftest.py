@@ -10,13 +10,12 @@ from __future__ import annotations
 import importlib.util
 import json
 import shutil
-import socket
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,9 @@ from typing import Any
 import pytest
 
 from tests.support.places import LIBRARY
+from tests.support.ports import free_port
 from tests.support.projects import Project, make_project, new_database, running_server
+from tests.support.waiting import HANG_SECONDS, until
 
 DOCUMENTS = ("handbook/pay-bands.md", "notes/archive-move.txt", "handbook/incident-response.md")
 MODEL = "smollm2"
@@ -39,7 +40,6 @@ You summarise documents in one short sentence.
 Say in one short sentence what this document is about.
 """
 PRICES = {"prompt": 2.0, "completion": 8.0}
-END_SECONDS = 10.0
 
 
 def weights() -> Path:
@@ -52,13 +52,6 @@ def weights() -> Path:
     folders = spec.submodule_search_locations or ()
     (file,) = [file for folder in folders for file in Path(folder).glob("*.gguf")]
     return file
-
-
-def free_port() -> int:
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        port: int = held.getsockname()[1]
-    return port
 
 
 @pytest.fixture(scope="session")
@@ -75,24 +68,19 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         wait_for(f"http://127.0.0.1:{port}/v1/models", process, log)
         yield f"http://127.0.0.1:{port}/v1"
     finally:
-        process.terminate()
-        try:
-            process.wait(END_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        process.kill()
+        process.wait()
 
 
 def wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    """Wait until the model is loaded, however long that takes, or its server has ended."""
-    while process.poll() is None:
-        try:
-            with urllib.request.urlopen(url, timeout=5) as answer:
-                assert [item["id"] for item in json.load(answer)["data"]] == [MODEL]
-                return
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.1)
-    pytest.fail(f"the model's server has ended: {log.read_text(errors='replace')[-2000:]}")
+    """Return when the model is loaded."""
+
+    def listed() -> list[str]:
+        with suppress(urllib.error.URLError, OSError), urllib.request.urlopen(url, timeout=HANG_SECONDS) as answer:
+            return [item["id"] for item in json.load(answer)["data"]]
+        return []
+
+    assert until(listed, lambda: log.read_text(errors="replace")[-2000:], process) == [MODEL]
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
+from tests.support.waiting import until
 
 ASKED = re.compile(r"Ask at (http://\S+?)[ ,]")
 
@@ -23,9 +23,8 @@ def asking(config: Path) -> Iterator[str]:
     with log.open("wb") as output:
         process = subprocess.Popen(command, stderr=output, start_new_session=True)
     try:
-        while not (said := ASKED.search(log.read_text(encoding="utf-8"))):
-            with suppress(subprocess.TimeoutExpired):
-                pytest.fail(f"pincite serve ended with {process.wait(0.1)}: {log.read_text(encoding='utf-8')}")
+        said = until(lambda: ASKED.search(log.read_text(encoding="utf-8")), log.read_text, process)
+        assert said
         yield said[1]
     finally:
         process.send_signal(signal.SIGTERM)

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,6 +14,7 @@ import dagster as dg
 
 from resources.dagster_instance.backfills import last_signs
 from tests.support.projects import Project
+from tests.support.waiting import HANG_SECONDS, until
 
 INSTANCE = """\
 telemetry: {enabled: false}
@@ -59,6 +59,7 @@ def running_daemon(home: Path, project: Project) -> Iterator[subprocess.Popen[by
         daemon = subprocess.Popen(
             [sys.executable, "-c", _QUICK, "run", "-m", "pincite.definitions"],
             cwd=home, env=environment, stdout=said, stderr=said, start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background job ignores it
         )  # fmt: skip
     try:
         _wait_for_signs(home, daemon, log)
@@ -67,15 +68,12 @@ def running_daemon(home: Path, project: Project) -> Iterator[subprocess.Popen[by
         with suppress(ProcessLookupError):
             os.killpg(daemon.pid, signal.SIGINT)
         try:
-            daemon.wait(30)
+            daemon.wait(HANG_SECONDS)
         except subprocess.TimeoutExpired:
             os.killpg(daemon.pid, signal.SIGKILL)
             daemon.wait()
 
 
 def _wait_for_signs(home: Path, daemon: subprocess.Popen[bytes], log: Path) -> None:
-    latest = time.monotonic() + 120
     with dg.DagsterInstance.from_config(str(home)) as instance:
-        while not all(last_signs(instance).values()):
-            assert daemon.poll() is None and time.monotonic() < latest, log.read_text()
-            time.sleep(0.1)
+        until(lambda: all(last_signs(instance).values()), log.read_text, daemon)

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.support.waiting import HANG_SECONDS
+
 Answer = Callable[[list[str]], tuple[int, dict[str, Any]] | tuple[int, dict[str, Any], Mapping[str, str]]]
 """Status, body, and headers, which by default say of a failure that it passes at once."""
 MODEL = "fake"
@@ -51,6 +53,11 @@ class EmbeddingServer:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self._server.server_port}/v1"
+
+    @property
+    def asker(self) -> int:
+        """The port from which the request comes that is answered now."""
+        return int(self._asked.port)
 
     @property
     def texts(self) -> list[str]:
@@ -97,7 +104,7 @@ class EmbeddingServer:
                 self._holds = None
         if held:
             self.arrived.set()
-            self.released.wait(120)
+            self.released.wait(HANG_SECONDS)
         status, reply, *headers = answer(texts)
         return status, reply, headers[0] if headers else {} if status == 200 else {"retry-after-ms": "1"}
 
@@ -139,6 +146,7 @@ def _handler(server: EmbeddingServer) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             server.bodies.append(body)
+            server._asked.port = self.client_address[1]
             asked = list(body["input"]), self.headers.get("Authorization"), str(body["model"])
             status, reply, headers = server.answer(*asked)
             data = json.dumps(reply).encode()

@@ -16,6 +16,7 @@ from starlette.routing import Mount
 from starlette.types import Receive, Scope, Send
 
 from tests.support.asgi import in_thread
+from tests.support.waiting import HANG_SECONDS
 
 _OF_THE_WAY = frozenset({"connection", "content-encoding", "date", "keep-alive", "server", "transfer-encoding"})
 Fault = tuple[int, str] | Callable[[], Response]
@@ -39,7 +40,12 @@ class Front:
                 return fault() if callable(fault) else Response(fault[1], fault[0], media_type="application/xml")
         headers = {name: value for name, value in request.headers.items() if name not in ("host", "content-length")}
         found = requests.request(
-            request.method, f"{self.behind}{path}", headers=headers, data=body, timeout=30, allow_redirects=False
+            request.method,
+            f"{self.behind}{path}",
+            headers=headers,
+            data=body,
+            timeout=HANG_SECONDS,
+            allow_redirects=False,
         )
         kept = {name: value for name, value in found.headers.items() if name.lower() not in _OF_THE_WAY}
         return Response(found.content, found.status_code, kept)

@@ -1,58 +1,77 @@
-"""Whether what is done costs in proportion to how much there is: measured in seconds of the processor, again where a
-machine that does other work may be why."""
+"""Whether what is done costs in proportion to how much there is, counted in steps: the same count on every machine.
+
+A step is a line of Python, each round of a loop on one line, or a call of a built-in function. A method that goes
+through all of a text or list counts for its length too. The steps of a pattern are not seen here:
+`tests/unit/test_patterns.py` counts those of every pattern.
+"""
 
 from __future__ import annotations
 
-import gc
-import time
+import sys
 from collections.abc import Callable, Mapping
+from types import FrameType
 from typing import Any
 
-MUCH = 0.1
-"""Seconds of the processor from which the growth of a part is looked at."""
-TIMES, REPETITIONS = 2.0**1.6, 3
-"""By which the time of a part may grow where there is twice as much: n log n, what memory costs, and a machine that
-does other work; and how often that is measured before it is believed."""
+MUCH = 20_000
+"""Steps from which the growth of a part is looked at: a fixed cost of some thousand does not hide or feign growth."""
+TIMES = 2.0**1.6
+"""By which the steps of a part may grow where there is twice as much: n log n, and what grows by a step."""
+_A_STEP = 256
+"""Characters or items that a built-in method goes through in about the time of a step."""
+_WHOLE = frozenset({
+    "casefold", "copy", "encode", "insert", "lower", "lstrip", "partition", "remove", "replace", "rpartition", "rsplit",
+    "rstrip", "split", "splitlines", "strip", "title", "translate", "upper",
+})  # fmt: skip
+"""Methods that go through all of what they are called of, or copy it. Those that may be given a place to begin at, as
+`find`, are not: how far they go is not seen."""
 
 
 class Parts:
-    """The parts of some work, with the seconds of the processor that each takes in this thread."""
+    """The parts of some work, with the steps that each takes in this thread."""
 
     def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
+        self.steps: dict[str, int] = {}
 
-    def timed(self, name: str, work: Callable[[], Any]) -> Any:
-        gc.disable()  # which looks through all that the tests hold, for the longer text and not for the shorter
+    def counted(self, name: str, work: Callable[[], Any]) -> Any:
+        count = 0
+
+        def line(frame: FrameType, event: str, _: object) -> Any:
+            nonlocal count
+            count += 1
+            return line
+
+        def call(frame: FrameType, event: str, called: Any) -> None:
+            nonlocal count
+            if event == "c_call":
+                count += 1
+                if called.__name__ in _WHOLE and isinstance(called.__self__, (str, bytes, bytearray, list)):
+                    count += len(called.__self__) // _A_STEP
+
+        before = sys.gettrace(), sys.getprofile()
+        sys.setprofile(call)
+        sys.settrace(line)
         try:
-            begun = time.thread_time()
-            made = work()
-            self.seconds[name] = time.thread_time() - begun
+            return work()
         finally:
-            gc.enable()
-        return made
+            sys.settrace(before[0])
+            sys.setprofile(before[1])
+            self.steps[name] = count
 
 
-def assert_linear(measured: Callable[[int], Mapping[str, float]], shortest: int, doublings: int = 1) -> None:
-    """`measured` gives the seconds that each part takes of so much; a part that much has and little has not does not
+def assert_linear(counted: Callable[[int], Mapping[str, int]], shortest: int, doublings: int = 1) -> None:
+    """`counted` gives the steps that each part takes of so much; a part that much has and little has not does not
     count. A step is no growth: what is read in another way from some length on grows once, and not again where there
     is twice as much."""
-    grown = _grown(measured, shortest, doublings) and _grown(measured, 2 * shortest, doublings)
+    counted(shortest)  # what is made once and kept is made
+    grown = _grown(counted, shortest, doublings) and _grown(counted, 2 * shortest, doublings)
     assert not grown, grown
 
 
-def _grown(
-    measured: Callable[[int], Mapping[str, float]], shortest: int, doublings: int
-) -> list[tuple[str, float, float]]:
-    longest = shortest << doublings
-    before, now = dict(measured(shortest)), dict(measured(longest))
-
-    def grown() -> list[str]:
-        most = TIMES**doublings
-        return [name for name, seconds in now.items() if seconds > max(MUCH, most * before.get(name, seconds))]
-
-    for _ in range(REPETITIONS):
-        if not grown():
-            break
-        before = {name: max(seconds, before.get(name, 0.0)) for name, seconds in measured(shortest).items()}
-        now = {name: min(seconds, now.get(name, seconds)) for name, seconds in measured(longest).items()}
-    return [(name, before[name], now[name]) for name in grown()]
+def _grown(counted: Callable[[int], Mapping[str, int]], shortest: int, doublings: int) -> list[tuple[str, int, int]]:
+    before, now = counted(shortest), counted(shortest << doublings)
+    most = TIMES**doublings
+    return [
+        (name, before[name], steps)
+        for name, steps in now.items()
+        if name in before and steps > max(MUCH, most * before[name])
+    ]

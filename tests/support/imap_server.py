@@ -15,6 +15,8 @@ from datetime import date, datetime
 from email import message_from_bytes
 from email.message import Message
 
+from tests.support.waiting import HANG_SECONDS
+
 DROP = b""
 """The session ends."""
 HANG = b"hang"
@@ -115,7 +117,7 @@ class _Session(socketserver.StreamRequestHandler):
 
     def _at_fault(self, tag: str, said: bytes) -> bool:
         if said == HANG:
-            self.mails.ended.wait(60)
+            self.mails.ended.wait(HANG_SECONDS)
         while said == ENDLESS and not self.mails.ended.is_set():
             self.wfile.write(b"* OK " + b"x" * 65536)
         while said == DRIBBLE and not self.mails.ended.wait(0.01):

@@ -25,6 +25,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from tests.support.waiting import HANG_SECONDS
+
 MODEL = "fake-model"
 
 
@@ -148,6 +150,8 @@ class LlmServer:
         self.calls: list[Call] = []
         self.completed: list[str] = []
         self.arrived, self.released = threading.Event(), threading.Event()
+        self.hung: Callable[[int], object] = lambda port: None
+        """What is told of the asker's port when a call hangs."""
         self.files: dict[str, bytes] = {}
         self.batches: dict[str, dict[str, Any]] = {}
         self._faults: list[Answer | Callable[[Call], Answer]] = []
@@ -295,7 +299,8 @@ def _handler(server: LlmServer) -> type[BaseHTTPRequestHandler]:
             """Whether a whole, good answer was sent."""
             if answer.how == "hang":
                 server.arrived.set()
-                server.released.wait(120)
+                server.hung(self.client_address[1])
+                server.released.wait(HANG_SECONDS)
             if answer.how in ("hang", "reset"):
                 self.close_connection = True
                 return False

@@ -14,6 +14,7 @@ from moto.server import ThreadedMotoServer
 
 from tests.support.front import Front as BareFront
 from tests.support.front import front_before
+from tests.support.waiting import HANG_SECONDS
 
 BUCKET = "papers"
 ENVIRONMENT = {"AWS_ACCESS_KEY_ID": "reader", "AWS_SECRET_ACCESS_KEY": "any", "AWS_DEFAULT_REGION": "us-east-1"}
@@ -55,7 +56,7 @@ def s3_server() -> Iterator[S3Server]:
         aws_secret_access_key="any",
         region_name="us-east-1",
     )
-    requests.post(f"{url}/moto-api/reset", timeout=10)  # what it holds is the process's, not the server's
+    requests.post(f"{url}/moto-api/reset", timeout=HANG_SECONDS)  # what it holds is the process's, not the server's
     client.create_bucket(Bucket=BUCKET)
     try:
         yield S3Server(url, client)

@@ -8,13 +8,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-
 from tests.support.projects import Project
+from tests.support.waiting import until
 
 SERVED = re.compile(r"Dagster's UI is at (\S+)")
 
@@ -62,9 +61,8 @@ def serving(project: Project, *arguments: str) -> Iterator[Served]:
             command(project, "ui", "--port", "0", *arguments), stderr=output, start_new_session=True
         )
     try:
-        while not (said := SERVED.search(log.read_text(encoding="utf-8"))):
-            with suppress(subprocess.TimeoutExpired):
-                pytest.fail(f"pincite ui ended with {process.wait(0.1)}: {log.read_text(encoding='utf-8')}")
+        said = until(lambda: SERVED.search(log.read_text(encoding="utf-8")), log.read_text, process)
+        assert said
         yield Served(project, process, said[1], log)
     finally:
         process.send_signal(signal.SIGTERM)

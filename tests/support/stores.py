@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 
 from pipelines.settings.sources import SourceSettings
+from tests.support.ports import free_port
 from tests.support.site import Site
 from tests.support.source_contract import Place
 
@@ -153,12 +153,6 @@ def webdav_folder(place: Path, users: dict[str, str] | None = None) -> Iterator[
     finally:
         server.stop()
         thread.join()
-
-
-def free_port() -> int:
-    with socket.socket() as asked:
-        asked.bind(("127.0.0.1", 0))
-        return int(asked.getsockname()[1])
 
 
 @dataclass

@@ -19,16 +19,17 @@ from PIL import Image
 from playwright.sync_api import Browser, Page
 
 from tests.support.embedding_server import embedding_server
-from tests.support.places import ROOT
+from tests.support.places import DATA, needs_data
 from tests.support.projects import make_project
 from tests.support.serving import command
+from tests.support.waiting import HANG_SECONDS
 from tests.ui.conftest import PATIENCE, SECONDS
 
 SAID = re.compile(r"Ask at (http://\S+)")
 SOUGHT = "The warden trims every lantern of the pier before the evening ferry comes"
 OTHER = "Nothing of that kind is said in these words, which stand here to be passed over"
 WIDE, TALL = 595, 842
-POLICIES = ROOT.parent / "shared" / "data" / "policies"
+POLICIES = DATA / "policies"
 AXE = "axe-core@4.10.3"
 
 
@@ -98,7 +99,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def hits(url: str, question: str, **more: Any) -> list[dict[str, Any]]:
-    reply = httpx.get(f"{url}/api/search", params={"q": question, **more}, timeout=None)
+    reply = httpx.get(f"{url}/api/search", params={"q": question, **more}, timeout=HANG_SECONDS)
     found: list[dict[str, Any]] = reply.raise_for_status().json()["hits"]
     return found
 
@@ -164,7 +165,7 @@ def test_the_mark_lies_on_the_words(served: str, page: Page, name: str) -> None:
     assert outer[0] - 1 <= x0 and outer[1] - 1 <= y0 and x1 <= outer[2] + 1 and y1 <= outer[3] + 1, (boxes, inner)
 
 
-@pytest.mark.skipif(not POLICIES.is_dir(), reason="the shared documents are not here")
+@needs_data("policies")
 def test_marks_on_real_pages_hold_the_words_of_their_passages(served: str) -> None:
     """The words that PDFium finds inside the boxes, a point wider, are those of the passage, and no others."""
     import pypdfium2
@@ -208,7 +209,7 @@ def test_by_keyboard(served: str, page: Page) -> None:
 
 def test_arrows_turn_pages(served: str, page: Page) -> None:
     (document,) = {hit["doc_id"] for hit in hits(served, "benefit", k=1)}
-    pages = httpx.get(f"{served}/api/documents/{document}", timeout=None).json()["pages"]
+    pages = httpx.get(f"{served}/api/documents/{document}", timeout=HANG_SECONDS).json()["pages"]
     page.goto(f"{served}/documents/{document}?page=1")
     if pages == 1:
         assert page.locator("a[rel=next]").count() == 0

@@ -18,12 +18,11 @@ from playwright.sync_api import Browser
 from tests.support.asking import asking
 from tests.support.embedding_server import embedding_server
 from tests.support.page_letters import Letter, letters_of
-from tests.support.places import SHARED
+from tests.support.places import DATA, needs_data
 from tests.support.projects import Project, make_project
 from tests.ui.asked import Tab, tab_of
 from tests.ui.conftest import SECONDS
 
-DATA = SHARED / "data"
 REAL = {
     "policies/employee_handbook.pdf": ("vacation", "performance reviews"),
     "policies/Northwind_Standard_Benefits_Details.pdf": ("emergency services", "out-of-network providers", "appeals"),
@@ -33,7 +32,7 @@ PIXELS = 1.0
 SHARE = 0.02
 """Of a passage's letters that may be others than those under its marks: what the parser lost of the page."""
 
-pytestmark = pytest.mark.skipif(not DATA.exists(), reason="the shared evaluation data is not here")
+pytestmark = needs_data("")
 
 
 @pytest.fixture(scope="module")

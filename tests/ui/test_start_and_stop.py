@@ -13,12 +13,13 @@ import pytest
 
 from tests.support.projects import Project, make_project
 from tests.support.serving import command, processes, serving
+from tests.support.waiting import HANG_SECONDS
 
 PARTS = {"webserver": "pincite.ui.webserver", "daemon": "dagster._daemon", "code server": "api grpc"}
 
 
 def refused(project: Project, *arguments: str) -> tuple[int, str]:
-    ran = subprocess.run(command(project, "ui", *arguments), capture_output=True, text=True)
+    ran = subprocess.run(command(project, "ui", *arguments), capture_output=True, text=True, timeout=HANG_SECONDS)
     return ran.returncode, ran.stderr
 
 

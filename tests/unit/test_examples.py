@@ -6,13 +6,11 @@ import configparser
 import importlib.util
 import os
 import re
-import select
 import shutil
 import signal
 import socket
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,7 @@ from examples.celery.local import Cluster, ClusterError, Ports
 from pipelines.settings.base import settings_from
 from resources.dagster_instance.home import _SETTINGS
 from tests.support.places import ROOT
+from tests.support.waiting import ends
 
 CELERY, KUBERNETES = ROOT / "examples" / "celery", ROOT / "examples" / "kubernetes"
 API = "1.34"
@@ -356,14 +355,3 @@ def test_what_was_started_by_one_that_is_killed_meanwhile_does_nothing(tmp_path:
     with open(out, "rb") as waiting:
         assert waiting.read() == b""  # it ends with the last process that has it open
     assert (tmp_path / "logs" / "late.log").read_text() == ""
-
-
-def ends(pid: int) -> bool:
-    """Waits for the end of a process that is another's child, by asking the kernel."""
-    with suppress(ProcessLookupError):
-        file = os.pidfd_open(pid)
-        try:
-            return bool(select.select([file], [], [], 60)[0])
-        finally:
-            os.close(file)
-    return True

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from benchmarks.support.datasets import DATASETS, SHARED, Dataset, chunking_evaluation, policies, unlp_medicine
+from benchmarks.support.datasets import DATASETS, Dataset, chunking_evaluation, policies, unlp_medicine
 from benchmarks.support.enrichment_data import first_three
 from benchmarks.support.tatqa_data import Page, places_of
 from pipelines.evaluation.golden import Gold, GoldenQuestion, golden_questions
 from pipelines.settings.base import settings_from
+from tests.support.places import require_data
 
 
 def questions(lines: Any) -> list[GoldenQuestion]:
@@ -51,8 +52,7 @@ def test_excerpts_are_offsets_of_the_source(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", DATASETS)
 def test_every_question_of_a_set_is_a_golden_question(name: str, tmp_path: Path) -> None:
     dataset = DATASETS[name]
-    if not dataset.folder.is_dir():
-        pytest.skip(f"{SHARED} is not here")
+    require_data(dataset.folder)
     lines = dataset.write_golden(tmp_path / "golden.jsonl").read_text().splitlines()
     made = questions(map(json.loads, lines))
     documents = dataset.documents_beside(tmp_path / "state")
@@ -64,8 +64,7 @@ def test_every_question_of_a_set_is_a_golden_question(name: str, tmp_path: Path)
 
 @pytest.mark.parametrize("name", [name for name, dataset in DATASETS.items() if dataset.unanswerable])
 def test_questions_that_the_documents_do_not_answer_come_after_the_others(name: str, tmp_path: Path) -> None:
-    if not DATASETS[name].folder.is_dir():
-        pytest.skip(f"{SHARED} is not here")
+    require_data(DATASETS[name].folder)
     lines = DATASETS[name].write_golden(tmp_path / "golden.jsonl", unanswerable=True).read_text().splitlines()
     made = questions(map(json.loads, lines))
     count = DATASETS[name].count

@@ -18,6 +18,7 @@ from benchmarks.support.published import PAPER, PEER, PUBLISHED, Figures
 from benchmarks.support.results_page import Measured, caption, picture, section, told
 from pipelines.evaluation.matrix import BASE, matrix_from, settings_of
 from pipelines.settings.base import settings_from
+from tests.support.places import require_data
 
 OTHERS = (
     Figures(PAPER, "theirs", {"recall@1": 80.0, "mrr": 50.0}),
@@ -233,7 +234,6 @@ def in_percent(text: str) -> list[float]:
     [pytest.param(name, row, id=f"{name}-{row.name}") for name in PUBLISHED for row in PUBLISHED[name]],
 )
 def test_figures_of_others_stand_so_in_their_source(name: str, figures: Figures) -> None:
-    if not (SHARED / "README.md").is_file():
-        pytest.skip(f"{SHARED} is not here")
+    require_data(SHARED / "README.md")
     known, wanted = in_percent(written(name, figures)), list(figures.values.values())
     assert any(known[at : at + len(wanted)] == wanted for at in range(len(known)))

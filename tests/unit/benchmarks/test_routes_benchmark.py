@@ -19,6 +19,7 @@ from benchmarks.support.route_report import overview, route_tables
 from pipelines.evaluation.golden import golden_questions
 from pipelines.ports import Passage
 from pipelines.query.results import Hit
+from tests.support.places import WITHOUT_DATA
 from tests.support.query_fakes import passage
 
 
@@ -90,7 +91,7 @@ def test_gold_of_a_table_is_where_its_cells_and_words_stand_in_the_source(monkey
     assert len(tatqa_questions([entry()])) == 1
 
 
-@pytest.mark.skipif(not route_questions.TATQA.is_file(), reason=f"{route_questions.TATQA} is not here")
+@pytest.mark.skipif(not route_questions.TATQA.is_file(), reason=WITHOUT_DATA)
 def test_every_question_about_a_table_is_a_golden_question_with_its_answer(tmp_path: Path) -> None:
     dataset = tatqa(tmp_path)
     lines = [json.loads(line) for line in dataset.write_golden(tmp_path / "golden").read_text("utf-8").splitlines()]

@@ -14,6 +14,7 @@ import pytest
 from pincite import connections
 from pincite.connections import Connections, Limits, limits_for, peer_of
 from tests.support.asgi import in_thread
+from tests.support.waiting import HANG_SECONDS
 
 T = TypeVar("T")
 REQUEST = b"GET /%s HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -48,7 +49,7 @@ class Front:
         async def working() -> T:
             return work()
 
-        return asyncio.run_coroutine_threadsafe(working(), self.loop).result(30)
+        return asyncio.run_coroutine_threadsafe(working(), self.loop).result(HANG_SECONDS)
 
     def after(self, seconds: float) -> None:
         """Let time pass, and have all connections looked at."""
@@ -63,7 +64,11 @@ class Front:
     def connected(self, address: str = "127.0.0.1", sent: bytes = b"") -> socket.socket:
         """A connection that the server has counted, or refused."""
         with_it = self.on_loop(lambda: self.made) + 1
-        client = socket.create_connection(("127.0.0.1", self.port), 30, source_address=(address, 0))
+        client = socket.socket()
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 << 10)  # whatever a system would hold by itself
+        client.settimeout(HANG_SECONDS)
+        client.bind((address, 0))
+        client.connect(("127.0.0.1", self.port))
         self.until(lambda: self.made >= with_it)
         client.sendall(sent)
         return client

@@ -11,6 +11,7 @@ import pytest
 from resources import bounded_http
 from resources.bounded_http import allowed, bounded_session, server_of, why
 from tests.support.lying_server import LyingServer, Said, answer, lying_server
+from tests.support.waiting import AT_ONCE_SECONDS, HANG_SECONDS
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -23,11 +24,11 @@ def server() -> Iterator[LyingServer]:
         yield made
 
 
-def fault(server: LyingServer, said: Said) -> str:
+def fault(server: LyingServer, said: Said, seconds: float = HANG_SECONDS) -> str:
     server.says = {"GET": said}
     with bounded_session(1) as session, pytest.raises(Exception) as caught:
-        with allowed(100_000, 0.2):
-            response = session.get(server.url, stream=True, timeout=(5, 5))
+        with allowed(100_000, seconds):
+            response = session.get(server.url, stream=True, timeout=HANG_SECONDS)
         for _ in response.raw.stream(1 << 20, decode_content=False):
             pass
     return why(caught.value)
@@ -57,7 +58,8 @@ def fault(server: LyingServer, said: Said) -> str:
 def test_an_answer_without_end_is_left(
     head: bytes, piece: bytes, seconds: float, told: str, server: LyingServer
 ) -> None:
-    assert told in fault(server, server.trickle(head, piece, seconds))
+    limit = AT_ONCE_SECONDS if told == SLOW else HANG_SECONDS
+    assert told in fault(server, server.trickle(head, piece, seconds), limit)
     assert server.sent < 20 << 20
 
 
@@ -79,8 +81,8 @@ def test_what_is_kept_packed_is_given_as_it_is(server: LyingServer) -> None:
     packed = gzip.compress(bytes(1 << 20))
     server.says = {"GET": answer(packed, "Content-Encoding: gzip")}
     with bounded_session(1) as session:
-        with allowed(None, 5.0, packed=True):
-            response = session.get(server.url, stream=True, timeout=(5, 5))
+        with allowed(None, HANG_SECONDS, packed=True):
+            response = session.get(server.url, stream=True, timeout=HANG_SECONDS)
         assert b"".join(response.raw.stream(1 << 20, decode_content=False)) == packed
 
 
@@ -97,7 +99,7 @@ def test_no_redirect_is_followed_and_no_cookie_kept(server: LyingServer) -> None
     server.says = {"/b": answer(b"b"), "": answer(b"", "Location: /b", "Set-Cookie: a=b", status="302 Found")}
     with bounded_session(1) as session:
         for _ in range(2):
-            assert session.get(server.url, timeout=(5, 5)).status_code == 302
+            assert session.get(server.url, timeout=HANG_SECONDS).status_code == 302
     assert len(server.asked) == 2 and not any("cookie" in headers.lower() for _, headers in server.asked)
 
 
@@ -126,8 +128,8 @@ def test_an_address_is_of_its_server() -> None:
 
 
 def test_headers_have_a_time_of_their_own(server: LyingServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_http, "HEAD_SECONDS", 0.1)
+    monkeypatch.setattr(bounded_http, "HEAD_SECONDS", AT_ONCE_SECONDS)
     server.says = {"GET": server.trickle(HEAD, b"X-A: b", 0.01)}
-    with bounded_session(1) as session, pytest.raises(OSError) as caught, allowed(None, 60.0):
-        session.get(server.url, timeout=(5, 5))
-    assert "within 0.1 s" in why(caught.value)
+    with bounded_session(1) as session, pytest.raises(OSError) as caught, allowed(None, HANG_SECONDS):
+        session.get(server.url, timeout=HANG_SECONDS)
+    assert f"within {AT_ONCE_SECONDS} s" in why(caught.value)

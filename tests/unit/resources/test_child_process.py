@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 from resources.child_process import child_command, child_environment, module_path, program_environment, tied_command
 from resources.shipped import ROOT
+from tests.support.waiting import HANG_SECONDS, ended
 
 SECRETS = {
     "OPENAI_API_KEY": "sk-1",
@@ -40,7 +40,7 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*command: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(command, env=child_environment(**environment), capture_output=True, timeout=120)
+    return subprocess.run(command, env=child_environment(**environment), capture_output=True, timeout=HANG_SECONDS)
 
 
 @pytest.mark.defends("2c")
@@ -50,7 +50,7 @@ def test_a_child_is_told_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("LC_TIME", "C")
     seen = subprocess.run(
-        [sys.executable, "-c", SHOWN], env=child_environment(MORE="given"), capture_output=True, timeout=60
+        [sys.executable, "-c", SHOWN], env=child_environment(MORE="given"), capture_output=True, timeout=HANG_SECONDS
     ).stdout
     told = dict(entry.split(b"=", 1) for entry in seen.rstrip(b"\0").split(b"\0"))
     assert not {name.encode() for name in SECRETS} & set(told)
@@ -69,7 +69,7 @@ def test_a_child_runs_no_module_of_the_current_folder(
         assert done.returncode == 0, done.stderr
     else:  # the folder is hostile indeed
         unsafe = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
-        subprocess.run([sys.executable, "-c", "import pickle"], capture_output=True, timeout=60, env=unsafe)
+        subprocess.run([sys.executable, "-c", "import pickle"], capture_output=True, timeout=HANG_SECONDS, env=unsafe)
     assert (hostile / "witness").exists() is not safe
 
 
@@ -128,7 +128,7 @@ def test_a_tied_process_ends_when_its_starter_is_killed(tmp_path: Path) -> None:
         child = os.pidfd_open(int(pid))
         starter.kill()
     assert said == "['x']"
-    assert select.select([child], [], [], 60)[0]
+    assert ended(child)
     os.close(child)
 
 
@@ -138,5 +138,5 @@ def test_a_tied_process_whose_starter_is_gone_does_nothing(tmp_path: Path) -> No
     environment = child_environment()
     environment["PYTHONPATH"] += f"{os.pathsep}{tmp_path}"
     command = [str(os.getppid()) if part == str(os.getpid()) else part for part in tied_command("waits", ends=15)]
-    done = subprocess.run(command, env=environment, capture_output=True, timeout=60)
+    done = subprocess.run(command, env=environment, capture_output=True, timeout=HANG_SECONDS)
     assert (done.returncode, done.stdout) == (1, b"")

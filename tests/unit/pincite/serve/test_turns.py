@@ -17,6 +17,7 @@ from pincite.serve.turns import Busy, Caller, NotDrawn, Queues, SearchFirst, Tur
 from pipelines.errors import PinciteError
 from pipelines.settings.serve import ServeSettings
 from resources.search.reading import seconds_left
+from tests.support.waiting import AT_ONCE_SECONDS
 
 HOUR = 3600.0
 
@@ -134,7 +135,7 @@ def test_without_places_to_wait_nobody_waits() -> None:
 
 def test_a_turn_that_does_not_come_is_not_waited_for() -> None:
     async def run() -> None:
-        made = turns(seconds=0.001)
+        made = turns(seconds=AT_ONCE_SECONDS)
         await made.take(Caller("a"))
         assert await outcome(made.take(Caller("b"))) == "busy"
         made.give_back("a")
@@ -227,10 +228,11 @@ def test_no_work_reaches_a_thread_before_its_turn() -> None:
 
 def test_a_turn_lasts_as_long_as_its_work_whoever_waits_for_it() -> None:
     async def run(work: Callable[[], str], free: threading.Event) -> None:
-        made = turns(seconds=0.05)
+        made = turns(seconds=AT_ONCE_SECONDS)
         with pytest.raises(PinciteError) as caught:
             await made.run(Caller("a"), work)
         assert caught.value.code == "timeout"
+        made.seconds = HOUR
         given_up = asyncio.ensure_future(made.run(Caller("b"), work))
         await rounds()
         assert made._running == {"a": 1}, "the thread has not ended"
@@ -258,9 +260,9 @@ def test_what_work_raises_is_raised_and_its_turn_given_back() -> None:
 
 def test_work_has_the_time_that_is_left() -> None:
     async def run() -> None:
-        left = await turns(seconds=8).run(Caller("a"), lambda: seconds_left(20.0))
-        assert left is not None and left <= 8
-        assert await turns(seconds=8, timed=False).run(Caller("a"), lambda: seconds_left(20.0)) == 20.0
+        left = await turns().run(Caller("a"), lambda: seconds_left(2 * HOUR))
+        assert left is not None and left <= HOUR
+        assert await turns(timed=False).run(Caller("a"), lambda: seconds_left(20.0)) == 20.0
 
     asyncio.run(run())
     assert seconds_left(20.0) == 20.0
@@ -269,14 +271,14 @@ def test_work_has_the_time_that_is_left() -> None:
 def test_all_turns_of_a_request_have_one_time() -> None:
     async def run(work: Callable[[], str], free: threading.Event) -> None:
         now = asyncio.get_running_loop().time()
-        late = Caller("a", since=now - 9)
-        made = turns(seconds=10)
-        left = await made.run(late, lambda: seconds_left(20.0))
-        assert left is not None and left <= 1
+        late = Caller("a", since=now - 9 * HOUR)
+        made = turns(seconds=10 * HOUR)
+        left = await made.run(late, lambda: seconds_left(20 * HOUR))
+        assert left is not None and left <= HOUR
         await made.take(Caller("x"))
-        assert await outcome(made.take(Caller("a", since=now - 10))) == "busy"
+        assert await outcome(made.take(Caller("a", since=now - 10 * HOUR))) == "busy"
         with pytest.raises(PinciteError, match=r"serve\.seconds"):
-            await turns(seconds=10).run(Caller("a", since=now - 10), work)
+            await turns(seconds=10 * HOUR).run(Caller("a", since=now - 10 * HOUR), work)
 
     with held() as (work, free):
         asyncio.run(run(work, free))

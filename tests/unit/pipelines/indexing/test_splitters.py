@@ -33,9 +33,8 @@ from pipelines.settings.base import ChunkingSettings, settings_from
 from pipelines.stages import Frozen, stage_key
 from pipelines.tokens import count_tokens
 from tests.support.builders import CLAUSE_TOKENS, heading, item, paragraph, raw, table, units
-from tests.support.places import ROOT, SHARED
+from tests.support.places import DATA, ROOT, needs_data
 
-DATA = SHARED / "data"
 SOFT = ("structure", "page", "sentences")
 """Splitters that never end a chunk inside a sentence which the next page continues."""
 
@@ -486,7 +485,7 @@ def _open_at_page_ends(made: Made) -> list[str]:
 
 @pytest.mark.faults
 @pytest.mark.slow
-@pytest.mark.skipif(not DATA.exists(), reason="the shared evaluation data is not beside the project")
+@needs_data("")
 @pytest.mark.parametrize("folder", ["policies", "unlp-medicine", "parser-fixtures"])
 def test_no_page_boundary_cuts_a_sentence(folder: str) -> None:
     from resources.parsers.registry import parse_file

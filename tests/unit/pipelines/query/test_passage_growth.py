@@ -107,13 +107,13 @@ def asked(parts: Parts, text: str, budgets: Mapping[str, int]) -> None:
     given: dict[str, Any] = {"embed_queries": lengths, "embed_passages": lengths}
     for name in STRATEGIES:
         use = tools(FakeModel("Another wording of it.\n"), **given)
-        parts.timed(f"strategy {name}", partial(retrieve, QUESTION, index, use, SETTINGS, strategy=name))
+        parts.counted(f"strategy {name}", partial(retrieve, QUESTION, index, use, SETTINGS, strategy=name))
     scored = [Scored(item, 1.0 / rank, {}) for rank, item in enumerate(found, start=1)]
     judge = SimpleNamespace(scores=lambda question, texts: [1.0 / len(each) for each in texts])
     for name, rerank in RERANKERS.items():
         said = Reply("yes", logprobs=(("yes", -0.1), ("no", -2.0))) if name == "logprob" else Reply("[2] > [1] > [3]")
         asking = context(FakeModel(by=always(said)), newest="2026-02-01", cross_encoder=lambda: judge)
-        parts.timed(f"reranker {name}", partial(rerank, scored, asking))
+        parts.counted(f"reranker {name}", partial(rerank, scored, asking))
     hits = [Hit(rank, item.score, {}, item.passage) for rank, item in enumerate(scored, start=1)]
     whole = {item.chunk_id: [Sentence(item.chunk_id, each, 1) for each in sentences_of(item.text)] for item in found}
 
@@ -129,7 +129,7 @@ def always(said: Reply) -> Callable[[Prompt], Reply]:
 
 
 def answered(parts: Parts, kind: str, assembled: Callable[[], Any]) -> None:
-    shown = parts.timed(f"assemble, {kind}", assembled)
+    shown = parts.counted(f"assemble, {kind}", assembled)
     claim = "A 7 word takes long [1][2]. A short one [3]. It is 7. "
     model: Any = FakeModel(by=lambda prompt: claim)
     picks: Any = FakeModel(by=lambda prompt: f"B [1] [{'9' * 5000}]")
@@ -141,7 +141,7 @@ def answered(parts: Parts, kind: str, assembled: Callable[[], Any]) -> None:
         "written": lambda: written(QUESTION, shown, model, prompts["answer"], weigh),
         "picked": lambda: picked(QUESTION, OPTIONS, shown, picks, prompts["choice"], weigh),
     }.items():
-        parts.timed(f"{name}, {kind}", work)
+        parts.counted(f"{name}, {kind}", work)
 
 
 def by_sentences(parts: Parts, text: str) -> None:
@@ -153,15 +153,15 @@ def by_sentences(parts: Parts, text: str) -> None:
     index: Any = SentenceIndex(every, bm25={"c": 1.0})
     index.frequencies = lambda terms: ({}, 1)
     use = tools(embed_queries=lengths)
-    parts.timed("sentence route", lambda: retrieve(Question(QUESTION), index, use, SETTINGS, strategy="sentence"))
+    parts.counted("sentence route", lambda: retrieve(Question(QUESTION), index, use, SETTINGS, strategy="sentence"))
 
 
-def measured(unit: str, budgets: Mapping[str, int] = MOST_TOKENS) -> Callable[[int], dict[str, float]]:
-    def of(length: int) -> dict[str, float]:
+def measured(unit: str, budgets: Mapping[str, int] = MOST_TOKENS) -> Callable[[int], dict[str, int]]:
+    def of(length: int) -> dict[str, int]:
         parts, text = Parts(), numbered(unit, length)
         asked(parts, text, budgets)
         by_sentences(parts, text)
-        return parts.seconds
+        return parts.steps
 
     return of
 
@@ -172,7 +172,7 @@ EVERY = [pytest.param(name, marks=() if name in SOME else pytest.mark.faults) fo
 
 @pytest.mark.parametrize("name", EVERY)
 def test_a_passage_costs_what_it_is_long(name: str) -> None:
-    assert_linear(measured(TEXTS[name]), 20_000)
+    assert_linear(measured(TEXTS[name]), 8_000)
 
 
 @pytest.mark.faults

@@ -17,6 +17,7 @@ from pipelines.errors import VectorFileError
 from resources.exchange import vector_file
 from resources.exchange.vector_file import VectorFile
 from resources.parquet.vectors import matrix
+from tests.support.waiting import AT_ONCE_SECONDS
 
 DIMENSION = 8
 VECTORS = np.random.default_rng(5).standard_normal((300, DIMENSION)).astype(np.float32)
@@ -151,7 +152,7 @@ def test_a_reader_that_says_nothing_is_not_waited_for(tmp_path: Path, monkeypatc
     with open(tmp_path / "good.parquet", "rb") as stream, VectorFile("given.parquet", stream, DIMENSION) as file:
         assert file._process
         file._process.send_signal(signal.SIGSTOP)
-        monkeypatch.setattr(vector_file, "SECONDS", 0.01)
+        monkeypatch.setattr(vector_file, "SECONDS", AT_ONCE_SECONDS)
         with pytest.raises(VectorFileError, match="took more than") as caught:
             list(file.names())
         process = file._process

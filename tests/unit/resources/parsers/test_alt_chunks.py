@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import zipfile
 from email.message import EmailMessage
@@ -100,7 +99,6 @@ def test_a_document_of_word_brings_its_own_styles_notes_and_relations(tmp_path: 
     assert document.warnings == ("word/aFChunk/inner.bin: 1 pictures in it were left out",)
 
 
-@pytest.mark.skipif(importlib.util.find_spec("pypandoc") is None, reason="the extra formats is not installed")
 def test_rtf_by_its_reader(tmp_path: Path) -> None:
     data = rb"{\rtf1\ansi {\b Fees} are paid in May.\par}"
     assert texts(taking_in(tmp_path, ("one.rtf", data))) == ["Before.", "Fees are paid in May.", "After."]

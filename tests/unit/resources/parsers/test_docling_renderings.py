@@ -8,15 +8,15 @@ import pytest
 
 from benchmarks.support.parsing_scores import MEASURES, Count, asked, expected, found, scores, total
 from resources.parsers.registry import media_type_of, parse_file
-from tests.support.places import SHARED
+from tests.support.places import DATA, needs_data
 
-FIXTURES = SHARED / "data" / "parser-fixtures" / "docling"
+FIXTURES = DATA / "parser-fixtures" / "docling"
 FLOORS = {"headings": 0.97, "levels": 0.95, "list_items": 0.95, "table_rows": 0.95, "words": 0.97, "word_order": 0.97}
 BY_CHOICE = {"xlsx_07_gap_tolerance_.xlsx": {"table_rows", "word_order"}}
 """A table that the rendering takes apart, so that no label stands with its values."""
 
 
-@pytest.mark.skipif(not FIXTURES.exists(), reason="needs docling's fixtures in ../shared/data")
+@needs_data("parser-fixtures/docling")
 @pytest.mark.parametrize("kind", ["docx", "html", "md", "xlsx"])
 def test_as_much_as_another_parser_finds(kind: str) -> None:
     files = [path for path in sorted((FIXTURES / kind).iterdir()) if not path.name.endswith(".expected.md")]

@@ -18,7 +18,6 @@ from resources.workers.reading import reader as open_reader
 from tests.support import other_formats as made
 from tests.support.old_office import OFFICE, needs_libreoffice, write_doc, write_ppt
 
-pytest.importorskip("unstructured", reason="the extra `formats` is not installed")
 DEEP = ((1, "Leave"), (2, "Carrying over"), (1, "Expenses"))
 SLIDES = ((1, "Leave"), (1, "Expenses"))
 TEXTS = (made.LEAVE, made.CLAIMS)

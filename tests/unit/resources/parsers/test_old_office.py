@@ -23,8 +23,9 @@ from resources.workers.task import parse_task
 from tests.support import other_formats as made
 from tests.support.documents import raw_of
 from tests.support.old_office import needs_libreoffice, write_as, write_doc, write_ppt, write_with_macro
+from tests.support.waiting import HANG_SECONDS
 
-SETTINGS = ParsingSettings(workers=1, memory_mb=2048, timeout_seconds=120)
+SETTINGS = ParsingSettings(workers=1, memory_mb=2048, timeout_seconds=HANG_SECONDS)
 
 
 @pytest.fixture(scope="module")

@@ -12,12 +12,11 @@ from pipelines.records import Block
 from resources.parsers.pdf.reader import parse
 from tests.support.documents import elements_of, pdf_of
 from tests.support.pdf_objects import pdf
-from tests.support.places import LIBRARY, SHARED
+from tests.support.places import DATA, LIBRARY, needs_data
 
 TRAVEL = LIBRARY / "policies" / "travel-policy-2026.pdf"
-POLICIES = sorted((SHARED / "data" / "policies").glob("*.pdf"))
-LEAFLETS = sorted((SHARED / "data" / "unlp-medicine" / "pdf").glob("*.pdf"))
-needs_shared = pytest.mark.skipif(not POLICIES, reason="the shared data folder is not beside the project")
+POLICIES = sorted((DATA / "policies").glob("*.pdf"))
+LEAFLETS = sorted((DATA / "unlp-medicine" / "pdf").glob("*.pdf"))
 
 
 def test_policy_structure() -> None:
@@ -243,7 +242,7 @@ def test_text_from_right_to_left(tmp_path: Path) -> None:
 
     font = next(Path("/usr/share/fonts").rglob("DejaVuSans.ttf"), None)
     if font is None:
-        pytest.skip("the font DejaVu Sans is not installed")
+        pytest.skip("the font DejaVu Sans is not installed: apt-get install fonts-dejavu-core")
     pdfmetrics.registerFont(TTFont("DejaVu", str(font)))
     lines = [
         "לא יפגע אדם בפרטיות של זולתו ללא הסכמתו,",
@@ -287,9 +286,9 @@ def test_a_page_with_thousands_of_letters_that_stand_for_nothing(tmp_path: Path,
 # ---------------------------------------------------------------- real documents
 
 
-@needs_shared
+@needs_data("policies")
 def test_a_real_handbook() -> None:
-    _, elements, _ = elements_of(SHARED / "data" / "policies" / "employee_handbook.pdf")
+    _, elements, _ = elements_of(DATA / "policies" / "employee_handbook.pdf")
     headings = {element.text: element.level for element in elements if element.kind == "heading"}
     assert {"Our Mission", "Values", "Workplace Safety", "Whistleblower Policy"} <= set(headings)
     assert set(headings.values()) == {1} and "Privacy" in headings and "Privacy Policy" not in headings

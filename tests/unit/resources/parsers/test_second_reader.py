@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
+import signal
 import sys
 import zipfile
 from collections.abc import Iterator
@@ -17,14 +19,16 @@ from pipelines.errors import DocumentError
 from pipelines.parsing.formats import EML, FORMATS, HTML, TRIED_AGAIN, UNSTRUCTURED, second_reading
 from pipelines.settings.base import ParsingSettings
 from resources.models.text_models import TextModels
+from resources.workers.frames import Message
+from resources.workers.process import DocumentProcess
 from resources.workers.reading import Reader, listed_alone
 from resources.workers.reading import reader as open_reader
 from resources.workers.task import parse_task
 from resources.workers.tasks import KINDS, Given
 from tests.support.places import LIBRARY
+from tests.support.waiting import HANG_SECONDS
 
-pytest.importorskip("unstructured", reason="the extra `formats` is not installed")
-SETTINGS = ParsingSettings(workers=1, memory_mb=1024, timeout_seconds=60)
+SETTINGS = ParsingSettings(workers=1, memory_mb=1024, timeout_seconds=HANG_SECONDS)
 TEXT = "Porters rest on Sundays, and on the feast of the founder."
 ONLY_A_HEADER = f"<html><body><header>{TEXT}</header></body></html>"
 NO_HEADERS = f"{TEXT}\n\nThe registrar signs.\n"
@@ -153,20 +157,34 @@ def test_what_the_second_try_takes_is_of_the_same_memory(tmp_path: Path) -> None
     """The other reader does not fit in it with so many paragraphs, which it reads in the memory that is usual."""
     file = tmp_path / "a.eml"
     file.write_text(NO_HEADERS + "\n\nPorters rest on Sundays, says the book." * 80_000)
-    with open_reader(ParsingSettings(workers=1, memory_mb=256, timeout_seconds=60)) as bounded:
+    with open_reader(ParsingSettings(workers=1, memory_mb=256, timeout_seconds=HANG_SECONDS)) as bounded:
         with pytest.raises(DocumentError, match="no headers") as refused:
             bounded.read(file)
         assert refused.value.code == "corrupt"
 
 
 @pytest.mark.faults
-def test_a_second_try_that_does_not_end_in_time_leaves_the_first_failure(tmp_path: Path) -> None:
+def test_a_second_try_that_does_not_end_in_time_leaves_the_first_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its time is over as soon as it has begun."""
+    said, begun = DocumentProcess.said, list[int]()
+
+    def heard(process: DocumentProcess, message: Message) -> Any:
+        made = said(process, message)
+        if process.first is not None:
+            begun.append(process.process.pid)
+            os.kill(process.process.pid, signal.SIGSTOP)
+            process.deadline = 0.0
+        return made
+
+    monkeypatch.setattr(DocumentProcess, "said", heard)
     file = tmp_path / "a.eml"
     file.write_text("Porters rest on Sundays. " * 400_000)
-    with open_reader(ParsingSettings(workers=1, memory_mb=4096, timeout_seconds=8)) as bounded:
+    with open_reader(ParsingSettings(workers=1, memory_mb=4096, timeout_seconds=HANG_SECONDS)) as bounded:
         with pytest.raises(DocumentError, match="no headers") as refused:
             bounded.read(file)
-        assert refused.value.code == "corrupt"
+        assert refused.value.code == "corrupt" and begun
 
 
 def test_a_mail_is_partitioned_as_one(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def test_sentences_from_right_to_left(tmp_path: Path) -> None:
 
     font = next(Path("/usr/share/fonts").rglob("DejaVuSans.ttf"), None)
     if font is None:
-        pytest.skip("the font DejaVu Sans is not installed")
+        pytest.skip("the font DejaVu Sans is not installed: apt-get install fonts-dejavu-core")
     pdfmetrics.registerFont(TTFont("DejaVu", str(font)))
 
     def draw(canvas: Any) -> None:

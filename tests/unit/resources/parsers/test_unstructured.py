@@ -20,9 +20,9 @@ from resources.parsers.registry import media_type_of, parse_file
 from resources.workers.reading import Reader
 from resources.workers.reading import reader as open_reader
 from tests.support import other_formats as made
+from tests.support.waiting import HANG_SECONDS
 
-pytest.importorskip("unstructured", reason="the extra `formats` is not installed")
-SETTINGS = ParsingSettings(workers=1, memory_mb=1024, timeout_seconds=60)
+SETTINGS = ParsingSettings(workers=1, memory_mb=1024, timeout_seconds=HANG_SECONDS)
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,9 @@ import pytest
 from pipelines.records import Run
 from resources.parsers.registry import parse_file
 from tests.support.documents import pdf_of
+from tests.support.places import needs_data
 from tests.support.words_in_place import Misplaced, Word, misplaced, runs_of, words_on_pages
-from tests.unit.resources.parsers.test_pdf_files import LEAFLETS, POLICIES, needs_shared
+from tests.unit.resources.parsers.test_pdf_files import LEAFLETS, POLICIES
 
 LINES = [
     (72, 700, "The listen of the harbour is kept"),
@@ -73,7 +74,7 @@ REAL = [
 ]
 
 
-@needs_shared
+@needs_data("policies", "unlp-medicine")
 @pytest.mark.slow
 @pytest.mark.parametrize("path", REAL)
 def test_every_word_of_the_real_documents_stands_in_its_place(path: Path) -> None:

@@ -195,7 +195,7 @@ def test_a_state_that_others_can_read(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away: run it as root")
 def test_a_state_of_another_user(tmp_path: Path) -> None:
     os.chown(tmp_path, 12345, 12345)
     assert "belongs to user 12345, and this is user 0" in only(machine.state_rights(tmp_path)).found

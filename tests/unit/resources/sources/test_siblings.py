@@ -17,9 +17,8 @@ from resources.sources.folder import list_source
 from resources.sources.orphans import Before
 from resources.sources.siblings import Siblings
 from resources.sources.side_cars import LARGEST_SIDE_CAR, may_restrict
-from tests.support.places import ROOT
+from tests.support.places import DATA, needs_data
 
-SHARED = ROOT.parent / "shared" / "data"
 SOURCE = SourceSettings(name="s", path="/s")
 
 
@@ -373,12 +372,12 @@ def test_a_head_is_asked_in_every_encoding(encoding: str, tmp_path: Path) -> Non
     assert listed(tmp_path) == {"a.txt": "front_matter"}
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared data are not beside the project")
+@needs_data("")
 def test_no_file_of_the_shared_data_is_withheld() -> None:
     """Neither for its head or a file beside it, nor when every file beside it is asked as if it were a sibling."""
-    listing = list_source(SourceSettings(name="s", path=str(SHARED)), SHARED)
+    listing = list_source(SourceSettings(name="s", path=str(DATA)), DATA)
     assert len(listing.documents) > 400 and listing.failures == []
-    files = [file for file in SHARED.rglob("*") if file.is_file()]
+    files = [file for file in DATA.rglob("*") if file.is_file()]
     texts = [file for file in files if media_type_of(file) in WITH_HEADS]
     assert len(texts) > 200
     for file in texts:

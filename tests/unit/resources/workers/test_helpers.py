@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from resources.processes import is_gone
 from resources.workers import template as templates
 from resources.workers.sandbox import LAYERS, holds
 from resources.workers.template import Forked, Template
+from tests.support.waiting import ends
 from tests.unit.resources.workers.test_sandbox import ALLOWED, REMAINS, THINGS, surrounded
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the layers are Linux's")
@@ -139,21 +139,6 @@ out.flush()
 ctypes.CDLL(None).syscall(60 if os.uname().machine == "x86_64" else 93, 0)  # its first thread ends, the other does not
 """
 )
-
-
-def ends(*pids: int) -> bool:
-    """Wait for the end of processes that are other processes' children."""
-    for pid in pids:
-        try:
-            file = os.pidfd_open(pid)
-        except ProcessLookupError:
-            continue
-        try:
-            if not select.select([file], [], [], 60)[0]:
-                return False
-        finally:
-            os.close(file)
-    return True
 
 
 def test_nothing_is_left_of_a_worker_that_is_killed(template: Template, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from resources.workers.system_calls import READ_ANY_FILE
 from resources.workers.template import Template
 from tests.faults.parsing import parsed
 from tests.support.places import LIBRARY
+from tests.support.waiting import HANG_SECONDS
 from tests.unit.resources.parsers.test_ocr import LINES, rendered
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the layers are Linux's")
@@ -46,7 +47,7 @@ def call(number, *arguments):
 
 def dial(kind, address):
     with socket.socket(*kind) as made:
-        made.settimeout(5)
+        made.settimeout(1800)
         made.connect(address) if kind[1] == socket.SOCK_STREAM else made.sendto(b"x", address)
 
 def threaded(work):
@@ -328,7 +329,7 @@ REMAINS = {
 }
 """What a process that a document has taken over can still do: SECURITY.md names each."""
 NOBODY = 65534
-as_another = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+as_another = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user: run it as root")
 
 
 @contextmanager
@@ -376,7 +377,7 @@ def tried(folder: Path, confined: bool = True, user: int = 0) -> dict[str, Any]:
         os.close(writes)
         with open(reads, "rb") as answer:
             said = answer.read()
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=HANG_SECONDS)
         assert said, errors.decode()
         found: dict[str, Any] = json.loads(said)
         return found
@@ -485,10 +486,14 @@ def test_scans_are_read(tmp_path: Path, held: dict[str, bool]) -> None:
     scan = tmp_path / "scan.pdf"
     rendered(LINES).save(scan, "PDF", resolution=200)
     found = []
-    for seconds in (600.0, 0.01):
+    for seconds in (HANG_SECONDS, 0.001):
         settings = ParsingSettings(
-            workers=1, timeout_seconds=600, page_timeout_seconds=600, ocr_languages=("eng",), ocr_seconds=seconds
-        )
+            workers=1,
+            timeout_seconds=HANG_SECONDS,
+            page_timeout_seconds=HANG_SECONDS,
+            ocr_languages=("eng",),
+            ocr_seconds=seconds,
+        )  # fmt: skip
         with DocumentPool(settings) as pool:
             found.append(parsed(pool, scan)[scan.name])
     early, late = found
@@ -501,7 +506,11 @@ def test_scans_are_read(tmp_path: Path, held: dict[str, bool]) -> None:
 def worked(folder: Path, confined: bool) -> Any:
     given = [str(LIBRARY), str(folder), str(confined)]
     done = subprocess.run(
-        [sys.executable, "-P", "-c", WORK, *given], env=child_environment(), capture_output=True, text=True, timeout=300
+        [sys.executable, "-P", "-c", WORK, *given],
+        env=child_environment(),
+        capture_output=True,
+        text=True,
+        timeout=HANG_SECONDS,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
