@@ -1,11 +1,13 @@
-"""Whether what is done costs in proportion to how much there is: measured in seconds of the processor, again where a
-machine that does other work may be why."""
+"""Measures of whether work costs in proportion to how much there is: by calls, or in seconds of the processor, again
+where a machine that does other work may be why."""
 
 from __future__ import annotations
 
 import gc
+import sys
 import time
 from collections.abc import Callable, Mapping
+from types import FrameType
 from typing import Any
 
 MUCH = 0.1
@@ -13,6 +15,23 @@ MUCH = 0.1
 TIMES, REPETITIONS = 2.0**1.6, 3
 """By which the time of a part may grow where there is twice as much: n log n, what memory costs, and a machine that
 does other work; and how often that is measured before it is believed."""
+
+
+def calls(work: Callable[[], object]) -> int:
+    """Return how many functions are called, steps of generators and calls of built-in functions among them."""
+    count = 0
+
+    def counted(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(counted)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return count
 
 
 class Parts:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-import torch
 
 from benchmarks.gpu import bare_batches, main, operations, passages, table
 
@@ -18,6 +17,8 @@ def test_a_tiny_model_is_measured_and_gives_the_vectors_of_the_processor(capsys:
 
 
 def test_operations_are_two_a_weight_and_token_and_those_of_attention() -> None:
+    import torch
+
     network = torch.nn.Module()
     network.embeddings, network.layer = torch.nn.Embedding(100, 8), torch.nn.Linear(8, 8, bias=False)
     network.config = SimpleNamespace(num_hidden_layers=1, hidden_size=8)  # type: ignore[assignment]

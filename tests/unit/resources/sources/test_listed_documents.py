@@ -105,5 +105,5 @@ def test_what_is_held_of_them_does_not_grow() -> None:
         return found
 
     held(1000)
-    few, many = held(5000), held(20_000)
-    assert many < few + 500_000, "of 15,000 documents that are held there are over 10 MB"
+    few, many = held(2000), held(8000)
+    assert many < few + 500_000, "of 6,000 documents that are held there are over 4 MB"
