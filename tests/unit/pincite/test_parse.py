@@ -235,7 +235,7 @@ def test_an_error_that_a_parser_did_not_foresee_is_a_corrupt_document(
 def test_nothing_heavy_is_imported(elsewhere: Path) -> None:
     script = f"""
 import sys
-sys.argv = ["pincite", "parse", {str(POLICY)!r}, "--image", "."]
+sys.argv = ["pincite", "parse", {str(POLICY)!r}, "--image", ".", "--pages", "1"]
 from pincite.cli import main
 try:
     main()

@@ -79,8 +79,10 @@ def test_postings_that_are_made_in_parts_are_those_made_at_once(
 def test_more_terms_than_sixteen_bits_count() -> None:
     names = [f"w{number}" for number in range(70_000)]
     made = documents([Counter(names), Counter(names[65_000:])], [Counter([names[0], names[-1]])])
-    found = {row[0]: pairs(row) for row in postings_of(made, {"0.0": 1, "0.1": 2, "1.0": 3}, AVERAGE).rows(0)}
-    chunks = {term: [number for number, _ in found[term]] for term in (names[0], names[1], names[65_536], names[-1])}
+    found = {row[0]: row for row in postings_of(made, {"0.0": 1, "0.1": 2, "1.0": 3}, AVERAGE).rows(0)}
+    assert len(found) == len(names)
+    told = (names[0], names[1], names[65_536], names[-1])
+    chunks = {term: [number for number, _ in pairs(found[term])] for term in told}
     assert chunks == {names[0]: [1, 3], names[1]: [1], names[65_536]: [1, 2], names[-1]: [1, 2, 3]}
 
 
