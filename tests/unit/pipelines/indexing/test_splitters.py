@@ -397,7 +397,7 @@ def _check(made: Made, strategy: str, limit: int) -> None:
 
 
 @pytest.mark.parametrize("strategy", SPLITTERS)
-@settings(max_examples=50)
+@settings(max_examples=120)
 @given(st.lists(BLOCKS, min_size=1, max_size=15), st.lists(PAGE_STEPS, min_size=1, max_size=9), st.booleans())
 @example([paragraph("\u0323" * 400)], [0], False)
 def test_what_holds_for_every_splitter(strategy: str, blocks: list[Block], steps: list[int], paged: bool) -> None:
