@@ -30,6 +30,9 @@ class Bare:
 
     def __init__(self, elements: Sequence[Element] | None) -> None:
         self.documents = self.files = self
+        self.shows(elements)
+
+    def shows(self, elements: Sequence[Element] | None) -> None:
         self._text = DocumentText("", tuple(elements)) if elements is not None else None
 
     def keep_connections(self, most: int) -> None: ...

@@ -58,6 +58,7 @@ class Matcher:
         self._referred = set(_references(tree))
         self._registers = 2 * tree.state.groups
         self._code = self._program(tree, tree.state.flags)
+        self._begins: dict[str, bool] = {}
         self.most, self.steps = most, 0
 
     def fullmatch(self, text: str) -> tuple[int, int] | None:
@@ -88,6 +89,13 @@ class Matcher:
             previous = at
 
     def _from(self, text: str, at: int, whole: bool = False, not_at: int = -1) -> int | None:
+        if at < len(text):
+            begins = self._begins.get(text[at])
+            if begins is None:
+                begins = self._begins[text[at]] = _may_begin(self._code, 0, text[at])
+            if not begins:
+                self._count(1)
+                return None
         found = self._run(self._code, text, at, (None,) * self._registers, whole, not_at)
         return None if found is None else found[0]
 
@@ -124,8 +132,17 @@ class Matcher:
                         left.append((place, reached - 1, values, at + least, None))
                     at = reached
             elif kind == _SPLIT:
-                place, *others = instruction[1]
-                left.extend((other, at, values, at, None) for other in reversed(others))
+                _, branches, known = instruction
+                character = text[at] if at < end else ""
+                others = known.get(character)
+                if others is None:
+                    others = known[character] = [one for one in branches if _may_begin(code, one, character)][::-1]
+                steps += len(branches) - len(others)
+                if others:
+                    place = others[-1]
+                    left.extend([(other, at, values, at, None) for other in others[:-1]])
+                else:
+                    fails = True
             elif kind == _JUMP:
                 place = instruction[1]
             elif kind == _AT:
@@ -281,7 +298,7 @@ class Matcher:
             self._add(code, branch, flags)
             ends.append(len(code))
             code.append(())
-        code[split] = (_SPLIT, tuple(begins))
+        code[split] = (_SPLIT, tuple(begins), {})
         for end in ends:
             code[end] = (_JUMP, len(code))
 
@@ -315,6 +332,31 @@ class Matcher:
             self._add(code, inner, flags)
             code.append((_JUMP, loop))
             code[loop] = (_LOOP, register, least, most, how, len(code))
+
+
+def _may_begin(code: list[Instruction], place: int, character: str) -> bool:
+    """Return False if a program surely fails before this character, or before the end of the text if it is empty.
+
+    `re` looks at the next character too before it begins a match or a branch.
+    """
+    while True:
+        kind, *rest = code[place]
+        if kind == _CHAR:
+            return character != "" and rest[0][character]
+        if kind == _RUN and rest[1]:
+            return character != "" and rest[0][character]
+        if kind == _SPLIT:
+            return any(_may_begin(code, one, character) for one in rest[0])
+        if kind == _FAIL:
+            return False
+        if kind == _JUMP:
+            place = rest[0]
+        elif kind == _SAVE:
+            place += 1
+        elif kind == _BEGIN and code[place + 1][2]:  # a repeat whose first turn is not left out
+            place += 2
+        else:
+            return True
 
 
 def _put(values: Registers, place: int, value: object) -> Registers:

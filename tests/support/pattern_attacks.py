@@ -35,6 +35,7 @@ class _Strings:
     def __init__(self, pattern: str, flags: int) -> None:
         self.tree = parser.parse(pattern, flags)
         self._groups: dict[int, object] = {}
+        self._known: dict[int, list[str]] = {}
         self.letters = list(dict.fromkeys(self._letters(self.tree)))[:24]
 
     def _letters(self, tree: object) -> Iterator[str]:
@@ -44,7 +45,7 @@ class _Strings:
                 yield from self._letters(inner)
 
     def characters(self, code: object, value: object) -> list[str]:
-        """Characters that one node takes, of different kinds."""
+        """Characters that one node takes, of different kinds; those of a class are looked for once."""
         if code is op.LITERAL:
             return [chr(value)]  # type: ignore[arg-type]
         if code is op.NOT_LITERAL:
@@ -52,8 +53,11 @@ class _Strings:
         if code is op.ANY:
             return list("a0 ._(")
         if code is op.IN:
-            ends = [chr(at) for kind, given in value for at in _ends(kind, given)]  # type: ignore[attr-defined]
-            return [item for item in dict.fromkeys([*ends[:3], *_PROBES, *ends[3:8]]) if _takes(value, item)]
+            if id(value) not in self._known:
+                ends = [chr(at) for kind, given in value for at in _ends(kind, given)]  # type: ignore[attr-defined]
+                tried = dict.fromkeys([*ends[:3], *_PROBES, *ends[3:8]])
+                self._known[id(value)] = [item for item in tried if _takes(value, item)]
+            return self._known[id(value)]
         return []
 
     def example(self, tree: object, choice: int = 0) -> str:
@@ -157,19 +161,21 @@ _LINEAR = 2.1
 nearer to 4 with each doubling, so a text that stays above this is doubled again."""
 _LONGEST = 1 << 14
 """Characters up to which a pattern with a bounded repeat, say {0,300}, may look quadratic."""
+_LONG, _WORST = 1_000, 12
+"""The characters from which attacks are compared by an eighth of the text, and how many are then tried in full."""
 _MOST = 1_000_000
 """Steps that no text of up to _LONGEST characters may take. What doubles with each character takes them at once."""
 
 
-def growth(matcher: Matcher, method: str, attack: Attack) -> Growth | None:
-    """Return the text under which the steps grow faster than its length, or None if they do not."""
+def growth(matcher: Matcher, method: str, attack: Attack, limit: int = _MOST) -> Growth | None:
+    """Return a text of more than `limit` steps under which they grow faster than its length, or None if they do not."""
     increase: int | None
     times, before, increase = _TIMES, steps(matcher, method, attack.text(_TIMES)), None
     while True:
         times *= 2
         text = attack.text(times)
-        now = steps(matcher, method, text)
-        if now > _MOST:
+        now = steps(matcher, method, text, limit)
+        if now > limit:
             return Growth(text[:60], len(text), now)
         if increase is not None and (now - before <= _LINEAR * increase or len(text) > _LONGEST):
             return None
@@ -191,21 +197,34 @@ def steps(matcher: Matcher, method: str, text: str, most: int = _MOST) -> int:
 
 
 def slow(
-    pattern: str | bytes, flags: int = 0, methods: Sequence[str] = ("fullmatch", "finditer"), most: int | None = None
+    pattern: str | bytes,
+    flags: int = 0,
+    methods: Sequence[str] = ("fullmatch", "finditer"),
+    most: int | None = None,
+    limit: int = _MOST,
 ) -> Growth | None:
     """Return the first attack under which a pattern takes more than linear time by any of the methods; `most` is the
-    number of attacks that are tried, the first and as many of the others."""
+    number of attacks that are tried, the first and as many of the others; `limit` the steps after which it is sure."""
     matcher, tried = _prepared(pattern, flags)
     tried = [*tried[:most], *tried[most :: max(1, len(tried) // most)]] if most else tried
-    found = (growth(matcher, method, attack) for method in methods for attack in tried)
+    found = (growth(matcher, method, attack, limit) for method in methods for attack in tried)
     return next(filter(None, found), None)
 
 
 def most_steps(pattern: str | bytes, flags: int, methods: Sequence[str], longest: int, most: int = _MOST) -> int:
-    """Return the steps of the worst attack of at most `longest` characters; a number above `most` if it is more."""
+    """Return the steps of the worst attack of at most `longest` characters; a number above `most` if it is more.
+
+    The attacks are compared by shorter texts first, and the worst of them tried in full.
+    """
     matcher, tried = _prepared(pattern, flags)
-    texts = {attack.text(max(1, longest // len(attack.pump)))[-longest:] for attack in tried}
-    return max(steps(matcher, method, text, most) for method in methods for text in texts)
+
+    def taken(method: str, attack: Attack, length: int) -> int:
+        return steps(matcher, method, attack.text(max(1, length // len(attack.pump)))[-length:], most)
+
+    every = [(method, attack) for method in methods for attack in tried]
+    if longest >= _LONG:
+        every = sorted(every, key=lambda one: taken(one[0], one[1], longest // 8))[-_WORST:]
+    return max(taken(method, attack, longest) for method, attack in every)
 
 
 def _prepared(pattern: str | bytes, flags: int) -> tuple[Matcher, list[Attack]]:

@@ -23,6 +23,7 @@ SCANS = frozenset({"search", "finditer"})
 _SAME = {"sub": "finditer", "subn": "finditer", "findall": "finditer", "split": "finditer"}
 _METHODS = frozenset({"match", "fullmatch", *SCANS, *_SAME})
 _CALLS = _METHODS | {"compile"}
+_NAMED = re.compile(rf"\.(?:{'|'.join(sorted(_CALLS))})\b")
 
 
 @dataclass(frozen=True)
@@ -41,13 +42,17 @@ class Unknown(Exception):
 
 def patterns(built: Mapping[str, Sequence[str]], root: Path = ROOT) -> list[Found]:
     """The patterns of all layers. `built` has what the calls at `path:function` may be given."""
-    trees = {path: ast.parse(path.read_text()) for layer in LAYERS for path in sorted((root / layer).rglob("*.py"))}
-    public = _uses(trees.values())
+    texts = {path: path.read_text() for layer in LAYERS for path in sorted((root / layer).rglob("*.py"))}
+    trees = {path: ast.parse(text) for path, text in texts.items() if _NAMED.search(text)}
+    used = {path: _uses(tree) for path, tree in trees.items()}
+    public: defaultdict[str, set[str]] = defaultdict(set)
+    for own in used.values():
+        for pattern, methods in own.items():
+            public[pattern] |= methods
     found: list[Found] = []
     unknown: list[str] = []
     for path, tree in trees.items():
         name = path.relative_to(root).as_posix()
-        uses = _uses([tree])
         for function, owner, call in _calls(tree):
             where = f"{name}:{owner or function}"
             values: Sequence[str | bytes]
@@ -62,11 +67,11 @@ def patterns(built: Mapping[str, Sequence[str]], root: Path = ROOT) -> list[Foun
                 if not values:
                     unknown.append(where)
             method = call.func.attr  # type: ignore[attr-defined]
-            known = uses if owner.startswith("_") else public
-            methods = known.get(owner, ()) if method == "compile" else (_SAME.get(method, method),)
+            known: Mapping[str, set[str]] = used[path] if owner.startswith("_") else public
+            applied = known.get(owner, ()) if method == "compile" else (_SAME.get(method, method),)
             for value in values:
                 flags = _flags(call, method, space)
-                found.append(Found(where, value, flags, tuple(sorted(methods or {"fullmatch", "finditer"}))))
+                found.append(Found(where, value, flags, tuple(sorted(applied or {"fullmatch", "finditer"}))))
     if unknown:
         raise AssertionError(f"say what these patterns may be, in BUILT: {unknown}")
     return found
@@ -112,16 +117,17 @@ def _is_re(node: ast.AST) -> bool:
     )
 
 
-def _uses(trees: Iterable[ast.Module]) -> dict[str, set[str]]:
-    """Methods by the name of the pattern that they are called of."""
+def _uses(tree: ast.Module) -> dict[str, set[str]]:
+    """Return the methods by the name of the pattern that they are called of."""
     uses: defaultdict[str, set[str]] = defaultdict(set)
-    for tree in trees:
-        called = {id(node.func): node for node in ast.walk(tree) if isinstance(node, ast.Call)}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Attribute) and node.attr in _METHODS and isinstance(node.value, ast.Name):
-                call = called.get(id(node))
-                scans = call is not None and node.attr == "match" and len(call.args) > 1
-                uses[node.value.id].add("finditer" if scans else _SAME.get(node.attr, node.attr))
+    called: dict[int, ast.Call] = {}
+    for node in ast.walk(tree):  # which gives a call before what is called
+        if isinstance(node, ast.Call):
+            called[id(node.func)] = node
+        elif isinstance(node, ast.Attribute) and node.attr in _METHODS and isinstance(node.value, ast.Name):
+            call = called.get(id(node))
+            scans = call is not None and node.attr == "match" and len(call.args) > 1
+            uses[node.value.id].add("finditer" if scans else _SAME.get(node.attr, node.attr))
     return dict(uses)
 
 

@@ -172,10 +172,12 @@ MARKS = ("pytest.mark.case", "pytest.mark.defends")
 
 def claimed(source: str) -> Iterator[int | str]:
     """What the marks are given in a file, on helpers left out: a mark counts on a test only."""
-    tree = ast.parse(source)
-    helpers = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name[:5] != "test_")
+    if not any(mark in source for mark in MARKS):
+        return
+    nodes = list(ast.walk(ast.parse(source)))
+    helpers = (node for node in nodes if isinstance(node, ast.FunctionDef) and node.name[:5] != "test_")
     idle = {id(inner) for helper in helpers for mark in helper.decorator_list for inner in ast.walk(mark)}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Call) and ast.unparse(node.func) in MARKS and id(node) not in idle:
             values = (argument.value for argument in node.args if isinstance(argument, ast.Constant))
             yield from (value for value in values if isinstance(value, (int, str)))

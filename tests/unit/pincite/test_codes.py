@@ -71,12 +71,12 @@ INTERNAL = frozenset({"planned", "unusable"})
 def codes_of(path: Path) -> Iterator[tuple[str, str]]:
     """(kind, code) of every code that a module gives. What only passes one on, by a name or attribute, gives none."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    finder = path in FINDERS
-    nouns = [node.args[1] for node in ast.walk(tree) if isinstance(node, ast.Call) and called(node) == "_Table"]
-    yielded = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Yield)}
-    told = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and called(node) == "told"]
+    nodes, finder = list(ast.walk(tree)), path in FINDERS
+    nouns = [node.args[1] for node in nodes if isinstance(node, ast.Call) and called(node) == "_Table"]
+    yielded = {id(node.value) for node in nodes if isinstance(node, ast.Yield)}
+    told = [node for node in nodes if isinstance(node, ast.Call) and called(node) == "told"]
     yielded |= {id(item) for node in told for part in node.args for item in ast.walk(part)}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Call):
             yield from codes_of_call(node)
         elif isinstance(node, ast.Assign) and getattr(first_of(node.targets[0]), "id", "") == "code":
@@ -179,10 +179,10 @@ def asserted() -> set[str]:
     """Strings of the tests, but for what documents them and for this module."""
     found: set[str] = set()
     for path in {*(ROOT / "tests").rglob("*.py")} - {Path(__file__)}:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        told = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        told = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
         found |= {
-            node.value for node in ast.walk(tree)
+            node.value for node in nodes
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in told
         }  # fmt: skip
     return found

@@ -18,7 +18,7 @@ from pincite.text.outline import outline_shown
 from pincite.text.passages import excerpt
 from pipelines.parsing.elements import KINDS
 from pipelines.records import Cell, Element, ParsedDocument, ParsedFile
-from tests.support.bare_index import URL, bare_service
+from tests.support.bare_index import URL, Bare, bare_service
 
 PLAIN = Element("d", 0, "paragraph", None, None, "", 0, 0, None, None, (), (), 1.0, "", {})
 BLANK = Cell(0, 0, 1, 1, False, 0, 0, "")
@@ -41,9 +41,9 @@ VIEWS = [
 ]  # fmt: skip
 
 
-def views_of(elements: Sequence[Element] | None) -> tuple[TestClient, Tools]:
+def views_of(elements: Sequence[Element] | None, index: Bare | None = None) -> tuple[TestClient, Tools]:
     """The whole application, and the tools of agents, over an index of one bare document."""
-    service = bare_service(elements)
+    service = bare_service(elements, index)
     return TestClient(application(service, Anybody(), URL), base_url=URL), Tools(service, URL)
 
 
@@ -67,17 +67,24 @@ def opens(client: TestClient, path: str) -> None:
 @pytest.mark.parametrize("kind", [*sorted(KINDS), "unheard-of"])
 def test_every_view_of_a_kind_of_element_that_says_nothing_opens(kind: str) -> None:
     elements = [replace(PLAIN, index=at, kind=kind, **shape) for at, shape in enumerate(SHAPES.values())]
-    client, tools = views_of(elements)
-    for path in VIEWS:
-        opens(client, path)
     document = ParsedDocument("d", "", False, "", "", None, None, None, None, {}, ())
     assert outline_shown(document, ParsedFile(()), elements)
-    for alone in elements:
-        client, tools = views_of([alone])
-        opens(client, "/documents/d?view=text")
-        opens(client, "/api/documents/d")
+    index = Bare(elements)
+    client, tools = views_of(elements, index)
+    for shown in (elements, *([alone] for alone in elements)):
+        index.shows(shown)
+        for path in ("/documents/d?view=text", "/api/documents/d"):
+            opens(client, path)
         assert tools.fetch(Fetch(id="d"), Asker()).metadata["parts"] == 1
         assert tools.read("pincite://documents/d", Asker())
+
+
+def test_every_view_of_elements_that_say_nothing_opens() -> None:
+    kinds = [*sorted(KINDS), "unheard-of"]
+    shaped = [replace(PLAIN, kind=kind, **shape) for kind in kinds for shape in SHAPES.values()]
+    client, _ = views_of([replace(each, index=at) for at, each in enumerate(shaped)])
+    for path in VIEWS:
+        opens(client, path)
 
 
 def test_a_passage_of_spaces_has_an_excerpt() -> None:

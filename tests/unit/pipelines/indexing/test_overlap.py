@@ -186,7 +186,7 @@ def check(made: Sequence[Chunk], packed: Sequence[PackedChunk], drawn: Drawn) ->
         assert ord(body[span.start]) > 0x2E80 or not (body[span.start - 1 : span.start].isalnum())
 
 
-@settings(max_examples=150)
+@settings(max_examples=40)
 @given(documents())
 def test_any_overlap_is_a_bounded_slice_of_the_chunk_before(drawn: Drawn) -> None:
     documents, tokens, floor, seed = drawn

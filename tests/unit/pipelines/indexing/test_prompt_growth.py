@@ -14,8 +14,8 @@ from pipelines.llm.prompts import PromptTemplate, in_language, templates_of
 from pipelines.ports import Prompt
 from pipelines.records import DESCRIPTION, Chunk
 from resources.prompts import read_prompts
+from tests.support.growth import calls
 from tests.unit.pipelines.indexing.test_summaries_prompt import chunks
-from tests.unit.pipelines.parsing.pdf.test_growth import calls
 
 pytestmark = pytest.mark.defends("1b")
 TIMES = 2.2

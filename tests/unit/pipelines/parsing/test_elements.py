@@ -151,7 +151,7 @@ def runs_of(block: Block) -> list[Run]:
     return [*block.runs, *(run for cell in block.cells for run in cell.runs)]
 
 
-@settings(max_examples=300)
+@settings(max_examples=60)
 @given(st.lists(BLOCKS, max_size=8))
 def test_spans_and_places_hold_for_any_blocks(blocks: list[Block]) -> None:
     document, elements = build(*blocks, paragraph("There is some text."))
@@ -171,7 +171,7 @@ def test_spans_and_places_hold_for_any_blocks(blocks: list[Block]) -> None:
             assert element.start <= cell.start <= cell.end <= element.end
 
 
-@settings(max_examples=300)
+@settings(max_examples=60)
 @given(st.lists(BLOCKS, max_size=8))
 def test_no_character_is_lost(blocks: list[Block]) -> None:
     _, elements = build(*blocks, paragraph("There is some text."))

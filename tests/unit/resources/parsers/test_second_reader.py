@@ -16,7 +16,7 @@ import pytest
 
 from pincite.codes import FAILURES
 from pipelines.errors import DocumentError
-from pipelines.parsing.formats import EML, FORMATS, HTML, TRIED_AGAIN, UNSTRUCTURED, second_reading
+from pipelines.parsing.formats import FORMATS, HTML, TRIED_AGAIN, UNSTRUCTURED, second_reading
 from pipelines.settings.base import ParsingSettings
 from resources.models.text_models import TextModels
 from resources.workers.frames import Message
@@ -185,13 +185,3 @@ def test_a_second_try_that_does_not_end_in_time_leaves_the_first_failure(
         with pytest.raises(DocumentError, match="no headers") as refused:
             bounded.read(file)
         assert refused.value.code == "corrupt" and begun
-
-
-def test_a_mail_is_partitioned_as_one(tmp_path: Path) -> None:
-    file = tmp_path / "a.eml"
-    file.write_text(f"From: a@example.org\nSubject: Leave\nDate: Tue, 5 Mar 2024 10:00:00 +0000\n\n{TEXT}\n")
-    with open_reader(SETTINGS.model_copy(update={"readers": {".eml": UNSTRUCTURED}})) as asked:
-        found = asked.read(file)
-    assert TEXT in found.document.body and found.elements[0].origin == UNSTRUCTURED
-    assert (found.document.title, found.document.effective_date) == ("Leave", "2024-03-05")
-    assert second_reading(EML, ".eml", "corrupt") is not None

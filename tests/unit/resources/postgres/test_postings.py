@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.postgres.index_rows import IndexedDocument
@@ -51,6 +51,7 @@ def numbered(made: list[IndexedDocument]) -> dict[str, int]:
     return {chunk.chunk_id: 5 + 3 * place for place, chunk in enumerate(c for item in made for c in item.chunks)}
 
 
+@settings(max_examples=50)
 @given(st.lists(st.lists(COUNTS, max_size=4), max_size=4))
 def test_postings_are_those_of_the_definition(counts: list[list[dict[str, int]]]) -> None:
     made = documents(*counts)
@@ -64,6 +65,7 @@ def test_postings_are_those_of_the_definition(counts: list[list[dict[str, int]]]
     assert {row[0]: pairs(row) for row in postings_of(made, numbers, AVERAGE).rows(0)} == wanted
 
 
+@settings(max_examples=50)
 @given(st.lists(st.lists(COUNTS, max_size=4), max_size=4), st.integers(0, 4), st.integers(0, 4))
 def test_postings_that_are_made_in_parts_are_those_made_at_once(
     counts: list[list[dict[str, int]]], first: int, second: int
@@ -77,8 +79,10 @@ def test_postings_that_are_made_in_parts_are_those_made_at_once(
 def test_more_terms_than_sixteen_bits_count() -> None:
     names = [f"w{number}" for number in range(70_000)]
     made = documents([Counter(names), Counter(names[65_000:])], [Counter([names[0], names[-1]])])
-    found = {row[0]: pairs(row) for row in postings_of(made, {"0.0": 1, "0.1": 2, "1.0": 3}, AVERAGE).rows(0)}
-    chunks = {term: [number for number, _ in found[term]] for term in (names[0], names[1], names[65_536], names[-1])}
+    found = {row[0]: row for row in postings_of(made, {"0.0": 1, "0.1": 2, "1.0": 3}, AVERAGE).rows(0)}
+    assert len(found) == len(names)
+    told = (names[0], names[1], names[65_536], names[-1])
+    chunks = {term: [number for number, _ in pairs(found[term])] for term in told}
     assert chunks == {names[0]: [1, 3], names[1]: [1], names[65_536]: [1, 2], names[-1]: [1, 2, 3]}
 
 
@@ -116,6 +120,7 @@ def stored(rows: Mapping[tuple[str, tuple[str, ...]], Mapping[int, int]]) -> lis
     ]
 
 
+@settings(max_examples=50)
 @given(ROWS, st.sets(st.integers(0, 30)))
 def test_rows_lose_chunks_and_no_others_are_touched(
     rows: dict[tuple[str, tuple[str, ...]], dict[int, int]], removed: set[int]
@@ -129,6 +134,7 @@ def test_rows_lose_chunks_and_no_others_are_touched(
         assert {row[1] for row in found} <= {5}
 
 
+@settings(max_examples=50)
 @given(ROWS, st.dictionaries(st.integers(0, 30), GROUPS))
 def test_moved_chunks_stand_under_their_new_groups_with_those_that_are_there(
     rows: dict[tuple[str, tuple[str, ...]], dict[int, int]], moved: dict[int, tuple[str, ...]]
@@ -150,6 +156,7 @@ def test_moved_chunks_stand_under_their_new_groups_with_those_that_are_there(
     assert found == {key: sorted(own.items()) for key, own in wanted.items()}
 
 
+@settings(max_examples=50)
 @given(st.lists(st.lists(st.floats(0.015625, 2.25, width=32), max_size=3 * BLOCK + 5), max_size=4))
 def test_blocks_tell_the_greatest_weight_of_so_many_postings(weights: list[list[float]]) -> None:
     flat = np.array([weight for own in weights for weight in own], np.float32)

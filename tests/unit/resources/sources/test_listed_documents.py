@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.fingerprint import bucket_of, document_id
@@ -34,6 +34,7 @@ LISTS = st.lists(raws(), max_size=12, unique_by=lambda raw: raw.doc_id)
 OTHERS = st.lists(raws("other"), max_size=4, unique_by=lambda raw: raw.doc_id)
 
 
+@settings(max_examples=30)
 @given(LISTS, OTHERS, st.integers(1, 5))
 def test_all_is_given_back_as_it_was_listed(own: list[RawDocument], others: list[RawDocument], shards: int) -> None:
     both = AllListed([ListedDocuments(own), ListedDocuments(others)])
@@ -51,6 +52,7 @@ def test_all_is_given_back_as_it_was_listed(own: list[RawDocument], others: list
         assert (list(part), len(part)) == (wanted, len(wanted))
 
 
+@settings(max_examples=20)
 @given(LISTS)
 def test_they_are_gone_through_by_place(own: list[RawDocument]) -> None:
     assert [raw.uri for raw in ListedDocuments(own)] == sorted(raw.uri for raw in own)
@@ -103,5 +105,5 @@ def test_what_is_held_of_them_does_not_grow() -> None:
         return found
 
     held(1000)
-    few, many = held(5000), held(50_000)
-    assert many < few + 500_000, "of 45,000 documents that are held there are over 30 MB"
+    few, many = held(2000), held(8000)
+    assert many < few + 500_000, "of 6,000 documents that are held there are over 4 MB"

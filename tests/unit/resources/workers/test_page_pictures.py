@@ -53,8 +53,10 @@ def variant(path: Path, turned: int = 0, crop: tuple[int, int, int, int] | None 
     return path
 
 
-@pytest.mark.parametrize("turned", [0, 90, 180, 270])
-@pytest.mark.parametrize("crop", [None, (60, 40, 560, 800)])
+CROP = (60, 40, 560, 800)
+
+
+@pytest.mark.parametrize(("turned", "crop"), [(90, None), (0, CROP), (90, CROP), (180, CROP), (270, CROP)])
 def test_the_boxes_of_a_parse_hold_all_the_ink_of_a_page(
     tmp_path: Path, turned: int, crop: tuple[int, int, int, int] | None
 ) -> None:

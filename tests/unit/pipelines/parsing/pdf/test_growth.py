@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from functools import partial
-from types import FrameType
 from typing import Any
 
 import pytest
 
 from pipelines.parsing.pdf.layout import blocks_of
 from pipelines.parsing.pdf.page import PdfItem, PdfPage, restored
+from tests.support.growth import calls
 
 pytestmark = pytest.mark.defends("1b")
 TIMES = 2.7
@@ -20,23 +19,6 @@ TIMES = 2.7
 
 def item(text: str, x: float, y: float, width: float | None = None, **more: Any) -> PdfItem:
     return PdfItem(text, x, y, x + (5.0 * len(text) if width is None else width), y + 10, 10.0, **more)
-
-
-def calls(work: Callable[[], object]) -> int:
-    """Functions called, steps of generators and calls of built-in functions among them."""
-    count = 0
-
-    def counted(frame: FrameType, event: str, argument: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(counted)
-    try:
-        work()
-    finally:
-        sys.setprofile(before)
-    return count
 
 
 def code_and_text(count: int) -> list[PdfItem]:
@@ -63,7 +45,7 @@ def test_a_page_costs_what_stands_on_it(name: str) -> None:
     def work(count: int) -> object:
         return blocks_of([PdfPage(1, 612, 792, tuple(PAGES[name](count)))])
 
-    assert calls(lambda: work(1200)) < TIMES * calls(lambda: work(600))
+    assert calls(lambda: work(600)) < TIMES * calls(lambda: work(300))
 
 
 def test_a_table_over_many_pages_costs_what_it_holds() -> None:
@@ -75,7 +57,7 @@ def test_a_table_over_many_pages_costs_what_it_holds() -> None:
         ]
         return blocks_of([PdfPage(number, 612, 792, tuple(rows)) for number in range(1, count + 1)])
 
-    assert calls(lambda: work(160)) < 2.2 * calls(lambda: work(80))
+    assert calls(lambda: work(60)) < 2.2 * calls(lambda: work(30))
 
 
 RAW: dict[str, Callable[[int], tuple[list[PdfItem], str]]] = {
@@ -91,6 +73,6 @@ RAW: dict[str, Callable[[int], tuple[list[PdfItem], str]]] = {
 
 @pytest.mark.parametrize("name", RAW)
 def test_pieces_are_looked_for_only_so_often(name: str) -> None:
-    made = [RAW[name](count) for count in (3000, 6000)]
+    made = [RAW[name](count) for count in (1000, 2000)]
     once, twice = (calls(partial(restored, *given)) for given in made)
     assert twice < TIMES * once
