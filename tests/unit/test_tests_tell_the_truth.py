@@ -81,7 +81,7 @@ def _is(values: list[ast.expr], wanted: float) -> bool:
 def _short(value: ast.expr) -> bool:
     if isinstance(value, ast.Tuple):
         return any(map(_short, value.elts))
-    return isinstance(value, ast.Constant) and type(value.value) in (int, float) and 0 < value.value < LEAST
+    return isinstance(value, ast.Constant) and isinstance(value.value, (int, float)) and 0 < float(value.value) < LEAST
 
 
 def test_no_test_is_decided_by_speed_or_chance() -> None:
