@@ -25,6 +25,8 @@ LEAST = 600.0
 """Seconds that a limit has at least which a slow machine must not reach."""
 
 ALLOWED = {
+    "tests/everything.py monotonic": "a command that runs suites, and prints how long each took",
+    "tests/mutants/run.py monotonic": "a command that runs tests, and prints how long they took",
     "tests/faults/running.py wait": "how often a reader asks; every answer is judged, however many there are",
     "tests/faults/test_soak.py wait": "how often a reader asks; every answer is judged, however many there are",
     "tests/integration/test_operations.py settimeout": "how often a shell is looked at that runs; nothing is given up",
