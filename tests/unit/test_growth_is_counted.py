@@ -1,0 +1,55 @@
+"""The measure of growth: it takes quadratic work for what it is, and no step, cache or small cost for growth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import pytest
+
+from tests.support.growth import Parts, assert_linear
+
+
+def counted(work: Callable[[int], object]) -> Callable[[int], dict[str, int]]:
+    def measured(length: int) -> dict[str, int]:
+        parts = Parts()
+        parts.counted("work", lambda: work(length))
+        return parts.steps
+
+    return measured
+
+
+def linear(length: int) -> int:
+    total = 0
+    for each in range(length):
+        total += each
+    return total
+
+
+def quadratic(length: int) -> int:
+    total = 0
+    for each in range(length):
+        total += linear(each)
+    return total
+
+
+def copied(length: int) -> str:
+    text = " " * length * 100
+    for _ in range(length):
+        text.strip()
+    return text
+
+
+def stepped(length: int) -> int:
+    return linear(length * (40 if length > 40_000 else 1))
+
+
+@pytest.mark.parametrize("work", [linear, cache(linear), stepped])
+def test_work_in_proportion_passes(work: Callable[[int], object]) -> None:
+    assert_linear(counted(work), 20_000)
+
+
+@pytest.mark.parametrize("work", [quadratic, copied])
+def test_quadratic_work_is_found(work: Callable[[int], object]) -> None:
+    with pytest.raises(AssertionError, match="work"):
+        assert_linear(counted(work), 150)
