@@ -170,8 +170,8 @@ def _materialise(state: State, due: range, allow_deletions: bool, only: Sequence
 def dagster_job(
     state: State, due: range, allow_deletions: bool, only: Sequence[str] = ()
 ) -> Iterator[Callable[[], None]]:
-    """Give what executes the job `index` of Dagster for these buckets, in this process, with Dagster's records kept in
-    the state folder. What goes wrong in an asset is raised, an interrupt as KeyboardInterrupt."""
+    """Yield a function that executes Dagster's job `index` for these buckets in this process, and keep Dagster's
+    records in the state folder. The function raises the error of an asset, and KeyboardInterrupt for an interrupt."""
     import dagster as dg
 
     from assets.declare import bucket_partitions

@@ -202,7 +202,7 @@ def test_vectors_that_come_in_another_order_are_put_in_order(
 
 @pytest.fixture
 def over(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
-    """What ends a call of an endpoint of vectors that hangs, in place of a limit that slow answers would pass too."""
+    """End a call of an embeddings endpoint that hangs, in place of a limit that slow answers would pass too."""
     monkeypatch.setattr("resources.models.embedders.endpoint._TIMEOUT_SECONDS", 4 * HANG_SECONDS)
     with time_over() as ending:
         yield ending

@@ -157,7 +157,7 @@ def test_no_prompts_are_no_replies(server: LlmServer, model: Callable[..., Bough
 def test_closing_stops_new_calls_and_keeps_those_under_way(
     server: LlmServer, model: Callable[..., BoughtModel], database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those under way end once they are waited for."""
+    """End the calls under way once they are waited for."""
     both, go = threading.Barrier(3), threading.Event()
 
     def waited(*given: Any) -> Any:

@@ -85,7 +85,7 @@ class _Records:
 
 @dataclass
 class _Context:
-    """What the assets ask of a context of Dagster's."""
+    """The parts of Dagster's context that the assets use."""
 
     asset_key: dg.AssetKey
     assets_def: dg.AssetsDefinition

@@ -1,4 +1,4 @@
-"""Whether what is done costs in proportion to how much there is, counted in steps: the same count on every machine.
+"""Counts of steps that show whether work grows in proportion to its input, the same on every machine.
 
 A step is a line of Python, each round of a loop on one line, or a call of a built-in function. A method that goes
 through all of a text or list counts for its length too. The steps of a pattern are not seen here:
@@ -16,7 +16,7 @@ from typing import Any
 MUCH = 20_000
 """Steps from which the growth of a part is looked at: a fixed cost of some thousand does not hide or feign growth."""
 TIMES = 2.0**1.6
-"""By which the steps of a part may grow where there is twice as much: n log n, and what grows by a step."""
+"""Factor by which the steps of a part may grow where there is twice as much: n log n, and some more."""
 TRIES = 3
 """Doublings in a row that a part must grow too much at: what grows by a step may do so once, and then be cut."""
 _A_STEP = 256

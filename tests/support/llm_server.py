@@ -151,7 +151,7 @@ class LlmServer:
         self.completed: list[str] = []
         self.arrived, self.released = threading.Event(), threading.Event()
         self.hung: Callable[[int], object] = lambda port: None
-        """What is told of the asker's port when a call hangs."""
+        """Function that is given the asker's port when a call hangs."""
         self.files: dict[str, bytes] = {}
         self.batches: dict[str, dict[str, Any]] = {}
         self._faults: list[Answer | Callable[[Call], Answer]] = []
