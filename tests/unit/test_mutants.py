@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutants import run
-from tests.mutants.run import BROKEN, HUNG, NOTICED, UNNOTICED, Copy, Mutation, matching, mutations_of, nearest
+from tests.mutants.run import BROKEN, HUNG, NOTICED, UNNOTICED, Copy, Mutation, Result, matching, mutations_of, nearest
 from tests.support.places import ROOT
 
 MUTATIONS = mutations_of()
@@ -117,6 +117,12 @@ def test_tests_that_hang_are_ended(tmp_path: Path) -> None:
     (root / "test_lamp.py").write_text("import threading\n\n\ndef test_waits():\n    threading.Event().wait()\n")
     found = Copy(tmp_path / "copy", root, TREE, seconds=0).run_with(mutation("off", '"on"\n\n', '"no"\n\n'))
     assert found.outcome == HUNG
+
+
+def test_a_hang_is_no_proof_that_a_test_notices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Copy, "run_with", lambda self, mutation: Result(HUNG, 0.0))
+    root, off = tree(tmp_path / "root"), mutation("off", '"on"\n\n', '"no"\n\n')
+    assert run.run([off], root, list(TREE), tmp_path / "copies", 1) == 1
 
 
 def test_a_mutation_without_one_place_is_refused() -> None:
