@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from pincite.progress import lasting
@@ -27,6 +28,8 @@ STILL_SECONDS = 60.0
 """After which it is said that nothing goes on."""
 RETRY_SECONDS = 20.0
 """In which Dagster decides on another attempt at a run that failed, and begins it: it looks every five."""
+LOST_SECONDS = 60.0
+"""Seconds without any run after which an attempt that Dagster announced is taken for lost: it begins one within ten."""
 SIGN_SECONDS = 120.0
 """A daemon gives a sign of life every 30 seconds; its machine's clock may be another."""
 _PATIENCE = 300.0
@@ -88,7 +91,19 @@ class Watch:
             runs = self._patient(self.look)
             if seen is None or (seen.ended and not (seen.failed and self._goes_on(runs))):
                 return seen
+            if not seen.ended:
+                self._patient(partial(self._give_up_lost, runs))
             time.sleep(LOOK_SECONDS)
+
+    def _give_up_lost(self, runs: Sequence[BackfillRun]) -> None:
+        """Let Dagster close a backfill that would wait forever for attempts which nobody will make."""
+        from resources.dagster_instance.backfill_runs import give_up, lost_retries
+
+        if self._clock() - self._moved < LOST_SECONDS:
+            return
+        for run in lost_retries(runs):
+            give_up(self._instance, run)
+            self._tell(f"Dagster said that it would try run {run.run_id[:8]} again and has not; not waiting for it")
 
     def _goes_on(self, runs: Sequence[BackfillRun]) -> bool:
         """Whether runs of a backfill that is closed may yet make something."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _RETRIES = "dagster/parent_run_id"
 _NUMBER = "dagster/retry_number"
 _WILL_RETRY = "dagster/will_retry"
+_LOST = "pincite/retry_lost"
 _WAITING = frozenset({dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING})
 _ENDED = frozenset({dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED})
 
@@ -21,7 +22,8 @@ _ENDED = frozenset({dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg
 @dataclass(frozen=True, slots=True)
 class BackfillRun:
     """`retries` is the run that it is another attempt at, the `attempt`-th after the first; `assets` what it makes;
-    `will_retry` whether Dagster means to try a run again that failed, None while it has not decided."""
+    `will_retry` whether Dagster means to try a run again that failed, None while it has not decided; `lost` whether it
+    meant to and never did."""
 
     run_id: str
     status: dg.DagsterRunStatus
@@ -29,6 +31,7 @@ class BackfillRun:
     retries: str = ""
     attempt: int = 0
     will_retry: bool | None = False
+    lost: bool = False
 
     @property
     def waiting(self) -> bool:
@@ -59,7 +62,7 @@ def _seen(run: dg.DagsterRun) -> BackfillRun:
     assets = tuple(sorted(key.to_user_string() for key in run.asset_selection or ()))
     retries = run.tags.get(_RETRIES, "")
     attempt = int(number) if number.isdecimal() and len(number) < 10 else 0  # whoever launches a run writes its tags
-    return BackfillRun(run.run_id, run.status, assets, retries, attempt, _will_retry(run))
+    return BackfillRun(run.run_id, run.status, assets, retries, attempt, _will_retry(run), _LOST in run.tags)
 
 
 def _will_retry(run: dg.DagsterRun) -> bool | None:
@@ -80,11 +83,26 @@ def closed_early(runs: Sequence[BackfillRun]) -> bool:
 
 
 def failed_for_good(runs: Sequence[BackfillRun]) -> list[BackfillRun]:
-    """Those that failed and neither were tried again nor were meant to be."""
-    return [run for run in not_tried_again(runs) if not run.will_retry]
+    """Return the runs that failed and neither were tried again nor were meant to be."""
+    return [run for run in not_tried_again(runs) if not run.will_retry and not run.lost]
 
 
 def not_tried_again(runs: Sequence[BackfillRun]) -> list[BackfillRun]:
     """Those that failed, and of which there is no later attempt."""
     tried_again = {run.retries for run in runs}
     return [run for run in runs if run.failed and run.run_id not in tried_again]
+
+
+def lost_retries(runs: Sequence[BackfillRun]) -> list[BackfillRun]:
+    """Return the failed runs that Dagster means to try again, if no run of the backfill is under way.
+
+    Dagster stores a run's failure first and its status after that (`handle_new_event`). Its daemon passes over a failed
+    run that it sees between the two, and never looks at it again, but the backfill waits for the next attempt."""
+    if not all(run.ended for run in runs):
+        return []
+    return [run for run in not_tried_again(runs) if run.will_retry]
+
+
+def give_up(instance: DagsterInstance, run: BackfillRun) -> None:
+    """Note at a run that there will be no other attempt, so that Dagster closes its backfill."""
+    instance.add_run_tags(run.run_id, {_WILL_RETRY: "false", _LOST: "true"})

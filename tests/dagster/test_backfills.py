@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
@@ -12,6 +13,7 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.execution.asset_backfill import backfill_runs_are_complete
 from dagster._core.execution.backfill import BULK_ACTION_TERMINAL_STATUSES, BulkActionStatus
 from dagster._daemon.types import DaemonHeartbeat
 from sqlalchemy.exc import OperationalError
@@ -25,6 +27,7 @@ from resources.dagster_instance.backfill_runs import (
     BackfillRun,
     closed_early,
     failed_for_good,
+    lost_retries,
     not_tried_again,
     runs_of,
 )
@@ -247,6 +250,48 @@ def test_a_run_that_failed_is_waited_for_while_dagster_has_not_decided_on_it(
     assert seen and seen.failed
     assert looks == [None, None, True]
     assert closed_early(runs_of(instance, backfill_id))
+
+
+def test_an_attempt_that_dagster_forgot_is_not_waited_for(
+    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its daemon may see a failure before the run's status, pass over it, and leave the backfill waiting for ever."""
+    backfill_id, now = start(instance, DEFS, {"pincite/index": "{}"}, "pincite index"), [0.0]
+    job = DEFS.resolve_implicit_global_asset_job_def()
+    run = instance.create_run_for_job(job, tags={"dagster/backfill": backfill_id})
+    instance.report_run_failed(run, "killed")
+    assert runs_of(instance, backfill_id)[0].will_retry is True
+    log = logging.getLogger("test")
+    waited = list[float]()
+
+    def daemon(seconds: float) -> None:
+        """Pass time, and close the backfill as Dagster does."""
+        now[0] += 8 * seconds
+        if backfill_runs_are_complete(backfill_id, instance, log):
+            kept = instance.get_backfill(backfill_id)
+            assert kept is not None
+            instance.update_backfill(kept.with_status(BulkActionStatus.COMPLETED_FAILED))
+        else:
+            waited.append(now[0])
+
+    monkeypatch.setattr("pincite.following.time.sleep", daemon)
+    lines = list[str]()
+    watch = Watch(instance, _Rows(), backfill_id, lambda *_: None, lines.append, lambda: now[0])  # type: ignore[arg-type]
+    seen = watch.to_the_end()
+    assert seen and seen.failed
+    assert waited == [8.0 * look for look in range(1, 9)], "it waits, and would for ever"
+    assert f"would try run {run.run_id[:8]} again and has not" in lines[-1]
+    runs = runs_of(instance, backfill_id)
+    assert closed_early(runs) and failed_for_good(runs) == [], "so that the work goes on from there"
+
+
+def test_an_attempt_is_not_lost_while_another_run_is_under_way() -> None:
+    failed = BackfillRun("a", dg.DagsterRunStatus.FAILURE, ("lamps",), will_retry=True)
+    other = BackfillRun("b", dg.DagsterRunStatus.QUEUED, ("light",))
+    assert lost_retries([failed]) == [failed]
+    assert lost_retries([failed, other]) == []
+    again = BackfillRun("c", dg.DagsterRunStatus.SUCCESS, ("lamps",), "a")
+    assert lost_retries([failed, again]) == []
 
 
 def test_a_backfill_that_was_closed_early_is_gone_on_with(
