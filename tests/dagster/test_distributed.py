@@ -214,15 +214,30 @@ def worker_at(project: Project) -> int:
 
 
 @pytest.mark.faults
-def test_a_cancelled_backfill_is_told(project: Project, home: Path) -> None:
+def test_a_cancelled_backfill_is_told(project: Project, home: Path, endpoint: EmbeddingServer) -> None:
+    """It cannot end before it is cancelled, since nothing is embedded until then."""
     project.write("new.txt", "The lock keeper sleeps at noon.")
     asked = BulkActionsFilter(statuses=[BulkActionStatus.REQUESTED])
-    with command(project, "--distributed") as asking, dg.DagsterInstance.from_config(str(home)) as instance:
-        found = until(lambda: instance.get_backfills(filters=asked), "a backfill", asking)
-        instance.update_backfill(found[0].with_status(BulkActionStatus.CANCELING))
-        out, said = asking.communicate(timeout=HANG_SECONDS)
+    endpoint.hold(lambda texts: True, every=True)
+    try:
+        with command(project, "--distributed") as asking, dg.DagsterInstance.from_config(str(home)) as instance:
+            (found,) = until(lambda: instance.get_backfills(filters=asked), "a backfill", asking)
+            until(lambda: cancelled(instance, found.backfill_id), "the backfill is cancelled", asking)
+            out, said = asking.communicate(timeout=HANG_SECONDS)
+    finally:
+        endpoint.released.set()
     assert asking.returncode == 1, said
     assert json.loads(out)["error"]["code"] == "cancelled"
+
+
+def cancelled(instance: dg.DagsterInstance, backfill_id: str) -> bool:
+    """Cancel a backfill as Dagster's webserver does, and say whether it is cancelled. To be called until it is: the
+    daemon may write the row that it read before, and then the request is lost."""
+    found = instance.get_backfill(backfill_id)
+    assert found is not None
+    if found.status == BulkActionStatus.REQUESTED:
+        instance.update_backfill(found.with_status(BulkActionStatus.CANCELING))
+    return found.status == BulkActionStatus.CANCELED
 
 
 @pytest.mark.faults

@@ -43,6 +43,7 @@ class EmbeddingServer:
         self._usual: Answer = self.good
         self.arrived, self.released = threading.Event(), threading.Event()
         self._holds: Callable[[list[str]], bool] | None = None
+        self._holds_every = False
         self._lock = threading.Lock()
         self._asked = threading.local()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -87,11 +88,11 @@ class EmbeddingServer:
         finally:
             self._usual = self.good
 
-    def hold(self, which: Callable[[list[str]], bool]) -> None:
-        """The first request that fits sets `arrived` and waits for `released`."""
+    def hold(self, which: Callable[[list[str]], bool], every: bool = False) -> None:
+        """The first request that fits, or every one, sets `arrived` and waits for `released`."""
         self.arrived.clear()
         self.released.clear()
-        self._holds = which
+        self._holds, self._holds_every = which, every
 
     def answer(self, texts: list[str], key: str | None, model: str) -> tuple[int, dict[str, Any], Mapping[str, str]]:
         self._asked.model = model
@@ -100,7 +101,7 @@ class EmbeddingServer:
             self.keys.append(key)
             answer = self.faults.pop(0) if self.faults else self._usual
             held = self._holds is not None and self._holds(texts)
-            if held:
+            if held and not self._holds_every:
                 self._holds = None
         if held:
             self.arrived.set()
