@@ -61,7 +61,7 @@ def read_modules(root: Path = ROOT) -> dict[str, Module]:
 
 def imports_of(module: Module, known: Mapping[str, Module]) -> set[str]:
     """Return the product's modules that a module imports, in functions too, but not for type checking alone."""
-    found = set()
+    found = set[str]()
     for node in _run_time(module.tree):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)

@@ -1,7 +1,11 @@
-"""Stable hashes: the identity of documents, chunks, settings and results.
+"""Stable hashes: the identity of documents, settings and results, and the bucket and shard that an id falls into.
 
-A fingerprint is the hex form of a 128-bit BLAKE2b over a canonical JSON form, so that it is
-the same in every process and on every machine, and one part cannot run into the next.
+A fingerprint is the hex form of a 128-bit BLAKE2b over a canonical JSON form, so that it is the same in every process
+and on every machine, and one part cannot run into the next.
+
+Buckets and shards cut the space of document ids into ranges of equal size: bucket b of n has the shards from b * k to
+(b + 1) * k of n * k, and a shard of one number of them lies in neighbouring shards of another. Each shard has a file
+of its own of every table.
 """
 
 from __future__ import annotations
@@ -12,6 +16,14 @@ import json
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
+
+# ---------------------------------------------------------------- fingerprint
+#
+# Stable hashes: the identity of documents, chunks, settings and results.
+#
+# A fingerprint is the hex form of a 128-bit BLAKE2b over a canonical JSON form, so that it is
+# the same in every process and on every machine, and one part cannot run into the next.
+
 
 DIGEST_BYTES = 16
 IDS = 1 << 32
@@ -74,3 +86,42 @@ def document_id(source: str, uri: str) -> str:
 def bucket_of(doc_id: str, buckets: int) -> int:
     """The static partition of a document, from the leading bits of its id; with a number of shards, its shard."""
     return int(doc_id[:8], 16) * buckets // IDS
+
+
+# ---------------------------------------------------------------- shards
+#
+# Shards: the parts of a bucket, each with a file of its own of every table.
+#
+# Buckets and shards cut the space of document ids into ranges of equal size, so that bucket b of n has the shards from
+# b * k to (b + 1) * k of n * k, and a shard of one number of them lies in neighbouring shards of another.
+
+
+MOST_SHARDS = 4096
+"""Shards of all buckets."""
+DOCUMENTS_PER_SHARD = 1000
+"""Documents that a shard may have before there are more."""
+
+
+def shards_wanted(documents: int, buckets: int) -> int:
+    """The least power of two of shards a bucket with which a shard has no more than DOCUMENTS of so many documents on
+    average, as far as MOST allows."""
+    wanted = 1
+    while documents > DOCUMENTS_PER_SHARD * buckets * wanted and 2 * wanted * buckets <= MOST_SHARDS:
+        wanted *= 2
+    return wanted
+
+
+def overlapping(shard: int, count: int, others: int) -> range:
+    """Those of `others` shards in which the documents of one of `count` shards lie."""
+    return range(shard * others // count, -(-(shard + 1) * others // count))
+
+
+def first_id(shard: int, count: int) -> str:
+    """No document of one of `count` shards has a lesser id, and none of the shard before a greater one; of the shard
+    after the last no document at all."""
+    return f"{-(-shard * IDS // count):08x}" if shard < count else "g"
+
+
+def shard_name(shard: int) -> str:
+    """A shard as people are told of it."""
+    return f"shard {shard:02d}"

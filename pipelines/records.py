@@ -1,12 +1,21 @@
-"""The records that pass between stages. Frozen, plain, in reading order.
+"""The records that pass between stages, and the table that holds each kind.
 
-Spans are half-open character ranges of the document's body. Boxes are PDF points from the top
-left of a page; pages are 1-based and None where a format has none.
+Records are frozen and plain, and stand in reading order. Spans are half-open character ranges of the document's body.
+Boxes are PDF points from the top left of a page; pages are 1-based and None where a format has none.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+# ---------------------------------------------------------------- records
+#
+# The records that pass between stages. Frozen, plain, in reading order.
+#
+# Spans are half-open character ranges of the document's body. Boxes are PDF points from the top
+# left of a page; pages are 1-based and None where a format has none.
+
 
 # ---------------------------------------------------------------- places
 
@@ -422,3 +431,33 @@ class Failure:
     stage: str
     code: str
     message: str
+
+
+# ---------------------------------------------------------------- tables
+#
+# Every table by name, with the type of its records.
+
+
+TABLES: Mapping[str, type] = {
+    "raw_documents": RawDocument,
+    "parsed_documents": ParsedDocument,
+    "parsed_elements": Element,
+    "figure_descriptions": FigureDescription,
+    "structural_chunks": StructuralChunk,
+    "packed_chunks": PackedChunk,
+    "chunks": Chunk,
+    "chunk_terms": ChunkTerms,
+    "sentences": Sentence,
+    "filtered_sentences": FilteredSentence,
+    "document_summaries": DocumentSummary,
+    "chunk_contexts": ChunkContext,
+    "chunk_embeddings": Embedding,
+    "sentence_embeddings": Embedding,
+    "sentence_search_embeddings": Embedding,
+    "sentence_links": SentenceLink,
+}
+
+
+def tables(*names: str) -> dict[str, type]:
+    """Some of them."""
+    return {name: TABLES[name] for name in names}

@@ -1,4 +1,4 @@
-"""Arrow schemas of the records, derived from their annotations, and the way there and back."""
+"""The Arrow form of records: schemas derived from their annotations, conversion both ways, and runs in a column."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from pipelines.errors import IndexStateError
+
+# ---------------------------------------------------------------- schemas
+#
+# Arrow schemas of the records, derived from their annotations, and the way there and back.
+
 
 R = TypeVar("R")
 _SCALARS = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_(), bytes: pa.binary()}
@@ -136,3 +141,22 @@ def from_table(record: type[R], table: pa.Table) -> list[R]:
     if len(columns) == len(fields):
         return list(map(record, *found))
     return [record(**dict(zip(columns, row, strict=True))) for row in zip(*found, strict=True)]
+
+
+# ---------------------------------------------------------------- columns
+#
+# What is asked of columns, without a record for each row.
+
+
+def runs(column: pa.ChunkedArray) -> list[tuple[Any, int, int]]:
+    """Equal values that stand one after the other: the value, where it begins, and how often it stands there."""
+    import pyarrow.compute as pc
+
+    if not len(column):
+        return []
+    encoded = pc.run_end_encode(column.combine_chunks())
+    ends = encoded.run_ends.to_pylist()
+    starts = [0, *ends[:-1]]
+    return [
+        (value, start, end - start) for value, start, end in zip(encoded.values.to_pylist(), starts, ends, strict=True)
+    ]

@@ -25,8 +25,8 @@ from pipelines.indexing import (
     summaries,
 )
 from pipelines.parsing import elements
+from pipelines.records import tables
 from pipelines.settings.base import Settings
-from pipelines.tables import tables
 
 WHOLE = -1
 """The number, in place of a shard's or bucket's, of a table that is not partitioned."""

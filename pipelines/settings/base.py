@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from pipelines.endpoint_keys import recorded_variable
 from pipelines.errors import SettingsError
+from pipelines.fingerprint import MOST_SHARDS as MOST
 from pipelines.section import Section
 from pipelines.settings.embedder import EmbedderSettings
 from pipelines.settings.llm import EnrichmentSettings, LlmSettings
@@ -21,7 +22,6 @@ from pipelines.settings.readers import Readers
 from pipelines.settings.serve import ServeSettings
 from pipelines.settings.sources import AccessSettings, SourceSettings
 from pipelines.settings.tables import checked_address
-from pipelines.shards import MOST
 
 MOST_RELATED = 2
 """Most RELATED_TO links of one sentence, so that n sentences have at most 2n of them (Sentence skeleton)."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from pipelines.fingerprint import combined
-from pipelines.shards import named
+from pipelines.fingerprint import shard_name as named
 from pipelines.stages import MAKER, STAGES, WHOLE
 from resources.checks.findings import Finding
 from resources.checks.row_diff import bucket_findings, link_findings

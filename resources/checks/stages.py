@@ -11,8 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pipelines.errors import SourceError
+from pipelines.fingerprint import shard_name as named
 from pipelines.indexing.sentence_links import STEP, floor_for
-from pipelines.shards import named
 from pipelines.stages import MAKER, WHOLE
 from resources.checks import sentences as skeleton_checks
 from resources.checks.audit import audit

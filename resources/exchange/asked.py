@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import IndexStateError, SettingsError
+from pipelines.fingerprint import shard_name as named
 from pipelines.indexing.changed_links import places_in
-from pipelines.shards import named
 from pipelines.stages import STAGES
 from resources.parquet.vector_keys import Keys, digits_of, keys_from
 from resources.parquet.vectors import KnownVectors

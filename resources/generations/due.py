@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pipelines.errors import SettingsError
-from pipelines.fingerprint import bucket_of
+from pipelines.fingerprint import bucket_of, first_id
 from pipelines.records import Failure, RawDocument
 from pipelines.schemas import from_table
-from pipelines.shards import first_id
 from pipelines.stages import STAGES
 from resources.generations.publish import judged
 from resources.postgres.generation_tables import GenerationTables

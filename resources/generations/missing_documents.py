@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from pipelines.shards import first_id
+from pipelines.fingerprint import first_id
 from resources.postgres.generation_tables import GenerationTables
 from resources.sources.deletion_guard import many_gone
 from resources.state.built import Missing

@@ -7,10 +7,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, UsageError
-from pipelines.records import Failure
+from pipelines.records import TABLES, Failure
 from pipelines.schemas import schema_of
 from pipelines.stages import MAKER
-from pipelines.tables import TABLES
 
 if TYPE_CHECKING:
     import polars as pl

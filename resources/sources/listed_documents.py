@@ -8,9 +8,9 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pipelines.fingerprint import first_id
 from pipelines.records import RawDocument
 from pipelines.schemas import from_table, schema_of
-from pipelines.shards import first_id
 from resources.sources.scratch import AT_ONCE, Scratch
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from pipelines.records import ChunkTerms, ParsedDocument, RawDocument, SentenceL
 from pipelines.schemas import from_table
 from pipelines.stages import WHOLE
 from resources.postgres.catalog import ManifestRow, add_statistics, commit_row
-from resources.postgres.generation_tables import EMPTY, GenerationTables, IndexedDocument
+from resources.postgres.generation_tables import EMPTY, GenerationTables
+from resources.postgres.index_rows import IndexedDocument
 from resources.postgres.vector_indexes import INDEXED_TABLES, Indexed, index_name
 from resources.stages.bucket_write import BucketWrite, standing_of
 from resources.stages.shard_rows import INPUTS, TERMS, read_shard

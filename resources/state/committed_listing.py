@@ -7,11 +7,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipelines.fingerprint import bucket_of, combined, fingerprint
+from pipelines.fingerprint import bucket_of, combined, fingerprint, first_id, overlapping
 from pipelines.increments import DocumentState
 from pipelines.records import Failure, RawDocument
 from pipelines.schemas import from_table, schema_of, to_table
-from pipelines.shards import first_id, overlapping
 from pipelines.stages import STAGES
 from resources.state.stage_runner import LISTING, time_shown, withheld
 from resources.state.stage_work import StageReport

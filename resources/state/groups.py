@@ -6,9 +6,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipelines.fingerprint import bucket_of
+from pipelines.fingerprint import bucket_of, first_id, overlapping
 from pipelines.indexing.indexed_documents import document_groups
-from pipelines.shards import first_id, overlapping
 from resources.state.stage_runner import withheld
 
 if TYPE_CHECKING:

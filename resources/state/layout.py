@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pipelines.shards import shards_wanted
+from pipelines.fingerprint import shards_wanted
 
 if TYPE_CHECKING:
     from resources.state.state import State

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pipelines.fingerprint import first_id
 from pipelines.records import Failure, RawDocument
 from pipelines.schemas import from_table, schema_of
-from pipelines.shards import first_id
 from resources.postgres.generation_tables import GenerationTables
 from resources.sources.book import Listed
 from resources.sources.deletion_guard import guard

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from pipelines.columns import runs
-from pipelines.schemas import schema_of, to_table
+from pipelines.schemas import runs, schema_of, to_table
 from resources.workers.task import Made
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from pipelines.errors import IndexStateError
 from pipelines.fingerprint import combined
+from pipelines.fingerprint import shard_name as named
 from pipelines.increments import plan
-from pipelines.shards import named
 from pipelines.stages import MAKER, Stage
 from resources.state.stage_work import Work, with_rows
 from resources.state.standing import Previous, Standing

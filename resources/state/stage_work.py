@@ -6,10 +6,9 @@ from collections.abc import Callable, Collection, Generator, Iterator, Mapping, 
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from pipelines.columns import runs
 from pipelines.increments import DocumentState
 from pipelines.records import Failure
-from pipelines.schemas import from_table
+from pipelines.schemas import from_table, runs
 from pipelines.stages import MAKER, Stage
 from resources.workers.task import Made
 

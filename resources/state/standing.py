@@ -11,8 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pipelines.fingerprint import bucket_of
-from pipelines.shards import first_id, overlapping
+from pipelines.fingerprint import bucket_of, first_id, overlapping
 from pipelines.stages import WHOLE
 from resources.parquet.document_states import DOC_ID, as_states
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError
-from pipelines.shards import named
+from pipelines.fingerprint import shard_name as named
 from pipelines.stages import MAKER, WHOLE
 
 if TYPE_CHECKING:

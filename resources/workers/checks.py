@@ -17,8 +17,8 @@ from datetime import date
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from pipelines.columns import runs
 from pipelines.fingerprint import fingerprint
+from pipelines.schemas import runs
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.parsing.cleaning import clean_text
+from pipelines.records import TABLES
 from pipelines.schemas import schema_of
-from pipelines.tables import TABLES
 from resources.child_process import program_path
 from resources.parsers.libreoffice.installation import libreoffice
 from resources.parsers.unstructured.pandoc import pandoc_path

@@ -25,8 +25,7 @@ from pipelines.indexing.structural_chunks import structural_chunks
 from pipelines.indexing.summaries import document_summary, written
 from pipelines.parsing.elements import Detect, build_elements
 from pipelines.parsing.formats import second_reading
-from pipelines.records import FigurePicture, PagePicture, ParsedFile, RawDocument, StaticVector
-from pipelines.tables import tables
+from pipelines.records import FigurePicture, PagePicture, ParsedFile, RawDocument, StaticVector, tables
 from resources.models.text_models import TextModels
 
 Rows = Mapping[str, Sequence[Any]]

@@ -22,9 +22,8 @@ from typing import Any, BinaryIO
 
 from pipelines.errors import DocumentError
 from pipelines.increments import output_hash
-from pipelines.records import RawDocument
+from pipelines.records import TABLES, RawDocument
 from pipelines.schemas import from_table, to_table
-from pipelines.tables import TABLES
 from resources.models.text_models import TextModels
 from resources.workers.frames import Message, decoded, encoded, packed, read_message
 from resources.workers.sandbox import limit_memory

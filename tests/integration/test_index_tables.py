@@ -12,8 +12,8 @@ import pytest
 
 from pincite import open_index
 from pipelines.errors import IndexStateError, UsageError
+from pipelines.records import TABLES
 from pipelines.schemas import schema_of
-from pipelines.tables import TABLES
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.places import ROOT
 from tests.support.projects import Project, make_project, new_database

@@ -196,7 +196,7 @@ def test_the_number_grows_with_the_corpus_by_itself(project: Project, endpoint: 
     project.configure(shards="auto")
     assert project.index(code=3)["generation"] == 1  # a shard a bucket is what auto begins with
     before = unparted(project)
-    with mock.patch("pipelines.shards.DOCUMENTS", 3):
+    with mock.patch("pipelines.fingerprint.DOCUMENTS_PER_SHARD", 3):
         planned = project.run("plan")
         assert planned.code == 0, planned.err
         grown = project.index(code=3)
@@ -221,7 +221,7 @@ def test_a_state_of_an_older_version_stands_and_is_taken_over(project: Project, 
     project.rows("UPDATE pincite.generations SET settings = settings - 'shards'")
     project.configure(shards="auto")
     stands(project)
-    with mock.patch("pipelines.shards.DOCUMENTS", 3):
+    with mock.patch("pipelines.fingerprint.DOCUMENTS_PER_SHARD", 3):
         assert project.index(code=3)["generation"] == 2
     assert embedded(endpoint) == []
     assert unparted(project) == before
@@ -236,7 +236,7 @@ def test_who_has_a_state_open_sees_the_number_that_another_run_chose(project: Pr
         assert len(index.status()["failures"]) == 1
         (project.docs / "broken.docx").unlink()
         project.write("burst.docx", "no archive either")
-        with mock.patch("pipelines.shards.DOCUMENTS", 3):
+        with mock.patch("pipelines.fingerprint.DOCUMENTS_PER_SHARD", 3):
             project.index(code=3)
             (project.docs / "burst.docx").rename(project.docs / "torn.docx")
             project.index(code=3)
@@ -249,7 +249,7 @@ def test_a_first_index_of_many_files_has_them_from_the_beginning(
     server_url: str, tmp_path: Path, endpoint: EmbeddingServer
 ) -> None:
     embedder = {"endpoint": endpoint.url, "model": "fake"}
-    with quick_runs(), new_database(server_url) as url, mock.patch("pipelines.shards.DOCUMENTS", 2):
+    with quick_runs(), new_database(server_url) as url, mock.patch("pipelines.fingerprint.DOCUMENTS_PER_SHARD", 2):
         project = make_project(tmp_path / "project", texts(20), database=url, embedder=embedder)
         assert project.index()["generation"] == 1
         assert len(committed(project, "chunks")) == 16

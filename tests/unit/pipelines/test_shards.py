@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.fingerprint import bucket_of, document_id
+from pipelines.fingerprint import MOST_SHARDS as MOST
+from pipelines.fingerprint import bucket_of, document_id, first_id, overlapping, shards_wanted
 from pipelines.settings.base import Settings, settings_from
-from pipelines.shards import MOST, first_id, overlapping, shards_wanted
 
 COUNTS = st.integers(1, MOST)
 IDS = st.one_of(

@@ -14,9 +14,8 @@ from pipelines.indexing.indexed_documents import chunk_term_counts
 from pipelines.indexing.overlap import with_own_overlap
 from pipelines.indexing.packed_chunks import packed_chunks
 from pipelines.indexing.sentences import sentences
-from pipelines.records import Box, Span
+from pipelines.records import TABLES, Box, Span
 from pipelines.schemas import schema_of, to_table
-from pipelines.tables import TABLES
 from resources.models.text_models import TextModels
 from resources.workers.checks import sound
 from resources.workers.frames import decoded, encoded
