@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pipelines.indexing.sentences import CODE
 from pipelines.indexing.summaries import is_description, read_text, words_of
-from pipelines.llm.pricing import most_tokens
-from pipelines.llm.prompts import PromptTemplate, as_data
+from pipelines.llm.prompts import PromptTemplate, as_data, most_tokens
 from pipelines.llm.reply_text import clipped
 from pipelines.ports import Prompt
 from pipelines.records import EXTRACTIVE, Chunk, ChunkContext, ParsedDocument, Sentence

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from pipelines.llm.pricing import most_tokens
-from pipelines.llm.prompts import PromptTemplate
+from pipelines.llm.prompts import PromptTemplate, most_tokens
 from pipelines.llm.reply_text import cleaned
 from pipelines.parsing.pictures import FIGURE, IMAGE_HASH
 from pipelines.ports import NoReply, Prompt, Reply

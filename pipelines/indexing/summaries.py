@@ -11,8 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from pipelines.llm.pricing import most_tokens
-from pipelines.llm.prompts import DEFAULT_LANGUAGE, PromptTemplate, as_data
+from pipelines.llm.prompts import DEFAULT_LANGUAGE, PromptTemplate, as_data, most_tokens
 from pipelines.llm.reply_text import clipped
 from pipelines.ports import Prompt
 from pipelines.records import DESCRIPTION, EXTRACTIVE, Chunk, DocumentSummary, Sentence

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from pipelines.errors import SettingsError
-from pipelines.llm.pricing import estimated_tokens, prompt_tokens
+from pipelines.llm.prompts import estimated_tokens, prompt_tokens
 from pipelines.ports import Prompt, Reply
 from pipelines.settings.llm import LlmSettings, Role
 from resources.llm.endpoint_client import NO_KEY, NotRead, endpoint_client

@@ -11,8 +11,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from pipelines.llm.pricing import cost, prompt_tokens
-from pipelines.llm.prompts import prompt_key
+from pipelines.llm.prompts import cost, prompt_key, prompt_tokens
 from pipelines.ports import NoReply, Prompt, Reply, ReplyCheck
 from pipelines.settings.llm import LlmSettings, Role
 from resources.llm.endpoint import MALFORMED, CallFailed, Completion, Endpoint

@@ -16,8 +16,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 from pipelines.errors import IndexStateError, SettingsError, SourceError
-from pipelines.llm.pricing import cost, prompt_tokens
-from pipelines.llm.prompts import prompt_key
+from pipelines.llm.prompts import cost, prompt_key, prompt_tokens
 from pipelines.ports import NoReply, Prompt, Reply, ReplyCheck
 from pipelines.settings.llm import Role
 from pipelines.settings.sources import SourceSettings

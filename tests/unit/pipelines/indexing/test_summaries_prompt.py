@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.indexing.summaries import LONGEST, document_summary, summary_prompt, window
-from pipelines.llm.pricing import most_tokens
-from pipelines.llm.prompts import in_language, templates_of
+from pipelines.llm.prompts import in_language, most_tokens, templates_of
 from pipelines.records import Chunk
 from resources.prompts import read_prompts
 from tests.support.builders import heading, paragraph

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.llm.pricing import PER_MESSAGE, PER_PICTURE, cost, estimated_tokens, most_tokens, prompt_tokens
+from pipelines.llm.prompts import PER_MESSAGE, PER_PICTURE, cost, estimated_tokens, most_tokens, prompt_tokens
 from pipelines.ports import Prompt
 from pipelines.settings.llm import PriceSettings
 from tests.support.places import LIBRARY

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.llm.pricing import estimated_tokens, prompt_tokens
+from pipelines.llm.prompts import estimated_tokens, prompt_tokens
 from pipelines.ports import Prompt
 from pipelines.settings.llm import LlmSettings
 from resources.llm.batch_files import answers
