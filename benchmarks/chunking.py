@@ -38,7 +38,7 @@ from pipelines.indexing.embeddings import embedded_text  # noqa: E402
 from pipelines.indexing.overlap import calibrations, cosines_of, with_overlap, with_own_overlap  # noqa: E402
 from pipelines.indexing.packed_chunks import SPLITTERS, packed_chunks  # noqa: E402
 from pipelines.records import Chunk  # noqa: E402
-from pipelines.settings.embedder import EmbedderSettings  # noqa: E402
+from pipelines.settings.models import EmbedderSettings  # noqa: E402
 from resources.models.embedders.factory import make_embedder  # noqa: E402
 from resources.models.embedders.specs import ENGLISH, resolve  # noqa: E402
 from resources.models.embedders.static import StaticEmbedder  # noqa: E402

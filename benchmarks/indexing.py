@@ -31,7 +31,7 @@ POLICIES = ROOT.parent / "shared" / "data" / "policies"
 BARE = """
 import json, sys, time
 started = time.perf_counter()
-from pipelines.settings.embedder import EmbedderSettings
+from pipelines.settings.models import EmbedderSettings
 from resources.models.embedders.factory import make_embedder
 from resources.models.embedders.specs import resolve
 texts, preset = json.load(open(sys.argv[1])), sys.argv[2]

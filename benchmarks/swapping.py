@@ -74,7 +74,7 @@ def packed_vectors(texts: Sequence[str]) -> list[str]:
 
 BARE = """
 import json, sys, time
-from pipelines.settings.embedder import EmbedderSettings
+from pipelines.settings.models import EmbedderSettings
 from resources.models.embedders.factory import make_embedder
 from resources.models.embedders.specs import resolve
 settings = EmbedderSettings(**json.loads(sys.argv[2]))

@@ -23,7 +23,7 @@ from pipelines.errors import LIMITED, PASSING, UNREAD  # noqa: E402
 from pipelines.parsing.elements import KINDS  # noqa: E402
 from pipelines.parsing.formats import FORMATS, Format  # noqa: E402
 from pipelines.settings.base import Settings  # noqa: E402
-from pipelines.settings.llm import RoleSettings, RolesSettings  # noqa: E402
+from pipelines.settings.models import RoleSettings, RolesSettings  # noqa: E402
 from pipelines.settings.sources import SourceSettings  # noqa: E402
 from resources.checks.findings import AUDITED, PROBLEMS  # noqa: E402
 from resources.parsers.elements_map import element_schema as schema  # noqa: E402

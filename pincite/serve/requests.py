@@ -12,8 +12,8 @@ from starlette.requests import Request
 
 from pipelines.errors import DatabaseError, DocumentError, IndexStateError, PinciteError, UsageError
 from pipelines.inert import clear
-from pipelines.settings.mistakes import explained
 from pipelines.settings.query import StrategyName
+from pipelines.settings.section import explained
 
 MOST_HITS = 100
 UNFORESEEN = "an error that was not foreseen; the server's log has it"

@@ -19,7 +19,7 @@ from pipelines.fingerprint import DIGEST_BYTES, fingerprint
 from pipelines.ports import Prompt
 
 if TYPE_CHECKING:
-    from pipelines.settings.llm import PriceSettings
+    from pipelines.settings.models import PriceSettings
 
 
 # ---------------------------------------------------------------- prompts

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from pipelines.section import Section
+from pipelines.settings.section import Section
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,99}")

@@ -1,16 +1,45 @@
-"""What a source of documents is: a folder, or an address that a connector reads."""
+"""The settings of a source of documents: its folder or address, its groups, and the readers of its files."""
 
 from __future__ import annotations
 
+import difflib
 import re
 from itertools import pairwise
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, field_validator
 
 from pipelines.groups import group_names, require_few
-from pipelines.section import Section
-from pipelines.settings.readers import Readers
+from pipelines.parsing.formats import OF_ENDING, OWN, UNSTRUCTURED
+from pipelines.settings.section import Section
+
+# ---------------------------------------------------------------- readers
+#
+# Who reads files, by the ending of their names: of all sources, and of one.
+
+
+def _readable(readers: dict[str, str]) -> dict[str, str]:
+    for ending, reader in readers.items():
+        found = OF_ENDING.get(ending)
+        if found is None:
+            near = difflib.get_close_matches(ending, OF_ENDING, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else "docs/reference/formats.md has all endings"
+            raise ValueError(f"no format ends in {ending!r}; {hint}")
+        if reader == OWN and not found.own:
+            raise ValueError(f"{ending} has no reader of pincite's own; leave it out")
+        if reader == UNSTRUCTURED and found.own and ending not in found.either:
+            raise ValueError(f"{ending} is read by pincite's own reader alone; leave it out")
+    return readers
+
+
+Readers = Annotated[dict[str, Literal["auto", "own", "unstructured"]], AfterValidator(_readable)]
+
+
+# ---------------------------------------------------------------- sources
+#
+# What a source of documents is: a folder, or an address that a connector reads.
+
 
 _OF_HTTP = ("http", "https")
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://")

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from pipelines.errors import SettingsError
 from pipelines.llm.prompts import estimated_tokens, prompt_tokens
 from pipelines.ports import Prompt, Reply
-from pipelines.settings.llm import LlmSettings, Role
+from pipelines.settings.models import LlmSettings, Role
 from resources.llm.endpoint_client import NO_KEY, NotRead, endpoint_client
 
 T = TypeVar("T")

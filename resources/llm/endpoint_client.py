@@ -18,7 +18,7 @@ from functools import cache
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from pipelines.endpoint_keys import is_loopback, require_private
+from pipelines.settings.models import is_loopback, require_private
 
 NO_KEY = "none"
 """What is sent where there is no key: many servers want any."""

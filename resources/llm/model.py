@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.llm.prompts import cost, prompt_key, prompt_tokens
 from pipelines.ports import NoReply, Prompt, Reply, ReplyCheck
-from pipelines.settings.llm import LlmSettings, Role
+from pipelines.settings.models import LlmSettings, Role
 from resources.llm.endpoint import MALFORMED, CallFailed, Completion, Endpoint
 from resources.llm.limits import Budget, Limits, Patience, Sleep, Stopped
 from resources.llm.workers import Workers

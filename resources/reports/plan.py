@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pipelines.errors import IndexStateError, SettingsError, SourceError
 from pipelines.llm.prompts import cost, prompt_key, prompt_tokens
 from pipelines.ports import NoReply, Prompt, Reply, ReplyCheck
-from pipelines.settings.llm import Role
+from pipelines.settings.models import Role
 from pipelines.settings.sources import SourceSettings
 from pipelines.stages import STAGES
 from resources.generations.due import find_due, served_now
@@ -37,7 +37,7 @@ from resources.workers.pool import DocumentPool
 
 if TYPE_CHECKING:
     from pipelines.settings.base import Settings
-    from pipelines.settings.embedder import EmbedderSettings
+    from pipelines.settings.models import EmbedderSettings
     from resources.llm.replies import ReplyStore
     from resources.models.embedders.specs import EmbedderSpec
     from resources.postgres.catalog import Catalog

@@ -26,7 +26,7 @@ from resources.state.stage_work import Makeshift
 from resources.workers.task import Task
 
 if TYPE_CHECKING:
-    from pipelines.settings.llm import EnrichmentSettings
+    from pipelines.settings.models import EnrichmentSettings
     from resources.state.stage_work import Compute, Outcomes, Work, Works
     from resources.state.state import State
 

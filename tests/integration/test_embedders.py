@@ -13,7 +13,7 @@ import pytest
 
 from pipelines.errors import ModelError, RefusedText, SettingsError
 from pipelines.ports import CountingEmbedder
-from pipelines.settings.embedder import EmbedderSettings
+from pipelines.settings.models import EmbedderSettings
 from resources.models.embedders import specs
 from resources.models.embedders.e5_weights import unpacked_model
 from resources.models.embedders.endpoint import EndpointEmbedder

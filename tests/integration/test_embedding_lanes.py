@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from pipelines.settings.embedder import EmbedderSettings
+from pipelines.settings.models import EmbedderSettings
 from resources.models.embedders import transformer
 from resources.models.embedders.factory import make_embedder
 from resources.models.embedders.lanes import in_lanes, in_one_lane

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines.settings.embedder import EmbedderSettings
+from pipelines.settings.models import EmbedderSettings
 from resources.models.embedders import light, transformer
 from resources.models.embedders.light import LightEmbedder, light_embedder
 from resources.models.embedders.specs import ENGLISH, MULTILINGUAL, preset_spec

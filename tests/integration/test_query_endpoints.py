@@ -14,7 +14,7 @@ from pipelines.ports import Candidate, Filters, Passage, Prompt
 from pipelines.query.retrieve import Retrieved, retrieve
 from pipelines.query.tools import Tools
 from pipelines.settings.base import Settings, settings_from
-from pipelines.settings.embedder import EmbedderSettings
+from pipelines.settings.models import EmbedderSettings
 from resources.llm.factory import language_model
 from resources.llm.replies import ReplyStore
 from resources.models.embedders.factory import make_embedder

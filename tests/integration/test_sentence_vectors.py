@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines.settings.embedder import EmbedderSettings
+from pipelines.settings.models import EmbedderSettings
 from resources.models.embedders.factory import make_embedder
 from resources.models.embedders.specs import resolve
 from resources.models.embedders.transformer import TransformerEmbedder

@@ -22,7 +22,7 @@ from pincite.serve.app import application
 from pincite.serve.service import Service
 from pincite.serve.tokens import TokenFile
 from pipelines.errors import DocumentError
-from pipelines.settings.llm import LlmSettings
+from pipelines.settings.models import LlmSettings
 from pipelines.settings.query import RerankerName, StrategyName
 from resources.dagster_instance.home import SESSION
 from resources.postgres.database import Database

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pipelines.errors import ModelError
-from pipelines.settings.embedder import EmbedderSettings
+from pipelines.settings.models import EmbedderSettings
 from resources.models.embedders.e5_weights import unpacked_model
 from resources.models.embedders.endpoint import EndpointEmbedder
 from resources.models.embedders.factory import make_embedder

@@ -20,7 +20,7 @@ import pytest
 from pincite import open_index
 from pipelines.fingerprint import text_hash
 from pipelines.indexing.exchanged import FOOTER, LEAST_COSINE, RowKey
-from pipelines.settings.embedder import EmbedderSettings
+from pipelines.settings.models import EmbedderSettings
 from resources.child_process import child_environment
 from resources.models.embedders.factory import make_embedder
 from resources.models.embedders.specs import package_folder, resolve

@@ -14,7 +14,7 @@ from pipelines.errors import ModelError, RefusedText, SettingsError
 from pipelines.fingerprint import fingerprint
 from pipelines.ports import CountingEmbedder
 from pipelines.settings.base import Settings, settings_from
-from pipelines.settings.embedder import EmbedderSettings
+from pipelines.settings.models import EmbedderSettings
 from resources.models.embedders.factory import make_embedder
 from resources.models.embedders.specs import named_spec, require_weights
 from resources.models.rerankers.factory import make_cross_encoder

@@ -10,9 +10,10 @@ import re
 
 import pytest
 
-from pipelines.patterns import LONGEST, MOST_STEPS
-from pipelines.patterns import most_steps as foretold
 from pipelines.query.rerankers.weighted import IMPORTANT_SECTIONS, UNIMPORTANT_SECTIONS
+from pipelines.settings.query import LONGEST_SEARCHED as LONGEST
+from pipelines.settings.query import MOST_STEPS
+from pipelines.settings.query import most_steps as foretold
 from pipelines.terms import _any_script
 from resources.parsers.text.source_text import _as_written
 from resources.sources.walk import _pattern

@@ -14,11 +14,11 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import lru_cache
 
-from pipelines.patterns import LONGEST
 from pipelines.ports import Passage
 from pipelines.query.fuse import stretched
 from pipelines.query.rerankers.context import RerankContext, reordered
 from pipelines.query.results import Scored
+from pipelines.settings.query import LONGEST_SEARCHED as LONGEST
 
 IMPORTANT_SECTIONS = (
     r"definitions?|terms and definitions|glossary",

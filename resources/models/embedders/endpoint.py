@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pipelines.endpoint_keys import key_variable
 from pipelines.errors import ModelError, RefusedText
 from pipelines.indexing.embeddings import averaged, windows
 from pipelines.ports import Piece
-from pipelines.settings.llm import Fields
+from pipelines.settings.models import Fields, key_variable
 from pipelines.tokens import TokenIndex
 from resources.llm.endpoint_client import NotRead, at_most, endpoint_client, posted
 from resources.models.embedders.endpoint_reply import vectors_of
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pipelines.ports import Progress, Vectors
-    from pipelines.settings.embedder import EmbedderSettings
+    from pipelines.settings.models import EmbedderSettings
 
 _RETRIES = 6
 _RETRIES_APART = 1

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pipelines.endpoint_keys import recorded_variable
-from pipelines.settings.embedder import EmbedderSettings
+from pipelines.settings.models import EmbedderSettings, recorded_variable
 from resources.models.embedders.specs import EmbedderSpec
 
 if TYPE_CHECKING:

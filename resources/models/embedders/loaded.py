@@ -10,7 +10,7 @@ from resources.models.embedders.specs import EmbedderSpec, require_weights
 
 if TYPE_CHECKING:
     from pipelines.ports import CountingEmbedder
-    from pipelines.settings.embedder import EmbedderSettings
+    from pipelines.settings.models import EmbedderSettings
 
 MOST_KEPT = 2
 """The one of the live generation, and that of another which is asked beside it."""

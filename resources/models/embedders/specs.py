@@ -12,8 +12,7 @@ from typing import Any
 
 from pipelines.errors import IndexStateError, ModelError
 from pipelines.fingerprint import fingerprint
-from pipelines.settings.embedder import EmbedderSettings
-from pipelines.settings.llm import Fields
+from pipelines.settings.models import EmbedderSettings, Fields
 
 AUTO = "auto"
 ENGLISH, MULTILINGUAL = "english-small", "multilingual-small"

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pipelines.endpoint_keys import key_variable
 from pipelines.errors import ModelError
+from pipelines.settings.models import key_variable
 from resources.llm.endpoint_client import NotRead, at_most, endpoint_client, posted
 from resources.models.endpoint_faults import not_read, refused, silent
 

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pipelines.endpoint_keys import key_variable
 from pipelines.errors import ModelError, PinciteError, SettingsError
 from pipelines.ports import Prompt
 from pipelines.settings.base import Settings
-from pipelines.settings.llm import RolesSettings
+from pipelines.settings.models import RolesSettings, key_variable
 from resources.llm.endpoint_client import NotRead, endpoint_client, fetched
 from resources.reports.doctor.finding import Finding, broken, doubtful, failed, ok
 

@@ -13,7 +13,7 @@ from pipelines.indexing.contexts import context_prompts, context_window
 from pipelines.llm.prompts import PromptTemplate, in_language, templates_of
 from pipelines.ports import Prompt
 from pipelines.records import DESCRIPTION, Chunk
-from pipelines.settings.llm import EnrichmentSettings
+from pipelines.settings.models import EnrichmentSettings
 from resources.prompts import read_prompts
 from tests.unit.pipelines.indexing.test_summaries_prompt import chunks
 

@@ -8,7 +8,7 @@ from pipelines.indexing.embeddings import averaged, embedded_text, windows
 from pipelines.indexing.summaries import document_summary, window
 from pipelines.llm.reply_text import clipped
 from pipelines.records import Block, Chunk, Run, Sentence
-from pipelines.settings.llm import EnrichmentSettings
+from pipelines.settings.models import EnrichmentSettings
 from tests.support.builders import heading, paragraph, units
 from tests.unit.pipelines.indexing.test_sentences import LONG, skeleton
 

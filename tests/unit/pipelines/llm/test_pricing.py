@@ -6,7 +6,7 @@ import pytest
 
 from pipelines.llm.prompts import PER_MESSAGE, PER_PICTURE, cost, estimated_tokens, most_tokens, prompt_tokens
 from pipelines.ports import Prompt
-from pipelines.settings.llm import PriceSettings
+from pipelines.settings.models import PriceSettings
 from tests.support.places import LIBRARY
 
 

@@ -23,7 +23,7 @@ from pipelines.query.retrieve import (
 )
 from pipelines.query.routes import ROUTES
 from pipelines.query.strategies import STRATEGIES
-from pipelines.settings.llm import LlmSettings
+from pipelines.settings.models import LlmSettings
 from pipelines.settings.query import FusionWeights, QuerySettings, RerankerName, StrategyName
 from tests.support.query_fakes import Unasked, passage
 from tests.support.tool_fakes import FakeModel, lengths, tools

@@ -11,7 +11,7 @@ from pincite.serve.mcp_tools import AskFor, Fetch, PageImageOf, SearchFor
 from pincite.serve.requests import Ask, Listing
 from pipelines.errors import SettingsError
 from pipelines.settings.base import Settings, settings_from
-from pipelines.settings.mistakes import described, explained
+from pipelines.settings.section import described, explained
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,11 @@ from typing import Any
 
 import pytest
 
-from pipelines.endpoint_keys import is_loopback, key_variable, recorded_variable
 from pipelines.errors import ModelError, SettingsError
 from pipelines.evaluation.matrix import Run, settings_of
 from pipelines.ports import Prompt
 from pipelines.settings.base import settings_from
-from pipelines.settings.embedder import EmbedderSettings
-from pipelines.settings.llm import LlmSettings
+from pipelines.settings.models import EmbedderSettings, LlmSettings, is_loopback, key_variable, recorded_variable
 from resources.llm import endpoint_client as module
 from resources.llm.endpoint import CallFailed, Endpoint
 from resources.llm.endpoint_client import MOST_BYTES, NotRead, at_most, endpoint_client

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from pipelines.settings.embedder import EmbedderSettings
+from pipelines.settings.models import EmbedderSettings
 from resources.models.embedders.factory import make_embedder
 from resources.models.embedders.numeric_type import faster_type
 from resources.models.embedders.specs import resolve

@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from pipelines.settings.embedder import EmbedderSettings
+from pipelines.settings.models import EmbedderSettings
 from resources.models.embedders import factory
 from resources.models.embedders.loaded import MOST_KEPT, Embedders
 from resources.models.embedders.specs import EmbedderSpec

@@ -14,7 +14,7 @@ from pipelines.indexing.overlap import with_own_overlap
 from pipelines.indexing.packed_chunks import SPLITTERS, packed_chunks
 from pipelines.ports import Vectors
 from pipelines.settings.base import Settings, settings_from
-from pipelines.settings.llm import EnrichmentSettings
+from pipelines.settings.models import EnrichmentSettings
 from pipelines.stages import Frozen
 from pipelines.tokens import count_tokens
 from resources.models.text_models import TextModels

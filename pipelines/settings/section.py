@@ -1,7 +1,6 @@
-"""What is wrong with settings, in the words of whoever wrote them: the key, what was found, and what is expected.
+"""The base of every section of the settings, and the messages that explain a wrong setting to its author.
 
-What is expected is told from the model, its types and bounds, whichever of them was not met: so there is no mistake
-that only Pydantic has words for.
+A message names the key, the value found, and the value expected.
 """
 
 from __future__ import annotations
@@ -11,8 +10,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 from pydantic.fields import FieldInfo
+
+# ---------------------------------------------------------------- section
+#
+# The base of every section of the settings.
+
+
+class Section(BaseModel):
+    """Frozen; an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+# ---------------------------------------------------------------- mistakes
+#
+# What is wrong with settings, in the words of whoever wrote them: the key, what was found, and what is expected.
+#
+# What is expected is told from the model, its types and bounds, whichever of them was not met: so there is no mistake
+# that only Pydantic has words for.
+
 
 _KINDS = {
     type(None): "nothing",
