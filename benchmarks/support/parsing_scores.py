@@ -15,8 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from html import unescape
 
-from pipelines.parsing.body_text import lay, lay_table, pieces_of
-from pipelines.parsing.elements import OUTSIDE_BODY
+from pipelines.parsing.elements import OUTSIDE_BODY, lay, lay_table, pieces_of
 from pipelines.records import Block, Cell, ParsedFile
 
 MEASURES = ("headings", "headings_precision", "levels", "list_items", "table_rows", "words", "word_order")

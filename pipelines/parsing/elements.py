@@ -1,24 +1,260 @@
-"""Parsed blocks to elements: the body, and a map from every part of it to the source.
+"""The body of a document, built from parsed blocks, with a map from every part of it to the source.
 
-The body is the texts of the elements in reading order, two newlines apart (one between list
-items that follow each other). Runs are cleaned one by one and then joined, so a place of the
-body is exact whatever cleaning removed. Running headers and footers are elements outside the
-body; a figure is an empty place in it, unless its extractor gave it a text. An ordered list marker
-is part of the text, since people cite it; a bullet is not.
+The body is the texts of the elements in reading order, two newlines apart (one between list items that follow each
+other). Runs are cleaned one by one and then joined, so a place of the body is exact whatever cleaning removed. Running
+headers and footers are elements outside the body; a figure is an empty place in it, unless its extractor gave it a
+text. An ordered list marker is part of the text, since people cite it; a bullet is not. The title and the language of
+the document are chosen here too.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
 
 from pipelines.errors import DocumentError
-from pipelines.parsing.body_text import lay, lay_table, pieces_of
-from pipelines.parsing.cleaning import clean_metadata, clean_text
+from pipelines.parsing.cleaning import (
+    begins_with_space,
+    clean_code,
+    clean_metadata,
+    clean_text,
+    composes,
+    ends_with_space,
+)
 from pipelines.parsing.dates import iso_date
-from pipelines.parsing.languages import declared_language
-from pipelines.parsing.titles import choose_title
-from pipelines.records import Block, Cell, Element, ParsedDocument, ParsedFile, Place, RawDocument
+from pipelines.parsing.line_text import stops_of
+from pipelines.records import Block, BlockCell, Box, Cell, Element, ParsedDocument, ParsedFile, Place, RawDocument, Run
+
+# ---------------------------------------------------------------- languages
+#
+# The language of a document: what its file declares, else what its text looks like.
+
+
+_CODES = (
+    "aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee "
+    "el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is "
+    "it iu ja jv ka kg ki kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms "
+    "mt my na nb nd ne ng nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg sh si "
+    "sk sl sm sn so sq sr ss st su sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh "
+    "yi yo za zh zu "
+)
+ISO_639_1 = frozenset(_CODES.split())
+_FORMER = {"iw": "he", "in": "id", "ji": "yi", "jw": "jv", "mo": "ro"}
+
+
+def declared_language(declared: str) -> str | None:
+    """ISO 639-1 code of a declared language, without its script, region and case; None where it is no such code, or
+    where several are declared."""
+    tags = {tag.lower() for tag in re.split(r"[,;\s]+", declared) if tag}
+    codes = {_FORMER.get(code, code) for code in (re.split("[-_]", tag, maxsplit=1)[0] for tag in tags)}
+    return codes.pop() if len(codes) == 1 and codes <= ISO_639_1 else None
+
+
+# ---------------------------------------------------------------- titles
+#
+# Choosing what a document is called.
+
+
+LONGEST_TITLE = 300
+_PROGRAM = re.compile(r"^(microsoft (word|excel|powerpoint)|writer|calc|impress|openoffice[^ ]*)\s*-\s*", re.IGNORECASE)
+_JUNK = re.compile(
+    r"(untitled|unknown|no ?title|title|document|presentation|powerpoint presentation|book|sheet|"
+    r"новый документ|без (назви|названия)|документ|презентація( powerpoint)?|"
+    r"(untitled|document|doc|book|presentation|sheet|tabelle|feuil|лист|аркуш|документ)[ _-]?\(?\d*\)?|"
+    r"\(?anonymous\)?|none|null|[\d\W_]*)",
+    re.IGNORECASE,
+)
+_FILE_SUFFIX = re.compile(
+    r"\.(pdf|docx?|odt|rtf|xlsx?|pptx?|html?|md|txt|tex|dvi|indd|qxd|pmd|cdr|csv|eml)$", re.IGNORECASE
+)
+
+
+def file_stem(uri: str) -> str:
+    name = uri.replace("\\", "/").rsplit("/", 1)[-1]
+    stem = name.rsplit(".", 1)[0] if "." in name.lstrip(".") else name
+    return clean_text(stem) or clean_text(name) or "document"
+
+
+def _folded(text: str) -> str:
+    return re.sub(r"[\W_]+", "", text).casefold()
+
+
+def is_junk_title(title: str, uri: str) -> bool:
+    """Whether a title property says nothing: a placeholder, or the name of some file."""
+    bare = _PROGRAM.sub("", title)
+    if _JUNK.fullmatch(bare) or _FILE_SUFFIX.search(bare):
+        return True
+    return _folded(bare) == _folded(file_stem(uri))
+
+
+def _from_headings(elements: Sequence[Element]) -> str | None:
+    headings = [element for element in elements if element.kind == "heading" and not _JUNK.fullmatch(element.text)]
+    for element in headings:
+        if element.level == 1:
+            return element.text
+    for element in headings:
+        if element.page_start in (None, 1):
+            return element.text
+    return None
+
+
+def choose_title(doc: RawDocument, declared: str, elements: Sequence[Element]) -> tuple[str, bool]:
+    """Title, and whether it is only the file's name: the listing's title, the file's own title
+    unless it says nothing, the first heading of level 1, the first heading of page 1, the name."""
+    listed = clean_text(doc.title or "")
+    if listed:
+        return listed[:LONGEST_TITLE], False
+    if declared and not is_junk_title(declared, doc.uri):
+        return declared[:LONGEST_TITLE], False
+    heading = _from_headings(elements)
+    if heading:
+        return heading[:LONGEST_TITLE], False
+    return file_stem(doc.uri)[:LONGEST_TITLE], True
+
+
+# ---------------------------------------------------------------- body text
+#
+# Runs and cells to text, with the place of every stretch of it.
+#
+# Runs are cleaned one by one and then joined, so that a place is exact whatever cleaning removed.
+
+
+@dataclass(slots=True)
+class Piece:
+    """A cleaned run and what stands between it and the one before."""
+
+    text: str
+    gap: str
+    run: Run
+
+
+def _merged(first: Run, second: Run) -> Run:
+    """Two runs that cannot be cleaned apart, as one; its box covers both where they share a page."""
+    box: Box | None = first.box or second.box
+    if first.box and second.box and first.box.page == second.box.page:
+        a, b = first.box, second.box
+        box = Box(a.page, min(a.x0, b.x0), min(a.y0, b.y0), max(a.x1, b.x1), max(a.y1, b.y1))
+    starts = [run.source_start for run in (first, second) if run.source_start is not None]
+    ends = [run.source_end for run in (first, second) if run.source_end is not None]
+    return Run(
+        first.text + second.text,
+        box,
+        min(starts, default=None),
+        max(ends, default=None),
+        first.locator or second.locator,
+        first.joined,
+    )
+
+
+def _inseparable(runs: Sequence[Run]) -> list[Run]:
+    merged: list[Run] = []
+    for run in runs:
+        if merged and run.joined and composes(merged[-1].text, run.text):
+            merged[-1] = _merged(merged[-1], run)
+        else:
+            merged.append(run)
+    return merged
+
+
+def pieces_of(runs: Sequence[Run], code: bool) -> list[Piece]:
+    """Cleaned runs that hold text. Runs that are joined stand together unless a space ends the
+    one or begins the other."""
+    clean, between = (clean_code, "\n") if code else (clean_text, " ")
+    pieces: list[Piece] = []
+    gap = ""
+    for run in _inseparable(runs):
+        if not run.joined:
+            gap = between
+        elif not gap and not code and begins_with_space(run.text):
+            gap = " "
+        text = clean(run.text)
+        if not code and not text:
+            gap = gap or (" " if run.text else "")
+            continue
+        pieces.append(Piece(text, gap if pieces else "", run))
+        gap = " " if not code and ends_with_space(run.text) else ""
+    while code and pieces and not pieces[-1].text.strip():
+        pieces.pop()
+    blank = sum(1 for _ in takewhile(lambda piece: code and not piece.text.strip(), pieces))
+    return pieces[blank:]
+
+
+def lay(pieces: Sequence[Piece], start: int) -> tuple[str, list[Place]]:
+    """Text of the pieces, and their places when it begins at `start`."""
+    parts: list[str] = []
+    places: list[Place] = []
+    at = start
+    for index, piece in enumerate(pieces):
+        gap = piece.gap if index else ""
+        begin = at + len(gap)
+        at = begin + len(piece.text)
+        parts += (gap, piece.text)
+        run = piece.run
+        if piece.text:
+            stops = stops_of(piece.text, run.box, run.gaps) if run.box else ()
+            places.append(Place(begin, at, run.box, run.source_start, run.source_end, run.locator, stops))
+    return "".join(parts), places
+
+
+def _rows(cells: Iterable[BlockCell]) -> list[list[BlockCell]]:
+    rows: dict[int, list[BlockCell]] = {}
+    for cell in sorted(cells, key=lambda cell: (cell.row, cell.column)):
+        rows.setdefault(cell.row, []).append(cell)
+    return list(rows.values())
+
+
+def _add_places(places: list[Place], found: Sequence[Place]) -> None:
+    """Cells of one row that say only their row's range share one place: sheets have millions."""
+    for place in found:
+        last = places[-1] if places else None
+        if last is not None and place.locator and _only_located(last) and _only_located(place, last.locator):
+            places[-1] = Place(last.start, place.end, locator=last.locator)
+        else:
+            places.append(place)
+
+
+def _only_located(place: Place, locator: str | None = None) -> bool:
+    same = locator is None or place.locator == locator
+    return same and place.box is None and place.source_start is None
+
+
+def lay_table(block: Block, start: int) -> tuple[str, list[Place], list[Cell]]:
+    """Cells of a row a tab apart, rows a newline; a merged cell stands once, in its first row
+    and column. Rows without text take no line."""
+    lines: list[str] = []
+    places: list[Place] = []
+    cells: list[Cell] = []
+    at = start
+    for row in _rows(block.cells):
+        laid = [(cell, pieces_of(cell.runs, code=False)) for cell in row]
+        if not any(pieces for _, pieces in laid):
+            continue
+        at += 1 if lines else 0
+        texts: list[str] = []
+        for cell, pieces in laid:
+            at += 1 if texts else 0
+            text, found = lay(pieces, at)
+            span = (cell.row_span, cell.column_span)
+            cells.append(Cell(cell.row, cell.column, *span, cell.header, at, at + len(text), text))
+            _add_places(places, found)
+            texts.append(text)
+            at += len(text)
+        lines.append("\t".join(texts))
+    return "\n".join(lines), places, cells
+
+
+# ---------------------------------------------------------------- elements
+#
+# Parsed blocks to elements: the body, and a map from every part of it to the source.
+#
+# The body is the texts of the elements in reading order, two newlines apart (one between list
+# items that follow each other). Runs are cleaned one by one and then joined, so a place of the
+# body is exact whatever cleaning removed. Running headers and footers are elements outside the
+# body; a figure is an empty place in it, unless its extractor gave it a text. An ordered list marker
+# is part of the text, since people cite it; a bullet is not.
+
 
 STAGE_VERSION = 9
 KINDS = frozenset(

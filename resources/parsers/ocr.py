@@ -16,7 +16,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from pipelines.parsing.line_stops import ends_in
+from pipelines.parsing.line_text import ends_in
 from pipelines.parsing.pdf.page import PdfGap, PdfItem
 from resources.child_process import program_path
 from resources.programs import run

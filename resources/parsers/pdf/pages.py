@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pipelines.parsing.pdf.bidi import is_right_to_left
+from pipelines.parsing.line_text import is_right_to_left
 from pipelines.parsing.pdf.fonts import is_readable
 from pipelines.parsing.pdf.page import PdfItem, PdfPage, restored, squeezed
 from pipelines.parsing.pdf.turned import turned

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pipelines.parsing.cleaning import expand_ligatures
-from pipelines.parsing.line_stops import ends_in
-from pipelines.parsing.pdf.bidi import Placed, is_right_to_left, logical
+from pipelines.parsing.line_text import Placed, ends_in, is_right_to_left, logical
 from pipelines.parsing.pdf.page import PdfGap, PdfItem, squeezed
 
 _SCALE = 1000

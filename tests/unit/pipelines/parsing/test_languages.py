@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.parsing.elements import build_elements
-from pipelines.parsing.languages import declared_language
+from pipelines.parsing.elements import build_elements, declared_language
 from pipelines.records import ParsedFile
 from resources.parsers.html.reader import parse as parse_html
 from resources.parsers.text.email import parse as parse_email

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.parsing.elements import build_elements
-from pipelines.parsing.line_stops import ends_in, stops_of
+from pipelines.parsing.line_text import ends_in, stops_of
 from pipelines.parsing.pdf.hyphens import Hyphens
 from pipelines.parsing.pdf.lines import lines_of
 from pipelines.parsing.pdf.page import PdfGap, PdfItem, PdfPage

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.parsing.pdf.bidi import Placed, is_right_to_left, logical
+from pipelines.parsing.line_text import Placed, is_right_to_left, logical
 
 HEBREW = "לפי סעיף 12 לחוק משנת 1981."
 DRAWN = ".1981 תנשמ קוחל 12 ףיעס יפל"
