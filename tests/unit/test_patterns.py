@@ -42,7 +42,7 @@ BUILT = {
 
 BOUNDED = {
     "pipelines/indexing/boundaries.py:_WORD_BEFORE": 24,
-    "pipelines/parsing/pdf/hyphens.py:_DIVIDED": 100,
+    "pipelines/parsing/pdf/paragraphs.py:_DIVIDED": 100,
     "pipelines/query/quantities.py:_GOVERNS": 1_000,
     "pipelines/evaluation/suggested.py:_PARTS": 4_000,
     "resources/sources/walk.py:_pattern": 255,  # of a name; a path is linear in its names

@@ -1,15 +1,29 @@
-"""What tables of a page have in common, however found: cells, header rows, captions."""
+"""Cells and columns of tables on a PDF page, by rulings where there are some, else by the gaps between texts.
+
+Two ways lead to columns. A grid of rulings gives its cells at once. Rows without rulings are compared: numbers make
+columns first, since those of one column overlap and those of two never do, wherever they are aligned; text makes
+columns of the rest.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import takewhile
+from itertools import pairwise, takewhile
+from math import inf
 
 from pipelines.parsing.pdf.lines import Cellet, Line
+from pipelines.parsing.pdf.page import PdfRule
 from pipelines.records import BlockCell, Box, Run
+
+# ---------------------------------------------------------------- cells
+#
+# What tables of a page have in common, however found: cells, header rows, captions.
+
 
 MARKER = re.compile(
     r"[•●▪◦‣∙·■□►➢▶❖✓✔*\-–—§\uf000-\uf0ff]|\(?(\d{1,3}|[a-zа-яіїєґ]|[ivxl]{1,5})[.)]|(\d{1,3}\.)+\d{0,3}\.?",
@@ -205,3 +219,306 @@ def row_texts(cells: Sequence[BlockCell], row: int) -> tuple[str, ...]:
     """Of cells in the order of rows."""
     upto = takewhile(lambda cell: cell.row <= row, cells)
     return tuple(" ".join(" ".join(r.text for r in c.runs).split()) for c in upto if c.row == row)
+
+
+# ---------------------------------------------------------------- columns
+#
+# Columns of a table without rulings, from the cells of its rows.
+#
+# Numbers make columns first: those of one column overlap, those of two never do, wherever they are
+# aligned. Text makes columns of what is left.
+
+
+Span = tuple[float, float]
+TEXT_GAP = 4.0
+NUMBER_GAP = 0.5
+SAME_LEFT = 6.0
+SAME_EDGE = 12.0
+_LAST_NUMBER = re.compile(r"(?<!\s)\s++([$€£₴(]*+\d[\d.,]*+\)?%?|[–—-])$")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    x0: float
+    x1: float
+    numeric: bool
+
+    def shared(self, atom: Atom) -> float:
+        return min(self.x1, atom.x1) - max(self.x0, atom.x0)
+
+
+def covered(spans: Iterable[Span], least: int, gap: float) -> list[Span]:
+    """Stretches that at least `least` spans cover, those closer than `gap` joined."""
+    events = sorted(event for x0, x1 in spans for event in ((x0, 1), (x1, -1)))
+    found: list[Span] = []
+    depth, start = 0, 0.0
+    for x, change in events:
+        before, depth = depth, depth + change
+        if before < least <= depth:
+            start = x
+        elif before >= least > depth and x > start:
+            if found and start - found[-1][1] < gap:
+                found[-1] = (found[-1][0], x)
+            else:
+                found.append((start, x))
+    return found
+
+
+def _numbers(rows: Sequence[Sequence[Atom]]) -> list[Span]:
+    """Stretches of x that columns of numbers take. Where cells of one row share a stretch, it is
+    parted where the fewest rows cover it."""
+    found = []
+    numbers = [(at, a) for at, row in enumerate(rows) for a in row if a.numeric]
+    spans = covered(((a.x0, a.x1) for _, a in numbers), 1, NUMBER_GAP)
+    within: dict[Span, list[tuple[int, Atom]]] = {}
+    for at, a in numbers:
+        before = bisect_right(spans, a.x0, key=lambda span: span[0]) - 1
+        if before >= 0 and a.x1 <= spans[before][1]:
+            within.setdefault(spans[before], []).append((at, a))
+    for span in spans:
+        inside = within.get(span, [])
+        most = max(Counter(row for row, _ in inside).values(), default=0)
+        parts, least = [span], 1
+        while len(parts) < most and least < len(rows):
+            least += 1
+            deeper = covered(((a.x0, a.x1) for _, a in inside), least, 0.0)
+            parts = deeper if len(deeper) > len(parts) else parts
+        found += parts
+    return found
+
+
+def columns_of(rows: Sequence[Sequence[Atom]]) -> list[Column]:
+    """Columns from left to right; none where they are more than a table has."""
+    texts = _Spans((atom.x0, atom.x1) for row in rows for atom in row if not atom.numeric)
+    found = _Spans((atom.x0, atom.x1) for row in rows for atom in row if atom.numeric)
+    numbers = [Column(*span, True) for span in _numbers(rows) if found.touching(span) >= texts.touching(span)]
+    if len(numbers) > MOST_COLUMNS:
+        return []
+    free = [span for row in rows for atom in row if (span := _free(atom, numbers)) is not None]
+    least = max(1, round(0.2 * len(rows)))
+    words = [Column(x0, x1, False) for x0, x1 in covered(free, least, TEXT_GAP) if x1 - x0 > 1]
+    columns = sorted([*numbers, *words], key=lambda column: column.x0)
+    return columns if len(columns) <= MOST_COLUMNS else []
+
+
+class _Spans:
+    """Stretches, to ask how many of them touch another: their ends are sorted once."""
+
+    def __init__(self, spans: Iterable[Span]) -> None:
+        self.spans = sorted(spans)
+        self.ends = sorted(x1 for _, x1 in self.spans)
+
+    def touching(self, span: Span) -> int:
+        """How many share more than a hair with the span."""
+        left, right = span[0] + NUMBER_GAP, span[1] - NUMBER_GAP
+        begun = bisect_left(self.spans, (right,))
+        within = self.spans[begun : bisect_right(self.spans, (left, inf))] if right <= left else ()
+        return begun - bisect_right(self.ends, left) + sum(x1 <= left for _, x1 in within)
+
+
+def _free(atom: Atom, numbers: Sequence[Column]) -> Span | None:
+    """What an atom covers outside the columns of numbers; None where it belongs to them."""
+    over = _over(atom, numbers)
+    if not over:
+        return atom.x0, atom.x1
+    if atom.numeric or atom.x0 >= numbers[over[0]].x0 - SAME_LEFT:
+        return None
+    return atom.x0, numbers[over[0]].x0 - 1
+
+
+def _over(atom: Atom, columns: Sequence[Column]) -> list[int]:
+    """The columns that share more than a hair with the atom."""
+    left, right = atom.x0 + NUMBER_GAP, atom.x1 - NUMBER_GAP
+    return [at for at, column in enumerate(columns) if column.x0 < right and left < column.x1]
+
+
+def home(atom: Atom, columns: Sequence[Column]) -> int:
+    """The column an atom belongs to: of text the one it begins in, of numbers the one it covers
+    most; else the nearest."""
+    over = _over(atom, columns)
+    if not over:
+        middle = (atom.x0 + atom.x1) / 2
+        return min(range(len(columns)), key=lambda at: abs(columns[at].x0 + columns[at].x1 - 2 * middle))
+    if atom.numeric:
+        return max(over, key=lambda at: columns[at].shared(atom))
+    return over[0]
+
+
+def placed(row: Sequence[Atom], columns: Sequence[Column]) -> list[tuple[int, int, Atom]]:
+    """First column and number of columns of every cell; a cell covers columns only up to the next one."""
+    homes = [home(atom, columns) for atom in row]
+    found = []
+    for at, (first, atom) in enumerate(zip(homes, row, strict=True)):
+        bound = homes[at + 1] if at + 1 < len(row) else len(columns)
+        over = [i for i in _over(atom, columns) if first <= i < bound]
+        found.append((first, max(over, default=first) - first + 1, atom))
+    return found
+
+
+def parted(row: Sequence[Atom], columns: Sequence[Column]) -> list[Atom]:
+    """The cells of a row, those parted that stand too close to be told apart by their distance: they
+    reach into columns of numbers that have no cell of their own in this row, and have a number there."""
+    found = []
+    for atom in row:
+        over = _over(atom, columns)
+        homes = {home(other, columns) for other in row if other is not atom} if len(over) > 1 else ()
+        free = [at for at in over[1:] if columns[at].numeric and at not in homes]
+        found += _parts_by_column(atom, [columns[at] for at in free]) if free and len(atom.cellets) == 1 else [atom]
+    return found
+
+
+def _parts_by_column(atom: Atom, columns: Sequence[Column]) -> list[Atom]:
+    """The atom without the numbers at its end that stand in the columns, and those."""
+    cell, tail = atom.cellets[0], list[Atom]()
+    for column in reversed(columns):
+        text = cell.text.rstrip()
+        match = _LAST_NUMBER.search(text)
+        if match is None or abs(cell.x1 - column.x1) > SAME_LEFT:
+            break
+        width = (cell.x1 - cell.x0) / len(cell.text)
+        begin = cell.x1 - width * len(match[1])
+        if (begin + cell.x1) / 2 < column.x0:
+            break
+        tail.insert(0, atom_of([replace(cell, text=match[1], x0=begin)], True))
+        rest = text[: match.start()]
+        cell = replace(cell, text=rest, x1=cell.x0 + width * len(rest))
+    return [atom_of([cell]), *tail] if tail else [atom]
+
+
+def same_columns(first: Sequence[float], second: Sequence[float]) -> list[int] | None:
+    """For each column of the second table the column of the first that it goes on with, where it has
+    one for each. Given are left and right ends in turn."""
+    found: list[int] = []
+    for x0, x1 in _pairs(second):
+        over = [at for at, (a, b) in enumerate(_pairs(first)) if min(b, x1) - max(a, x0) > NUMBER_GAP]
+        best = max(over, key=lambda at: min(first[2 * at + 1], x1) - max(first[2 * at], x0), default=None)
+        if best is None or (found and best <= found[-1]):
+            return None
+        a, b = first[2 * best], first[2 * best + 1]
+        if (found or best) and min(abs(a - x0), abs(b - x1), abs(a + b - x0 - x1) / 2) > SAME_EDGE:
+            return None
+        found.append(best)
+    return found if len(first) // 2 - len(found) <= len(found) // 2 else None
+
+
+def joined_edges(first: Sequence[float], second: Sequence[float], columns: Sequence[int]) -> list[float]:
+    """Edges that cover both tables, of the columns of the first."""
+    edges = list(first)
+    for at, (x0, x1) in zip(columns, _pairs(second), strict=True):
+        edges[2 * at], edges[2 * at + 1] = min(edges[2 * at], x0), max(edges[2 * at + 1], x1)
+    return edges
+
+
+def _pairs(edges: Sequence[float]) -> list[Span]:
+    return list(zip(edges[::2], edges[1::2], strict=True))
+
+
+# ---------------------------------------------------------------- grids
+#
+# Ruled tables: rulings to grids, lines to their cells.
+
+
+NEAR = 3.0
+MOST_RULES = 1500
+
+
+def _grouped(values: Sequence[float]) -> list[float]:
+    groups: list[list[float]] = []
+    for value in sorted(values):
+        if groups and value - groups[-1][-1] <= NEAR:
+            groups[-1].append(value)
+        else:
+            groups.append([value])
+    return [sum(group) / len(group) for group in groups]
+
+
+def _touch(a: PdfRule, b: PdfRule) -> bool:
+    return min(a.x1, b.x1) - max(a.x0, b.x0) >= -NEAR and min(a.y1, b.y1) - max(a.y0, b.y0) >= -NEAR
+
+
+def _components(rules: Sequence[PdfRule]) -> list[list[PdfRule]]:
+    """Rulings that touch, directly or through others."""
+    groups: list[list[PdfRule]] = []
+    for rule in rules:
+        touching = [group for group in groups if any(_touch(rule, other) for other in group)]
+        merged = [rule, *(other for group in touching for other in group)]
+        groups = [group for group in groups if group not in touching] + [merged]
+    return groups
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    xs: tuple[float, ...]
+    ys: tuple[float, ...]
+    rules: tuple[PdfRule, ...]
+
+    def column(self, x: float) -> int:
+        return min(max(bisect_right(self.xs, x) - 1, 0), len(self.xs) - 2)
+
+    def row(self, y: float) -> int:
+        return min(max(bisect_right(self.ys, y) - 1, 0), len(self.ys) - 2)
+
+    def holds(self, line: Line) -> bool:
+        x, y = (line.x0 + line.x1) / 2, (line.y0 + line.y1) / 2
+        inside = self.xs[0] - NEAR <= x <= self.xs[-1] + NEAR and self.ys[0] - NEAR <= y <= self.ys[-1] + NEAR
+        return inside and not line.rotated
+
+    def walled(self, column: int, row: int) -> bool:
+        """Whether a vertical ruling stands left of the cell."""
+        x, y = self.xs[column], (self.ys[row] + self.ys[row + 1]) / 2
+        return any(r.x1 - r.x0 < NEAR and abs(r.x0 - x) <= NEAR and r.y0 <= y <= r.y1 for r in self.rules)
+
+    def floored(self, column: int, row: int) -> bool:
+        """Whether a horizontal ruling stands above the cell."""
+        y, x = self.ys[row], (self.xs[column] + self.xs[column + 1]) / 2
+        return any(r.y1 - r.y0 < NEAR and abs(r.y0 - y) <= NEAR and r.x0 <= x <= r.x1 for r in self.rules)
+
+
+def grids_of(rules: Sequence[PdfRule]) -> list[Grid]:
+    """Grids of at least two columns and two rows."""
+    if not 6 <= len(rules) <= MOST_RULES:
+        return []
+    grids = []
+    for group in _components(rules):
+        upright = [r for r in group if r.y1 - r.y0 > 5 and r.x1 - r.x0 < NEAR]
+        level = [r for r in group if r.x1 - r.x0 > 5 and r.y1 - r.y0 < NEAR]
+        xs, ys = _grouped([r.x0 for r in upright]), _grouped([r.y0 for r in level])
+        if level and len(ys) >= 3 and upright:
+            xs = _grouped([*xs, min(r.x0 for r in level), max(r.x1 for r in level)])
+        if len(xs) >= 3 and len(ys) >= 3:
+            grids.append(Grid(tuple(xs), tuple(ys), tuple(group)))
+    return grids
+
+
+def ruled_table(grid: Grid, lines: Sequence[Line], taken: set[int]) -> Table | None:
+    """The lines inside a grid as a table, cells merged where no ruling parts them."""
+    inside = [i for i, line in enumerate(lines) if i not in taken and grid.holds(line)]
+    cells: dict[tuple[int, int], list[Cellet]] = {}
+    for index in inside:
+        for cellet in lines[index].cells:
+            row = grid.row((cellet.y0 + cellet.y1) / 2)
+            column = grid.column(min((cellet.x0 + cellet.x1) / 2, cellet.x0 + 8))
+            while column > 0 and not grid.walled(column, row):
+                column -= 1
+            while row > 0 and not grid.floored(column, row):
+                row -= 1
+            cells.setdefault((row, column), []).append(cellet)
+    if len({column for _, column in cells}) < 2 or len({row for row, _ in cells}) < 2:
+        return None
+    rows: list[Cells] = []
+    spans: dict[tuple[int, int], int] = {}
+    for row in range(len(grid.ys) - 1):
+        found = []
+        for column in sorted(c for r, c in cells if r == row):
+            width = height = 1
+            while column + width < len(grid.xs) - 1 and not grid.walled(column + width, row):
+                width += 1
+            while row + height < len(grid.ys) - 1 and not grid.floored(column, row + height):
+                height += 1
+            spans[row, column] = height
+            found.append((column, width, cells[row, column]))
+        rows.append(found)
+    edges = [x for pair in pairwise(grid.xs) for x in pair]
+    table = Table(rows, inside, edges, row_spans=spans)
+    table.headers = header_rows(rows, len(grid.xs) - 1, ruled=True)
+    return table

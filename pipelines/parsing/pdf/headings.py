@@ -1,17 +1,237 @@
-"""Which blocks are headings."""
+"""Headings of a PDF: which blocks are headings, and on which level each stands.
+
+A level comes from a tag or bookmark where the file has them, else from numbering, then from style. A heading stands
+under the nearest heading before it that outranks it. Headings of one numbering scheme, or without a number of one
+style, are siblings wherever they meet.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Sequence
+from collections import defaultdict
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from pipelines.parsing.pdf.bookmarks import Bookmark, mark_bookmarked
-from pipelines.parsing.pdf.levels import give_levels
-from pipelines.parsing.pdf.numbering import KEYWORD, NUMBERED, numbering_of
 from pipelines.parsing.pdf.paragraphs import Draft, Style, is_bullet
 
-LONGEST = 200
+# ---------------------------------------------------------------- bookmarks
+#
+# The outline of a PDF matched with the blocks it leads to.
+
+
+LEAST_LETTERS = 3
+LONGEST_BOOKMARK = 400
+MOST_BOOKMARK_LINES = 4
+_SOLID = re.compile(r"[\W_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Bookmark:
+    """An entry of the outline; `level` and `page` are 1-based."""
+
+    title: str
+    level: int
+    page: int
+
+
+def _plain(text: str) -> str:
+    return _SOLID.sub("", text.casefold())
+
+
+def mark_bookmarked(drafts: list[Draft], bookmarks: Sequence[Bookmark]) -> dict[int, int]:
+    """Position in `drafts` -> level in the outline, of the blocks that are the headings of entries.
+
+    A block that begins with its heading as whole lines is parted after them, in place."""
+    wanted: dict[tuple[int, str], list[int]] = defaultdict(list)
+    for mark in bookmarks:
+        if sum(map(str.isalnum, mark.title)) >= LEAST_LETTERS:
+            wanted[mark.page, _plain(mark.title)].append(mark.level)
+    levels: dict[int, int] = {}
+    at = 0
+    while wanted and at < len(drafts):
+        draft = drafts[at]
+        if draft.lines and draft.kind in ("paragraph", "list_item") and draft.confidence == 1:
+            for count, title in _beginnings(draft):
+                found = wanted.get((draft.lines[0].page, title))
+                if not found:
+                    continue
+                levels[at] = found.pop(0)
+                if count < len(draft.lines):
+                    drafts.insert(at + 1, replace(draft, kind="paragraph", lines=draft.lines[count:], gap=1.0))
+                    draft.lines = draft.lines[:count]
+                break
+        at += 1
+    return levels
+
+
+def _beginnings(draft: Draft) -> Iterator[tuple[int, str]]:
+    """The block's first lines as a title may be written: one to four of them, with or without the
+    number they begin with."""
+    text = ""
+    for count, line in enumerate(draft.lines[:MOST_BOOKMARK_LINES], 1):
+        text += _plain(line.text)
+        if len(text) > LONGEST_BOOKMARK:
+            return
+        yield count, text
+        bare = text.lstrip("0123456789")
+        if bare != text:
+            yield count, bare
+
+
+# ---------------------------------------------------------------- numbering
+#
+# The numbers and words that headings begin with: `ITEM 7`, `Article 4`, `Розділ II`, `3.2`, `IV.`, `A.`
+
+
+NUMBERED = re.compile(r"((?:\d{1,2}\.)+\d{0,2}\.?|\d{1,2})\s+(?=[^\W\d_])")
+_ROMAN = re.compile(r"(?=[IVXІХ])[IVXLCІХ]{1,6}[.)]\s+(?=[^\W\d_])")
+_LETTER = re.compile(r"[A-ZА-ЯІЇЄҐ][.)]\s+(?=[^\W\d_])")
+_KEYWORDS = (
+    ("part", "частина", "книга", "часть"),
+    ("chapter", "розділ", "annex", "appendix", "schedule", "exhibit", "додаток", "раздел", "приложение"),
+    ("section", "глава", "item", "підрозділ"),
+    ("article", "стаття", "note", "примітка", "статья", "примечание"),
+)
+"""From the outermost down, by the usual order of statutes, filings and contracts."""
+_RANKS = {word: rank for rank, words in enumerate(_KEYWORDS) for word in words}
+_NUMBER = r"(?:№\s*)?(?:\d+[a-z]?(?:[.\-–]\d+)*|(?-i:[IVXLCІХ]+|[A-ZА-ЯІЇЄҐ]))"
+KEYWORD = re.compile(rf"({'|'.join(_RANKS)})\s+({_NUMBER})\b[.:]?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Numbering:
+    """`kind` names the scheme (`decimal`, `roman`, `letter`, or a word such as `item`); `depth` is the
+    count of a decimal number's parts, else 1; `number` is as it stands, without its last mark."""
+
+    kind: str
+    depth: int
+    number: str
+
+
+def numbering_of(text: str) -> Numbering | None:
+    """The numbering a heading begins with, if any."""
+    keyword = KEYWORD.match(text)
+    if keyword:
+        return Numbering(keyword[1].lower(), 1, keyword[2].lower())
+    decimal = NUMBERED.match(text)
+    if decimal:
+        parts = re.findall(r"\d+", decimal[1])
+        return Numbering("decimal", len(parts), ".".join(parts))
+    for kind, pattern in (("roman", _ROMAN), ("letter", _LETTER)):
+        match = pattern.match(text)
+        if match:
+            return Numbering(kind, 1, match.group().strip(" .)"))
+    return None
+
+
+_SCHEMES = {"roman": 4, "letter": 5, "decimal": 6}
+
+
+def order(numbering: Numbering) -> int:
+    """Smaller stands above, where nothing else decides."""
+    return _RANKS.get(numbering.kind, _SCHEMES.get(numbering.kind, 9)) + (numbering.depth - 1)
+
+
+# ---------------------------------------------------------------- levels
+#
+# Levels of headings: by tag or bookmark where the file has them, else by numbering, then by style.
+#
+# A heading stands under the nearest heading before it that outranks it. Headings of one numbering
+# scheme, or without a number of one style, are siblings wherever they meet.
+
+
+DEEPEST = 6
+SAME_SIZE = 0.6
+SAME_SHARE = 0.06
+MUCH_LARGER = 1.25
+
+
+@dataclass(frozen=True, slots=True)
+class _Rank:
+    size: float
+    weight: int
+    numbering: Numbering | None
+
+    def outranks(self, other: _Rank) -> bool:
+        """Whether `other` stands under this one when it follows it."""
+        mine, theirs = self.numbering, other.numbering
+        if mine and theirs:
+            if mine.kind == theirs.kind:
+                return mine.depth < theirs.depth
+            if not self._much_smaller(other):
+                return order(mine) < order(theirs) or self._larger(other)
+        if self._larger(other):
+            return True
+        if other._larger(self) or self.weight != other.weight:
+            return not other._larger(self) and self.weight > other.weight
+        return bool(mine and not theirs and mine.kind not in ("decimal", "letter"))
+
+    def is_sibling(self, other: _Rank) -> bool:
+        mine, theirs = self.numbering, other.numbering
+        if mine and theirs:
+            return mine.kind == theirs.kind and mine.depth == theirs.depth
+        same_style = not self._larger(other) and not other._larger(self) and self.weight == other.weight
+        return same_style and mine is None and theirs is None
+
+    def _larger(self, other: _Rank) -> bool:
+        return self.size > other.size + max(SAME_SIZE, SAME_SHARE * other.size)
+
+    def _much_smaller(self, other: _Rank) -> bool:
+        return other.size > MUCH_LARGER * self.size
+
+
+def _rank(draft: Draft, style: Style) -> _Rank:
+    """Sizes on a page set throughout in another size count relative to that."""
+    bold = all(line.bold for line in draft.lines)
+    italic = all(line.italic for line in draft.lines)
+    letters = [char for char in draft.text if char.isalpha()]
+    capitals = len(letters) > 3 and not any(char.islower() for char in letters)
+    size = draft.size * style.size / style.size_on(draft.lines[0].page)
+    return _Rank(size, 4 * bold + 2 * capitals - italic, numbering_of(draft.text))
+
+
+def _title(headings: Sequence[Draft], ranks: Sequence[_Rank], opens: bool) -> str | None:
+    """The text of the document's title: the heading that opens it, when no other looks like it."""
+    if not (ranks and opens) or ranks[0].numbering or any(rank.is_sibling(ranks[0]) for rank in ranks[1:]):
+        return None
+    return headings[0].text.casefold()
+
+
+def give_levels(headings: Sequence[Draft], style: Style, opens: bool = False) -> None:
+    """Fill in the levels that are not given, in place. `opens` says that hardly anything stands
+    before the first of them."""
+    above: list[tuple[_Rank, int]] = []
+    ranks = [_rank(draft, style) for draft in headings]
+    title = _title(headings, ranks, opens)
+    for draft, rank in zip(headings, ranks, strict=True):
+        if draft.text.casefold() == title:
+            rank = replace(ranks[0], size=float("inf"))
+        if draft.level is not None:
+            while above and above[-1][1] >= draft.level:
+                above.pop()
+        else:
+            _close(above, rank)
+            draft.level = min(DEEPEST, above[-1][1] + 1 if above else 1)
+        above.append((rank, draft.level))
+
+
+def _close(above: list[tuple[_Rank, int]], rank: _Rank) -> None:
+    """Take away the headings that `rank` does not stand under."""
+    sibling = next((at for at in range(len(above) - 1, -1, -1) if above[at][0].is_sibling(rank)), None)
+    if sibling is not None and not any(rank.outranks(other) for other, _ in above[:sibling]):
+        del above[sibling:]
+        return
+    while above and not above[-1][0].outranks(rank):
+        above.pop()
+
+
+# ---------------------------------------------------------------- headings
+#
+# Which blocks are headings.
+
+
+LONGEST_HEADING = 200
 SMALLEST = 0.95
 LEAST_TAGGED = 1 / 3
 """Tagged headings a page, from which no others are sought."""
@@ -46,7 +266,7 @@ def _letters(text: str) -> int:
 
 def _is_title_like(text: str) -> bool:
     """Short, begins as a title does, does not end as a sentence does."""
-    if not _letters(text) >= 2 or len(text) > LONGEST or text.rstrip().endswith(_NO_HEADING_END):
+    if not _letters(text) >= 2 or len(text) > LONGEST_HEADING or text.rstrip().endswith(_NO_HEADING_END):
         return False
     first = next(char for char in text if char.isalpha())
     return not first.islower() or bool(NUMBERED.match(text))
@@ -130,7 +350,7 @@ def mark_headings(drafts: list[Draft], style: Style, bookmarks: Sequence[Bookmar
         if draft.kind not in ("paragraph", "list_item") or not draft.lines or draft.confidence < 1:
             continue
         tag = _TAGGED.match(draft.lines[0].tag or "")
-        if tag and not is_bulleted(draft) and _letters(draft.text) and len(draft.text) <= 2 * LONGEST:
+        if tag and not is_bulleted(draft) and _letters(draft.text) and len(draft.text) <= 2 * LONGEST_HEADING:
             draft.kind, draft.level = "heading", int(tag[1])
         elif at in outlined or (not tagged and _looks_like_heading(draft, following, style, usual)):
             draft.kind = "heading"
@@ -158,7 +378,7 @@ def is_bulleted(draft: Draft) -> bool:
 
 def _looks_like_heading(draft: Draft, following: Draft | None, style: Style, usual: float) -> bool:
     text = draft.text.strip()
-    if len(text) > LONGEST or is_bulleted(draft) or NEVER.fullmatch(text) or draft.lines[0].hidden:
+    if len(text) > LONGEST_HEADING or is_bulleted(draft) or NEVER.fullmatch(text) or draft.lines[0].hidden:
         return False
     if _by_style(draft, style) or _by_number(draft, following):
         return True

@@ -13,20 +13,33 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from pipelines.parsing.pdf.bookmarks import Bookmark
-from pipelines.parsing.pdf.cells import Table, cells_of, row_texts, says_units
-from pipelines.parsing.pdf.columns import joined_edges, same_columns
-from pipelines.parsing.pdf.contents import contents_draft, contents_entries
-from pipelines.parsing.pdf.fonts import with_monospace
+from pipelines.parsing.pdf.cells import (
+    Table,
+    cells_of,
+    grids_of,
+    joined_edges,
+    row_texts,
+    ruled_table,
+    same_columns,
+    says_units,
+)
 from pipelines.parsing.pdf.furniture import furniture_of
-from pipelines.parsing.pdf.grids import grids_of, ruled_table
-from pipelines.parsing.pdf.headings import mark_headings
-from pipelines.parsing.pdf.hyphens import Hyphens
+from pipelines.parsing.pdf.headings import Bookmark, mark_headings
 from pipelines.parsing.pdf.lines import Line, lines_of
-from pipelines.parsing.pdf.page import LEAST_COVERAGE, PdfPage
-from pipelines.parsing.pdf.paragraphs import BULLET, Draft, Style, drafts_of, ends, is_bullet, style_of
+from pipelines.parsing.pdf.page import LEAST_COVERAGE, PdfPage, turned_back, with_monospace
+from pipelines.parsing.pdf.paragraphs import (
+    BULLET,
+    Draft,
+    Hyphens,
+    Style,
+    contents_draft,
+    contents_entries,
+    drafts_of,
+    ends,
+    is_bullet,
+    style_of,
+)
 from pipelines.parsing.pdf.tables import aligned_table
-from pipelines.parsing.pdf.turned import turned_back
 from pipelines.parsing.pictures import figures_of, with_figures, without_repeated
 from pipelines.records import Block, BlockCell, Run
 

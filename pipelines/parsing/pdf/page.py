@@ -1,20 +1,34 @@
-"""What a page of a PDF gives: pieces of text with boxes and fonts, rulings, and the raw text.
+"""The content of a PDF page: upright pieces of text with boxes and reliable fonts, rulings, and the raw text.
 
-Coordinates are PDF points from the top left. The pieces come from a layout library that straightens
-quotes and dashes and may lose or rewrite a word; the raw text is PDFium's, complete. `restored`
-gives each piece its own characters back and says what of the raw text no piece holds.
+Coordinates are PDF points from the top left. The pieces come from a layout library that straightens quotes and dashes
+and may lose or rewrite a word; the raw text is PDFium's, complete. `restored` gives each piece its own characters back
+and says which parts of the raw text no piece holds. A page that stands on its head is laid out after half a turn, and
+its boxes are given as the page is shown. Monospaced fonts are known by their widths, since names do not always say.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from statistics import quantiles
+from typing import TypeVar
+from unicodedata import category
 
 from pipelines.parsing.cleaning import expand_ligatures
-from pipelines.records import Block, Box
+from pipelines.records import Block, Box, Run
+
+# ---------------------------------------------------------------- page
+#
+# What a page of a PDF gives: pieces of text with boxes and fonts, rulings, and the raw text.
+#
+# Coordinates are PDF points from the top left. The pieces come from a layout library that straightens
+# quotes and dashes and may lose or rewrite a word; the raw text is PDFium's, complete. `restored`
+# gives each piece its own characters back and says what of the raw text no piece holds.
+
 
 LEAST_COVERAGE = 0.99
 LEAST_WORK, MOST_WORK = 20_000, 4
@@ -287,3 +301,124 @@ def restored(items: Sequence[PdfItem], raw: str) -> Restored:
     total = _held(matcher.own)
     lost = sum(_held(text) for _, text in missing)
     return Restored(tuple(kept), tuple(unmatched), missing, 1.0 if not total else 1 - lost / total)
+
+
+# ---------------------------------------------------------------- turned
+#
+# Pages that stand on their head: they are laid out by half a turn, and their boxes given as the page is shown.
+
+
+Placed = TypeVar("Placed", PdfItem, PdfRule, Box)
+
+
+def turned(page: PdfPage) -> PdfPage:
+    """The page with all that is on it by half a turn; its text stands upright then."""
+    return replace(
+        page,
+        items=tuple(replace(_turned(item, page), rotated=False) for item in page.items),
+        rules=tuple(_turned(rule, page) for rule in page.rules),
+        blocks=tuple(_block(block, {page.number: page}) for block in page.blocks),
+        pictures=tuple(replace(picture, box=_turned(picture.box, page)) for picture in page.pictures),
+        gaps=(),
+        turned=True,
+    )
+
+
+def turned_back(blocks: Iterable[Block], pages: Sequence[PdfPage]) -> Iterator[Block]:
+    """The blocks, with their places on turned pages as these are shown."""
+    upside_down = {page.number: page for page in pages if page.turned}
+    for block in blocks:
+        yield _block(block, upside_down) if upside_down else block
+
+
+def _block(block: Block, pages: dict[int, PdfPage]) -> Block:
+    def run(one: Run) -> Run:
+        page = pages.get(one.box.page) if one.box is not None else None
+        return one if page is None or one.box is None else replace(one, box=_turned(one.box, page))
+
+    cells = tuple(replace(cell, runs=tuple(map(run, cell.runs))) for cell in block.cells)
+    return replace(block, runs=tuple(map(run, block.runs)), cells=cells)
+
+
+def _turned(placed: Placed, page: PdfPage) -> Placed:
+    (x0, x1), (y0, y1) = (
+        (round(side - far, 2), round(side - near, 2))
+        for side, near, far in ((page.width, placed.x0, placed.x1), (page.height, placed.y0, placed.y1))
+    )
+    return replace(placed, x0=x0, y0=y0, x1=x1, y1=y1)
+
+
+# ---------------------------------------------------------------- fonts
+#
+# Fonts of a PDF: which are monospaced (names do not always say, widths do), and whether text in a
+# font without a Unicode map came out as text.
+
+
+LEAST_PIECES = 8
+ENOUGH_PIECES = 300
+LEAST_LETTERS = 4
+MOST_SPREAD = 0.03
+NARROW = frozenset("iljtfr.,:;'|!()[]I1")
+"""Letters that any proportional font sets narrower than the rest."""
+
+
+def _mixes(text: str) -> bool:
+    """Whether a piece in a proportional font would be wider or narrower than others of its length."""
+    narrow = sum(char in NARROW for char in text) / len(text)
+    return narrow < 0.15 or narrow > 0.4
+
+
+def monospaced_fonts(pages: Sequence[PdfPage]) -> frozenset[str]:
+    """Names of the fonts whose pieces all have one width per character, relative to their size."""
+    widths: dict[str, list[float]] = defaultdict(list)
+    kinds: dict[str, set[bool]] = defaultdict(set)
+    for page in pages:
+        for item in page.items:
+            text = item.text.strip()
+            known = len(widths[item.font]) >= ENOUGH_PIECES or not item.font or item.rotated
+            if not known and len(text) >= LEAST_LETTERS and item.size > 0:
+                widths[item.font].append((item.x1 - item.x0) / (len(text) * item.size))
+                if _mixes(text):
+                    kinds[item.font].add(sum(char in NARROW for char in text) / len(text) > 0.4)
+    return frozenset(font for font, found in widths.items() if len(kinds[font]) == 2 and _even(found))
+
+
+def _even(widths: Sequence[float]) -> bool:
+    if len(widths) < LEAST_PIECES:
+        return False
+    tenths = quantiles(widths, n=10)
+    return tenths[-1] - tenths[0] <= MOST_SPREAD * tenths[4]
+
+
+def with_monospace(pages: Sequence[PdfPage]) -> list[PdfPage]:
+    """The pages, with the pieces in monospaced fonts marked as such."""
+    fonts = monospaced_fonts(pages)
+    if not fonts:
+        return list(pages)
+    return [
+        replace(page, items=tuple(replace(i, mono=True) if i.font in fonts and not i.mono else i for i in page.items))
+        for page in pages
+    ]
+
+
+_VOWELS = frozenset("aeiouyáéíóúàèìòùâêîôûäëïöüåæøœãõýаеиіоуяюєїёыэαεηιουωάέήίόύώ")
+_WORD = re.compile(r"[^\W\d_]{3,}")
+MOST_STRANGE = 0.1
+LEAST_WORDS = 4
+LEAST_VOWELLED = 0.6
+
+
+def is_readable(text: str) -> bool:
+    """Whether text in a font without a Unicode map came out as text: no control or private
+    characters, and words with vowels in them, as in alphabets that write vowels."""
+    solid = [char for char in text if not char.isspace()]
+    strange = sum(category(char) in ("Cc", "Co", "Cn", "Cs") or char == "\ufffd" for char in solid)
+    if strange > MOST_STRANGE * len(solid):
+        return False
+    words = [word for word in _WORD.findall(text.casefold()) if _writes_vowels(word)]
+    vowelled = sum(any(char in _VOWELS for char in word) for word in words)
+    return len(words) < LEAST_WORDS or vowelled >= LEAST_VOWELLED * len(words)
+
+
+def _writes_vowels(word: str) -> bool:
+    return all(char < "\u0530" for char in word)

@@ -1,15 +1,26 @@
-"""Lines of a page to paragraphs, list items, captions, code and footnotes."""
+"""Blocks of text made of the lines of a page: paragraphs, list items, captions, code, footnotes, contents entries.
+
+A contents page has titles with page numbers, which are neither tables nor headings. Hyphens at the end of a line are
+kept or dropped by the document's own words.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
-from pipelines.parsing.pdf.cells import CAPTION
+from pipelines.parsing.pdf.cells import CAPTION, LEADERS
 from pipelines.parsing.pdf.lines import Line
-from pipelines.records import BlockCell
+from pipelines.parsing.pdf.tables import TIGHT, goes_on, pitch
+from pipelines.records import BlockCell, Run
+
+# ---------------------------------------------------------------- paragraphs
+#
+# Lines of a page to paragraphs, list items, captions, code and footnotes.
+
 
 BULLET = re.compile(r"([•●▪◦‣∙·■□►➢▶❖✓✔☐☑☒\uf000-\uf0ff]|[§*\-–—](?=\s))\s*")
 NUMBER = re.compile(
@@ -233,3 +244,161 @@ def _goes_on(last: Draft, begun: Draft, line: Line, style: Style) -> bool:
     if begun.kind == "caption":
         return last.kind == "paragraph" and not _breaks(last, line, style)
     return not _breaks(last, line, style)
+
+
+# ---------------------------------------------------------------- contents
+#
+# Contents pages: titles with page numbers, which are neither tables nor headings.
+
+
+LEAST_LED = 3
+LEAST_BARE = 6
+MOST_BETWEEN = 2
+MOST_LINES = 120
+SAME_EDGE = 6.0
+_PAGE = re.compile(r"(?:[A-Z]{1,2}-?)?(\d{1,4})|[ivxlc]{1,7}", re.IGNORECASE)
+_PART = re.compile(
+    r"page( no\.?)?|стор(інка|\.)|(part|section|частина|розділ)\s+(\d{1,2}|[ivxlc]{1,6})\.?", re.IGNORECASE
+)
+_TITLE = re.compile(r"\W*(table of contents|contents|index|page|зміст|стор(інка|\.)?|содержание)\W*", re.IGNORECASE)
+
+
+def _number(line: Line) -> tuple[str, bool] | None:
+    """The page number a line ends with, and whether dots lead to it."""
+    led = LEADERS.search(line.text)
+    if led is not None:
+        tail = line.text[led.end() :].strip()
+        return (tail, True) if led.start() and _PAGE.fullmatch(tail) else None
+    if not 2 <= len(line.cells) <= 3:
+        return None
+    tail, title = line.cells[-1].text.strip(), "".join(cell.text for cell in line.cells[:-1])
+    return (tail, False) if _PAGE.fullmatch(tail) and sum(map(str.isalpha, title)) >= 3 else None
+
+
+def contents_entries(lines: Sequence[Line], start: int, blocked: set[int], floor: int = 0) -> list[list[int]]:
+    """Entries whose first page number is in line `start`, each the indexes of its lines; none where it
+    is no contents page. Names of parts above it, down to line `floor`, are entries too."""
+    found = [(start, number)] if (number := _number(lines[start])) is not None else []
+    at, between = start + 1, 0
+    end = min(len(lines), start + MOST_LINES)
+    while found and at < end and at not in blocked and between <= MOST_BETWEEN:
+        line, last = lines[at], lines[at - 1]
+        if line.column != last.column or not -2 <= pitch(last, line) < 5 * line.size:
+            break
+        number = _number(line)
+        between = 0 if number is not None else between + 1
+        if number is not None:
+            found.append((at, number))
+        elif len(line.cells) > 2:
+            break
+        at += 1
+    titled = any(_TITLE.fullmatch(line.text) for line in lines[max(0, start - 3) : start])
+    if not _are_pages([number for _, number in found], [lines[at] for at, _ in found], titled):
+        return []
+    first = start
+    while first > floor and _PART.fullmatch(lines[first - 1].text.strip()):
+        first -= 1
+    return [[at] for at in range(first, start)] + _entries(lines, [at for at, _ in found])
+
+
+def _are_pages(numbers: Sequence[tuple[str, bool]], lines: Sequence[Line], titled: bool) -> bool:
+    """Whether numbers at the end of lines go up as page numbers do."""
+    led = sum(leaders for _, leaders in numbers)
+    if len(numbers) < (LEAST_LED if titled or 2 * led > len(numbers) else LEAST_BARE):
+        return False
+    values = [int(match[1]) for text, _ in numbers if (match := _PAGE.fullmatch(text)) and match[1]]
+    falls = sum(a > b for a, b in pairwise(values))
+    edges = [line.x1 for line in lines]
+    if falls > 0.1 * len(values) or max(edges) - min(edges) > SAME_EDGE:
+        return False
+    return 2 * led > len(numbers) or titled or len(set(values)) >= 0.8 * len(numbers)
+
+
+def contents_draft(lines: Sequence[Line]) -> Draft:
+    """An entry of a contents page as a list item; not sure enough to be a heading, however it is set."""
+    return Draft("list_item", list(lines), marker_x=lines[0].x0, confidence=0.9)
+
+
+def _entries(lines: Sequence[Line], ends: Sequence[int]) -> list[list[int]]:
+    """Lines before a numbered one belong to it where its title goes on from them."""
+    last = set(ends)
+    entries: list[list[int]] = []
+    begun: list[int] = []
+    for at in range(ends[0], ends[-1] + 1):
+        if begun and not (
+            goes_on(lines[begun[-1]].text, lines[at].text) and pitch(lines[at - 1], lines[at]) < TIGHT * lines[at].size
+        ):
+            entries.append(begun)
+            begun = []
+        begun.append(at)
+        if at in last:
+            entries.append(begun)
+            begun = []
+    return entries
+
+
+# ---------------------------------------------------------------- hyphens
+#
+# Words divided at the end of a line: which hyphens are only line-end hyphens.
+
+
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*(?:-[^\W\d_]+)*")
+_DIVIDED = re.compile(r"([^\W\d_]+(?:-[^\W\d_]+)*)[-‐\xad]\s*$")
+_REST = re.compile(r"(?<!\s)\s*+([^\W\d_]++(?:-[^\W\d_]++)*+)")
+LEAST_PART = 3
+LONGEST_WORD = 100
+
+
+def _divided(text: str) -> re.Match[str] | None:
+    """The word that a hyphen at the end of the text divides. Only the end is looked at: a page may
+    hold one word of a hundred thousand letters."""
+    end = text.rstrip()
+    return _DIVIDED.search(end[-LONGEST_WORD:]) if end[-1:] in ("-", "‐", "\xad") else None
+
+
+class Hyphens:
+    """Decides by the document's own words."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self.words: set[str] = set()
+        self.compounds: set[str] = set()
+        divided = False
+        for line in lines:
+            whole = _REST.sub(" ", line, count=1) if divided else line
+            end = _divided(line)
+            divided = end is not None
+            for word in _WORD.findall((whole.rstrip()[: -len(end.group())] if end else whole).lower()):
+                if "-" in word:
+                    self.compounds.add(word)
+                    self.words.update(word.split("-"))
+                else:
+                    self.words.add(word)
+
+    def is_soft(self, before: str, after: str) -> bool:
+        """Whether the hyphen between two line parts goes: not before a capital or a digit, not in
+        a compound that stands elsewhere with its hyphen or whose parts are both words here."""
+        divided, rest = _divided(before), _REST.match(after)
+        if divided is None or rest is None or rest[1][0].isupper():
+            return False
+        if before.rstrip().endswith("\xad"):
+            return True
+        a, b = divided[1].lower(), rest[1].lower()
+        if a + b in self.words or a + b in self.compounds:
+            return True
+        if f"{a}-{b}" in self.compounds:
+            return False
+        last, first = a.rsplit("-", 1)[-1], b.split("-", 1)[0]
+        both = last in self.words and first in self.words and min(len(last), len(first)) >= LEAST_PART
+        return not both and "-" not in a + b
+
+    def runs(self, lines: Sequence[Line]) -> list[Run]:
+        """Runs of a block, one a line."""
+        runs: list[Run] = []
+        for line in lines:
+            joined = False
+            if runs and _divided(runs[-1].text) and _REST.match(line.text):
+                joined = True
+                if self.is_soft(runs[-1].text, line.text):
+                    runs[-1] = replace(runs[-1], text=runs[-1].text.rstrip()[:-1])
+            runs.append(Run(line.text, line.box, joined=joined, gaps=line.gaps))
+        return runs

@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.parsing.line_text import is_right_to_left
-from pipelines.parsing.pdf.fonts import is_readable
-from pipelines.parsing.pdf.page import PdfItem, PdfPage, restored, squeezed
-from pipelines.parsing.pdf.turned import turned
+from pipelines.parsing.pdf.page import PdfItem, PdfPage, is_readable, restored, squeezed, turned
 from pipelines.records import Box
 from resources.parsers.ocr import OcrSettings, has_pictures, page_items, remedy
 from resources.parsers.pdf.annotations import Texts

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from pipelines.errors import DocumentError
 from pipelines.parsing.dates import iso_date
-from pipelines.parsing.pdf.bookmarks import Bookmark
+from pipelines.parsing.pdf.headings import Bookmark
 from pipelines.parsing.pdf.layout import blocks_of
 from pipelines.parsing.pdf.page import LEAST_COVERAGE
 from pipelines.records import Block, ParsedFile

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from pipelines.parsing.elements import build_elements
 from pipelines.parsing.line_text import ends_in, stops_of
-from pipelines.parsing.pdf.hyphens import Hyphens
 from pipelines.parsing.pdf.lines import lines_of
 from pipelines.parsing.pdf.page import PdfGap, PdfItem, PdfPage
+from pipelines.parsing.pdf.paragraphs import Hyphens
 from pipelines.records import Block, Box, Element, ParsedFile, Stop
 from tests.support.builders import raw
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.parsing.pdf.fonts import is_readable, monospaced_fonts
 from pipelines.parsing.pdf.layout import blocks_of
-from pipelines.parsing.pdf.page import PdfItem, PdfPage
+from pipelines.parsing.pdf.page import PdfItem, PdfPage, is_readable, monospaced_fonts
 
 CODE = [
     "SELECT name FROM users",

@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from pipelines.parsing.pdf.bookmarks import Bookmark
-from pipelines.parsing.pdf.headings import NEVER
+from pipelines.parsing.pdf.headings import NEVER, Bookmark, Numbering, numbering_of
 from pipelines.parsing.pdf.layout import blocks_of
-from pipelines.parsing.pdf.numbering import Numbering, numbering_of
 from pipelines.parsing.pdf.page import PdfItem, PdfPage
 from tests.unit.pipelines.parsing.pdf.test_layout import FULL, REST, column, item, page, text_of
 

@@ -7,9 +7,9 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.parsing.pdf.hyphens import Hyphens
 from pipelines.parsing.pdf.layout import blocks_of
 from pipelines.parsing.pdf.page import PdfItem, PdfPage, PdfRule, restored
+from pipelines.parsing.pdf.paragraphs import Hyphens
 from pipelines.records import Block
 
 LETTER = 5.0

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.support.parsing_tables import is_one_table, parsed, score_rows, squeezed, table_rows
-from pipelines.parsing.pdf.columns import same_columns
+from pipelines.parsing.pdf.cells import same_columns
 from pipelines.parsing.pdf.layout import blocks_of
 from pipelines.parsing.pdf.page import PdfItem, PdfPage
 from pipelines.records import Block

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pipelines.parsing.pdf.page import PdfItem, PdfPage, PdfPicture, PdfRule
-from pipelines.parsing.pdf.turned import turned, turned_back
+from pipelines.parsing.pdf.page import PdfItem, PdfPage, PdfPicture, PdfRule, turned, turned_back
 from pipelines.records import Block, BlockCell, Box, Run
 
 PAGE = PdfPage(
