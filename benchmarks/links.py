@@ -32,8 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from pipelines.indexing import sentence_links as linking  # noqa: E402  (path above)
-from pipelines.indexing.sentence_links import sentence_links  # noqa: E402
-from pipelines.indexing.strongest_links import BLOCK  # noqa: E402
+from pipelines.indexing.sentence_links import BLOCK, sentence_links  # noqa: E402
 from pipelines.settings.base import SentenceSettings  # noqa: E402
 
 DIMENSION, DOCUMENT, CHUNK = 384, 6, 3

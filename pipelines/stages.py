@@ -14,15 +14,13 @@ from typing import Any
 from pipelines import terms, tokens
 from pipelines.fingerprint import fingerprint
 from pipelines.indexing import (
-    contexts,
     embeddings,
-    figures,
+    enrichment,
     overlap,
     packed_chunks,
     sentence_links,
     sentences,
     structural_chunks,
-    summaries,
 )
 from pipelines.parsing import elements
 from pipelines.records import tables
@@ -96,7 +94,7 @@ def _stages() -> tuple[Stage, ...]:
         ),
         Stage(
             "figure_descriptions",
-            figures.VERSION,
+            enrichment.FIGURE_VERSION,
             tables("figure_descriptions"),
             ("parsed_documents", "parsed_elements"),
             lambda s, r: _bought(s, r, "figure"),
@@ -142,14 +140,14 @@ def _stages() -> tuple[Stage, ...]:
         ),
         Stage(
             "document_summaries",
-            summaries.VERSION,
+            enrichment.SUMMARY_VERSION,
             tables("document_summaries"),
             ("chunks", "parsed_documents", "sentences"),
             lambda s, r: _enriched(s, r, "summary"),
         ),
         Stage(
             "chunk_contexts",
-            contexts.VERSION,
+            enrichment.CONTEXT_VERSION,
             tables("chunk_contexts"),
             ("chunks", "parsed_documents", "sentences"),
             lambda s, r: _enriched(s, r, "context"),

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.indexing.strongest_links import BLOCK, NONE, exact_cosines, on_grid, rounding_margin
+from pipelines.indexing.sentence_links import BLOCK, NONE, exact_cosines, on_grid, rounding_margin
 from pipelines.ports import Vectors
 
 Ids = NDArray[np.bytes_]

@@ -1,36 +1,513 @@
-"""Structural chunks to packed chunks: what one of the splitters puts together, as records.
+"""Packed chunks: which structural chunks a splitter puts together, and the records made of them.
 
-The header chain of a chunk is what the chains of all its parts share. Whatever more a part's
-headings say stands inline, as lines above it: where a splitter packs across headings, and where a
-heading has no text of its own. With the structure splitter a chunk has one chain, and a heading
-with one short paragraph, or a clause alone in its section, stands inline too. Inline headings
-belong to the text that is shown and embedded; their spans stay their own, so no chunk counts them.
+A splitter decides only which pieces stand together. Headings are never pieces, a table row is never cut, all other
+text only between words, except a word that is too long by itself.
 
-The description of a figure is a chunk by itself, after the one that it stands in: no splitter sees
+- structure: neighbours of one section up to the target, never across a heading;
+- sentences: whole sentences up to the target, across blocks and headings;
+- page: one chunk a page, whatever its length. A sentence, table row or block of code that begins on a page belongs to
+  it. Documents without pages are packed up to the target at the ends of blocks;
+- recursive: a text, headings included, is cut at every separator of the coarsest kind (paragraphs, then lines,
+  sentences, words); a part that is still too long is cut by the next kind, and neighbours of one kind are merged up to
+  the target;
+- cluster: chunks within which small pieces are most alike (Smith and Troynikov, "Evaluating Chunking Strategies for
+  Retrieval", 2024). The similarity of every two pieces of one chunk, less the mean over the document, is summed, and
+  dynamic programming finds the cuts with the highest sum. Only pieces that fit one chunk are compared, so the cost is
+  linear. Similarities are whole ten-thousandths, so that the noise of arithmetic moves no cut.
+
+The header chain of a chunk is the part that the chains of all its parts share. The rest of a part's headings stand
+inline, as lines above it: where a splitter packs across headings, and where a heading has no text of its own. With the
+structure splitter a chunk has one chain, and a heading with one short paragraph, or a clause alone in its section,
+stands inline too. Inline headings belong to the text that is shown and embedded; their spans stay their own, so no
+chunk counts them. The description of a figure is a chunk by itself, after the one that it stands in: no splitter sees
 it, so the chunks of the text are the same with and without it.
 """
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left, bisect_right
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import groupby, pairwise
 
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.errors import ModelError
 from pipelines.fingerprint import fingerprint
-from pipelines.indexing.places import boxes_of
-from pipelines.indexing.splitters import cluster, page, recursive, sentences, structure
-from pipelines.indexing.splitters.pieces import HEADING, ROW, Embed, Piece, Splitter, Task, separator, whole
+from pipelines.indexing.boundaries import continues, cut_points, joins, sentence_spans
+from pipelines.indexing.places import boxes_of, touching
+from pipelines.parsing.elements import page_of
+from pipelines.ports import Vectors
 from pipelines.records import DESCRIPTION, Box, Element, PackedChunk, Span, StructuralChunk
+from pipelines.tokens import TokenIndex, count_tokens
+
+# ---------------------------------------------------------------- pieces
+#
+# What every splitter works on and gives: a document's units, and pieces of them.
+#
+# A splitter decides only which pieces stand together; pipelines/indexing/packed_chunks.py makes the
+# records. Headings are never pieces, a table row is never cut, all other text only between words,
+# but for a word that is too long by itself.
+
+
+HEADING, ROW = "heading", "table-row"
+_TIGHT = frozenset({ROW, "list-item"})
+_PROSE = frozenset({"paragraph", "clause", "list-item"})
+
+Embed = Callable[[Sequence[str]], Vectors]
+"""Texts to unit vectors of the chunking settings' own fast embedder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A unit, or a stretch of one: `start` and `end` are characters of the unit's text."""
+
+    unit: StructuralChunk
+    start: int
+    end: int
+
+    @property
+    def whole(self) -> bool:
+        return self.end - self.start == len(self.unit.text)
+
+    @property
+    def text(self) -> str:
+        return self.unit.text[self.start : self.end]
+
+    @property
+    def tokens(self) -> int:
+        return self.unit.tokens if self.whole else count_tokens(self.text)
+
+
+def whole(unit: StructuralChunk) -> Piece:
+    return Piece(unit, 0, len(unit.text))
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One document to split. `elements` are by index; `target` and `ceiling` are tokens of own text;
+    `embed` is asked for by the cluster splitter alone."""
+
+    units: Sequence[StructuralChunk]
+    elements: Mapping[int, Element]
+    target: int
+    ceiling: int
+    embed: Embed | None = None
+
+
+Splitter = Callable[[Task], Iterable[Sequence[Piece]]]
+"""The pieces of each chunk, in reading order. Together they are all of the body's units, once each."""
+
+
+def separator(before: StructuralChunk, after: StructuralChunk) -> str:
+    """What stands between two units of a chunk: rows and list items follow each other as lines."""
+    tight = after.block_type in _TIGHT and before.block_type == after.block_type
+    return "\n" if tight or before.block_type == HEADING else "\n\n"
+
+
+# ---------------------------------------------------------------- sentences
+
+
+def sentences(units: Sequence[StructuralChunk]) -> Iterator[list[Piece]]:
+    """The sentences of a document in reading order, rows and code whole. A sentence is a list of pieces:
+    it may go on in the next block, where what stood between its parts is on another page."""
+    open_sentence: list[Piece] = []
+    for unit in units:
+        if unit.block_type == HEADING:
+            continue
+        spans = [(0, len(unit.text))] if unit.block_type in (ROW, "code") else sentence_spans(unit.text)
+        for number, (start, end) in enumerate(spans):
+            goes_on = number == 0 and open_sentence and runs_on(open_sentence[-1].unit, unit)
+            if open_sentence and not goes_on:
+                yield open_sentence
+                open_sentence = []
+            open_sentence.append(Piece(unit, start, end))
+    if open_sentence:
+        yield open_sentence
+
+
+def runs_on(before: StructuralChunk, after: StructuralChunk) -> bool:
+    """Whether prose of the next page goes on in the sentence that prose of this page left open. One item
+    of a list after another does not."""
+    kinds = (before.block_type, after.block_type)
+    return (
+        _PROSE.issuperset(kinds)
+        and kinds != ("list-item", "list-item")
+        and before.index + 1 == after.index
+        and before.page_end != after.page_start
+        and continues(before.text, after.text)
+    )
+
+
+# ---------------------------------------------------------------- division
+
+
+def divide(text: str, index: TokenIndex, target: int, ceiling: int) -> list[tuple[int, int]]:
+    """Spans of even parts of a text, each within the ceiling, that cover all but outer spaces."""
+    kinds = [*cut_points(text), index.starts]
+    spans = []
+    start, end = 0, len(text)
+    while index.count(start, end) > ceiling:
+        remaining = index.count(start, end)
+        goal = remaining / -(-remaining // target)
+        cut = _best_cut(text, kinds, index, start, goal, ceiling)
+        spans.append((start, cut))
+        start = cut
+    spans.append((start, end))
+    return [strip(text, *span) for span in spans if text[span[0] : span[1]].strip()]
+
+
+def _best_cut(
+    text: str, kinds: Sequence[Sequence[int]], index: TokenIndex, start: int, goal: float, ceiling: int
+) -> int:
+    """The cut nearest to the goal among the best kind that has one between half the goal and the ceiling."""
+    first = bisect_left(index.starts, start)
+    low = index.starts[first + max(1, int(goal / 2))]
+    high = index.starts[first + ceiling] if first + ceiling < len(index.starts) else index.starts[-1]
+    wanted = index.starts[first + round(goal)] if first + round(goal) < len(index.starts) else high
+    for cuts in kinds:
+        left, right = bisect_left(cuts, low), bisect_right(cuts, high)
+        if left < right:
+            place = bisect_left(cuts, wanted, left, right)
+            near = [cuts[item] for item in (place - 1, place) if left <= item < right]
+            found = min(near, key=lambda cut: (abs(cut - wanted), cut))
+            while found > low and found < len(text) and joins(text, found):
+                found -= 1
+            return found
+    return high
+
+
+def strip(text: str, start: int, end: int) -> tuple[int, int]:
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    return start, end
+
+
+# ---------------------------------------------------------------- structure
+#
+# The structure splitter: neighbours of one section up to the target, never across a heading.
+#
+# What is longer than the ceiling is divided at sentence ends into even parts, then at mild
+# punctuation, then at spaces; only a single word longer than the ceiling is cut inside.
+
+
+def split_by_structure(task: Task) -> Iterator[list[Piece]]:
+    for group in _groups(task.units):
+        pieces = [piece for unit in group for piece in divided(unit, task.target, task.ceiling)]
+        yield from _pack(pieces, task.target, task.ceiling)
+
+
+def _groups(units: Sequence[StructuralChunk]) -> Iterator[list[StructuralChunk]]:
+    """Runs of body units that may share a chunk: one section, one chain, no heading between."""
+    keys = groupby(units, key=lambda unit: (unit.section_id, unit.header_chain, unit.block_type == HEADING))
+    for (_, _, is_heading), members in keys:
+        if not is_heading:
+            yield list(members)
+
+
+def divided(unit: StructuralChunk, target: int, ceiling: int) -> list[Piece]:
+    if unit.tokens <= ceiling or unit.block_type == ROW:
+        return [whole(unit)]
+    index = TokenIndex(unit.text)
+    return [Piece(unit, start, end) for start, end in divide(unit.text, index, target, ceiling)]
+
+
+def _pack(pieces: Sequence[Piece], target: int, ceiling: int) -> list[list[Piece]]:
+    """Greedy up to the target; a short rest, or the rest of a sentence from the page before, joins the chunk
+    before it where the ceiling allows."""
+    packs: list[list[Piece]] = []
+    totals: list[int] = []
+    for piece in pieces:
+        tokens = piece.tokens
+        limit = ceiling if packs and runs_on(packs[-1][-1].unit, piece.unit) else target
+        if packs and totals[-1] + tokens <= limit:
+            packs[-1].append(piece)
+            totals[-1] += tokens
+        else:
+            packs.append([piece])
+            totals.append(tokens)
+    if len(packs) > 1 and totals[-1] < target // 5 and totals[-1] + totals[-2] <= ceiling:
+        packs[-2].extend(packs.pop())
+    return packs
+
+
+# ---------------------------------------------------------------- sentences
+#
+# The sentence splitter: whole sentences up to the target, across blocks and headings.
+#
+# A sentence over the target is divided at its mildest punctuation, then at spaces.
+
+
+def split_by_sentences(task: Task) -> Iterator[list[Piece]]:
+    within = (part for sentence in sentences(task.units) for part in _within(sentence, task.target))
+    yield from grown(within, task.target)
+
+
+def _within(sentence: list[Piece], target: int) -> Iterator[list[Piece]]:
+    """A sentence, or its parts where it is over the target."""
+    if sum(piece.tokens for piece in sentence) <= target:
+        yield sentence
+        return
+    for piece in sentence:
+        if piece.unit.block_type == ROW or piece.tokens <= target:
+            yield [piece]
+            continue
+        for start, end in divide(piece.text, TokenIndex(piece.text), target, target):
+            yield [Piece(piece.unit, piece.start + start, piece.start + end)]
+
+
+def grown(runs: Iterable[Sequence[Piece]], target: int) -> Iterator[list[Piece]]:
+    """Runs of pieces that must stay together, in chunks of up to the target."""
+    chunk: list[Piece] = []
+    total = 0
+    for run in runs:
+        tokens = sum(piece.tokens for piece in run)
+        if chunk and total + tokens > target:
+            yield chunk
+            chunk, total = [], 0
+        chunk.extend(run)
+        total += tokens
+    if chunk:
+        yield chunk
+
+
+# ---------------------------------------------------------------- page
+#
+# The page splitter: one chunk a page, whatever its length.
+#
+# Page boundaries are soft: a sentence, table row or block of code that begins on a page belongs to
+# it, so no chunk ends inside a sentence that the next page continues. Documents without pages are
+# packed up to the target at the ends of blocks.
+
+
+def split_by_page(task: Task) -> Iterator[list[Piece]]:
+    if all(unit.page_start is None for unit in task.units):
+        blocks = (
+            [piece]
+            for unit in task.units
+            if unit.block_type != "heading"
+            for piece in divided(unit, task.target, task.ceiling)
+        )
+        yield from grown(blocks, task.target)
+        return
+    pages: dict[int, list[Piece]] = {}
+    page = 0
+    for sentence in sentences(task.units):
+        page = _page(sentence[0], task) or page
+        pages.setdefault(page, []).extend(sentence)
+    yield from pages.values()
+
+
+def _page(piece: Piece, task: Task) -> int | None:
+    """The page on which a piece begins; None where its source has none."""
+    unit = piece.unit
+    if unit.page_start == unit.page_end:
+        return unit.page_start
+    start = unit.span.start + (0 if piece.whole else piece.start)
+    pages = [page_of(place) for place in touching(task.elements[unit.element].places, Span(start, start + 1))]
+    return next((page for page in pages if page is not None), unit.page_start)
+
+
+# ---------------------------------------------------------------- recursive
+#
+# The recursive splitter: paragraphs, else lines, else sentences, else words, up to the target.
+#
+# The classic splitter by separators: a text is cut at every separator of the coarsest kind, what is
+# still too long is cut by the next kind, and neighbours of one kind are merged up to the target. It
+# runs over the whole document, headings included, as one text.
+
+
+_LINE = re.compile(r"\n")
+_MOST_MARKS = 32
+"""Letters have fewer marks than this; a text of marks alone is cut all the same."""
+
+
+def split_recursively(task: Task) -> Iterator[list[Piece]]:
+    stream = Stream(task.units)
+    for start, end in stream.spans(task.target):
+        pieces = stream.pieces(start, end)
+        if pieces:
+            yield pieces
+
+
+class Stream:
+    """A document's units as one text: headings among them, rows as they are written out."""
+
+    def __init__(self, units: Sequence[StructuralChunk]) -> None:
+        self.units, self.starts = units, [0] if units else []
+        parts: list[str] = []
+        for before, after in pairwise(units):
+            parts += (before.text, separator(before, after))
+            self.starts.append(self.starts[-1] + len(parts[-2]) + len(parts[-1]))
+        self.text = "".join([*parts, units[-1].text]) if units else ""
+        self.index = TokenIndex(self.text)
+
+    def pieces(self, start: int, end: int) -> list[Piece]:
+        """The stretches of body units within a span."""
+        found = []
+        for position in range(bisect_right(self.starts, start) - 1, bisect_left(self.starts, end)):
+            unit, at = self.units[position], self.starts[position]
+            left, right = strip(unit.text, max(0, start - at), min(len(unit.text), end - at))
+            if left < right and unit.block_type != HEADING:
+                found.append(Piece(unit, left, right))
+        return found
+
+    def spans(self, size: int) -> list[tuple[int, int]]:
+        """Spans of at most `size` tokens that cover all but spaces; a row may be longer."""
+        spans = self._spans(self._cuts(size), 0, len(self.text), size)
+        return [span for span in spans if self.index.count(*span)]
+
+    def _spans(self, cuts: Sequence[Sequence[int]], start: int, end: int, size: int) -> Iterator[tuple[int, int]]:
+        """As deep as there are kinds of cuts; some spans are empty."""
+        if not cuts or self.index.count(start, end) <= size:
+            yield start, end
+            return
+        merged = start
+        here = cuts[0][bisect_right(cuts[0], start) : bisect_left(cuts[0], end)]
+        for left, right in pairwise([start, *here, end]):
+            if self.index.count(left, right) > size:
+                yield merged, left
+                yield from self._spans(cuts[1:], left, right, size)
+                merged = right
+            elif self.index.count(merged, right) > size:
+                yield merged, left
+                merged = left
+        yield merged, end
+
+    def _cuts(self, size: int) -> list[list[int]]:
+        """Places to cut by kind: paragraphs, lines, sentence ends, spaces, characters. Within units only
+        where one is too long."""
+        lines = self.starts[1:]
+        blocks: list[int] = []
+        sentences: list[int] = []
+        spaces: list[int] = []
+        characters: list[int] = []
+        for before, after, start in zip(self.units, self.units[1:], self.starts[1:], strict=False):
+            if separator(before, after) == "\n\n":
+                blocks.append(start)
+        for unit, start in zip(self.units, self.starts, strict=True):
+            if unit.tokens <= size or unit.block_type == ROW:
+                continue
+            ends, _, gaps = cut_points(unit.text)
+            lines += (start + match.end() for match in _LINE.finditer(unit.text))
+            sentences += (start + place for place in ends)
+            spaces += (start + place for place in gaps)
+            first, last = (bisect_left(self.index.starts, place) for place in (start, start + len(unit.text)))
+            held = start
+            for place in self.index.starts[first + 1 : last]:
+                if not joins(self.text, place) or place - held > _MOST_MARKS:
+                    characters.append(place)
+                    held = place
+        return [blocks, sorted(lines), sentences, spaces, characters]
+
+
+# ---------------------------------------------------------------- cluster
+#
+# The cluster-semantic splitter: chunks within which small pieces are most alike.
+#
+# Smith and Troynikov, "Evaluating Chunking Strategies for Retrieval" (2024): pieces of about 50
+# tokens by the recursive splitter; the similarity of every two of one chunk, less the mean over the
+# document, is summed, and dynamic programming finds the cuts with the highest sum, no chunk being
+# longer than the target. Only pieces that fit one chunk are ever compared, so the cost is linear.
+# Similarities are whole ten-thousandths, so that the noise of arithmetic moves no cut.
+
+
+PIECE_TOKENS = 50
+_SCALE = 10_000
+
+
+def split_by_cluster(task: Task) -> Iterator[list[Piece]]:
+    if task.embed is None:
+        raise ModelError("chunking.strategy cluster needs the fast embedder of the chunking settings", "model")
+    stream = Stream(task.units)
+    spans = stream.spans(min(PIECE_TOKENS, task.target))
+    if not spans:
+        return
+    sizes = [stream.index.count(*span) for span in spans]
+    vectors = task.embed([stream.text[start:end].strip() for start, end in spans])
+    for first, last in segments(vectors, sizes, task.target):
+        pieces = stream.pieces(spans[first][0], spans[last][1])
+        if pieces:
+            yield pieces
+
+
+def segments(vectors: Vectors, sizes: list[int], most: int) -> list[tuple[int, int]]:
+    """First and last piece of every chunk. vectors: shape (n, d), unit length; sizes: tokens of the
+    pieces; most: tokens of a chunk, which a single piece may exceed. Of equal sums the longer last chunk wins."""
+    reach = _reach(sizes, most)
+    alike = _cumulated(vectors, max(at - first for at, first in enumerate(reach)) + 1)
+    best = [0] * (len(sizes) + 1)
+    begins = [0] * len(sizes)
+    for last in range(len(sizes)):
+        within, top = 0, None
+        for first in range(last, reach[last] - 1, -1):
+            within += int(alike[first, last - first])
+            if top is None or best[first] + within >= top:
+                top, begins[last] = best[first] + within, first
+        best[last + 1] = top or 0
+    cuts = []
+    last = len(sizes) - 1
+    while last >= 0:
+        cuts.append((begins[last], last))
+        last = begins[last] - 1
+    return cuts[::-1]
+
+
+def _reach(sizes: list[int], most: int) -> list[int]:
+    """For every piece the first piece that a chunk which ends with it may begin with."""
+    reach = []
+    first = total = 0
+    for last, size in enumerate(sizes):
+        total += size
+        while first < last and total > most:
+            total -= sizes[first]
+            first += 1
+        reach.append(first)
+    return reach
+
+
+def _cumulated(vectors: Vectors, band: int) -> NDArray[np.int64]:
+    """[i, j]: similarities of piece i with the j pieces after it, less the document's mean, summed; shape (n, band)."""
+    count = len(vectors)
+    vectors = np.asarray(vectors, dtype=np.float64)
+    total = vectors.sum(axis=0)
+    pairs = max(1, count * (count - 1))
+    mean = (float(total @ total) - float(np.einsum("ij,ij->", vectors, vectors))) / pairs
+    alike = np.zeros((count, band), dtype=np.int64)
+    for distance in range(1, min(band, count)):
+        products = np.einsum("ij,ij->i", vectors[:-distance], vectors[distance:])
+        alike[:-distance, distance] = np.rint((products - mean) * _SCALE).astype(np.int64)
+    return np.cumsum(alike, axis=1)
+
+
+# ---------------------------------------------------------------- packed chunks
+#
+# Structural chunks to packed chunks: what one of the splitters puts together, as records.
+#
+# The header chain of a chunk is what the chains of all its parts share. Whatever more a part's
+# headings say stands inline, as lines above it: where a splitter packs across headings, and where a
+# heading has no text of its own. With the structure splitter a chunk has one chain, and a heading
+# with one short paragraph, or a clause alone in its section, stands inline too. Inline headings
+# belong to the text that is shown and embedded; their spans stay their own, so no chunk counts them.
+#
+# The description of a figure is a chunk by itself, after the one that it stands in: no splitter sees
+# it, so the chunks of the text are the same with and without it.
+
 
 VERSION = 4
 SHORT_PARAGRAPH = 64
 SPLITTERS: Mapping[str, Splitter] = {
-    "structure": structure.split,
-    "page": page.split,
-    "recursive": recursive.split,
-    "sentences": sentences.split,
-    "cluster": cluster.split,
+    "structure": split_by_structure,
+    "page": split_by_page,
+    "recursive": split_recursively,
+    "sentences": split_by_sentences,
+    "cluster": split_by_cluster,
 }
 
 

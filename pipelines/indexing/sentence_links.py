@@ -1,34 +1,440 @@
 """RELATED_TO: sparse nearest neighbours between sentences of different chunks.
 
-Directed, at most k from a sentence, ties by id. A link's cosine is that of the vectors on a grid so coarse that
-every sum of their products is exact in double precision, in any order. Products in single precision only choose what
-is worth that. Up to EXACT_PAIRS what is made depends on ids, chunks and vectors alone, never on how the products were
-divided nor on which run compared what. Above, a sentence is compared with those near it (sentence_cells.py): some
-links are not found, docs/measured/sentences.md says how many, and the time no longer grows with the square.
+Directed, at most k from a sentence, ties by id. A link's cosine is computed from the vectors on a grid so coarse that
+every sum of their products is exact in double precision, in any order. Products in single precision only choose the
+pairs worth computing so. Up to EXACT_PAIRS the result depends on ids, chunks and vectors alone, never on how the
+products were divided nor on which run compared what.
+
+Above, equal vectors stand for one another, and each sentence is compared with those of the cells whose centres it is
+nearest to (an inverted file: Sivic and Zisserman, Video Google, 2003; Jegou et al., Product quantization for nearest
+neighbor search, 2011, section IV). Some links are not found, docs/measured/sentences.md says how many, and the time no
+longer grows with the square. Centres begin at sentences at even distances in the order given, so nothing depends on
+chance. Vectors are read as often as it takes, some at a time, so that memory stays bounded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from math import isqrt
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.indexing.near_links import links_near
-from pipelines.indexing.sentence_cells import in_memory
-from pipelines.indexing.strongest_links import BLOCK, DIGITS, Best, Block, on_grid
 from pipelines.ports import Progress, Vectors
 from pipelines.records import SentenceLink
 from pipelines.settings.base import SentenceSettings
+
+# ---------------------------------------------------------------- sentence cells
+#
+# How very many sentences are linked without comparing all pairs: equal vectors stand for one another, and each
+# sentence is compared with those of the cells whose centres it is nearest to (an inverted file: Sivic and Zisserman,
+# Video Google, 2003; Jegou et al., Product quantization for nearest neighbor search, 2011, section IV).
+#
+# Nothing here depends on chance: centres begin at sentences at even distances in the order given. Vectors are read as
+# often as it takes, some at a time, so that no more of them are held than one asks for.
+
+
+CELL = 250
+"""Sentences in a cell, on average, and more where there are so many that finding the nearest cells would else cost
+more than comparing those in them."""
+PROBES = 24
+"""Cells that a sentence is compared with."""
+SAMPLE, ROUNDS = 32, 5
+"""Sentences for each centre, and times that it is moved to their mean (Lloyd's algorithm)."""
+MANY = 8
+"""Of more equal vectors than this, some stand for all."""
+_BLOCK = 1 << 11
+
+_Places = NDArray[np.int64]
+Read = Callable[[], Iterable[tuple[_Places, Vectors]]]
+"""All rows, some at a time and each once: their places, ascending, and the rows, shape (places, d), unit length."""
+
+
+class Cells(NamedTuple):
+    """`nearest`: shape (n, probes), the cells that each row is compared with, its own first, -1 where it is left out;
+    `inside`: the places of the rows of each cell, ascending; `dimension` is that of the rows."""
+
+    nearest: NDArray[np.int32]
+    inside: list[_Places]
+    dimension: int
+
+
+class Equal(NamedTuple):
+    """`kept` are places of the rows that are compared. Of the others, `dropped`, the one at `like` has the same
+    targets, being of the same chunk; where that is -1, the `first` of its equals are, being of other chunks."""
+
+    kept: _Places
+    dropped: _Places
+    like: _Places
+    first: list[_Places]
+
+
+def in_memory(rows: Vectors) -> Read:
+    """Of rows that are held."""
+    return lambda: ((np.arange(at, min(at + _BLOCK, len(rows))), rows[at : at + _BLOCK])
+                    for at in range(0, len(rows), _BLOCK))  # fmt: skip
+
+
+def equal_rows(read: Read, chunks: _Places, most: int) -> Equal:
+    """Which rows are enough for `most` targets of every sentence: of equal ones the first `most` of each of the first
+    `most` + 1 chunks. Whatever the chunk of a sentence, the first that are not of it are among these."""
+    kept = np.ones(len(chunks), dtype=bool)
+    dropped: list[int] = []
+    like: list[int] = []
+    first: list[_Places] = []
+    for members in _groups(read, len(chunks)):
+        held: dict[int, list[int]] = {}
+        others: list[int] = []
+        for place, chunk in zip(members.tolist(), chunks[members].tolist(), strict=True):
+            own = held.setdefault(chunk, []) if len(held) <= most else held.get(chunk)
+            if own is not None and len(own) < most:
+                own.append(place)
+            else:
+                others.append(place)
+        targets = np.array(sorted(place for own in held.values() for place in own)[:most], dtype=np.int64)
+        dropped += others
+        like += [held[chunk][0] if chunk in held else -1 for chunk in chunks[others].tolist()]
+        first += [targets] * len(others)
+    kept[dropped] = False
+    return Equal(np.flatnonzero(kept), np.array(dropped, dtype=np.int64), np.array(like, dtype=np.int64), first)
+
+
+def cells(read: Read, kept: _Places, count: int) -> Cells:
+    """Cells of the `kept` of `count` rows.
+
+    Time of comparing those in them is n x PROBES x CELL products, and about as many for the cells; above a million and
+    a half of rows 2 n x sqrt(n x PROBES). Memory is that of `nearest`, and SAMPLE rows a cell while their centres are
+    sought."""
+    centres = _centres(read, kept)
+    nearest = np.full((count, min(PROBES, len(centres))), -1, dtype=np.int32)
+    among = np.zeros(count, dtype=bool)
+    among[kept] = True
+    for places, rows in read():
+        own = among[places]
+        if own.any():
+            nearest[places[own]] = _nearest(rows[own], centres, nearest.shape[1])
+    return Cells(nearest, [kept[at] for at in _by_cell(nearest[kept, 0], len(centres))], centres.shape[1])
+
+
+def gathered(read: Read, wanted: _Places) -> Vectors:
+    """The rows at these places, in their order."""
+    found: Vectors = np.zeros((0, 0), dtype=np.float32)
+    order = np.argsort(wanted)
+    ascending = wanted[order]
+    for places, rows in read():
+        at = np.minimum(np.searchsorted(ascending, places), max(len(wanted) - 1, 0))
+        there = ascending[at] == places if len(wanted) else np.zeros(len(places), dtype=bool)
+        if not found.size:
+            found = np.empty((len(wanted), rows.shape[1]), dtype=rows.dtype)
+        found[order[at[there]]] = rows[there]
+    return found
+
+
+def _by_cell(numbers: _Places, count: int) -> list[_Places]:
+    """The places of each number."""
+    order = np.argsort(numbers, kind="stable")
+    return np.split(order, np.searchsorted(numbers[order], np.arange(1, count)))
+
+
+def _centres(read: Read, kept: _Places) -> Vectors:
+    """Shape (cells, d)."""
+    count = -(-len(kept) // max(CELL, isqrt(len(kept) // PROBES)))
+    sample = gathered(read, kept[np.linspace(0, len(kept) - 1, min(len(kept), SAMPLE * count)).astype(np.int64)])
+    centres = sample[np.linspace(0, len(sample) - 1, count).astype(np.int64)].copy()
+    for _ in range(ROUNDS):
+        own = _nearest(sample, centres, 1)[:, 0]
+        for number, members in enumerate(_by_cell(own, count)):
+            if len(members):
+                centres[number] = sample[members].mean(axis=0)
+    return centres
+
+
+def _nearest(rows: Vectors, centres: Vectors, most: int) -> _Places:
+    """Shape (n, most): the nearest centres by Euclid, the nearest first."""
+    blocks = [_nearest_of(rows[at : at + _BLOCK], centres, most) for at in range(0, len(rows), _BLOCK)]
+    return np.concatenate(blocks)
+
+
+def _nearest_of(rows: Vectors, centres: Vectors, most: int) -> _Places:
+    near = rows @ centres.T
+    near -= (centres * centres).sum(axis=1) / 2
+    chosen = np.argpartition(-near, most - 1, axis=1)[:, :most]
+    inside = np.argsort(-np.take_along_axis(near, chosen, axis=1), axis=1, kind="stable")
+    places: _Places = np.take_along_axis(chosen, inside, axis=1)
+    return places
+
+
+def _groups(read: Read, count: int) -> Iterator[_Places]:
+    """The places of equal rows, ascending, where there are more than MANY."""
+    hashes: NDArray[np.uint64] = np.zeros(count, dtype=np.uint64)
+    weights: NDArray[np.uint64] = hashes[:0]
+    for places, rows in read():
+        if not len(weights):
+            odd = np.random.default_rng(0).integers(1, 2**63, rows.shape[1], dtype=np.uint64) | np.uint64(1)
+            weights = np.asarray(odd)
+        for at in range(0, len(rows), _BLOCK):
+            block = np.ascontiguousarray(rows[at : at + _BLOCK])
+            hashes[places[at : at + _BLOCK]] = (block.view(np.uint32).astype(np.uint64) * weights).sum(axis=1)
+    order = np.argsort(hashes, kind="stable")
+    starts = np.concatenate([[0], np.flatnonzero(np.diff(hashes[order])) + 1, [len(order)]])
+    sizes = zip(starts[:-1], np.diff(starts), strict=True)
+    for members in _same(read, [order[start : start + size] for start, size in sizes if size > MANY]):
+        if len(members) > MANY:
+            yield members
+
+
+def _same(read: Read, groups: list[_Places]) -> Iterator[_Places]:
+    """Of each group, whose rows have the same hash, those that are as its first."""
+    if not groups:
+        return
+    firsts = np.array([members[0] for members in groups])
+    first_rows, group_of = gathered(read, firsts), dict[int, int]()
+    for number, members in enumerate(groups):
+        group_of.update(dict.fromkeys(members.tolist(), number))
+    same = dict.fromkeys(group_of, False)
+    for places, rows in read():
+        for row, place in enumerate(places.tolist()):
+            if place in group_of:
+                same[place] = np.array_equal(rows[row], first_rows[group_of[place]])
+    for members in groups:
+        yield members[[same[place] for place in members.tolist()]]
+
+
+# ---------------------------------------------------------------- strongest links
+#
+# The strongest links of sentences, found block by block: cosines that do not depend on how products are divided.
+
+
+BLOCK = 1024
+"""Rows and columns of one product."""
+DIGITS = 6
+NONE = -2.0
+"""The cosine of what is no link."""
+_GRID = np.float32(2**26)
+"""Products of numbers on this grid are multiples of 2^-52, so their sums below 2 are doubles."""
+
+_Ranks = NDArray[np.int64]
+_Cosines = NDArray[np.float64]
+
+
+class Block(NamedTuple):
+    """Sentences that are compared at once: their ranks, their chunks' numbers, and their rows on the grid."""
+
+    ranks: _Ranks
+    chunks: NDArray[np.int64]
+    rows: Vectors
+
+    def part(self, at: slice | _Ranks) -> Block:
+        return Block(self.ranks[at], self.chunks[at], self.rows[at])
+
+
+def on_grid(rows: Vectors) -> Vectors:
+    """The rows rounded in place; single precision holds what is on the grid."""
+    rows = np.ascontiguousarray(rows, dtype=np.float32)
+    rows *= _GRID
+    np.rint(rows, out=rows)
+    rows /= _GRID
+    return rows
+
+
+def rounding_margin(dimension: int) -> float:
+    """What a sum of products in single precision may be off, where one of two rows is not on the grid yet, and the
+    rounding of cosines."""
+    return dimension * 2.0**-23 + 10.0**-DIGITS
+
+
+def exact_cosines(sources: Vectors, targets: Vectors, floor: float) -> _Cosines:
+    """Of rows on the grid, shape (sources, targets), rounded; NONE below the floor."""
+    product: Any = sources.astype(np.float64) @ targets.astype(np.float64).T
+    cosines: _Cosines = np.minimum(np.round(product, DIGITS), 1.0)
+    cosines[cosines < floor] = NONE
+    return cosines
+
+
+class Best:
+    """The strongest targets of each sentence so far. Sentences are told by rank, their place by id."""
+
+    def __init__(self, count: int, most: int, floor: float) -> None:
+        self.most, self.floor = most, floor
+        self.cosines: _Cosines = np.full((count, most), NONE)
+        self.targets: _Ranks = np.zeros((count, most), dtype=np.int64)
+
+    def resume(
+        self, names: Sequence[str], fresh: NDArray[np.bool_], links: Sequence[SentenceLink]
+    ) -> NDArray[np.bool_]:
+        """Takes over what still holds. Returns which known sentences lost a target and may have another one
+        that was not among the strongest: those that had as many links as they may."""
+        rank_of = {name: rank for rank, name in enumerate(names) if not fresh[rank]}
+        had, held = np.zeros(len(names), dtype=np.int64), np.zeros(len(names), dtype=np.int64)
+        for link in links:
+            source, target = rank_of.get(link.source_id), rank_of.get(link.target_id)
+            if source is None:
+                continue
+            had[source] += 1
+            if target is not None:
+                self.cosines[source, held[source]], self.targets[source, held[source]] = link.similarity, target
+                held[source] += 1
+        lost: NDArray[np.bool_] = (held < had) & (had == self.most)
+        self.cosines[lost] = NONE
+        return lost
+
+    def least(self, sources: _Ranks, first: int) -> _Cosines:
+        """The least cosine that could still change each source's targets, by sentences from rank `first` on."""
+        weakest, target = self.cosines[sources, -1], self.targets[sources, -1]
+        return np.where((weakest >= 1.0) & (target < first), np.inf, np.maximum(weakest, self.floor))
+
+    def offer(self, sources: _Ranks, targets: _Ranks, cosines: _Cosines) -> None:
+        """Cosines of shape (sources, targets); targets ascend."""
+        left, lines = cosines.copy(), np.arange(len(sources))
+        found, chosen = [self.cosines[sources]], [self.targets[sources]]
+        for _ in range(self.most):
+            at = left.argmax(axis=1)  # the first of equals, so the smaller id
+            found.append(left[lines, at, None])
+            chosen.append(targets[at, None])
+            left[lines, at] = NONE
+        cosine, target = np.concatenate(found, axis=1), np.concatenate(chosen, axis=1)
+        best = np.lexsort((target, -cosine), axis=1)[:, : self.most]
+        self.cosines[sources] = np.take_along_axis(cosine, best, axis=1)
+        self.targets[sources] = np.take_along_axis(target, best, axis=1)
+
+    def stand_for(self, equal: Equal) -> None:
+        """Gives those that were left out the targets that their equals have, or their equals."""
+        has = equal.like >= 0
+        self.cosines[equal.dropped[has]] = self.cosines[equal.like[has]]
+        self.targets[equal.dropped[has]] = self.targets[equal.like[has]]
+        for source, targets in zip(equal.dropped[~has], [equal.first[at] for at in np.flatnonzero(~has)], strict=True):
+            self.cosines[source, : len(targets)], self.targets[source, : len(targets)] = 1.0, targets
+
+    def links(self, names: Sequence[str]) -> list[SentenceLink]:
+        sources, slots = np.nonzero(self.cosines > NONE)
+        pairs = zip(sources.tolist(), self.targets[sources, slots].tolist(), strict=True)
+        cosines = self.cosines[sources, slots].tolist()
+        return [SentenceLink(names[a], names[b], cosine) for (a, b), cosine in zip(pairs, cosines, strict=True)]
+
+    def compare(self, block: Block, other: Block, mutual: bool) -> None:
+        """Offers the sentences of `other`, whose ranks ascend, to those of `block`, and where `mutual` the other way
+        too."""
+        similar = block.rows @ other.rows.T
+        near = similar >= self._enough(block, other)[:, None]
+        if mutual:
+            near |= similar >= self._enough(other, block)[None, :]
+        lines, columns = np.divmod(np.flatnonzero(near), near.shape[1])  # nonzero of two axes is far slower
+        apart = block.chunks[lines] != other.chunks[columns]
+        if not apart.any():
+            return
+        sources, targets = (np.flatnonzero(np.bincount(found[apart])) for found in (lines, columns))
+        cosines = exact_cosines(block.rows[sources], other.rows[targets], self.floor)
+        cosines[block.chunks[sources][:, None] == other.chunks[targets][None, :]] = NONE
+        self.offer(block.ranks[sources], other.ranks[targets], cosines)
+        if mutual:
+            self.offer(other.ranks[targets], block.ranks[sources], cosines.T)
+
+    def _enough(self, sources: Block, targets: Block) -> Vectors:
+        margin = rounding_margin(sources.rows.shape[1])
+        return np.asarray(self.least(sources.ranks, int(targets.ranks[0])) - margin, dtype=np.float32)
+
+
+# ---------------------------------------------------------------- near links
+#
+# The strongest links where all pairs would be too many to compare, with some of the vectors held at a time.
+
+
+HELD = 1 << 27
+"""Bytes of vectors that others are compared with, held at a time."""
+ASKED = 1 << 14
+"""Sentences that are compared with these at a time: so many that a cell is asked by more than a few of them."""
+
+
+def links_near(read: Read, chunks: _Ranks, most: int, floor: float, progress: Progress | None = None) -> Best:
+    """The strongest targets of each sentence among those of the cells near it.
+
+    Rows of `read` are on the grid, and their places are ranks of sentences by id; `chunks` are numbers of their chunks.
+    The rows are read three to five times, and twice more for every HELD bytes of them."""
+    best = Best(len(chunks), most, floor)
+    equal = equal_rows(read, chunks, most)
+    if not len(equal.kept):
+        return best
+    found = cells(read, equal.kept, len(chunks))
+    groups = list(_groups_of_cells(found))
+    for number, (first, stop) in enumerate(groups):
+        targets = _targets(read, found, first, stop, chunks)
+        seen = 0
+        for ranks, rows in _merged(read):
+            _ask(best, Block(ranks, chunks[ranks], rows), found.nearest[ranks], targets, first)
+            seen += len(ranks)
+            if progress:
+                progress((number * len(chunks) + seen) // len(groups), len(chunks))
+    best.stand_for(equal)
+    return best
+
+
+def _groups_of_cells(found: Cells) -> Iterator[tuple[int, int]]:
+    """First cell of each group whose rows are held together, and the first that is not of it."""
+    most, first, rows = max(1, HELD // (4 * found.dimension)), 0, 0
+    for cell, inside in enumerate(found.inside):
+        if cell > first and rows + len(inside) > most:
+            yield first, cell
+            first, rows = cell, 0
+        rows += len(inside)
+    yield first, len(found.inside)
+
+
+def _targets(read: Read, found: Cells, first: int, stop: int, chunks: _Ranks) -> list[Block]:
+    """The cells of a group, each with its rows together."""
+    inside = found.inside[first:stop]
+    rows, starts = gathered(read, np.concatenate(inside)), np.cumsum([0, *map(len, inside)])
+    return [Block(own, chunks[own], rows[at : at + len(own)])
+            for own, at in zip(inside, starts[:-1].tolist(), strict=True)]  # fmt: skip
+
+
+def _merged(read: Read) -> Iterator[tuple[_Ranks, Vectors]]:
+    """All rows, so many at a time that they are worth a product with each cell."""
+    held: list[tuple[_Ranks, Vectors]] = []
+    for piece in read():
+        held.append(piece)
+        if sum(len(ranks) for ranks, _ in held) >= ASKED:
+            yield _joined(held)
+            held = []
+    if held:
+        yield _joined(held)
+
+
+def _joined(pieces: list[tuple[_Ranks, Vectors]]) -> tuple[_Ranks, Vectors]:
+    return (np.concatenate([ranks for ranks, _ in pieces]), np.concatenate([rows for _, rows in pieces]))
+
+
+def _ask(best: Best, asking: Block, nearest: NDArray[np.int32], targets: list[Block], first: int) -> None:
+    """Offers the rows of each cell to those that probe it."""
+    lines, slots = np.nonzero((nearest >= first) & (nearest < first + len(targets)))
+    own = nearest[lines, slots] - first
+    order = np.argsort(own, kind="stable")
+    lines, own = lines[order], own[order]
+    starts = np.searchsorted(own, np.arange(len(targets) + 1))
+    for cell, target in enumerate(targets):
+        at = lines[starts[cell] : starts[cell + 1]]
+        for low in range(0, len(at), BLOCK):
+            block = asking.part(at[low : low + BLOCK])
+            for start in range(0, len(target.ranks), BLOCK):
+                best.compare(block, target.part(slice(start, start + BLOCK)), mutual=False)
+
+
+# ---------------------------------------------------------------- sentence links
+#
+# RELATED_TO: sparse nearest neighbours between sentences of different chunks.
+#
+# Directed, at most k from a sentence, ties by id. A link's cosine is that of the vectors on a grid so coarse that
+# every sum of their products is exact in double precision, in any order. Products in single precision only choose what
+# is worth that. Up to EXACT_PAIRS what is made depends on ids, chunks and vectors alone, never on how the products were
+# divided nor on which run compared what. Above, a sentence is compared with those near it (sentence_cells.py): some
+# links are not found, docs/measured/sentences.md says how many, and the time no longer grows with the square.
+
 
 VERSION = 3
 STEP = 0.05
 """By so much the floor is lowered where no pair of sentences reaches it."""
 EXACT_PAIRS = 1_000_000_000
 """Sentences that are compared times all; above so many, only those near one another are compared, all anew."""
-
-_Ranks = NDArray[np.int64]
 
 
 class Links(NamedTuple):

@@ -18,8 +18,7 @@ from itertools import accumulate, takewhile
 
 from pipelines.fingerprint import fingerprint
 from pipelines.indexing.places import boxes_of, locator_of, pages_of
-from pipelines.indexing.table_heads import HEADING_TOKENS, begun
-from pipelines.indexing.table_rows import table_rows
+from pipelines.indexing.table_rows import HEADING_TOKENS, begun, table_rows
 from pipelines.parsing.pictures import ALT, FIGURE, IMAGE, IMAGE_HASH
 from pipelines.records import DESCRIPTION, Element, FigureDescription, ParsedDocument, Span, StructuralChunk
 from pipelines.tokens import count_tokens

@@ -1,6 +1,6 @@
-"""Rows of a table as texts, `Head: value | Head: value`, and what of its heads is said once for all of them.
+"""Rows of a table as texts, `Head: value | Head: value`, and the heads that are said once for all rows.
 
-What stands over the labels of the rows is often not their name, but says something of the figures: `(in millions)`,
+The text over the labels of the rows is often not their name, but says something of the figures: `(in millions)`,
 `Year ended December 31,`. This corner is said by the first row below it, and above the rows of each further chunk.
 Heads of columns that stand under a common one say it once a row, in the first of them:
 `Assets | December 31, 2018: 5 | 2017: 4`.
@@ -8,11 +8,225 @@ Heads of columns that stand under a common one say it once a row, in the first o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
-from pipelines.indexing.table_heads import MOST_REACHING, Heads, reach, row_text
 from pipelines.records import Cell, Element, Span
+from pipelines.tokens import TokenIndex
+
+# ---------------------------------------------------------------- table heads
+#
+# What the columns of a table are called in its rows, and how much of it each row says.
+
+
+HEADING_TOKENS = 128
+"""Of a longer head the first row has all, those below it the beginning."""
+HEADS_TOKENS, LEAST_TOKENS = 2048, 8
+"""So much of all heads together is repeated in each row, of each at least so much."""
+REACHING_TOKENS = 512
+"""So much of all merged cells together is repeated in each row that they reach down into."""
+MOST_REACHING = 100
+"""Merged cells that are repeated in one row."""
+MOST_COLUMNS = 256
+"""That one head counts for, or one value stands under."""
+
+_WORDS = re.compile(r"\w+|[$€£¥₴%]")
+_ASIDE = re.compile(r"\(([^()]*)\)")
+_NUMBERS = "thousand thousands million millions billion billions тис тисяч млн млрд"
+_CURRENCIES = "dollar dollars euro euros usd eur gbp uah chf грн гривень $ € £ ¥ ₴ %"
+_UNITS = frozenset((*_NUMBERS.split(), *_CURRENCIES.split()))
+_BEFORE_A_UNIT = frozenset(("in", "у", "в"))
+_OF_UNITS = frozenset((*_BEFORE_A_UNIT, "of", "us"))
+_PERIODS = frozenset(("year", "years", "month", "months", "quarter", "quarters", "week", "weeks", "period", "periods"))
+
+Head = tuple[str, ...]
+"""What stands over a column, from the top down."""
+
+
+class Heads:
+    """What the columns are called for the rows from here on, and whether a row has said what stands over the labels."""
+
+    def __init__(self, rows: Iterable[Sequence[Cell]]) -> None:
+        """Of a table with these data rows."""
+        self._labelled = _labelled(rows)
+        self._headers: dict[int, Head] = {}
+        self._names: dict[int, Head] = {}
+        self._cut: set[int] = set()
+        self._corner: Head = ()
+        self._said = False
+        self._blank = ""
+
+    @property
+    def over(self) -> str | None:
+        """What stands over the labels, where a row has said it already."""
+        return begun(_joined(self._corner)) if self._corner and self._said else None
+
+    def enter(self, above: Sequence[Cell], filled: Collection[int]) -> str | None:
+        """Below further header rows, above rows that have values in the columns filled; the same corner is not said
+        anew. Heads of columns without a value are said by the next row; they are given back where they would be most
+        of it."""
+        self._headers, self._names = _under(self._headers, above)
+        self._cut = set()
+        before, self._corner = self._corner, _corner(self._names) if self._labelled else ()
+        self._said = self._said and self._corner == before
+        said = {*self._corner, *(part for column in filled for part in self._names.get(column, ()))}
+        blank = dict.fromkeys(cell.text for cell in above if cell.text not in said)
+        self._blank = " | ".join(f"{text.rstrip(':')}:" for text in blank)
+        if self._said:
+            self._names = _without(self._names, self._corner)
+        if begun(self._blank) == self._blank:
+            return None
+        given, self._blank = self._blank, ""
+        return given
+
+    def row(self, cells: Sequence[Cell], row: int) -> str:
+        """The first row says the corner, all of a long head, and the heads of columns without a value."""
+        text = " | ".join(filter(None, (row_text(cells, self._names, row), self._blank)))
+        self._blank = ""
+        if self._corner and not self._said and not any(cell.column == 0 and cell.text.strip() for cell in cells):
+            text = f"{_joined(self._corner)} | {text}"
+        self._names, self._said = _without(self._names, self._corner), True
+        self._shorten({cell.column for cell in cells} - self._cut)
+        return text
+
+    def _shorten(self, columns: Collection[int]) -> None:
+        """These columns are called by the beginning of what was said in full."""
+        most = min(HEADING_TOKENS, max(LEAST_TOKENS, HEADS_TOKENS // max(1, len(self._names))))
+        long = {at for at in columns if sum(map(len, self._names.get(at, ()))) > most}
+        self._cut |= long
+        for heads in (self._headers, self._names) if long else ():
+            heads.update({at: (begun(_joined(heads[at]), most),) for at in long if at in heads})
+
+
+def row_text(cells: Sequence[Cell], heads: Mapping[int, Head], row: int | None = None) -> str:
+    """Cells with their heads; of those that reach down into this row from above the beginning."""
+    said = [cell for cell in cells if cell.text.strip()]
+    of = [_over(cell, heads) for cell in said]
+    # Else a head of one part could be read as under the one before it.
+    shared = len({len(head) for head in of[1:]}) == 1
+    most = REACHING_TOKENS // max(1, sum(row not in (None, cell.row) for cell in said))
+    parts = []
+    for at, (cell, head) in enumerate(zip(said, of, strict=True)):
+        same = _common(of[at - 1], head) if shared and at and len(of[at - 1]) == len(head) else 0
+        header = _joined(head[same:]).rstrip(": ")
+        text = cell.text if row in (None, cell.row) else begun(cell.text, most)
+        parts.append(f"{header}: {text}" if header and head != (cell.text,) else text)
+    return " | ".join(parts)
+
+
+def reach(cell: Cell) -> int:
+    """The columns that a cell stands in; a label stands in the first alone."""
+    return min(max(1, cell.column_span), MOST_COLUMNS) if cell.column else 1
+
+
+@lru_cache(maxsize=8 * MOST_COLUMNS)
+def begun(text: str, tokens: int = HEADING_TOKENS) -> str:
+    """The first words of a text, at most so many tokens."""
+    if len(text) <= tokens:
+        return text
+    starts = TokenIndex(text[: tokens * 20]).starts
+    if len(starts) <= tokens and len(text) <= tokens * 20:
+        return text
+    cut = starts[min(tokens, len(starts) - 1)] if starts else tokens
+    return (text[:cut].rsplit(" ", 1)[0] if " " in text[:cut] else text[:cut]) + " …"
+
+
+def _labelled(rows: Iterable[Sequence[Cell]]) -> bool:
+    """Whether most cells of the first column have letters."""
+    labels = [any(map(str.isalpha, cells[0].text)) for cells in rows if cells[0].column == 0]
+    return 2 * sum(labels) > len(labels)
+
+
+def _corner(names: Mapping[int, Head]) -> Head:
+    """The parts of the first column's head that no other column has, where one of them says something of figures."""
+    others = {part for column, head in names.items() if column for part in head}
+    own = tuple(part for part in names.get(0, ()) if part not in others)
+    return own if others and any(map(_of_figures, own)) else ()
+
+
+def _of_figures(text: str) -> bool:
+    """Whether a head says a unit or a time, or is not at its end. All else may be what the labels are called, which
+    each row must say: a unit is one in parentheses, after `in`, or alone."""
+    words = _WORDS.findall(text.casefold())
+    return (
+        text.rstrip().endswith(",")
+        or any(_UNITS.intersection(_WORDS.findall(aside.casefold())) for aside in _ASIDE.findall(text))
+        or any(word in _BEFORE_A_UNIT and after in _UNITS for word, after in pairwise(words))
+        or (not _UNITS.isdisjoint(words) and _OF_UNITS.issuperset({*words} - _UNITS))
+        or any(word in _PERIODS and after in ("ended", "ending") for word, after in pairwise(words))
+        or {*words[:2]} in ({"as", "of"}, {"as", "at"}, {"станом", "на"}, {"за", "рік"})
+    )
+
+
+def _without(names: dict[int, Head], corner: Head) -> dict[int, Head]:
+    left = tuple(part for part in names.get(0, ()) if part not in corner)
+    return {**names, 0: left} if left != names.get(0, ()) else names
+
+
+def _under(headers: dict[int, Head], above: Sequence[Cell]) -> tuple[dict[int, Head], dict[int, Head]]:
+    """The column headers below further header rows, and what to call the columns there."""
+    *rest, last = above
+    found = {**_kept(headers, rest), **_column_headers(rest)}
+    across = last.column_span >= len(found) and all(cell.row != last.row for cell in rest)
+    if len(found) > 1 and (across or not rest):
+        return found, {column: (last.text, *header) for column, header in found.items()}
+    found = {**_kept(headers, above), **_column_headers(above)}
+    return found, {**found}
+
+
+def _kept(headers: dict[int, Head], above: Sequence[Cell]) -> dict[int, Head]:
+    """Of the headers so far those that stay where others take their place: a unit or time over the labels."""
+    if len({cell.column for cell in above}) < 2:
+        return headers
+    return {at: head for at, head in headers.items() if at == 0 and any(map(_of_figures, head))}
+
+
+def _column_headers(cells: Sequence[Cell]) -> dict[int, Head]:
+    """For every column its header texts from the top down; spanning headers count for all."""
+    columns: dict[int, dict[str, None]] = {}
+    last = max((cell.column for cell in cells), default=0)
+    for cell in sorted(cells, key=lambda cell: (cell.row, cell.column)):
+        for column in range(cell.column, min(last + MOST_COLUMNS, cell.column + max(1, cell.column_span))):
+            texts = columns.setdefault(column, {})
+            if cell.text.strip():
+                texts[cell.text] = None
+    return {column: tuple(texts) for column, texts in columns.items()}
+
+
+def _over(cell: Cell, heads: Mapping[int, Head]) -> Head:
+    """What a value stands under; under several heads, all of them."""
+    found = dict.fromkeys(heads.get(cell.column + at, ()) for at in range(reach(cell)))
+    named = [head for head in found if head]
+    return named[0] if len(named) == 1 else (begun(", ".join(map(_joined, named))),) if named else ()
+
+
+@lru_cache(maxsize=4 * MOST_COLUMNS)
+def _joined(head: Head) -> str:
+    """A head that was only wrapped reads on; what stands under another is parted from it by a slash."""
+    text = ""
+    for part in head:
+        between = " " if text.endswith(",") or part[:1].islower() else " / "
+        text += between + part if text else part
+    return text
+
+
+def _common(before: Head, head: Head) -> int:
+    """How many parts of as many are said already; never the last."""
+    return next((at for at in range(len(head) - 1) if before[at] != head[at]), max(0, len(head) - 1))
+
+
+# ---------------------------------------------------------------- table rows
+#
+# Rows of a table as texts, `Head: value | Head: value`, and what of its heads is said once for all of them.
+#
+# What stands over the labels of the rows is often not their name, but says something of the figures: `(in millions)`,
+# `Year ended December 31,`. This corner is said by the first row below it, and above the rows of each further chunk.
+# Heads of columns that stand under a common one say it once a row, in the first of them:
+# `Assets | December 31, 2018: 5 | 2017: 4`.
+
 
 MOST_HEADED = 1000
 """Header rows of a table; more of them are rows."""

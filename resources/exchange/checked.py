@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from pipelines.fingerprint import text_hash
 from pipelines.indexing.changed_links import places_in
-from pipelines.indexing.embeddings import unit
-from pipelines.indexing.exchanged import (
+from pipelines.indexing.embeddings import (
     CONTRACT,
     FOOTER,
     LEAST_COSINE,
@@ -23,6 +22,7 @@ from pipelines.indexing.exchanged import (
     SAMPLE,
     RowKey,
     cosines,
+    unit,
     without_direction,
 )
 from pipelines.ports import Piece, Vectors

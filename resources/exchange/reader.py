@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from pipelines.indexing.exchanged import FOOTER
+from pipelines.indexing.embeddings import FOOTER
 from resources.child_process import end_with_parent
 from resources.workers.frames import encoded, packed
 from resources.workers.sandbox import confine, limit_memory

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipelines.indexing.changed_links import places_in
-from pipelines.indexing.exchanged import CONTRACT, FOOTER, RowKey
+from pipelines.indexing.embeddings import CONTRACT, FOOTER, RowKey
 from resources.exchange.asked import known_keys, sources_of, works
 from resources.exchange.places import TextFolder
 from resources.models.embedders.specs import PRESETS

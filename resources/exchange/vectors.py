@@ -19,8 +19,7 @@ import numpy as np
 
 from pipelines.errors import IndexStateError, ModelError, VectorFileError
 from pipelines.indexing.changed_links import places_in
-from pipelines.indexing.embeddings import unit
-from pipelines.indexing.exchanged import without_direction
+from pipelines.indexing.embeddings import unit, without_direction
 from pipelines.ports import Piece, Vectors
 from resources.exchange.asked import Asked, basis_of
 from resources.exchange.checked import DIGEST, Rows, Sample, rows_of, samples_of, survey

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import SettingsError
 from pipelines.fingerprint import text_hash
-from pipelines.indexing.figures import UNSEEN
+from pipelines.indexing.enrichment import UNSEEN
 from pipelines.indexing.overlap import EVERY, Calibration
 from resources.postgres.memberships import MembershipTable, Told
 from resources.reports.workers import workers

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import ModelError
-from pipelines.indexing.contexts import context_prompts
-from pipelines.indexing.summaries import summary_prompt
+from pipelines.indexing.enrichment import context_prompts, summary_prompt
 from pipelines.llm.prompts import PromptTemplate, in_language, templates_of
 from pipelines.llm.reply_text import cleaned, runs_of, unusable
 from pipelines.ports import NoReply, Prompt, Reply, ReplyCheck

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipelines.indexing.figures import (
+from pipelines.indexing.enrichment import (
     CHARACTERS,
     Said,
     distinct,

@@ -11,9 +11,7 @@ import numpy as np
 from pipelines.errors import IndexStateError
 from pipelines.indexing.changed_links import Ids, LinkColumns, Neighbours, Standing, places_in
 from pipelines.indexing.embeddings import vector_key
-from pipelines.indexing.near_links import links_near
-from pipelines.indexing.sentence_links import EXACT_PAIRS, lowered
-from pipelines.indexing.strongest_links import NONE, on_grid
+from pipelines.indexing.sentence_links import EXACT_PAIRS, NONE, links_near, lowered, on_grid
 from resources.hashes import bytes_hash
 from resources.parquet.vectors import matrix
 from resources.read_ahead import read_ahead

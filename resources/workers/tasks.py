@@ -16,13 +16,12 @@ from threading import Lock
 from typing import Any
 
 from pipelines.errors import DocumentError
-from pipelines.indexing.contexts import chunk_contexts
+from pipelines.indexing.enrichment import chunk_contexts, document_summary, written
 from pipelines.indexing.indexed_documents import chunk_term_counts
 from pipelines.indexing.overlap import CONDITIONAL, UNCONDITIONAL, with_overlap, with_own_overlap
 from pipelines.indexing.packed_chunks import packed_chunks
 from pipelines.indexing.sentences import NoiseRules, sentences
 from pipelines.indexing.structural_chunks import structural_chunks
-from pipelines.indexing.summaries import document_summary, written
 from pipelines.parsing.elements import Detect, build_elements
 from pipelines.parsing.formats import second_reading
 from pipelines.records import FigurePicture, PagePicture, ParsedFile, RawDocument, StaticVector, tables

@@ -11,12 +11,11 @@ import pytest
 
 from pipelines.errors import DocumentError
 from pipelines.indexing.boundaries import doubtful, sentence_spans
-from pipelines.indexing.contexts import chunk_contexts, context_prompts
+from pipelines.indexing.enrichment import chunk_contexts, context_prompts, document_summary, summary_prompt
 from pipelines.indexing.overlap import with_overlap
 from pipelines.indexing.packed_chunks import packed_chunks
 from pipelines.indexing.sentences import sentences
 from pipelines.indexing.structural_chunks import structural_chunks
-from pipelines.indexing.summaries import document_summary, summary_prompt
 from pipelines.llm.prompts import in_language, templates_of
 from pipelines.parsing.elements import build_elements
 from pipelines.parsing.markdown_view import markdown_of

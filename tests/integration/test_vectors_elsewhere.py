@@ -19,7 +19,7 @@ import pytest
 
 from pincite import open_index
 from pipelines.fingerprint import text_hash
-from pipelines.indexing.exchanged import FOOTER, LEAST_COSINE, RowKey
+from pipelines.indexing.embeddings import FOOTER, LEAST_COSINE, RowKey
 from pipelines.settings.models import EmbedderSettings
 from resources.child_process import child_environment
 from resources.models.embedders.factory import make_embedder

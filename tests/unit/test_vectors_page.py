@@ -8,7 +8,7 @@ import re
 import pytest
 
 from pincite.codes import ERRORS
-from pipelines.indexing.exchanged import CONTRACT, FOOTER, LEAST_COSINE, MOST_SAMPLE, SAMPLE
+from pipelines.indexing.embeddings import CONTRACT, FOOTER, LEAST_COSINE, MOST_SAMPLE, SAMPLE
 from pipelines.records import Chunk, Embedding
 from pipelines.schemas import schema_of
 from resources.exchange import checked, places, reader, texts, vector_file

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.fingerprint import fingerprint
-from pipelines.indexing.contexts import context_prompts, context_window
+from pipelines.indexing.enrichment import context_prompts, context_window
 from pipelines.llm.prompts import PromptTemplate, in_language, templates_of
 from pipelines.ports import Prompt
 from pipelines.records import DESCRIPTION, Chunk

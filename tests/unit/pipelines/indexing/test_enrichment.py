@@ -3,9 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipelines.indexing.contexts import chunk_contexts
 from pipelines.indexing.embeddings import averaged, embedded_text, windows
-from pipelines.indexing.summaries import document_summary, window
+from pipelines.indexing.enrichment import chunk_contexts, document_summary, window
 from pipelines.llm.reply_text import clipped
 from pipelines.records import Block, Chunk, Run, Sentence
 from pipelines.settings.models import EnrichmentSettings

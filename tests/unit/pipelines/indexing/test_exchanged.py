@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.fingerprint import text_hash
-from pipelines.indexing.exchanged import RowKey, cosines, without_direction
+from pipelines.indexing.embeddings import RowKey, cosines, without_direction
 
 windowed = st.integers(2, 9999).flatmap(
     lambda windows: st.builds(

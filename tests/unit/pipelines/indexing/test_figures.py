@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pipelines.indexing.boundaries import sentence_spans
-from pipelines.indexing.figures import (
+from pipelines.indexing.enrichment import (
     UNSEEN,
     Said,
     distinct,

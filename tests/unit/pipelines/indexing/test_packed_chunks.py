@@ -5,8 +5,7 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.indexing.packed_chunks import packed_chunks
-from pipelines.indexing.splitters.pieces import divide
+from pipelines.indexing.packed_chunks import divide, packed_chunks
 from pipelines.records import Block, Element, PackedChunk, ParsedDocument, Run, StructuralChunk
 from pipelines.tokens import TokenIndex, count_tokens
 from tests.support.builders import heading, item, paragraph, table, units

@@ -8,8 +8,7 @@ from functools import partial
 
 import pytest
 
-from pipelines.indexing.contexts import context_prompts
-from pipelines.indexing.summaries import summary_prompt
+from pipelines.indexing.enrichment import context_prompts, summary_prompt
 from pipelines.llm.prompts import PromptTemplate, in_language, templates_of
 from pipelines.ports import Prompt
 from pipelines.records import DESCRIPTION, Chunk

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.indexing import near_links, sentence_links
-from pipelines.indexing import sentence_cells as module
-from pipelines.indexing.sentence_cells import cells, equal_rows, in_memory
-from pipelines.indexing.sentence_links import links_over
+from pipelines.indexing import sentence_links
+from pipelines.indexing import sentence_links as module
+from pipelines.indexing import sentence_links as near_links
+from pipelines.indexing.sentence_links import cells, equal_rows, in_memory, links_over
 from pipelines.records import SentenceLink
 from tests.support.brute_links import brute_force, unit
 

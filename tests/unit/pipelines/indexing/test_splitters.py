@@ -13,8 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipelines.errors import DocumentError, ModelError
-from pipelines.indexing.packed_chunks import SPLITTERS, packed_chunks
-from pipelines.indexing.splitters.cluster import segments
+from pipelines.indexing.packed_chunks import SPLITTERS, packed_chunks, segments
 from pipelines.indexing.structural_chunks import structural_chunks
 from pipelines.parsing.elements import build_elements
 from pipelines.ports import Vectors

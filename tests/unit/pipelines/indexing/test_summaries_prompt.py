@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.indexing.summaries import LONGEST, document_summary, summary_prompt, window
+from pipelines.indexing.enrichment import LONGEST, document_summary, summary_prompt, window
 from pipelines.llm.prompts import in_language, most_tokens, templates_of
 from pipelines.records import Chunk
 from resources.prompts import read_prompts

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.indexing import summaries
+from pipelines.indexing import enrichment as summaries
 
 
 @pytest.mark.defends("1b")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pipelines.fingerprint import text_hash
-from pipelines.indexing.exchanged import RowKey
+from pipelines.indexing.embeddings import RowKey
 from resources.exchange.checked import Rows, Sample, samples_of
 from resources.parquet.vector_keys import keys_from
 

@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from pipelines.errors import DocumentError
-from pipelines.indexing.figures import figures_of
+from pipelines.indexing.enrichment import figures_of
 from pipelines.llm.prompts import PromptTemplate
 from pipelines.parsing.pictures import IMAGE, IMAGE_HASH
 from pipelines.ports import Prompt, Reply, ReplyCheck

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipelines.indexing.contexts import chunk_contexts
+from pipelines.indexing.enrichment import chunk_contexts
 from pipelines.indexing.indexed_documents import chunk_term_counts
 from pipelines.indexing.overlap import with_own_overlap
 from pipelines.indexing.packed_chunks import packed_chunks

@@ -1,0 +1,326 @@
+"""Texts that a model writes about documents, chunks and figures, and the extracts that replace them without one.
+
+Each kind has the prompt that the model reads, the check of its reply, and the rows that are kept. A summary without a
+model is central sentences, spread over the document: centrality is the mean probability of a sentence's content words
+in the document (SumBasic, Nenkova and Vanderwende 2005), with the words of a chosen sentence damped before the next
+choice. A context without a model is title, header chain and the key sentence before. A figure has no replacement; its
+prompt is the picture and its language, nothing else, so that one picture has one description and is bought once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from pipelines.indexing.sentences import CODE
+from pipelines.llm.prompts import DEFAULT_LANGUAGE, PromptTemplate, as_data, most_tokens
+from pipelines.llm.reply_text import cleaned, clipped
+from pipelines.parsing.pictures import FIGURE, IMAGE_HASH
+from pipelines.ports import NoReply, Prompt, Reply
+from pipelines.records import (
+    DESCRIPTION,
+    EXTRACTIVE,
+    FALLBACK,
+    LLM,
+    WAITING,
+    Chunk,
+    ChunkContext,
+    DocumentSummary,
+    Element,
+    FigureDescription,
+    ParsedDocument,
+    Sentence,
+)
+
+# ---------------------------------------------------------------- summaries
+#
+# Document summaries: what a model reads to write one, and central sentences, spread over the document,
+# where there is no model.
+#
+# Centrality is the mean probability of a sentence's content words in the document (SumBasic,
+# Nenkova and Vanderwende 2005), with the words of a chosen sentence damped before the next choice.
+
+
+SUMMARY_VERSION = 2
+LONGEST = 8000
+"""Characters of one chunk that a prompt shows."""
+MARKS = {
+    "en": ("[page {}]", "[pages {}–{}]", "[chunks left out here: {}; the middle of the document is missing]"),
+    "uk": ("[сторінка {}]", "[сторінки {}–{}]", "[тут пропущено фрагментів: {}; середини документа немає]"),
+}
+"""By the prompt's language: one page, several pages, what is left out between the halves of the window."""
+_WORD = re.compile(r"[^\W\d_]{4,}")
+_FEWEST_WORDS, _MOST_WORDS = 4, 40
+
+
+def words_of(text: str) -> list[str]:
+    """Content words, folded and cut to six letters so that forms of one word count as one."""
+    return [word[:6] for word in _WORD.findall(text.casefold())]
+
+
+def window(chunks: int, width: int) -> list[int]:
+    """Which of a document's chunks a summary reads: all, or the first floor(w/2) and last ceil(w/2)."""
+    if chunks <= width:
+        return list(range(chunks))
+    return [*range(width // 2), *range(chunks - (width - width // 2), chunks)]
+
+
+def summary_prompt(
+    template: PromptTemplate, title: str, chunks: Sequence[Chunk], characters: int, width: int
+) -> Prompt:
+    """What a model is asked for a document's summary; `chunks` in reading order, `title` empty where it is
+    only a file name. Own text only, so that nothing is read twice; each chunk under its page and under those
+    of its headings that the chunk before it does not have."""
+    chunks = written(chunks)
+    *_, left_out = _marks(template)
+    gap = width // 2 if len(chunks) > width else None
+    parts: list[str] = []
+    above: tuple[str, ...] = (title,)
+    for position, item in enumerate(window(len(chunks), width)):
+        if position == gap:
+            parts.append(left_out.format(len(chunks) - width))
+        chunk = chunks[item]
+        headings = " › ".join(_new_headings(chunk, above))
+        parts.append("\n".join(filter(None, (_page_mark(template, chunk), headings, read_text(chunk)))))
+        above = (title, *chunk.header_chain)
+    system, user = template.render(title=as_data(title), document=as_data("\n\n".join(parts)), characters=characters)
+    return Prompt(system, user, most_tokens(characters))
+
+
+def is_description(chunk: Chunk) -> bool:
+    """Whether a model wrote the chunk's text, of a figure."""
+    return DESCRIPTION in chunk.block_types
+
+
+def written(chunks: Sequence[Chunk]) -> list[Chunk]:
+    """The chunks of the document's own text; all where it has none."""
+    return [chunk for chunk in chunks if not is_description(chunk)] or list(chunks)
+
+
+def read_text(chunk: Chunk) -> str:
+    """What a prompt shows of a chunk: its own text, of which only an endless table row is cut."""
+    return clipped(chunk.text, LONGEST)
+
+
+def _marks(template: PromptTemplate) -> tuple[str, str, str]:
+    return MARKS.get(template.language, MARKS[DEFAULT_LANGUAGE])
+
+
+def _page_mark(template: PromptTemplate, chunk: Chunk) -> str:
+    if chunk.page_start is None:
+        return ""
+    page, pages, _ = _marks(template)
+    end = chunk.page_end or chunk.page_start
+    return (page if end == chunk.page_start else pages).format(chunk.page_start, end)
+
+
+def _new_headings(chunk: Chunk, above: Sequence[str]) -> list[str]:
+    """Headings of the chunk that stand neither above the chunk before it nor inline in its own text."""
+    inline = chunk.text[: chunk.offsets[0]].split("\n") if chunk.offsets else []
+    return [heading for heading in chunk.header_chain if heading not in above and heading not in inline]
+
+
+def document_summary(
+    doc_id: str, sentences: Sequence[Sentence], chunk_ids: Sequence[str], characters: int, width: int
+) -> DocumentSummary:
+    """At most `characters` of the document's own sentences, in reading order.
+
+    `chunk_ids` in reading order; the sentences of the window are the candidates."""
+    read = {chunk_ids[item] for item in window(len(chunk_ids), width)}
+    candidates = [sentence for sentence in sentences if sentence.chunk_id in read and _is_prose(sentence)]
+    chosen = _choose(candidates or [item for item in sentences if item.chunk_id in read], characters)
+    return DocumentSummary(doc_id, " ".join(chosen), EXTRACTIVE)
+
+
+def _is_prose(sentence: Sentence) -> bool:
+    count = len(sentence.text.split())
+    return sentence.source in ("paragraph", "list_item") and _FEWEST_WORDS <= count <= _MOST_WORDS
+
+
+def _choose(candidates: Sequence[Sentence], characters: int) -> list[str]:
+    words = [words_of(sentence.text) for sentence in candidates]
+    counts = Counter(word for each in words for word in each)
+    total = sum(counts.values()) or 1
+    weight = {word: count / total for word, count in counts.items()}
+    first = {candidates[item].text: item for item in reversed(range(len(candidates)))}
+    chosen: dict[int, str] = {}
+    room = characters
+    # A text is chosen once, and room only shrinks: what cannot be chosen any more is not weighed again.
+    while left := [item for text, item in first.items() if len(text) <= room and item not in chosen]:
+        best = max(left, key=lambda item: (sum(weight[word] for word in words[item]) / (len(words[item]) or 1), -item))
+        chosen[best] = text = candidates[best].text
+        room -= len(text) + 1
+        for word in words[best]:
+            weight[word] *= weight[word]
+    if not chosen and candidates:
+        return [clipped(candidates[0].text, characters)]
+    return [chosen[item] for item in sorted(chosen)]
+
+
+# ---------------------------------------------------------------- contexts
+#
+# Chunk contexts: what a model reads to write one, and title, header chain and the key sentence before
+# where there is no model.
+
+
+CONTEXT_VERSION = 3
+
+
+def context_window(chunks: int, at: int, width: int) -> tuple[range, range]:
+    """Neighbours (before, after) of chunk `at` that its prompt shows: floor(w/2) and ceil(w/2), shifted at
+    the document's ends so that there are w of them wherever the document has as many."""
+    shown = min(width, chunks - 1)
+    start = min(max(at - width // 2, 0), chunks - 1 - shown)
+    return range(start, at), range(at + 1, start + shown + 1)
+
+
+def context_prompts(
+    template: PromptTemplate, title: str, chunks: Sequence[Chunk], characters: int, width: int
+) -> Iterator[Prompt]:
+    """What a model is asked for the context of each chunk of a document, in one pass; `title` empty where it is only
+    a file name.
+
+    Own texts and headings only: no number, page or count that an edit elsewhere in the document would change;
+    and of its neighbours none that a model wrote."""
+    own = [chunk for chunk in chunks if not is_description(chunk)]
+    shown_title, at = as_data(title), 0
+    for chunk in chunks:
+        described = is_description(chunk)
+        before, after = context_window(len(own) + described, at, width)
+        at += not described
+        # A description stands between own chunks without being one: those after it are counted from one earlier.
+        system, user = template.render(
+            title=shown_title,
+            headings=as_data(" › ".join(heading for heading in chunk.header_chain if heading != title)),
+            before=_own_texts(own[before.start : before.stop]),
+            chunk=as_data(read_text(chunk)),
+            after=_own_texts(own[after.start - described : after.stop - described]),
+            characters=characters,
+        )
+        yield Prompt(system, user, most_tokens(characters))
+
+
+def _own_texts(chunks: Iterable[Chunk]) -> str:
+    return as_data("\n\n".join(map(read_text, chunks)))
+
+
+def chunk_contexts(
+    document: ParsedDocument, chunks: Sequence[Chunk], sentences: Sequence[Sentence], characters: int
+) -> list[ChunkContext]:
+    """One context for each chunk of one document, in the order of the chunks.
+
+    The key sentence is the one of the chunk before that shares most content words with the
+    chunk, and is not code; a title that is only a file name is left out."""
+    by_chunk: Mapping[str, list[Sentence]] = _by_chunk(sentences)
+    made = []
+    before: list[Sentence] = []
+    for chunk in chunks:
+        places = [] if document.title_is_file_name else [document.title]
+        places += [heading for heading in chunk.header_chain if heading not in places]
+        parts = [" › ".join(places), _key_sentence(chunk, before)]
+        text = clipped(": ".join(part for part in parts if part), characters)
+        made.append(ChunkContext(document.doc_id, chunk.index, chunk.chunk_id, text, EXTRACTIVE))
+        before = before if is_description(chunk) else by_chunk.get(chunk.chunk_id, [])
+    return made
+
+
+def _by_chunk(sentences: Sequence[Sentence]) -> dict[str, list[Sentence]]:
+    grouped: dict[str, list[Sentence]] = {}
+    for sentence in sentences:
+        if sentence.source != CODE:
+            grouped.setdefault(sentence.chunk_id, []).append(sentence)
+    return grouped
+
+
+def _key_sentence(chunk: Chunk, before: Sequence[Sentence]) -> str:
+    if not before or chunk.has_overlap:
+        return ""
+    words = set(words_of(chunk.text))
+    best = max(before, key=lambda item: (len(words & set(words_of(item.text))) / (len(item.text) + 40), item.index))
+    return best.text
+
+
+# ---------------------------------------------------------------- figures
+#
+# Descriptions of figures by a model that sees: what it is asked, and the rows of what it said.
+#
+# The prompt is the picture and its language, nothing else: one picture has one description, wherever
+# it stands, and is bought once. What is around a figure is said by its header chain and its caption.
+
+
+FIGURE_VERSION = 1
+CHARACTERS = 600
+UNSEEN = "unseen"
+"""The method of a figure whose picture cannot be shown to a model, as the note says."""
+
+Said = Reply | NoReply | str
+"""What a model said of a picture, or why it was not shown to one."""
+
+
+def figures_of(elements: Iterable[Element]) -> list[Element]:
+    """The figures to describe, in reading order: pictures that have no text of their own."""
+    return [
+        element
+        for element in elements
+        if element.kind == FIGURE and not element.text and (IMAGE_HASH in element.metadata or _has_box(element))
+    ]
+
+
+def _has_box(element: Element) -> bool:
+    return any(place.box for place in element.places)
+
+
+def image_hash_of(figure: Element) -> str:
+    """What tells its picture from others: the hash of its bytes, or of the pages that it is cut out of
+    and its box; its place where a structural map beside another file than a PDF tells none."""
+    return figure.metadata.get(IMAGE_HASH) or f"{figure.doc_id}:{figure.index}"
+
+
+def distinct(figures: Iterable[Element]) -> dict[str, Element]:
+    """One figure for each picture, by its hash."""
+    found: dict[str, Element] = {}
+    for figure in figures:
+        found.setdefault(image_hash_of(figure), figure)
+    return found
+
+
+def figure_prompt(template: PromptTemplate, image: bytes, name: str, characters: int = CHARACTERS) -> Prompt:
+    """`image` as PNG or JPEG, and the hash that tells it from others."""
+    system, user = template.render(characters=characters)
+    return Prompt(system, user, most_tokens(characters), (image,), (name,))
+
+
+def figure_descriptions(
+    figures: Sequence[Element],
+    said: Mapping[str, Said],
+    model: str,
+    characters: int = CHARACTERS,
+    before: Iterable[FigureDescription] = (),
+) -> list[FigureDescription]:
+    """A row for each figure of one document. `said` by `image_hash_of`; `before` are the document's last
+    rows, whose text stands in until a reply is there."""
+    last = {row.image_hash: row for row in before if row.text and row.model == model}
+    return [
+        _row(figure, index, said[image_hash_of(figure)], model, characters, last)
+        for index, figure in enumerate(figures)
+    ]
+
+
+def _row(
+    figure: Element, index: int, said: Said, model: str, characters: int, last: Mapping[str, FigureDescription]
+) -> FigureDescription:
+    def row(text: str, method: str, by: str = model, reply: str = "", note: str = "") -> FigureDescription:
+        own = (figure.doc_id, index, figure.index, image_hash_of(figure))
+        return FigureDescription(*own, text, method, by, reply, note)
+
+    if isinstance(said, str):
+        return row("", UNSEEN, by="", note=said)
+    if isinstance(said, Reply):
+        return row(cleaned(said.text, characters), LLM, reply=said.key)
+    if said.code == "unusable":
+        return row("", FALLBACK, reply=said.key, note=said.message)
+    known = last.get(image_hash_of(figure))
+    if known is not None:
+        return row(known.text, WAITING, reply=known.reply, note=said.message)
+    return row("", WAITING, by="", note=said.message)
