@@ -39,11 +39,18 @@ from benchmarks.support.parsing_report import table  # noqa: E402
 from pipelines.evaluation.evaluate import asked, bootstrap_interval  # noqa: E402
 from pipelines.evaluation.matching import matches, shown_by  # noqa: E402
 from pipelines.ports import Filters  # noqa: E402
-from pipelines.query.fuse import reciprocal_rank, standardised, stretched  # noqa: E402
-from pipelines.query.measures import MEASURES  # noqa: E402
 from pipelines.query.retrieve import MEASURED_DEPTH  # noqa: E402
-from pipelines.query.routes import FUSED_DEPTH, Asked, Question  # noqa: E402
-from pipelines.query.strategies import STRATEGIES, searches_of  # noqa: E402
+from pipelines.query.routes import (  # noqa: E402  # noqa: E402  # noqa: E402
+    FUSED_DEPTH,
+    MEASURES,
+    STRATEGIES,
+    Asked,
+    Question,
+    reciprocal_rank,
+    searches_of,
+    standardised,
+    stretched,
+)
 from pipelines.query.support import content_terms  # noqa: E402
 from pipelines.settings.query import FusionWeights, QuerySettings  # noqa: E402
 from resources.evaluation.golden import examination  # noqa: E402

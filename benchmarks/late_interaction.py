@@ -31,7 +31,7 @@ from benchmarks.support.parsing_report import table  # noqa: E402
 from pipelines.evaluation.evaluate import asked, bootstrap_interval  # noqa: E402
 from pipelines.evaluation.judging import judge  # noqa: E402
 from pipelines.ports import Filters  # noqa: E402
-from pipelines.query.rerankers.context import full_text  # noqa: E402
+from pipelines.query.rerankers import full_text  # noqa: E402
 from pipelines.query.results import Hit  # noqa: E402
 from pipelines.query.retrieve import Question, retrieve  # noqa: E402
 from pipelines.settings.query import QuerySettings  # noqa: E402

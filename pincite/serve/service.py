@@ -14,8 +14,8 @@ from pincite.index import open_index
 from pincite.serve.access import Asker
 from pincite.serve.turns import NotDrawn, Queues, SearchFirst, Turns, searched
 from pipelines.errors import DocumentError, IndexStateError
-from pipelines.query.rerank import asks_model as reranking_asks
-from pipelines.query.strategies import asks_model as strategy_asks
+from pipelines.query.rerankers import asks_model as reranking_asks
+from pipelines.query.routes import asks_model as strategy_asks
 from pipelines.records import Box
 from resources.settings_file import Project
 

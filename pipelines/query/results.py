@@ -6,7 +6,7 @@ rank, with the twins that were left out for it. `Found` is what a strategy gives
 `Retrieved` (pipelines/query/retrieve.py) what a question is given, the hits and what fell back on the way.
 
 `scores` of a hit holds every stage that saw it: `dense` (cosine), `lexical` (BM25), what is measured beside these
-(pipelines/query/measures.py), `fused`, and each reranker with its factors (`weighted`, `weighted.recency`, ...). A
+(pipelines/query/routes.py), `fused`, and each reranker with its factors (`weighted`, `weighted.recency`, ...). A
 stage that did not see the hit has no key. `score` is the last stage's.
 """
 

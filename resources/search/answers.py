@@ -9,9 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import UsageError
-from pipelines.query.answer import Answer, answer_json, chosen, extracted, marked_of
+from pipelines.query.answer import Answer, answer_json, chosen, extracted, marked_of, picked, written
 from pipelines.query.assemble import ContextPassage, Sentence, assemble
-from pipelines.query.claims import picked, written
 from pipelines.query.results import Hit, query_json
 from pipelines.query.retrieve import Question, require_question
 from pipelines.query.support import Weights, weights_of

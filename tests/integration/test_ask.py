@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from pincite.index import open_index
-from pipelines.query.measures import MEASURES
+from pipelines.query.routes import MEASURES
 from tests.support.direct_runs import quick_runs
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.llm_server import LlmServer, llm_server, says, status

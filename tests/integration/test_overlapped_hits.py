@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from pipelines.ports import Candidate, Filters, Passage
-from pipelines.query.deduplicate import TOP
 from pipelines.query.results import Hit
-from pipelines.query.retrieve import retrieve
+from pipelines.query.retrieve import TOP, retrieve
 from pipelines.query.tools import Tools
 from pipelines.settings.query import QuerySettings
 from resources.models.embedders.specs import EmbedderSpec

@@ -15,8 +15,7 @@ import pytest
 from pipelines.errors import ModelError, SettingsError
 from pipelines.llm.prompts import in_language, templates_of
 from pipelines.ports import Passage
-from pipelines.query.rerank import reranked
-from pipelines.query.rerankers.context import RerankContext
+from pipelines.query.rerankers import RerankContext, reranked
 from pipelines.query.results import Scored
 from pipelines.query.tools import Tools
 from pipelines.settings.base import settings_from

@@ -9,7 +9,7 @@ import numpy as np
 
 from pipelines.llm.prompts import PromptTemplate, in_language, templates_of
 from pipelines.ports import NoReply, Prompt, Reply, ReplyCheck, Vectors
-from pipelines.query.rerankers.context import RerankContext
+from pipelines.query.rerankers import RerankContext
 from pipelines.query.tools import Tools
 from pipelines.settings.query import QuerySettings
 from tests.support.places import ROOT

@@ -45,7 +45,7 @@ def test_nearest_tests_are_there() -> None:
 
 
 def test_mutations_are_chosen_by_words() -> None:
-    (found,) = matching(MUTATIONS, "rrf 10 fuse.py")
+    (found,) = matching(MUTATIONS, "rrf 10 routes.py")
     assert found.behaviour == "Reciprocal rank fusion adds 60 to the rank"
     assert matching(MUTATIONS, "") == MUTATIONS
 

@@ -10,7 +10,7 @@ import re
 
 import pytest
 
-from pipelines.query.rerankers.weighted import IMPORTANT_SECTIONS, UNIMPORTANT_SECTIONS
+from pipelines.query.rerankers import IMPORTANT_SECTIONS, UNIMPORTANT_SECTIONS
 from pipelines.settings.query import LONGEST_SEARCHED as LONGEST
 from pipelines.settings.query import MOST_STEPS
 from pipelines.settings.query import most_steps as foretold
@@ -28,10 +28,10 @@ BUILT = {
     "pipelines/evaluation/cloze.py:cloze": [r"(?<!\w)5\ days(?!\w)"],
     "pipelines/evaluation/document_map.py:_in_two": [re.escape("aaaaaaaa")],
     "pipelines/evaluation/document_map.py:starts": [re.escape("aaaa, aaaa")],
-    "pipelines/query/rerankers/weighted.py:_pattern": [
+    "pipelines/query/rerankers.py:_pattern": [
         "|".join(f"(?:{each})" for each in shipped) for shipped in (IMPORTANT_SECTIONS, UNIMPORTANT_SECTIONS)
     ],
-    "pipelines/query/sentence_selection.py:__init__": [r"\b(?!str|pla)(?:[a-z]+|[а-яіїє]+)\b"],
+    "pipelines/query/sentence_route.py:__init__": [r"\b(?!str|pla)(?:[a-z]+|[а-яіїє]+)\b"],
     "pipelines/settings/query.py:_compile": ["nothing is searched for here"],
     "pipelines/terms.py:_any_script": [_any_script().pattern],
     "resources/parsers/text/delimited.py:plain": [r"[^;\r\n]*", r"[^\|\r\n]*"],

@@ -9,9 +9,22 @@ from dataclasses import replace
 import pytest
 
 from pipelines.ports import NoReply, Reply
-from pipelines.query.answer import Answer, answer_json, answering, chosen, extracted, marked_of
+from pipelines.query.answer import (
+    Answer,
+    Said,
+    answer_json,
+    answering,
+    chosen,
+    declines,
+    extracted,
+    letter_of,
+    marked_of,
+    passages_shown,
+    picked,
+    said_in,
+    written,
+)
 from pipelines.query.assemble import ContextPassage, Sentence, assemble
-from pipelines.query.claims import Said, declines, letter_of, passages_shown, picked, said_in, written
 from pipelines.query.support import MOST_ORDERS, Weights, evidence_of, gives_orders, weights_of
 from pipelines.records import DESCRIPTION
 from tests.support.query_fakes import hit

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipelines.query.deduplicate import distinct
 from pipelines.query.results import Scored
+from pipelines.query.retrieve import distinct
 from tests.support.query_fakes import scored
 
 LONG = "Employees are entitled to twenty-five days of paid leave in every calendar year, and to public holidays."

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.ports import Candidate
-from pipelines.query.fuse import reciprocal_rank, standardised, stretched, weighted_sum
+from pipelines.query.routes import reciprocal_rank, standardised, stretched, weighted_sum
 
 DENSE = [Candidate("a", 0.9), Candidate("b", 0.7), Candidate("c", 0.5)]
 LEXICAL = [Candidate("c", 12.0), Candidate("a", 6.0), Candidate("d", 2.0)]

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.ports import DocumentTerms, Filters
-from pipelines.query.measures import HALF, MEASURES, document_score, idf_among, said_by
-from pipelines.query.routes import Asked, Question
+from pipelines.query.routes import HALF, MEASURES, Asked, Question, document_score, idf_among, said_by
 from tests.support.query_fakes import Unasked
 from tests.support.tool_fakes import lengths, tools
 

@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 
 from pipelines.ports import Candidate, Filters, Passage, Prompt, Reply
-from pipelines.query.answer import chosen, extracted, marked_of
+from pipelines.query.answer import chosen, extracted, marked_of, picked, written
 from pipelines.query.assemble import Sentence, assemble
-from pipelines.query.claims import picked, written
-from pipelines.query.rerank import RERANKERS
+from pipelines.query.rerankers import RERANKERS
 from pipelines.query.results import Hit, Scored
 from pipelines.query.retrieve import Question, retrieve
-from pipelines.query.strategies import STRATEGIES
+from pipelines.query.routes import STRATEGIES
 from pipelines.query.support import weights_of
 from pipelines.settings.query import QuerySettings
 from tests.support.growth import Parts, assert_linear

@@ -10,14 +10,11 @@ from typing import get_args
 import pytest
 
 from pipelines.ports import Reply
-from pipelines.query.measures import MEASURES
-from pipelines.query.rerank import RERANKERS, reranked
-from pipelines.query.rerankers.context import full_text
-from pipelines.query.rerankers.cross_encoder import LONGEST_PASSAGE
-from pipelines.query.rerankers.evidence import document_score, evidence
-from pipelines.query.rerankers.logprob import answer_score
+from pipelines.query.rerankers import LONGEST_CROSS_ENCODED_PASSAGE as LONGEST_PASSAGE
+from pipelines.query.rerankers import RERANKERS, answer_score, document_score, evidence, full_text, reranked
 from pipelines.query.results import Scored
 from pipelines.query.retrieve import FUSED_DEPTH, MEASURED_DEPTH
+from pipelines.query.routes import MEASURES
 from pipelines.settings.query import FusionName, FusionWeights, StrategyName
 from tests.support.places import ROOT
 from tests.support.query_fakes import scored

@@ -10,8 +10,8 @@ import pytest
 
 from pipelines.errors import ModelError
 from pipelines.ports import NoReply, Prompt, Reply
-from pipelines.query.rerankers.listwise import LONGEST_PASSAGE, listwise, permutation
-from pipelines.query.rerankers.logprob import answer_score, logprob
+from pipelines.query.rerankers import LONGEST_LISTED_PASSAGE as LONGEST_PASSAGE
+from pipelines.query.rerankers import answer_score, listwise, logprob, permutation
 from pipelines.query.results import Scored
 from tests.support.query_fakes import scored
 from tests.support.tool_fakes import FakeModel, context

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipelines.errors import SettingsError
-from pipelines.query.rerankers.weighted import (
+from pipelines.query.rerankers import (
     adjacency_factor,
     combined,
     hierarchy_factor,

@@ -9,8 +9,7 @@ import pytest
 
 from pipelines.errors import SettingsError, UsageError
 from pipelines.ports import Candidate, DocumentTerms, Filters, Passage, Reply
-from pipelines.query.measures import MEASURES
-from pipelines.query.rerank import RERANKERS
+from pipelines.query.rerankers import RERANKERS
 from pipelines.query.results import Hit, hit_json, query_json
 from pipelines.query.retrieve import (
     FUSED_DEPTH,
@@ -21,8 +20,7 @@ from pipelines.query.retrieve import (
     require_question,
     retrieve,
 )
-from pipelines.query.routes import ROUTES
-from pipelines.query.strategies import STRATEGIES
+from pipelines.query.routes import MEASURES, ROUTES, STRATEGIES
 from pipelines.settings.models import LlmSettings
 from pipelines.settings.query import FusionWeights, QuerySettings, RerankerName, StrategyName
 from tests.support.query_fakes import Unasked, passage

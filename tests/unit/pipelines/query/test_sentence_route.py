@@ -10,7 +10,7 @@ import pytest
 from pipelines.ports import FoundSentence
 from pipelines.query.results import Hit, hit_json
 from pipelines.query.retrieve import Retrieved, retrieve
-from pipelines.query.sentence_selection import crowded
+from pipelines.query.sentence_route import crowded
 from pipelines.settings.query import QuerySettings, SentenceRouteSettings
 from tests.support.query_fakes import passage
 from tests.support.sentence_fakes import BOX, SentenceIndex, sentence

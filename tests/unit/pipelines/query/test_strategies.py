@@ -10,7 +10,7 @@ import pytest
 from pipelines.errors import ModelError
 from pipelines.ports import Candidate, Filters, NoReply, Passage, Reply
 from pipelines.query.retrieve import Question, Retrieved, retrieve
-from pipelines.query.strategies import wordings_of
+from pipelines.query.routes import wordings_of
 from pipelines.query.tools import language_of
 from pipelines.settings.query import QuerySettings
 from tests.support.query_fakes import Unmeasured, passage

@@ -7,8 +7,8 @@ from operator import attrgetter
 import pytest
 
 from pipelines.errors import SettingsError
-from pipelines.query.fuse import RANK_CONSTANT
-from pipelines.query.rerankers.listwise import STEP, WINDOW
+from pipelines.query.rerankers import STEP, WINDOW
+from pipelines.query.routes import RANK_CONSTANT
 from pipelines.settings.base import Settings, settings_from
 
 NOTES, PROPOSAL, PAPER, SKELETON = (

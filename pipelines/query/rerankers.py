@@ -1,0 +1,440 @@
+"""Rerankers by name, run in sequence: each takes the candidates as the one before left them.
+
+- cross-encoder: question and passage are read together; the score, in [0, 1], decides.
+- evidence = (1 - w) similarity + w document, w = query.evidence_weight: many good passages speak for a document.
+- listwise: a language model orders the candidates (Sun et al., Is ChatGPT good at search?, 2023). More than WINDOW are
+  ordered in windows that slide from the last candidate to the first, by STEP, so that a good passage can rise all the
+  way.
+- logprob: a language model says, of each passage alone, if it answers the question.
+- weighted = 0.50 similarity + 0.20 recency + 0.20 hierarchy + 0.10 adjacency. Each factor lies in [0, 1] and is
+  reported as `weighted.FACTOR`. A factor without data is left out for that passage and the other weights
+  (`query.weighted`) are divided by their sum, so that silence is no penalty.
+
+docs/reference/reranking.md gives every formula and works an example through.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from functools import lru_cache
+
+from pipelines.llm.prompts import as_data
+from pipelines.llm.reply_text import clipped
+from pipelines.ports import NoReply, Passage, Prompt, Reply
+from pipelines.query.results import Scored
+from pipelines.query.routes import stretched
+from pipelines.query.tools import Tools, ask, numbers_of, prompted
+from pipelines.settings.query import LONGEST_SEARCHED as LONGEST
+from pipelines.settings.query import QuerySettings
+
+# ---------------------------------------------------------------- context
+#
+# What rerankers share: what they may know, and how they leave their scores.
+
+
+@dataclass(frozen=True, slots=True)
+class RerankContext:
+    """What a reranker may know beside the candidates. `newest_date` gives the generation's, ISO;
+    `notes` collects what fell back to something simpler, for people."""
+
+    question: str
+    settings: QuerySettings
+    tools: Tools
+    newest_date: Callable[[], str | None]
+    notes: list[str] = field(default_factory=list)
+
+
+Reranker = Callable[[Sequence[Scored], RerankContext], list[Scored]]
+"""All candidates in a new order, each with the reranker's score; none is lost."""
+
+
+def reordered(
+    name: str,
+    candidates: Sequence[Scored],
+    scores: Sequence[float],
+    factors: Sequence[Mapping[str, float]] | None = None,
+) -> list[Scored]:
+    """Candidates by new scores, ties in the incoming order; the score is reported under the
+    reranker's name, its factors as NAME.FACTOR."""
+    parts = factors or [{}] * len(candidates)
+    rescored = [
+        replace(item, score=score, scores={
+            **item.scores, name: score, **{f"{name}.{factor}": value for factor, value in own.items()}
+        })
+        for item, score, own in zip(candidates, scores, parts, strict=True)
+    ]  # fmt: skip
+    ordered = sorted(rescored, key=lambda item: -item.score)
+    return [replace(item, ranks={**item.ranks, name: rank}) for rank, item in enumerate(ordered, start=1)]
+
+
+def full_text(passage: Passage) -> str:
+    """A passage as a model that judges it reads it: the headings above it, then its own text."""
+    headings = dict.fromkeys([passage.title, *passage.header_chain])
+    return "\n".join([" › ".join(heading for heading in headings if heading), passage.text]).strip()
+
+
+# ---------------------------------------------------------------- cross encoder
+#
+# Question and passage read together by a cross-encoder; its score, in [0, 1], decides.
+
+
+LONGEST_CROSS_ENCODED_PASSAGE = 100_000
+"""Characters of a passage that are taken apart into tokens, of which models read the first few hundred or thousand."""
+
+
+def cross_encoder(candidates: Sequence[Scored], context: RerankContext) -> list[Scored]:
+    texts = [clipped(full_text(item.passage), LONGEST_CROSS_ENCODED_PASSAGE) for item in candidates]
+    return reordered("cross-encoder", candidates, context.tools.cross_encoder().scores(context.question, texts))
+
+
+# ---------------------------------------------------------------- evidence
+#
+# A document's score, blended into each of its passages: many good passages speak for a document.
+#
+# evidence = (1 - w) similarity + w document,  w = query.evidence_weight
+
+
+BEST = 3
+
+
+def document_score(similarities: Sequence[float]) -> float:
+    """The mean of the three best similarities of a document's candidates. A place without a
+    candidate counts 0, the similarity of the last candidate, which a passage that is none cannot
+    exceed; a document with a single good passage would else beat one with three."""
+    return sum(sorted(similarities, reverse=True)[:BEST]) / BEST
+
+
+def evidence(candidates: Sequence[Scored], context: RerankContext) -> list[Scored]:
+    """Candidates by the blended score, in [0, 1]; reports `evidence.similarity` and `evidence.document`."""
+    similarities = stretched([item.score for item in candidates])
+    of_document: dict[str, list[float]] = {}
+    for item, similarity in zip(candidates, similarities, strict=True):
+        of_document.setdefault(item.passage.doc_id, []).append(similarity)
+    weight = context.settings.evidence_weight
+    factors = [
+        {"similarity": similarity, "document": document_score(of_document[item.passage.doc_id])}
+        for item, similarity in zip(candidates, similarities, strict=True)
+    ]
+    scores = [(1 - weight) * own["similarity"] + weight * own["document"] for own in factors]
+    return reordered("evidence", candidates, scores, factors)
+
+
+# ---------------------------------------------------------------- listwise
+#
+# A language model orders the candidates (Sun et al., Is ChatGPT good at search?, 2023).
+#
+# More than WINDOW of them are ordered in windows that slide from the last candidate to the first, by
+# STEP, so that a good passage can rise all the way.
+
+
+WINDOW, STEP = 20, 10
+LONGEST_LISTED_PASSAGE = 1_500
+"""Characters of a passage that are read: the window must fit a model's context."""
+TOKENS_A_NUMBER = 8
+
+_BRACKETED = re.compile(r"\[\s*(\d+)\s*\]")
+_RUN = re.compile(r"\[?(?<!\d)\d++\]?(?:[\s>,;]++\[?\d++\]?)++")
+_LIST_MARK = re.compile(r"^[^\S\n]*+(?:\d++[.)]|[-*])\s++(?=\[?\d)", re.MULTILINE)
+
+
+def _valid(numbers: str, count: int) -> list[int]:
+    """Places from 0, each once, that the numbers in a text name."""
+    return list(dict.fromkeys(number - 1 for number in numbers_of(numbers) if 0 < number <= count))
+
+
+def permutation(reply: str, count: int) -> list[int] | None:
+    """All places from 0 to count - 1 as the reply orders them; None where it names none.
+
+    The run of numbers that names most (`[2] > [1] > [3]`, `2, 1, 3`, one a line, numbered or not) is
+    the order; without a run, the numbers in brackets as they come. A number named twice counts
+    once, places not named follow in the order they had."""
+    text = _LIST_MARK.sub("", reply)
+    runs = [_valid(run, count) for run in _RUN.findall(text)]
+    named = max(runs, key=len, default=[])
+    if len(named) < 2:
+        named = _valid(" ".join(_BRACKETED.findall(text)) or text, count)
+    return [*named, *(place for place in range(count) if place not in named)] if named else None
+
+
+def _shown(candidates: Sequence[Scored]) -> str:
+    texts = (clipped(full_text(item.passage), LONGEST_LISTED_PASSAGE) for item in candidates)
+    return "\n\n".join(f"[{n}]\n<passage>\n{as_data(text)}\n</passage>" for n, text in enumerate(texts, 1))
+
+
+def _ordered(window: Sequence[Scored], context: RerankContext) -> list[Scored] | None:
+    """The candidates of a window as the model orders them; None, and a note, where it does not."""
+    count = len(window)
+    system, user = prompted(context.tools, "listwise", context.question, passages=_shown(window), count=count)
+
+    def malformed(reply: Reply) -> str | None:
+        return None if permutation(reply.text, count) else "it names no passage"
+
+    model = context.tools.model("rerank")
+    (reply,) = ask(model, [Prompt(system, user, most_tokens=count * TOKENS_A_NUMBER + 64)], malformed)
+    order = None if isinstance(reply, NoReply) else permutation(reply.text, count)
+    if order is None:
+        why = reply.message if isinstance(reply, NoReply) else "it names no passage"
+        context.notes.append(f"listwise: {model.name} gave no order ({why}); the incoming one stays")
+        return None
+    return [window[place] for place in order]
+
+
+def listwise(candidates: Sequence[Scored], context: RerankContext) -> list[Scored]:
+    """Candidates in the model's order; the score falls evenly with the place, from 1 for the first.
+    Where the model gives no order, the incoming one stays."""
+    order, count = list(candidates), len(candidates)
+    start, answered = max(0, count - WINDOW), count == 1
+    while count > 1:
+        if found := _ordered(order[start : start + WINDOW], context):
+            order[start : start + WINDOW], answered = found, True
+        if start == 0:
+            break
+        start = max(0, start - STEP)
+    if not answered:
+        return list(candidates)
+    return reordered("listwise", order, [1 - place / count for place in range(count)])
+
+
+# ---------------------------------------------------------------- logprob
+#
+# A language model says, of each passage alone, whether it answers the question.
+#
+# logprob = sigmoid(log P(yes) - log P(no)), from the probabilities of the reply's first token. One
+# token writes a word in several ways (`Yes`, ` yes`, `Так`), or only begins it (`Та`): all of them count.
+
+
+YES, NO = ("yes", "так"), ("no", "ні")
+TOP_LOGPROBS = 20
+LONGEST_JUDGED_PASSAGE = 6_000
+"""Characters of a passage that are read."""
+UNKNOWN = 0.5
+_LEAST_REST = 1e-9
+"""What is left beside the alternatives told: theirs are rounded, and may add up to 1 or more."""
+_AROUND = " \t\n\"'«»“”*_.,:;!▁Ġ"
+"""Not part of a word: marks around it, and those with which tokenizers write a space before it."""
+
+
+def _says(token: str, words: Sequence[str]) -> bool:
+    piece = token.strip(_AROUND).casefold()
+    return bool(piece) and any(word.startswith(piece) for word in words)
+
+
+def _total(logprobs: Sequence[float]) -> float:
+    """The logarithm of the sum of probabilities."""
+    most = max(logprobs)
+    return most + math.log(sum(math.exp(value - most) for value in logprobs))
+
+
+def answer_score(logprobs: Sequence[tuple[str, float]]) -> float | None:
+    """sigmoid(log P(yes) - log P(no)); None where neither is among the alternatives.
+
+    One that is missing is at most as probable as the least of those told, and as all that is not told
+    together; it is taken for the lower of the two."""
+    rest = 1.0 - sum(math.exp(min(value, 0.0)) for _, value in logprobs)
+    least = min(math.log(max(rest, _LEAST_REST)), *(value for _, value in logprobs))
+    yes = [value for token, value in logprobs if _says(token, YES)]
+    no = [value for token, value in logprobs if _says(token, NO)]
+    if not yes and not no:
+        return None
+    difference = _total(yes or [least]) - _total(no or [least])
+    return 1.0 / (1.0 + math.exp(-difference)) if difference > -700 else 0.0
+
+
+def _any(reply: Reply) -> str | None:
+    """Only the probabilities are read; an endpoint that tells none is an error of the call."""
+    return None
+
+
+def logprob(candidates: Sequence[Scored], context: RerankContext) -> list[Scored]:
+    """Candidates by the model's answer. One that it answers neither yes nor no is in the middle, and
+    noted. Raises ModelError `no_logprobs` where the endpoint tells no probabilities."""
+    model = context.tools.model("rerank")
+    prompts = []
+    for item in candidates:
+        passage = as_data(clipped(full_text(item.passage), LONGEST_JUDGED_PASSAGE))
+        system, user = prompted(context.tools, "logprob", context.question, passage=passage)
+        prompts.append(Prompt(system, user, most_tokens=1, top_logprobs=TOP_LOGPROBS))
+    replies = ask(model, prompts, _any)
+    scores = [
+        answer_score(reply.logprobs) if isinstance(reply, Reply) and reply.logprobs else None for reply in replies
+    ]
+    if unknown := scores.count(None):
+        context.notes.append(f"logprob: {model.name} said neither yes nor no of {unknown} of {len(scores)} passages")
+    return reordered("logprob", candidates, [UNKNOWN if score is None else score for score in scores])
+
+
+# ---------------------------------------------------------------- weighted
+#
+# What a passage is beside its text: how new, under which heading, and with which neighbours.
+#
+# weighted = 0.50 similarity + 0.20 recency + 0.20 hierarchy + 0.10 adjacency
+#
+# Each factor lies in [0, 1] and is reported as `weighted.FACTOR`. A factor without data is left out
+# for that passage and the other weights (`query.weighted`) are divided by their sum, so that silence
+# is no penalty.
+
+
+IMPORTANT_SECTIONS = (
+    r"definitions?|terms and definitions|glossary",
+    r"overview|summary|executive summary|introduction|purpose|scope|abstract|key (?:points|facts)",
+    r"polic(?:y|ies)(?: rules| statement)?|rules|requirements?|general provisions|eligibility|coverage",
+    r"визначення(?: термінів| понять)?|терміни(?: та| і| й)? визначення|глосарій",
+    r"огляд|вступ|мета|загальні (?:положення|відомості)|сфера застосування|резюме|анотація",
+    r"правила|вимоги|порядок|показання|протипоказання|спосіб застосування(?: та дози)?|склад",
+)
+"""Section names that weigh high; a heading's number and colon do not count."""
+
+UNIMPORTANT_SECTIONS = (
+    r"(?:table of )?contents|index|references|bibliography|acknowledge?ments|(?:revision|change|version) history",
+    r"зміст|список (?:літератури|використаних джерел|скорочень)|література|подяки?|історія змін",
+)
+
+IMPORTANT, ORDINARY, UNIMPORTANT = 1.0, 0.6, 0.2
+DEPTH_FACTOR = 0.9
+"""Importance kept at each level below the first."""
+
+_NUMBERING = re.compile(
+    r"^\s*+(?:(?:section|part|chapter|article|розділ|частина|глава|стаття)\s++)?"
+    r"(?:[\divxlc]++(?:[.)]\d++)*[.)]?[\s.:—–-]++)?",
+    re.IGNORECASE,
+)
+
+
+_JOINED = re.compile(r",? (?:and|та|і|й|&) |, ", re.IGNORECASE)
+
+
+def _date(value: str | None) -> date | None:
+    return date.fromisoformat(value[:10]) if value else None
+
+
+def recency_factors(passages: Sequence[Passage], newest: str | None, half_life_days: float) -> list[float | None]:
+    """0 for a version older than another candidate's of the same family; else
+    0.5 ** (age / half-life), the age counted to the newest date in the generation; None undated."""
+    latest = _date(newest)
+    dates = [_date(passage.effective_date) for passage in passages]
+    of_family: dict[str, date] = {}
+    for passage, day in zip(passages, dates, strict=True):
+        if day is not None:
+            of_family[passage.family] = max(day, of_family.get(passage.family, day))
+    factors: list[float | None] = []
+    for passage, day in zip(passages, dates, strict=True):
+        if day is None or latest is None:
+            factors.append(None)
+        elif day < of_family[passage.family]:
+            factors.append(0.0)
+        else:
+            factors.append(0.5 ** (max((latest - day).days, 0) / half_life_days))
+    return factors
+
+
+@lru_cache(maxsize=64)
+def _pattern(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
+
+
+def _section_name(heading: str) -> str:
+    return _NUMBERING.sub("", heading, count=1).strip(" \t:.—–-")
+
+
+def _is_one(name: str, shipped: tuple[str, ...], own: tuple[str, ...]) -> bool:
+    """The settings' own patterns are searched for anywhere in a heading's beginning, the shipped ones must be
+    the whole name, or one of several that it joins ("Purpose and scope")."""
+    named = any(_pattern(shipped).fullmatch(part) for part in (name, *_JOINED.split(name)))
+    return named or bool(own and _pattern(own).search(name[:LONGEST]))
+
+
+def hierarchy_factor(
+    header_chain: Sequence[str], important: tuple[str, ...] = (), unimportant: tuple[str, ...] = ()
+) -> float | None:
+    """Importance of the best-named heading of the chain, times 0.9 for each level below the first;
+    `important` and `unimportant` are patterns beside the shipped ones. None without headings."""
+    if not header_chain:
+        return None
+    names = [_section_name(heading) for heading in header_chain]
+    if any(_is_one(name, IMPORTANT_SECTIONS, important) for name in names):
+        importance = IMPORTANT
+    elif _is_one(names[-1], UNIMPORTANT_SECTIONS, unimportant):
+        importance = UNIMPORTANT
+    else:
+        importance = ORDINARY
+    return float(importance * DEPTH_FACTOR ** (len(names) - 1))
+
+
+def adjacency_factor(passage: Passage, present: frozenset[str]) -> float | None:
+    """Share of the passage's neighbours that are candidates too; None where it has none."""
+    neighbours = [item for item in (passage.previous_id, passage.next_id) if item is not None]
+    if not neighbours:
+        return None
+    return sum(item in present for item in neighbours) / len(neighbours)
+
+
+def combined(factors: Mapping[str, float], weights: Mapping[str, float]) -> float:
+    """The mean of the factors that are there, by weight; 0 where their weights are."""
+    total = sum(weights[name] for name in factors)
+    return sum(weights[name] * value for name, value in factors.items()) / total if total else 0.0
+
+
+def weighted(candidates: Sequence[Scored], context: RerankContext) -> list[Scored]:
+    """Candidates by the weighted score, in [0, 1]; every factor is reported.
+
+    Similarity is the incoming score stretched to [0, 1] among the candidates. Raw cosines would not
+    do: a model's lie in a narrow band (0.75 to 0.90 for multilingual-e5), so that the other factors
+    would decide alone."""
+    settings = context.settings
+    weights = settings.weighted.model_dump()
+    passages = [item.passage for item in candidates]
+    present = frozenset(passage.chunk_id for passage in passages)
+    similarity = stretched([item.score for item in candidates])
+    recency = recency_factors(passages, context.newest_date(), settings.half_life_days)
+    known = []
+    for place, passage in enumerate(passages):
+        factors = {
+            "similarity": similarity[place],
+            "recency": recency[place],
+            "hierarchy": hierarchy_factor(
+                passage.header_chain, settings.important_sections, settings.unimportant_sections
+            ),
+            "adjacency": adjacency_factor(passage, present),
+        }
+        known.append({name: value for name, value in factors.items() if value is not None})
+    return reordered("weighted", candidates, [combined(factors, weights) for factors in known], known)
+
+
+# ---------------------------------------------------------------- rerank
+#
+# Rerankers by name, run in sequence: each takes the candidates as the one before left them.
+#
+# docs/reference/reranking.md gives every formula and works an example through.
+
+
+def unchanged(candidates: Sequence[Scored], context: RerankContext) -> list[Scored]:
+    return list(candidates)
+
+
+RERANKERS: Mapping[str, Reranker] = {
+    "none": unchanged,
+    "weighted": weighted,
+    "evidence": evidence,
+    "cross-encoder": cross_encoder,
+    "logprob": logprob,
+    "listwise": listwise,
+}
+
+_ASKING = frozenset({"logprob", "listwise"})
+
+
+def asks_model(names: Sequence[str]) -> bool:
+    """Return whether one of the rerankers waits for a language model."""
+    return not _ASKING.isdisjoint(names)
+
+
+def reranked(candidates: Sequence[Scored], names: Sequence[str], context: RerankContext) -> list[Scored]:
+    """Candidates after the named rerankers, in sequence; where there are none, nothing is asked."""
+    result = list(candidates)
+    for name in names if result else ():
+        result = RERANKERS[name](result, context)
+    return result
