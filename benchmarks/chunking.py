@@ -33,7 +33,7 @@ from benchmarks.support.parsing_report import share, table  # noqa: E402
 from benchmarks.support.published import PUBLISHED as FIGURES  # noqa: E402
 from benchmarks.support.svg import Panel, curves  # noqa: E402
 from pipelines.evaluation.document_map import as_pairs  # noqa: E402
-from pipelines.evaluation.metrics import Spans, length_of, precision_omega, span_scores  # noqa: E402
+from pipelines.evaluation.judging import Spans, length_of, precision_omega, span_scores  # noqa: E402
 from pipelines.indexing.embeddings import embedded_text  # noqa: E402
 from pipelines.indexing.overlap import calibrations, cosines_of, with_overlap, with_own_overlap  # noqa: E402
 from pipelines.indexing.packed_chunks import SPLITTERS, packed_chunks  # noqa: E402

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from pipelines.evaluation.document_map import merged
-from pipelines.evaluation.metrics import Spans
+from pipelines.evaluation.judging import Spans
 from pipelines.fingerprint import document_id
 from pipelines.indexing.structural_chunks import structural_chunks
 from pipelines.parsing.elements import build_elements

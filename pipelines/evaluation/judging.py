@@ -1,27 +1,282 @@
-"""One question's hits, and its answer where one was asked for, judged by its gold."""
+"""The judgement of one golden question: which hits match its gold, and the metrics of its hits and its answer.
+
+A hit matches gold by one rule, whatever the gold states:
+
+- Gold that names pages matches a hit with any of its own text on them. A label that may be off by one, or a passage
+  that goes on to the next page, says so by `page_end`.
+- Gold that is text alone matches a hit that shares a character with it, wherever in the document it stands.
+- Gold that is a document alone matches any of its hits; text that could not be found matches none.
+
+A hit's own text is its spans of the body: the paragraph's where the sentence route found one, without overlap.
+
+Each metric is a pure function of the ranking as gold sees it, `found`: for each hit, best first, the numbers of the
+gold places it matches. One question may have several gold places, and several hits may match one place; the discounted
+gain is scikit-learn's, and where a hit matches at most one place all standard metrics are those of torchmetrics, which
+a test holds them to. Span metrics are those of Chroma's chunking evaluation (Smith and Troynikov, Evaluating chunking
+strategies for retrieval, 2024), in characters. tests/unit/pipelines/evaluation/test_metrics.py works each by hand;
+docs/reference/metrics.md defines them for readers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.evaluation import metrics
 from pipelines.evaluation.document_map import DocumentMap, Occurrence, merged
-from pipelines.evaluation.golden import GoldPlace, MappedQuestion
-from pipelines.evaluation.matching import (
-    Shown,
-    answered_in_table,
-    gold_pages,
-    in_chunks,
-    matches,
-    predicted_page,
-    shown_by,
-    shown_by_citation,
-)
+from pipelines.evaluation.golden import GoldPlace, MappedQuestion, Pages
+from pipelines.ports import Passage
 from pipelines.query.results import Hit
 from pipelines.query.support import content_terms
 from pipelines.terms import terms_of
+
+# ---------------------------------------------------------------- metrics
+#
+# Retrieval metrics, each a pure function of one question's judged ranking. Fractions.
+#
+# `found` is the ranking as gold sees it: for each hit, best first, the numbers of the gold places it
+# matches. One question may have several gold places, and several hits may match one place; the discounted
+# gain is scikit-learn's, and where a hit matches at most one place all standard metrics are those of
+# torchmetrics, which a test holds them to. Span metrics are those of Chroma's chunking evaluation (Smith and
+# Troynikov, Evaluating chunking strategies for retrieval, 2024), in characters.
+# tests/unit/pipelines/evaluation/test_metrics.py works each by hand; docs/reference/metrics.md defines them.
+
+
+Found = Sequence[AbstractSet[int]]
+Spans = Sequence[tuple[int, int]]
+
+
+def accuracy_doc(predicted: str | None, gold: AbstractSet[str]) -> float:
+    """1 when the first hit's document is a gold document."""
+    return float(predicted in gold)
+
+
+def accuracy_page(predicted: int | None, gold: Sequence[tuple[int, int]], pages: int) -> float:
+    """1 - |predicted page - gold page| / number of pages, against the nearest gold page.
+
+    `gold` holds the first and last pages within the predicted document, and is empty where the
+    document is wrong, which scores 0."""
+    if predicted is None or not gold or pages < 1:
+        return 0.0
+    distance = min(max(first - predicted, predicted - last, 0) for first, last in gold)
+    return max(0.0, 1.0 - distance / pages)
+
+
+def recall_at(found: Found, k: int) -> float:
+    """1 when any gold place is among the first k hits."""
+    return float(any(found[:k]))
+
+
+def gold_recall_at(found: Found, gold: int, k: int) -> float:
+    """Share of the gold places among the first k hits."""
+    return len(set().union(*found[:k])) / gold
+
+
+def precision_at(found: Found, k: int) -> float:
+    """Share of the first k places held by hits that match; a place left empty does not match."""
+    return sum(bool(matches) for matches in found[:k]) / k
+
+
+def reciprocal_rank(found: Found) -> float:
+    return next((1.0 / rank for rank, matches in enumerate(found, start=1) if matches), 0.0)
+
+
+def ndcg_at(found: Found, gold: int, k: int) -> float:
+    """Discounted gain over the ideal of one gold place a rank.
+
+    A hit gains the gold places that no better hit matched, so finding one place twice gains
+    nothing; capped at 1 where one hit holds several places."""
+    seen: set[int] = set()
+    gains = []
+    for matches in found[:k]:
+        gains.append(len(matches - seen))
+        seen |= matches
+    return min(1.0, _discounted_gain(gains, k) / _discounted_gain([1] * min(gold, k), k))
+
+
+def _discounted_gain(gains: Sequence[int], k: int) -> float:
+    from sklearn.metrics import dcg_score  # slow to import
+
+    padded = [*gains, *[0] * (k + 1 - len(gains))]  # of one rank alone it makes nothing
+    return float(dcg_score([padded], [range(k + 1, 0, -1)], k=k, ignore_ties=True))
+
+
+def header_only(asked: AbstractSet[str], own: AbstractSet[str], headers: AbstractSet[str]) -> float | None:
+    """1 where a hit has terms of the question in its header chain and none in its own text; None where the
+    question has no terms."""
+    return float(not asked & own and bool(asked & headers)) if asked else None
+
+
+def task_score(right: float, accuracy_doc: float, accuracy_page: float) -> float:
+    """Of the UNLP 2026 shared task: half for the right option, a quarter each for document and page."""
+    return 0.5 * right + 0.25 * accuracy_doc + 0.25 * accuracy_page
+
+
+# ---------------------------------------------------------------- spans
+
+
+def length_of(spans: Spans) -> int:
+    return sum(end - start for start, end in spans)
+
+
+def intersection(left: Spans, right: Spans) -> int:
+    """Characters in both of two sorted disjoint span lists."""
+    total, first, second = 0, 0, 0
+    while first < len(left) and second < len(right):
+        total += max(0, min(left[first][1], right[second][1]) - max(left[first][0], right[second][0]))
+        if left[first][1] <= right[second][1]:
+            first += 1
+        else:
+            second += 1
+    return total
+
+
+def touches(chunk: Spans, gold: Spans) -> bool:
+    """True when any character of the chunk is gold; `gold` is sorted and disjoint."""
+    return any(start < right and left < end for start, end in chunk for left, right in gold)
+
+
+@dataclass(frozen=True, slots=True)
+class SpanScores:
+    recall: float
+    precision: float
+    iou: float
+
+
+def span_scores(gold: Mapping[str, Spans], retrieved: Sequence[tuple[str, Spans]], lost: int = 0) -> SpanScores:
+    """Of gold {document: spans} and retrieved chunks (document, spans); all 0 when nothing is.
+
+    recall = gold covered / gold; precision = gold covered / summed length of the chunks, what two
+    share counted twice; IoU = gold covered / (that sum + gold missed). `lost` characters of gold
+    that could not be mapped count as missed."""
+    wanted = {document: merged(spans) for document, spans in gold.items()}
+    by_document: dict[str, list[tuple[int, int]]] = {}
+    for document, spans in retrieved:
+        by_document.setdefault(document, []).extend(spans)
+    covered = sum(intersection(spans, merged(by_document.get(document, ()))) for document, spans in wanted.items())
+    total = sum(map(length_of, wanted.values())) + lost
+    shown = sum(length_of(spans) for _, spans in retrieved)
+    missed = total - covered
+    return SpanScores(
+        recall=covered / total if total else 0.0,
+        precision=covered / shown if shown else 0.0,
+        iou=covered / (shown + missed) if shown + missed else 0.0,
+    )
+
+
+def precision_omega(gold: Mapping[str, Spans], chunks: Mapping[str, Sequence[Spans]]) -> float:
+    """Gold covered by any chunk / union of all chunks that touch gold, without retrieval.
+
+    `chunks` maps a document to the span lists of all its chunks. 0 where no chunk touches gold."""
+    covered = union = 0
+    for document, spans in gold.items():
+        wanted = merged(spans)
+        touching = merged(span for chunk in chunks.get(document, ()) if touches(chunk, wanted) for span in chunk)
+        covered += intersection(wanted, touching)
+        union += length_of(touching)
+    return covered / union if union else 0.0
+
+
+# ---------------------------------------------------------------- matching
+#
+# Whether a hit is a gold place: one rule, whatever the gold states and whoever asks.
+#
+# - Gold that names pages matches a hit with any of its own text on them. A label that may be off by one, or a
+# passage that goes on to the next page, says so by `page_end`.
+# - Gold that is text alone matches a hit that shares a character with it, wherever in the document it stands.
+# - Gold that is a document alone matches any of its hits; text that could not be found matches none.
+#
+# A hit's own text is its spans of the body: the paragraph's where the sentence route found one, without overlap.
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a hit or a citation shows: spans of a document's body, and {page: characters on it}."""
+
+    doc_id: str
+    spans: Spans
+    pages: Mapping[int, int]
+
+
+def shown_by(passage: Passage, document: DocumentMap | None) -> Shown:
+    """A passage with its pages; where the map tells none, each page of its boxes, or else of its range,
+    counts 1. `document` is the map of its document."""
+    counts = document.characters_by_page(passage.spans) if document else {}
+    if not counts:
+        pages = {box.page for box in passage.boxes}
+        if not pages and passage.page_start is not None:
+            pages = set(range(passage.page_start, (passage.page_end or passage.page_start) + 1))
+        counts = dict.fromkeys(pages, 1)
+    return Shown(passage.doc_id, passage.spans, counts)
+
+
+def shown_by_citation(citation: Mapping[str, Any], passage: Passage | None, document: DocumentMap) -> Shown:
+    """A citation of the JSON of `ask`: where its quote stands, on its page where it names one; where the body
+    has it in other words, as it has a row of a table, the whole passage that it is from."""
+    page = citation["page"]
+    found = document.occurrences(citation["quote"])
+    here = [spans for spans in found if page is None or page in document.characters_by_page(spans)] or found
+    spans = here[0] if here else passage.spans if passage else ()
+    return Shown(document.doc_id, spans, {page: 1} if page is not None else document.characters_by_page(spans))
+
+
+def predicted_page(shown: Shown) -> int | None:
+    """The page that holds most of what is shown; the first of equals."""
+    return min(shown.pages, key=lambda page: (-shown.pages[page], page)) if shown.pages else None
+
+
+def by_page(place: GoldPlace) -> bool:
+    """Whether pages decide: those that the file names, or those of gold without text."""
+    return bool(place.pages) and (place.named_page or not place.spans)
+
+
+def matches(shown: Shown, place: GoldPlace) -> bool:
+    if place.doc_id != shown.doc_id:
+        return False
+    if by_page(place):
+        return within(shown.pages, place.pages)
+    if place.spans:
+        return any(touches(shown.spans, spans) for spans in place.occurrences)
+    return not place.lost
+
+
+def in_chunks(place: GoldPlace, chunks: Iterable[Spans], document: DocumentMap) -> bool:
+    """Whether a document's chunks hold the gold at all; its text where both page and text are known."""
+    if place.spans:
+        return any(touches(chunk, spans) for chunk in chunks for spans in place.occurrences)
+    if place.pages:
+        return within(document.characters_by_page(span for chunk in chunks for span in chunk), place.pages)
+    return not place.lost and any(True for _ in chunks)
+
+
+def within(pages: Iterable[int], wanted: Pages | None) -> bool:
+    return wanted is not None and any(wanted[0] <= page <= wanted[1] for page in pages)
+
+
+def gold_pages(place: GoldPlace, document: DocumentMap) -> list[Pages]:
+    """First and last page of everywhere the gold may be meant to stand."""
+    if place.named_page or not place.elsewhere:
+        return [place.pages] if place.pages else []
+    counts = [document.characters_by_page(spans) for spans in place.occurrences]
+    return [(min(pages), max(pages)) for pages in counts if pages]
+
+
+def answered_in_table(places: Sequence[GoldPlace], documents: Mapping[str, DocumentMap]) -> bool | None:
+    """Whether the gold text stands in tables: more than half of its characters. None where no text is known."""
+    inside = total = 0
+    for place in places:
+        document = documents.get(place.doc_id or "")
+        if document is not None and place.spans:
+            inside += document.characters_in_tables(place.spans)
+            total += sum(end - start for start, end in place.spans)
+    return 2 * inside > total if total else None
+
+
+# ---------------------------------------------------------------- judging
+#
+# One question's hits, and its answer where one was asked for, judged by its gold.
+
 
 RECALL_AT = (1, 3, 5, 10, 20)
 LEAST_RANKED = 20
@@ -44,7 +299,7 @@ METRICS = (
 ANSWER_METRICS = ("answer_accuracy", "task_score", "kept_answerable", "declined_unanswerable", "answer_pinned")
 """Where answers were asked for."""
 
-ChunkSpans = Mapping[str, Sequence[metrics.Spans]]
+ChunkSpans = Mapping[str, Sequence[Spans]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +327,10 @@ def _in_any_chunk(places: Sequence[GoldPlace], corpus: Corpus) -> bool:
                for place, document in known)  # fmt: skip
 
 
-def _diagnosis(found: metrics.Found, places: Sequence[GoldPlace], corpus: Corpus) -> str:
-    if metrics.recall_at(found, 5):
+def _diagnosis(found: Found, places: Sequence[GoldPlace], corpus: Corpus) -> str:
+    if recall_at(found, 5):
         return "found"
-    if metrics.recall_at(found, LEAST_RANKED):
+    if recall_at(found, LEAST_RANKED):
         return "ranking"
     return "retrieval" if _in_any_chunk(places, corpus) else "parsing"
 
@@ -87,7 +342,7 @@ def _page_score(shown: Sequence[Shown], places: Sequence[GoldPlace], corpus: Cor
     if document is None:
         return 0.0
     gold = [pages for place in places if place.doc_id == document.doc_id for pages in gold_pages(place, document)]
-    return metrics.accuracy_page(predicted_page(shown[0]), gold, document.pages or 0)
+    return accuracy_page(predicted_page(shown[0]), gold, document.pages or 0)
 
 
 def _nearest(place: GoldPlace, shown: Sequence[Shown]) -> Occurrence:
@@ -95,7 +350,7 @@ def _nearest(place: GoldPlace, shown: Sequence[Shown]) -> Occurrence:
     if not place.elsewhere:
         return place.spans
     spans = merged(span for each in shown if each.doc_id == place.doc_id for span in each.spans)
-    return max(place.occurrences, key=lambda own: metrics.intersection(own, spans))
+    return max(place.occurrences, key=lambda own: intersection(own, spans))
 
 
 def _span_scores(shown: Sequence[Shown], places: Sequence[GoldPlace], corpus: Corpus) -> dict[str, float | None]:
@@ -106,12 +361,12 @@ def _span_scores(shown: Sequence[Shown], places: Sequence[GoldPlace], corpus: Co
     lost = sum(place.lost for place in places)
     if not gold and not lost:
         return dict.fromkeys(("span_recall", "span_precision", "span_iou", "span_precision_omega"))
-    scores = metrics.span_scores(gold, [(each.doc_id, each.spans) for each in shown], lost)
+    scores = span_scores(gold, [(each.doc_id, each.spans) for each in shown], lost)
     return {
         "span_recall": scores.recall,
         "span_precision": scores.precision,
         "span_iou": scores.iou,
-        "span_precision_omega": metrics.precision_omega(gold, corpus.chunk_spans),
+        "span_precision_omega": precision_omega(gold, corpus.chunk_spans),
     }
 
 
@@ -120,7 +375,7 @@ def matches_by_header_alone(question: str, hit: Hit) -> float | None:
     of the text that repeats a heading of the chain is not its own."""
     chain = hit.passage.header_chain
     own = " ".join(line for line in hit.passage.text.splitlines() if line.strip() not in chain)
-    return metrics.header_only(content_terms(question), set(terms_of(own)), set(terms_of(" ".join(chain))))
+    return header_only(content_terms(question), set(terms_of(own)), set(terms_of(" ".join(chain))))
 
 
 def judge(mapped: MappedQuestion, hits: Sequence[Hit], corpus: Corpus, k: int, seconds: float = 0.0) -> Outcome:
@@ -131,15 +386,15 @@ def judge(mapped: MappedQuestion, hits: Sequence[Hit], corpus: Corpus, k: int, s
     shown = [shown_by(hit.passage, corpus.documents.get(hit.passage.doc_id)) for hit in hits]
     found = [{number for number, place in enumerate(places) if matches(each, place)} for each in shown]
     top = hits[0].passage.doc_id if hits else None
-    precision = metrics.precision_at(found, 3)
+    precision = precision_at(found, 3)
     scores: dict[str, float | None] = {
-        "accuracy_doc": metrics.accuracy_doc(top, {place.doc_id for place in places if place.doc_id is not None}),
+        "accuracy_doc": accuracy_doc(top, {place.doc_id for place in places if place.doc_id is not None}),
         "accuracy_page": _page_score(shown, places, corpus),
-        **{f"recall@{n}": metrics.recall_at(found, n) for n in RECALL_AT},
-        **{f"gold_recall@{n}": metrics.gold_recall_at(found, len(places), n) for n in RECALL_AT},
+        **{f"recall@{n}": recall_at(found, n) for n in RECALL_AT},
+        **{f"gold_recall@{n}": gold_recall_at(found, len(places), n) for n in RECALL_AT},
         "precision@3": precision,
-        "mrr": metrics.reciprocal_rank(found),
-        "ndcg@10": metrics.ndcg_at(found, len(places), 10),
+        "mrr": reciprocal_rank(found),
+        "ndcg@10": ndcg_at(found, len(places), 10),
         **_span_scores(shown[:k], places, corpus),
         "table_precision@3": precision if answered_in_table(places, corpus.documents) else None,
         "header_only@1": matches_by_header_alone(mapped.question.question, hits[0]) if hits else None,
@@ -171,7 +426,7 @@ def judge_answer(
         judged["answer_accuracy"] = right
         document, page = scores["accuracy_doc"], scores["accuracy_page"]
         if document is not None and page is not None:
-            judged["task_score"] = metrics.task_score(right, document, page)
+            judged["task_score"] = task_score(right, document, page)
     return judged
 
 

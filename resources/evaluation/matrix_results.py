@@ -18,8 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pipelines.evaluation.matrix import Matrix, Table
-from pipelines.evaluation.matrix_tables import table_shown
+from pipelines.evaluation.matrix import Matrix, Table, table_shown
 from resources.evaluation.plots import Bars, figure
 
 Failed = Mapping[str, Mapping[str, str]]

@@ -15,14 +15,17 @@ from pipelines.evaluation.suggest import (
     SEED,
     Asker,
     Document,
+    Paragraph,
     Row,
     Statement,
     Suggestion,
+    as_candidate,
+    asked,
     column_names,
     golden_line,
+    paragraphs,
     spread,
 )
-from pipelines.evaluation.suggested import Paragraph, as_candidate, asked, paragraphs
 from pipelines.indexing.indexed_documents import document_groups
 from pipelines.records import Element, ParsedDocument, Sentence, StructuralChunk
 from pipelines.schemas import from_table

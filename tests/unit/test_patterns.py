@@ -43,8 +43,8 @@ BUILT = {
 BOUNDED = {
     "pipelines/indexing/boundaries.py:_WORD_BEFORE": 24,
     "pipelines/parsing/pdf/paragraphs.py:_DIVIDED": 100,
-    "pipelines/query/quantities.py:_GOVERNS": 1_000,
-    "pipelines/evaluation/suggested.py:_PARTS": 4_000,
+    "pipelines/evaluation/cloze.py:_GOVERNS": 1_000,
+    "pipelines/evaluation/suggest.py:_PARTS": 4_000,
     "resources/sources/walk.py:_pattern": 255,  # of a name; a path is linear in its names
 }
 """The longest text that the code gives to a pattern that takes more than linear time."""
@@ -121,7 +121,7 @@ def test_every_module_is_looked_at(found: list[Found]) -> None:
     where = {each.where for each in found}
     assert {
         "pipelines/llm/reply_text.py:_EMPHASIS",
-        "pipelines/query/quantities.py:QUANTITY",
+        "pipelines/evaluation/cloze.py:QUANTITY",
         "pincite/parsed.py:found",
         "resources/parsers/office/workbook.py:_MERGED",
     } <= where

@@ -8,7 +8,7 @@ import pytest
 
 from pipelines.evaluation.document_map import DocumentMap
 from pipelines.evaluation.golden import Gold, GoldenQuestion, GoldPlace, map_questions
-from pipelines.evaluation.matching import Shown, in_chunks, matches, predicted_page, shown_by
+from pipelines.evaluation.judging import Shown, in_chunks, matches, predicted_page, shown_by
 from pipelines.ports import Passage, Reached
 from pipelines.records import Box, Place
 from tests.support.query_fakes import passage

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipelines.evaluation.matrix import matrix_from
-from pipelines.evaluation.matrix_tables import table_shown
+from pipelines.evaluation.matrix import matrix_from, table_shown
 
 MATRIX = matrix_from(
     {

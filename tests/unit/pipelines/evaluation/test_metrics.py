@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis.strategies import integers, lists, sampled_from
 
-from pipelines.evaluation import metrics
+from pipelines.evaluation import judging as metrics
 
 RANKING: list[set[int]] = [set(), {0}, {0}, set(), {1, 2}]
 """Gold 0 at ranks 2 and 3, golds 1 and 2 both at rank 5; gold 3 nowhere."""

@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from pipelines.errors import ModelError
-from pipelines.evaluation.suggest import Document, Statement, Suggestion
-from pipelines.evaluation.suggested import Paragraph, asked, kept, paragraphs
+from pipelines.evaluation.suggest import Document, Paragraph, Statement, Suggestion, asked, kept, paragraphs
 from pipelines.llm.prompts import PromptTemplate
 from pipelines.ports import NoReply, Prompt, Reply, ReplyCheck
 
