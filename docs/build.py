@@ -26,7 +26,7 @@ from pipelines.settings.base import Settings  # noqa: E402
 from pipelines.settings.models import RoleSettings, RolesSettings  # noqa: E402
 from pipelines.settings.sources import SourceSettings  # noqa: E402
 from resources.checks.findings import AUDITED, PROBLEMS  # noqa: E402
-from resources.parsers.elements_map import element_schema as schema  # noqa: E402
+from resources.parsers import elements_map as schema  # noqa: E402
 
 REFERENCE = ROOT / "docs" / "reference"
 _PART = re.compile(r"<!-- built: (\w+) -->\n\n.*?\n\n<!-- end of \1 -->\n", re.DOTALL)

@@ -59,7 +59,7 @@ class Parsed:
 
     def map(self) -> dict[str, Any]:
         """The structural map of the whole document."""
-        from resources.parsers.elements_map.element_map import to_map
+        from resources.parsers.elements_map import to_map
 
         return to_map(self.reading.parsed)
 

@@ -27,7 +27,7 @@ from pipelines.indexing.table_rows import table_rows
 from pipelines.parsing.elements import build_elements
 from pipelines.records import PackedChunk, RawDocument
 from pipelines.settings.base import ChunkingSettings
-from resources.parsers.html.reader import parse_source
+from resources.parsers.html import parse_source
 from resources.workers.tasks import detect_language
 
 TARGETS = (320, 50)

@@ -18,8 +18,7 @@ from unittest.mock import MagicMock
 from benchmarks.support.parsing_scores import found
 from pipelines.errors import DocumentError
 from pipelines.records import ParsedFile
-from resources.parsers.unstructured.blocks import blocks_of
-from resources.parsers.unstructured.reader import give_model, parse
+from resources.parsers.unstructured import blocks_of, give_model, parse
 
 os.environ["DO_NOT_TRACK"] = "1"
 _UNUSED = ("cv2", "pdf2image", "pi_heif", "unstructured_inference")

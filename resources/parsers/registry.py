@@ -54,15 +54,15 @@ _OWN = {
     XLS: "office.old_spreadsheet",
     DOC: "libreoffice.reader",
     PPT: "libreoffice.reader",
-    HTML: "html.reader",
+    HTML: "html",
     MARKDOWN: "text.markdown",
     PLAIN: "text.plain",
     "text/csv": "text.delimited",
     "text/tab-separated-values": "text.delimited",
     EML: "text.email",
-    ELEMENTS: "elements_map.element_map",
+    ELEMENTS: "elements_map",
 }
-_OTHERS_READER = "unstructured.reader"
+_OTHERS_READER = "unstructured"
 _ZIPPED = (DOCX, XLSX, PPTX)
 _OLD = {"Workbook", "Book", "WordDocument", "PowerPoint Document"}
 _PDF = b"%PDF-"

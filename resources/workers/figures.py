@@ -100,8 +100,7 @@ def _part(path: Path, name: str) -> tuple[bytes, ...]:
 
 def _written(path: Path, media_type: str) -> Iterator[bytes]:
     """The pictures written into a text as `data:` URLs."""
-    from resources.parsers.html.data_pictures import pictures_in
-    from resources.parsers.html.source import source_of
+    from resources.parsers.html import pictures_in, source_of
     from resources.parsers.text.email import html_of
     from resources.parsers.text.source_text import read_text
 
@@ -116,7 +115,7 @@ def _written(path: Path, media_type: str) -> Iterator[bytes]:
 def _decoded(data: bytes, name: str) -> bytes:
     from PIL import Image, ImageOps, UnidentifiedImageError
 
-    from resources.parsers.html.data_pictures import FORMATS
+    from resources.parsers.html import FORMATS
 
     try:
         with warnings.catch_warnings():

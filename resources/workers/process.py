@@ -22,8 +22,7 @@ from pipelines.parsing.cleaning import clean_text
 from pipelines.records import TABLES
 from pipelines.schemas import schema_of
 from resources.child_process import program_path
-from resources.parsers.libreoffice.installation import libreoffice
-from resources.parsers.unstructured.pandoc import pandoc_path
+from resources.parsers.installed import libreoffice, pandoc_path
 from resources.workers.checks import LARGEST, sound
 from resources.workers.frames import MOST_JSON, Message, Received, decoded
 from resources.workers.task import Made

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from resources.child_process import program_environment, script_command
+from resources.parsers.installed import libreoffice
 from resources.parsers.libreoffice import convert
-from resources.parsers.libreoffice.installation import libreoffice
 from tests.support.other_formats import AUTHOR, CLAIMS, LEAVE, ROWS, TITLE
 
 OFFICE = libreoffice()

@@ -36,7 +36,7 @@ UNSAFE = {"allow_pickle": True, "trust_remote_code": True, "weights_only": False
 STARTS = frozenset({"run", "Popen", "call", "check_call", "check_output"})
 REASONED = {
     (
-        "resources/parsers/unstructured/reader.py",
+        "resources/parsers/unstructured.py",
         "imports a module by a name",
     ): "the name is an ending of the table of formats",
     (

@@ -19,14 +19,13 @@ from pipelines.errors import DocumentError
 from pipelines.parsing.formats import OF_ENDING
 from pipelines.parsing.pictures import FIGURE
 from pipelines.records import Block, ParsedFile
-from resources.parsers.html.reader import parse_source
-from resources.parsers.html.source import source_of
-from resources.parsers.names import shortened
+from resources.parsers.html import parse_source, source_of
 from resources.parsers.office.package import content_types, guard
 from resources.parsers.registry import parser_of
 from resources.parsers.text.email import written
 from resources.parsers.text.plain import blocks_of_text
 from resources.parsers.text.source_text import decode, without_offsets
+from resources.parsers.untrusted import shortened
 
 DEEPEST = 4
 MOST_BYTES = 64 << 20

@@ -18,8 +18,7 @@ from typing import Any
 from pipelines.errors import DocumentError
 from pipelines.parsing.pictures import FIGURE
 from pipelines.records import Block, BlockCell, ParsedFile, Run
-from resources.parsers.names import listed
-from resources.parsers.numbers import whole
+from resources.parsers.labels import key_value
 from resources.parsers.office.alt_chunks import AltChunks
 from resources.parsers.office.docx_inline import MC, R, control_name, inline
 from resources.parsers.office.docx_looks import Look, headings_by_look, look_of
@@ -36,7 +35,7 @@ from resources.parsers.office.package import (
     xml_part,
 )
 from resources.parsers.office.pictures import picture_block
-from resources.parsers.text.key_values import key_value
+from resources.parsers.untrusted import listed, whole
 
 ORIGIN = "docx"
 TITLES = ("title", "назва")

@@ -7,12 +7,12 @@ import sys
 from dataclasses import dataclass, field
 from typing import Any
 
-from resources.parsers.numbers import whole
+from resources.parsers.labels import key_value
 from resources.parsers.office.docx_formulas import M, latex
 from resources.parsers.office.docx_numbering import W, is_on, value_of
 from resources.parsers.office.graphics import CHARTS, DGM
 from resources.parsers.office.pictures import PICTURES
-from resources.parsers.text.key_values import key_value
+from resources.parsers.untrusted import whole
 
 MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 W14 = "{http://schemas.microsoft.com/office/word/2010/wordml}"

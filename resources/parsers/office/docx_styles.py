@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from resources.parsers.numbers import whole
 from resources.parsers.office.docx_numbering import W, is_on, value_of
+from resources.parsers.untrusted import whole
 
 _HEADING_STYLE = re.compile(r"(?:heading|заголовок|überschrift|titre|título)\s*([1-9])\Z", re.IGNORECASE)
 

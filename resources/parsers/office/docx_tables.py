@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from pipelines.records import BlockCell, Run
-from resources.parsers.numbers import whole
+from resources.parsers.labels import reads_as_header
 from resources.parsers.office.docx_numbering import W, is_on, value_of
-from resources.parsers.office.header_rows import reads_as_header
+from resources.parsers.untrusted import whole
 
 MOST_SPAN = 1000
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.records import Block, Run
-from resources.parsers.numbers import whole
 from resources.parsers.office.graphics import CHARTS, DGM, chart_blocks, diagram_blocks
 from resources.parsers.office.package import relations, xml_part
 from resources.parsers.office.pictures import picture_block
 from resources.parsers.office.workbook import letters
+from resources.parsers.untrusted import whole
 
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _X = "{http://schemas.openxmlformats.org/drawingml/2006/spreadsheetDrawing}"

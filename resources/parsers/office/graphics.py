@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pipelines.records import Block, BlockCell, Run
-from resources.parsers.numbers import whole
+from resources.parsers.untrusted import whole
 
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"

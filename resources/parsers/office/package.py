@@ -10,7 +10,7 @@ from typing import Any
 
 from pipelines.errors import DocumentError
 from pipelines.parsing.dates import iso_date
-from resources.parsers.names import listed
+from resources.parsers.untrusted import listed
 
 MOST_BYTES = 1 << 30
 MOST_RATIO = 200

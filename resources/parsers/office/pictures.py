@@ -11,7 +11,7 @@ from typing import Any
 from pipelines.parsing.pictures import figure, shown_large
 from pipelines.records import Block
 from resources.hashes import stream_hash
-from resources.parsers.numbers import whole
+from resources.parsers.untrusted import whole
 
 A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 
 from pipelines.records import Block, BlockCell, Run
+from resources.parsers.labels import key_value
 from resources.parsers.office.workbook import Cell, Merges, Row, letters
-from resources.parsers.text.key_values import key_value
 
 EMPTY_COLUMNS_BETWEEN = 1
 MOST_PAIRS = 50

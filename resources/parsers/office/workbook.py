@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipelines.errors import DocumentError
-from resources.parsers.numbers import whole
 from resources.parsers.office.number_formats import shown
 from resources.parsers.office.package import relations, streamed, xml_part
+from resources.parsers.untrusted import whole
 
 _REFERENCE = re.compile(r"([A-Z]{1,3})(\d{1,7})")
 _MERGED = re.compile(rb'<(?:\w+:)?mergeCell\s[^<>]*?ref="([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})"')

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from pipelines.errors import DocumentError
 from pipelines.parsing.pdf.page import squeezed
 from pipelines.records import Block, Run
-from resources.parsers.html.source import tree_of
+from resources.parsers.html import tree_of
 from resources.parsers.pdf.annotations import Texts, annotations_of, box_of, is_shown
 
 COMMENT = {"part": "comment"}

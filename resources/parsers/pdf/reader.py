@@ -18,11 +18,11 @@ from pipelines.parsing.pdf.layout import blocks_of
 from pipelines.parsing.pdf.page import LEAST_COVERAGE
 from pipelines.records import Block, ParsedFile
 from resources.parsers import ocr as scans
-from resources.parsers.names import listed
 from resources.parsers.pdf.notes import COMMENT, attachments
 from resources.parsers.pdf.pages import MOST_UNREADABLE, Read, pages_of
 from resources.parsers.pdf.xfa import form_blocks, xfa_source
 from resources.parsers.registry import Care
+from resources.parsers.untrusted import listed
 
 ORIGIN = "liteparse"
 LEAST_UNREADABLE = 3

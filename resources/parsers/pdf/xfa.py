@@ -15,8 +15,8 @@ from typing import Any
 
 from pipelines.errors import DocumentError
 from pipelines.records import Block, Run
+from resources.parsers.labels import key_value
 from resources.parsers.office.package import xml_parser
-from resources.parsers.text.key_values import key_value
 
 MOST_BYTES = 16 << 20
 MOST_STEPS, CHARACTERS_A_STEP = 200_000, 100

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipelines.records import Block, BlockCell, ParsedFile, Run
-from resources.parsers.office.header_rows import has_header
+from resources.parsers.labels import has_header
 from resources.parsers.text.source_text import read_text
 
 ORIGIN = "delimited"

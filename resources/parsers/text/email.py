@@ -17,8 +17,8 @@ from pathlib import Path
 
 from pipelines.errors import DocumentError
 from pipelines.records import Block, ParsedFile, Run
-from resources.parsers.html.reader import parse_source
-from resources.parsers.text.key_values import key_value
+from resources.parsers.html import parse_source
+from resources.parsers.labels import key_value
 from resources.parsers.text.plain import blocks_of_text
 from resources.parsers.text.source_text import without_offsets
 

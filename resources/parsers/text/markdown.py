@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.records import Block, BlockCell, ParsedFile, Run
-from resources.parsers.html.data_pictures import data_figure
+from resources.parsers.html import data_figure
 from resources.parsers.text.front_matter import front_matter
 from resources.parsers.text.source_text import Finder, read_text
 

@@ -164,7 +164,7 @@ def _formats(settings: Settings) -> Iterator[Finding]:
     from importlib.util import find_spec
 
     from pipelines.parsing.formats import FORMATS, UNSTRUCTURED
-    from resources.parsers.unstructured.pandoc import pandoc_path
+    from resources.parsers.installed import pandoc_path
 
     others = " ".join(ending for found in FORMATS if found.needs and not found.own for ending in found.endings)
     named = [ending for ending, reader in settings.parsing.readers.items() if reader == UNSTRUCTURED]

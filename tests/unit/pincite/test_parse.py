@@ -14,7 +14,7 @@ from PIL import Image
 from pincite.parsed import pages_from
 from pipelines.errors import UsageError
 from pipelines.records import Element
-from resources.parsers.elements_map.element_map import parse as parse_map
+from resources.parsers.elements_map import parse as parse_map
 from resources.parsers.registry import media_type_of, parse_file
 from resources.workers.page_pictures import COLOURS
 from resources.workers.pool import DocumentPool

@@ -8,7 +8,7 @@ import pytest
 
 from pipelines.parsing.elements import build_elements, declared_language
 from pipelines.records import ParsedFile
-from resources.parsers.html.reader import parse as parse_html
+from resources.parsers.html import parse as parse_html
 from resources.parsers.text.email import parse as parse_email
 from resources.parsers.text.markdown import parse as parse_markdown
 from tests.unit.pipelines.parsing.test_elements import RAW, paragraph

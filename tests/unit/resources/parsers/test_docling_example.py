@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pipelines.records import Block, BlockCell, Box, ParsedFile, Run
-from resources.parsers.elements_map.element_map import parse, parse_map
+from resources.parsers.elements_map import parse, parse_map
 from tests.support.places import ROOT
 
 Item = dict[str, Any]

@@ -15,8 +15,9 @@ from pipelines.errors import DocumentError
 from pipelines.parsing.elements import KINDS
 from pipelines.records import Block, BlockCell, Box, ParsedFile, RawDocument, Run
 from pipelines.settings.sources import SourceSettings
-from resources.parsers.elements_map import element_map, element_schema
-from resources.parsers.elements_map.element_map import parse_map, to_map
+from resources.parsers import elements_map as element_map
+from resources.parsers import elements_map as element_schema
+from resources.parsers.elements_map import parse_map, to_map
 from resources.parsers.registry import media_type_of, parse_file
 from resources.sources.files import private_copy
 from resources.sources.folder import list_source

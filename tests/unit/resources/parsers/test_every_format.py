@@ -12,7 +12,7 @@ import pytest
 from pipelines.errors import DocumentError
 from pipelines.parsing.formats import OF_ENDING
 from pipelines.settings.base import ParsingSettings
-from resources.parsers.unstructured.properties import properties_of
+from resources.parsers.unstructured import properties_of
 from resources.workers.reading import Reader
 from resources.workers.reading import reader as open_reader
 from tests.support import other_formats as made

@@ -12,7 +12,7 @@ import pytest
 from pipelines.parsing.pictures import ALT, IMAGE, IMAGE_HASH
 from pipelines.records import Box, Element
 from resources.hashes import bytes_hash
-from resources.parsers.elements_map.element_map import parse_map, to_map
+from resources.parsers.elements_map import parse_map, to_map
 from tests.support.documents import elements_of
 from tests.support.pictures import BLUE, GREEN, RED, data_url, illustrated_pdf, picture
 

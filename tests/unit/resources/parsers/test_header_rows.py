@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.indexing.table_rows import table_rows
-from resources.parsers.office.header_rows import header_rows
+from resources.parsers.labels import header_rows
 from tests.support.documents import elements_of
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from resources.parsers.numbers import signed, whole
 from resources.parsers.registry import media_type_of, parse_file
+from resources.parsers.untrusted import signed, whole
 from tests.support.places import LIBRARY
 
 NUMBER = re.compile(r'(?<=[\w:]=")-?[0-9A-F]{1,9}(?=")')

@@ -110,12 +110,12 @@ def test_a_reader_that_meets_what_it_does_not_know_is_no_other_case(
     def broken(path: Path) -> Any:
         raise KeyError("w:val")
 
-    monkeypatch.setattr("resources.parsers.html.reader.parse", broken)
+    monkeypatch.setattr("resources.parsers.html.parse", broken)
     file, again = tmp_path / "a.html", list[Exception]()
     file.write_text(ONLY_A_HEADER)
     rows = KINDS["parsed_elements"].make(given(file, again))
     assert rows["parsed_documents"][0].body == TEXT and [type(each) for each in again] == [KeyError]
-    monkeypatch.setattr("resources.parsers.unstructured.reader.parse", broken)
+    monkeypatch.setattr("resources.parsers.unstructured.parse", broken)
     file.write_text(NOTHING)
     with pytest.raises(KeyError, match="w:val"):
         KINDS["parsed_elements"].make(given(file, again))

@@ -250,7 +250,7 @@ def test_torch_is_not_loaded_to_read_a_document(handbooks: dict[str, Path], tmp_
     (tmp_path / "torch").mkdir()
     (tmp_path / "torch" / "__init__.py").write_text("raise SystemExit('torch was imported')\n")
     code = (
-        "import sys; from pathlib import Path; from resources.parsers.unstructured.reader import parse\n"
+        "import sys; from pathlib import Path; from resources.parsers.unstructured import parse\n"
         "print(len(parse(Path(sys.argv[1])).blocks), 'torch' in sys.modules)"
     )
     path = os.pathsep.join([str(tmp_path), *sys.path])

@@ -223,7 +223,7 @@ def test_ocr_without_its_program(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_formats_without_their_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("resources.parsers.unstructured.pandoc.pandoc_path", lambda: None)
+    monkeypatch.setattr("resources.parsers.installed.pandoc_path", lambda: None)
     assert "there is no pandoc" in list(machine.reading(Settings()))[1].found
     monkeypatch.setitem(sys.modules, "unstructured", None)
     assert list(machine.reading(Settings()))[1].severity == "warning"

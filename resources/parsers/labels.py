@@ -1,9 +1,14 @@
-"""Which rows at the top of a table name its columns, where nothing in the file says so."""
+"""The labels of values: the rows that name a table's columns, and the pairs that `--filter kv.LABEL=VALUE` finds."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+
+# ---------------------------------------------------------------- header rows
+#
+# Which rows at the top of a table name its columns, where nothing in the file says so.
+
 
 MOST_HEADER_ROWS = 8
 _NUMBER = re.compile(r"[-−+(]?[$€£₴]?\s*\d[\d\s.,:/%-]*\)?")
@@ -51,3 +56,20 @@ def header_rows(rows: Sequence[Sequence[str]]) -> int:
 def _names(row: Sequence[str]) -> bool:
     values = [value for value in row[1:] if value]
     return bool(values) and (not row[0] or (len(values) > 1 and any(map(_YEAR.search, values))))
+
+
+# ---------------------------------------------------------------- key values
+#
+# Labels with values, as metadata that `--filter kv.LABEL=VALUE` finds.
+
+
+LONGEST = 200
+"""Characters of a label or value; what is longer is text."""
+_CHECK_MARKS = "☐☑☒✓✔✗✘"
+
+
+def key_value(label: str, value: str) -> dict[str, str]:
+    """Metadata of one pair; none where either is missing, or too long to be one."""
+    label, value = " ".join(label.strip(_CHECK_MARKS + " \t\n").split()).rstrip(" :"), " ".join(value.split())
+    short = 0 < len(label) <= LONGEST and 0 < len(value) <= LONGEST
+    return {f"kv.{label}": value} if short else {}

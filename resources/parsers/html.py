@@ -1,0 +1,615 @@
+"""HTML by lxml: blocks in document order, navigation and page furniture set apart.
+
+Nothing is fetched or run; scripts, styles and hidden elements are left out. The tree is walked by events, so nesting
+costs no recursion. Tables that only lay out a page are told from tables of data. Neighbours whose classes are alike but
+for `label` and `value` are pairs. Only pictures written as `data:` URLs are in the file.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import io
+import re
+import warnings
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+from pipelines.errors import DocumentError
+from pipelines.parsing.pictures import figure
+from pipelines.records import Block, BlockCell, ParsedFile, Run
+from resources.hashes import bytes_hash
+from resources.parsers.labels import header_rows, is_figure, key_value
+from resources.parsers.text.source_text import Finder, decode
+from resources.parsers.untrusted import signed, whole
+
+# ---------------------------------------------------------------- source
+#
+# What an HTML file is written in, its tree, and what it says of itself.
+
+
+_META_CHARSET = re.compile(rb"""<meta[^>]{0,200}charset\s*+=\s*+["']?\s*+([\w-]{2,40})""", re.IGNORECASE)
+_PROLOG = re.compile(r"\A\s*+<\?xml[^>]*+(?<=\?)>")
+_DATE_NAMES = (
+    "effective_date effective-date dcterms.issued dc.date dcterms.date date article:modified_time "
+    "article:published_time dcterms.modified datepublished last-modified pubdate"
+)
+_DATES = tuple(_DATE_NAMES.split())
+_FREE = {"author": "author", "dc.creator": "author", "description": "description", "keywords": "keywords"}
+
+
+def source_of(data: bytes, name: str) -> tuple[str, tuple[str, ...]]:
+    try:
+        return data.decode("utf-8-sig"), ()
+    except UnicodeDecodeError:
+        pass
+    declared = _META_CHARSET.search(data[:4096])
+    if declared is not None and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        try:
+            return data.decode(declared[1].decode("ascii")), ()
+        except (UnicodeDecodeError, LookupError):
+            pass
+    return decode(data, name)
+
+
+def tree_of(source: str, name: str) -> Any:
+    from lxml import etree
+
+    text = _PROLOG.sub("", source, count=1).replace("\x00", "\ufffd")
+    text = "".join(char for char in text if not 0xD800 <= ord(char) <= 0xDFFF) if not text.isascii() else text
+    if not text.strip():
+        return None
+    data = text.encode("utf-8")
+    for huge in (False, True):
+        parser = etree.HTMLParser(
+            encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True, recover=True, huge_tree=huge
+        )
+        root = etree.fromstring(data, parser)
+        if not any("depth" in entry.message.lower() or "huge" in entry.message.lower() for entry in parser.error_log):
+            return root
+    raise DocumentError(f"{name}: elements are nested too deeply; simplify the page", "limit_exceeded")
+
+
+def properties_of(root: Any) -> dict[str, str]:
+    properties: dict[str, str] = {}
+    title = root.find(".//title")
+    if title is not None:
+        properties["title"] = "".join(title.itertext())
+    declared = root.get("lang") or root.get("xml:lang") or root.get("{http://www.w3.org/XML/1998/namespace}lang")
+    named: dict[str, str] = {}
+    for meta in root.iter("meta"):
+        key = meta.get("name") or meta.get("property") or meta.get("itemprop") or meta.get("http-equiv") or ""
+        named.setdefault(key.lower(), meta.get("content") or "")
+    if declared or named.get("content-language", "").strip():
+        properties["language"] = declared or named["content-language"]
+    for key in _DATES:
+        if named.get(key, "").strip():
+            properties["effective_date"] = named[key]
+            break
+    if named.get("version", "").strip():
+        properties["version"] = named["version"]
+    for key, own in _FREE.items():
+        if named.get(key, "").strip():
+            properties.setdefault(own, named[key])
+    return properties
+
+
+# ---------------------------------------------------------------- data pictures
+#
+# Pictures written into text as `data:` URLs, as figures. No other picture of HTML or Markdown is in its
+# file, and nothing is fetched.
+
+
+FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP")
+"""Of the pictures that are shown to a model, by their names in Pillow; no others are opened."""
+LEAST_PIXELS = 80
+_URL = re.compile(r"data:image/(?!svg)[\w.+-]+((?:;[\w.+=-]+)*),([^\"'()<>]*)", re.IGNORECASE)
+
+
+def data_figure(url: str) -> Block | None:
+    """The figure of a picture's address; None where its bytes are elsewhere or it is an icon."""
+    data = next(pictures_in(url.strip()), None)
+    if data is None or not _is_large(data):
+        return None
+    return figure(bytes_hash(data))
+
+
+def pictures_in(text: str) -> Iterator[bytes]:
+    """The bytes of all pictures written into a text."""
+    for match in _URL.finditer(text):
+        try:
+            data = unquote_to_bytes(match[2])
+            data = base64.b64decode(data) if match[1].lower().endswith(";base64") else data
+        except (binascii.Error, ValueError):
+            continue
+        if data:
+            yield data
+
+
+def _is_large(data: bytes) -> bool:
+    """By its header; what has none that can be read may be."""
+    from PIL import Image
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            with Image.open(io.BytesIO(data), formats=FORMATS) as image:
+                return min(image.size) >= LEAST_PIXELS
+    except (OSError, ValueError, Image.DecompressionBombError):
+        return True
+
+
+# ---------------------------------------------------------------- pairs
+#
+# Labels with values in the forms of a page: neighbours whose classes say what they are.
+#
+# `<span class="field-label">Order</span> <span class="field-value">17</span>` is a pair; so are `label` and
+# `value`, `form__key` and `form__value`: class names alike but for that word.
+
+
+_LABEL, _VALUE = (re.compile(rf"\A(?P<stem>.*?)(?:\b|_)(?:{word})", re.IGNORECASE) for word in ("label|key", "value"))
+
+
+def pairs_of(root: Any, blocks: Collection[str]) -> dict[Any, Any]:
+    """The element of each value, and that of its label. Neither holds an element of `blocks`, and between them
+    stands nothing but a colon."""
+    found = {}
+    for label in root.iter():
+        value = label.getnext() if isinstance(label.tag, str) and label.get("class") else None
+        if value is None or not isinstance(value.tag, str) or (label.tail or "").strip(" \t\r\n:"):
+            continue
+        alike = set(_stems(label, _LABEL)) & set(_stems(value, _VALUE))
+        plain = not any(inner.tag in blocks for element in (label, value) for inner in element.iterdescendants())
+        if alike and plain and key_value(_words(label), _words(value)):
+            found[value] = label
+    return found
+
+
+def pair_block(label: Any, value: Any, finder: Finder) -> Block:
+    name, words = _words(label).rstrip(" :"), _words(value)
+    runs = (finder.run(name), Run(": ", joined=True), finder.run(words, joined=True))
+    return Block("key_value", runs, metadata=key_value(name, words))
+
+
+def _stems(element: Any, pattern: re.Pattern[str]) -> Iterator[str]:
+    for name in (element.get("class") or "").split():
+        if matched := pattern.fullmatch(name):
+            yield matched["stem"].casefold()
+
+
+def _words(element: Any) -> str:
+    return " ".join("".join(element.itertext()).split())
+
+
+# ---------------------------------------------------------------- tables
+#
+# Tables of HTML: cells on a grid, header rows, captions; layout tables told apart.
+
+
+MOST_SPAN = 1000
+MOST_OF_A_GRID = 4000
+"""Characters of a table with tables or headings inside that is not a layout."""
+_SKIPPED_IN_CELLS = frozenset(("script", "style", "template", "svg", "noscript"))
+_BREAKING_NAMES = "p div br li ul ol tr td th h1 h2 h3 h4 h5 h6 pre blockquote dd dt"
+_BREAKING = frozenset(_BREAKING_NAMES.split())
+
+
+def _rows(table: Any) -> Iterator[Any]:
+    """Rows of this table, not of tables inside it."""
+    for part in table:
+        if part.tag == "tr":
+            yield part
+        elif part.tag in ("thead", "tbody", "tfoot"):
+            yield from (row for row in part if row.tag == "tr")
+
+
+def _cells(row: Any) -> list[Any]:
+    return [cell for cell in row if cell.tag in ("td", "th")]
+
+
+def is_data_table(table: Any) -> bool:
+    """Whether a table holds data, not the layout of a page: two columns somewhere; and, where a table or
+    heading is inside, a plain grid of little text."""
+    if (table.get("role") or "") in ("presentation", "none"):
+        return False
+    rows = [_cells(row) for row in _rows(table)]
+    if max(map(len, rows), default=0) < 2:
+        return False
+    if not any(element.tag in ("table", "h1", "h2", "h3") for element in table.iterdescendants()):
+        return True
+    grid = len(rows) > 1 and len({sum(_span(cell, "colspan") for cell in row) for row in rows}) == 1
+    grid = grid and min(map(len, rows)) > 1
+    return grid and sum(map(len, table.itertext())) < MOST_OF_A_GRID
+
+
+def _span(cell: Any, name: str) -> int:
+    return max(1, min(whole(cell.get(name), 1), MOST_SPAN))
+
+
+def runs_in(element: Any, finder: Finder) -> list[Run]:
+    """Pieces of text inside an element, in order, block boundaries as spaces."""
+    from lxml import etree
+
+    runs: list[Run] = []
+
+    def add(text: str | None) -> None:
+        if text:
+            runs.append(finder.run(text, joined=True) if text.strip() else Run(" ", joined=True))
+
+    events = etree.iterwalk(element, events=("start", "end"))
+    for event, part in events:
+        tag = part.tag if isinstance(part.tag, str) else ""
+        if event == "start":
+            if tag in _SKIPPED_IN_CELLS or not tag:
+                events.skip_subtree()
+                continue
+            if tag in _BREAKING:
+                add(" ")
+            add(part.text)
+        elif part is not element:
+            if tag in _BREAKING:
+                add(" ")
+            add(part.tail)
+    return runs
+
+
+def _is_header(row: Any) -> bool:
+    cells = _cells(row)
+    if row.getparent().tag == "thead":
+        return True
+    return bool(cells) and all(cell.tag == "th" for cell in cells)
+
+
+def _heads_anew(row: Any) -> bool:
+    """Whether a row further down names the columns below it: a total may be marked as a header too."""
+    texts = [" ".join("".join(cell.itertext()).split()) for cell in _cells(row)]
+    return _is_header(row) and sum(map(bool, texts)) > 1 and not any(map(is_figure, texts[1:]))
+
+
+def table_blocks(table: Any, finder: Finder) -> list[Block]:
+    """The caption, if any, then the table. Header rows stand before the first other row, and further down where they
+    name columns of rows below them."""
+    blocks: list[Block] = []
+    taken: set[tuple[int, int]] = set()
+    cells: list[BlockCell] = []
+    in_header = True
+    captions = [part for part in table if part.tag == "caption"]
+    for caption in captions:
+        blocks.append(Block("caption", tuple(runs_in(caption, finder))))
+    rows = list(_rows(table))
+    plain = [at for at, row in enumerate(rows) if not _is_header(row)]
+    for at, row in enumerate(rows):
+        in_header = in_header and _is_header(row)
+        header = in_header or (at < plain[-1] and _heads_anew(row))
+        column = 0
+        for cell in _cells(row):
+            while (at, column) in taken:
+                column += 1
+            wide, tall = _span(cell, "colspan"), _span(cell, "rowspan")
+            if wide * tall <= MOST_SPAN:
+                taken.update((at + r, column + c) for r in range(tall) for c in range(wide))
+            cells.append(BlockCell(at, column, tuple(runs_in(cell, finder)), tall, wide, header))
+            column += wide
+    if cells and all(cell.header for cell in cells):
+        cells = [replace(cell, header=False) for cell in cells]
+    elif not any(cell.tag == "th" for row in rows for cell in _cells(row)):
+        headers = _unmarked_headers(cells)
+        cells = [replace(cell, header=cell.row < headers) for cell in cells]
+    return [*blocks, Block("table", cells=tuple(cells))]
+
+
+def _unmarked_headers(cells: Sequence[BlockCell]) -> int:
+    """How many first rows of a table that marks no header cells read as its header; none where a cell of
+    theirs reaches below them."""
+    rows: dict[int, list[str]] = {}
+    for cell in cells:
+        if cell.row not in rows:
+            rows[cell.row] = [""] if cell.column else []
+        rows[cell.row].append("".join(run.text for run in cell.runs))
+    count = header_rows(list(rows.values()))
+    below = list(rows)[count] if count < len(rows) else 0
+    return below if all(cell.row + cell.row_span <= below for cell in cells if cell.row < below) else 0
+
+
+# ---------------------------------------------------------------- reader
+#
+# HTML by lxml: blocks in document order, navigation and page furniture set apart.
+#
+# Nothing is fetched or run; scripts, styles and hidden elements are left out. The tree is walked by
+# events, so nesting costs no recursion.
+
+
+ORIGIN = "lxml"
+LARGEST_ICON = 32
+"""Pixels; what a smaller picture is said to show is not read."""
+_SKIPPED = frozenset(
+    ("script", "style", "noscript", "template", "svg", "head", "iframe", "object", "embed", "canvas", "audio", "video")
+)
+_BLOCK_NAMES = (
+    "address article aside blockquote body center dd details dialog div dl dt fieldset figcaption figure footer form "
+    "h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main nav ol p pre section summary table tbody td tfoot th thead "
+    "tr ul caption option optgroup select textarea"
+)
+_BLOCKS = frozenset(_BLOCK_NAMES.split())
+_HEADING = re.compile(r"h([1-6])\Z")
+_SECTIONING = frozenset(("main", "article", "section", "aside", "td", "li"))
+_ROLES = {"navigation": "nav", "banner": "header", "contentinfo": "footer"}
+_HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+
+
+def parse(path: Path) -> ParsedFile:
+    """Raises DocumentError: `corrupt`, `limit_exceeded` (nested too deeply)."""
+    source, warnings = source_of(path.read_bytes(), path.name)
+    return parse_source(source, path.name, warnings)
+
+
+def parse_source(source: str, name: str, warnings: tuple[str, ...] = ()) -> ParsedFile:
+    root = tree_of(source, name)
+    if root is None:
+        return ParsedFile((), {}, None, warnings, ORIGIN)
+    walker = _Walker(Finder(source, limit=200_000, markup=True), root)
+    walker.walk()
+    if walker.hidden:
+        warnings += (f"{walker.hidden} hidden elements were left out",)
+    return ParsedFile(tuple(walker.blocks), properties_of(root), None, warnings, ORIGIN)
+
+
+def shown_of(source: str, name: str) -> tuple[str, tuple[str, ...]]:
+    """A page without its hidden elements, as HTML, and warnings. Raises DocumentError as `parse`."""
+    from lxml import etree
+
+    root = tree_of(source, name)
+    if root is None:
+        return "", ()
+    hidden = [element for element in root.iter("*") if _is_hidden(element)]
+    for element in hidden:
+        # What follows it stands in its tail, and is not hidden.
+        tail = element.tail
+        element.clear()
+        element.tag, element.tail = "span", tail
+    warnings = (f"{len(hidden)} hidden elements were left out",) if hidden else ()
+    return etree.tostring(root, method="html", encoding="unicode"), warnings
+
+
+class _Walker:
+    """Collects inline text until a block begins or ends, then makes a block of it."""
+
+    def __init__(self, finder: Finder, root: Any) -> None:
+        self.finder, self.root = finder, root
+        self.blocks: list[Block] = []
+        self.runs: list[Run] = []
+        self.figures: list[Block] = []
+        self.has_words = False
+        self.stack: list[str] = []
+        self.lists: list[dict[str, Any]] = []
+        self.term: list[Run] = []
+        self.hidden = 0
+        self.captioned: dict[Any, bool] = {}
+        headings = [h for h in root.iter("h1") if not _inside(h, ("header", "nav", "footer"))]
+        self.header_has_title = not headings
+        pairs = pairs_of(root, _BLOCKS)
+        self.pairs = {v: label for v, label in pairs.items() if not (_is_hidden(v) or _is_hidden(label))}
+        self.labels = set(self.pairs.values())
+
+    def walk(self) -> None:
+        from lxml import etree
+
+        events = etree.iterwalk(self.root, events=("start", "end"))
+        for event, element in events:
+            tag = element.tag if isinstance(element.tag, str) else ""
+            if event == "start":
+                if self._skips(element, tag):
+                    events.skip_subtree()
+                    continue
+                self._begin(element, tag, events)
+            else:
+                self._end(element, tag)
+        self._flush()
+
+    def _skips(self, element: Any, tag: str) -> bool:
+        if tag in _SKIPPED or not tag:
+            return True
+        hidden = _is_hidden(element)
+        self.hidden += hidden
+        return hidden
+
+    def _begin(self, element: Any, tag: str, events: Any) -> None:
+        name = _ROLES.get(element.get("role") or "", tag)
+        if tag in _BLOCKS:
+            self._flush()
+        self.stack.append(name)
+        if (element in self.labels or element in self.pairs) and self._region() is None:
+            self._pair(element)
+            events.skip_subtree()
+            return
+        if tag in ("ul", "ol"):
+            self.lists.append(_list_state(element, tag))
+        elif tag == "li" and self.lists:
+            self._begin_item(element)
+        elif tag == "hr":
+            self.blocks.append(Block("break"))
+        elif tag == "br":
+            self._line_break()
+        elif tag == "img":
+            self._picture(element)
+        elif tag == "pre":
+            self._code(element)
+            events.skip_subtree()
+            return
+        elif tag == "table" and is_data_table(element):
+            self.blocks += table_blocks(element, self.finder)
+            for image in element.iter("img"):
+                self._figure(image)
+            events.skip_subtree()
+            return
+        self._text(element.text)
+
+    def _end(self, element: Any, tag: str) -> None:
+        if tag and tag not in _SKIPPED and self.stack and not _is_hidden(element):
+            if tag in _BLOCKS:
+                self._flush()
+            if tag in ("ul", "ol") and self.lists:
+                self.lists.pop()
+            if tag == "dl":
+                self._flush_term()
+            self.stack.pop()
+        self._text(element.tail)
+
+    def _text(self, text: str | None) -> None:
+        if not text:
+            return
+        self.has_words = self.has_words or bool(text.strip())
+        self.runs.append(self.finder.run(text, joined=True) if text.strip() else Run(" ", joined=True))
+
+    def _line_break(self) -> None:
+        """Two in a row end a paragraph, where no element does."""
+        before = next((run.text for run in reversed(self.runs) if run.text != " "), "")
+        if before == "\n" and not any(_HEADING.match(name) or name == "dt" for name in self.stack):
+            self._flush()
+        else:
+            self.runs.append(Run("\n", joined=True))
+
+    def _picture(self, image: Any) -> None:
+        """What a picture is said to show, where it has no caption: with the words around it, else a
+        caption."""
+        self._figure(image)
+        text = (image.get("alt") or "").strip()
+        figure = next(image.iterancestors("figure"), None)
+        if figure is not None and figure not in self.captioned:
+            self.captioned[figure] = figure.find(".//figcaption") is not None
+        captioned = figure is not None and self.captioned[figure]
+        if text and not captioned and not _is_icon(image):
+            space = Run(" ", joined=True)
+            self.runs += (space, self.finder.run(text, joined=True, node=False), space)
+
+    def _figure(self, image: Any) -> None:
+        """The picture itself, where it is in the file, after the block that it stands in."""
+        source = image.get("src") or ""
+        if source.startswith("data:") and not _is_icon(image) and self._region() is None:
+            found = data_figure(source)
+            self.figures += [found] if found is not None else []
+
+    # ------------------------------------------------------------ blocks
+
+    def _region(self) -> str | None:
+        """`page_header` or `page_footer` in the furniture of the page, not of an article in it."""
+        for name in reversed(self.stack):
+            if name == "nav":
+                return "page_footer" if "footer" in self.stack else "page_header"
+            if name in ("header", "footer"):
+                outer = self.stack[: self.stack.index(name)]
+                return None if _SECTIONING & set(outer) else f"page_{name}"
+            if name in ("main", "article"):
+                return None
+        return None
+
+    def _flush(self) -> None:
+        self._flush_text()
+        self.blocks += self.figures
+        self.figures = []
+
+    def _flush_text(self) -> None:
+        runs, self.runs = self.runs, []
+        has_words, self.has_words = self.has_words, False
+        if not any(run.text.strip() for run in runs):
+            return
+        inner = next((name for name in reversed(self.stack) if name in _BLOCKS or _HEADING.match(name)), "")
+        heading = _HEADING.match(inner)
+        region = self._region()
+        if heading and not (region and not (self.header_has_title and inner == "h1")):
+            self.blocks.append(Block("heading", tuple(runs), int(heading[1])))
+        elif region:
+            self.blocks.append(Block(region, tuple(runs)))
+        elif "dt" in self.stack:
+            self._flush_term()
+            self.term = runs
+        elif "dd" in self.stack:
+            joined = (*self.term, Run(": ", joined=True), *runs) if self.term else tuple(runs)
+            self.term = []
+            self.blocks.append(Block("list_item", joined, max(1, len(self.lists))))
+        elif self.lists and "li" in self.stack:
+            self._item(runs)
+        elif inner in ("figcaption", "caption") or not has_words:
+            self.blocks.append(Block("caption", tuple(runs)))
+        else:
+            self.blocks.append(Block("quote" if "blockquote" in self.stack else "paragraph", tuple(runs)))
+
+    def _flush_term(self) -> None:
+        if self.term:
+            self.blocks.append(Block("list_item", tuple(self.term), max(1, len(self.lists))))
+            self.term = []
+
+    def _begin_item(self, element: Any) -> None:
+        state = self.lists[-1]
+        if state["ordered"]:
+            state["number"] = signed(element.get("value"), state["number"] + 1)
+            state["marker"] = _numeral(state["number"], state["type"]) + "."
+        state["fresh"] = True
+
+    def _item(self, runs: list[Run]) -> None:
+        state = self.lists[-1]
+        marker = state["marker"] if state["fresh"] else None
+        lead = (Run(state["marker"]), Run(" ", joined=True)) if marker and state["ordered"] else ()
+        state["fresh"] = False
+        self.blocks.append(Block("list_item", (*lead, *runs), len(self.lists), marker))
+
+    def _pair(self, element: Any) -> None:
+        """A label waits for its value; the colon that may stand between them is written anew."""
+        label = self.pairs.get(element)
+        if label is None:
+            self._flush()
+            return
+        self.runs.clear()
+        self.blocks.append(pair_block(label, element, self.finder))
+
+    def _code(self, element: Any) -> None:
+        text = "".join(element.itertext()).strip("\n").replace("\r\n", "\n")
+        classes = " ".join(el.get("class") or "" for el in element.iter() if isinstance(el.tag, str))
+        found = re.search(r"(?:language|lang|highlight-source)-([\w+#-]+)", classes)
+        runs = tuple(self.finder.run(line, node=False) for line in text.split("\n"))
+        region = self._region()
+        self.blocks.append(Block(region or "code", runs, metadata={"language": found[1]} if found else {}))
+
+
+def _is_hidden(element: Any) -> bool:
+    return element.get("hidden") is not None or bool(_HIDDEN.search(element.get("style") or ""))
+
+
+def _inside(element: Any, tags: tuple[str, ...]) -> bool:
+    return any(parent.tag in tags for parent in element.iterancestors())
+
+
+def _is_icon(image: Any) -> bool:
+    sizes = [size for side in ("width", "height") if (size := whole(image.get(side), None)) is not None]
+    return bool(sizes) and max(sizes) <= LARGEST_ICON
+
+
+def _list_state(element: Any, tag: str) -> dict[str, Any]:
+    number = signed(element.get("start"), 1) - 1
+    ordered = tag == "ol"
+    kind = element.get("type") or "1"
+    return {"ordered": ordered, "number": number, "type": kind, "marker": "" if ordered else "•", "fresh": False}
+
+
+def _numeral(number: int, kind: str) -> str:
+    """A list number as `1`, `a`, `A`, `i` or `I` writes it."""
+    if kind in ("a", "A") and 1 <= number <= 702:
+        letters = ""
+        while number:
+            number, rest = divmod(number - 1, 26)
+            letters = chr(ord("a") + rest) + letters
+        return letters.upper() if kind == "A" else letters
+    if kind in ("i", "I") and 1 <= number <= 3999:
+        written = ""
+        for value, numeral in zip(
+            (1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1),
+            ("m", "cm", "d", "cd", "c", "xc", "l", "xl", "x", "ix", "v", "iv", "i"),
+            strict=True,
+        ):
+            times, number = divmod(number, value)
+            written += numeral * times
+        return written.upper() if kind == "I" else written
+    return str(number)
