@@ -24,9 +24,8 @@ from pipelines.records import Failure, RawDocument
 from pipelines.settings.sources import SourceSettings, scheme_of
 from resources.connectors.registry import named_by_strangers
 from resources.hashes import combined_hash, piecewise
-from resources.parsers.heads import WITH_HEADS
 from resources.parsers.registry import ELEMENTS, ELEMENTS_SUFFIX, files_of, media_type_of, require_size
-from resources.parsers.text.front_matter import HEAD_BYTES, groups_at_head
+from resources.parsers.text.front_matter import HEAD_BYTES, WITH_HEADS, groups_at_head
 from resources.sources.files import SourceFolder, pieces, read_as
 from resources.sources.landing import Brought
 from resources.sources.listed_documents import ListedDocuments

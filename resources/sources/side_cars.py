@@ -22,7 +22,7 @@ from pipelines.groups import (
 from pipelines.parsing.cleaning import clean_metadata, clean_text
 from pipelines.parsing.dates import iso_date
 from resources import yaml_text
-from resources.parsers.heads import WITH_HEADS, groups_at_top, groups_in_lines
+from resources.parsers.text.front_matter import WITH_HEADS, groups_at_top, groups_in_lines
 from resources.parsers.text.source_text import decode_plainly
 
 SIDE_CAR = ".meta.yaml"

@@ -1,19 +1,306 @@
-"""The YAML block at the head of a Markdown file, and what the heads of other texts say in its place. One that may
-restrict its document and cannot be read is an error: a restricted document must not become public by a slip."""
+"""The head of a text: the YAML front matter of Markdown, and every other form in which a head may name groups.
+
+Only front matter is obeyed. A line `groups: [hr]` at the head of a file is meant to restrict it in any form: under
+another rule, in a fenced block or a comment, as a field list, as a bare first line. Such a file is withheld until its
+groups are written in front matter, and unreadable front matter that may restrict its document is an error: a restricted
+document must not become public by a slip. Running text that speaks of groups names none.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import unicodedata
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pipelines.errors import DocumentError
-from pipelines.groups import GROUPS, group_names, means_groups, misnamed, remedy, require_few
-from pipelines.parsing.formats import MARKDOWN
+from pipelines.groups import GROUPS, PRINCIPALS, group_names, means_groups, meant, misnamed, remedy, require_few
+from pipelines.parsing.formats import HTML, MARKDOWN, PLAIN
 from resources import yaml_text
-from resources.parsers.heads import groups_at_top
-from resources.parsers.text.source_text import decode, decode_plainly
+from resources.parsers.text.source_text import BINARY_SHARE, decode, decode_plainly
+
+# ---------------------------------------------------------------- heads
+#
+# Groups that the head of a text names in another form than front matter that is obeyed.
+#
+# A line `groups: [hr]` at the head of a file is meant to restrict it, in whatever form: under another rule, in a fenced
+# block or a comment, as a field list, as a bare first line. These forms are not obeyed, so the file is withheld until
+# its groups are written where they are read. Running text that speaks of groups names none.
+
+
+XML = "application/xml"
+WITH_HEADS = frozenset(
+    {MARKDOWN, PLAIN, HTML, XML, "text/csv", "text/tab-separated-values", "text/x-rst", "text/x-org"}
+)
+"""Media types whose heads are asked: text that people edit. A message has headers of its own, RTF is not edited."""
+FIRST_LINES = 40
+"""Lines in which a rule may stand that begins what was meant as front matter, and a bare key."""
+MOST_LINES, LONGEST_LINE = 400, 4000
+_MOST_CHARACTERS = 1 << 18
+_MOST_TEXTS = 20
+"""Texts of a page of HTML that are its head where it has them before anything else."""
+_RULES, _EM = ("---", "+++", ";;;"), "—―–"
+_DASHES = re.compile(r"[-‐-―−]+")
+_FENCE = re.compile(r"(`{3,}|~{3,})")
+_KEY = re.compile(r"[-?\s]*[\"'\[{]*(?P<key>[^\s:=\"'`|<>#*(\[{][^:=\"'`|<>()]{0,60}?)[\"']?\s*[:=](?P<value>.*)")
+_IN_BYTES = re.compile(r"(?:(?<=[\0\n\r])|\A)[\"']?([A-Za-z_\-]{4,60}+)[\"']?[ \t]*+[:=]")
+_CONTROLS = [chr(code) for code in range(32) if code not in (9, 10, 12, 13)]
+_SETS = re.compile("[:=\\[：＝﹕︓﹦]")
+_SECTION = re.compile(r"\[{1,2}\s*+[\"']?([\w.\- ]{1,60})[\"']?\s*+\]")
+_BRACE = re.compile(r"\s*+[\[{]\s*+[\"'\w{]")
+"""What begins JSON, whose keys are on no lines of their own."""
+_CONTINUED = re.compile(r"\s+\S|[-\[\]{}\"',#]|\.\.\.")
+_SENTENCE = re.compile(r"\s*(?:\S+\s+){3,}\S*[.!?;:…](?:\s|$)")
+_JSON_KEY = re.compile(r"[\"']([^\"']{1,60})[\"']\s*:")
+_LEAD = re.compile(
+    r"\s*(?:<!--|/\*+|\*/|//+|#\+|#(?!\s*[A-ZА-ЯІЇЄҐ])|;+|%+|\.\.(?=\s)|--(?=\s)|\*(?=\s)|[>:@|]|\{[{%#]<?"
+    r"|\[//\]:\s*#\s*\(?)?\s*"
+)
+"""Signs that begin a comment or a field of some format, but for a heading of Markdown."""
+_SIGNS = " \t-=~+_^;*/>#`\"'|.:<!%{}[]()"
+_LISTED = re.compile(r"\s*[-*•+]\s+\S")
+_MARKUP = re.compile(
+    r"<!--(?P<comment>(?:[^-]|-(?!->))*+)(?:-->|\Z)|<(?P<tag>[A-Za-z/!?][^<>]*+)>?|(?P<text>[^<]++)|<", re.DOTALL
+)
+_ATTRIBUTE = re.compile(r"(?<!\S)(name|property|itemprop|http-equiv)\s*+=\s*+[\"']?([^\"'<>\s]{1,60})", re.IGNORECASE)
+_UNSEEN_TEXT = ("script", "style", "title", "template", "noscript")
+
+
+def groups_at_top(text: str, media_type: str) -> str:
+    """Return the line by which the head of a text seems to restrict it, "" if there is no such line."""
+    text = text[:_MOST_CHARACTERS]
+    if media_type in (HTML, XML):
+        return _in_markup(text)
+    return _in_lines(text, media_type == MARKDOWN)
+
+
+def groups_in_lines(text: str, anywhere: bool = True) -> str:
+    """Return the first line that names groups as settings do, in a file that was not understood; "" if there is none.
+
+    Lines that are indented belong to something else. A file that may be a document, with text that speaks of groups, is
+    asked for its head only: it is not read `anywhere`."""
+    if _looks_binary(text):
+        named = (match[1] for match in _IN_BYTES.finditer(text) if _is_field(match[1]))
+        return next(named, "")
+    if text.lstrip().startswith("<"):
+        return _in_tags(text)
+    head = "" if _BRACE.match(text) else groups_at_top(text, PLAIN)
+    lines = text.splitlines() if anywhere else ()
+    return head or next(filter(_sets_groups, lines), "").strip()[:80]
+
+
+def _looks_binary(text: str) -> bool:
+    return sum(map(text.count, _CONTROLS)) > BINARY_SHARE * len(text)
+
+
+def _sets_groups(line: str) -> bool:
+    if line[:1].isspace() or not _SETS.search(line):
+        return False
+    line = _plain(line[:LONGEST_LINE])
+    if (section := _SECTION.match(line)) and means_groups(section[1]):
+        return True
+    key = _KEY.match(line)
+    return bool(key and _is_field(key["key"].strip()) and not _SENTENCE.match(key["value"]) and "(" not in key["value"])
+
+
+def _is_field(key: str) -> bool:
+    """Return whether a key is written as fields are: a name in code such as `DEFAULT_GROUP` is none."""
+    words = key.split()
+    as_field = (len(words) == 1 and key[:1].islower()) or words[-1:] in ([GROUPS], [PRINCIPALS])
+    return means_groups(key) and len(words) <= 3 and (as_field or _is_own_word(key))
+
+
+def _in_lines(text: str, markdown: bool) -> str:
+    lines = [_plain(line) for line in text.splitlines()[: FIRST_LINES + MOST_LINES]]
+    found = _under_rule(lines, markdown) or _fenced(lines) or _bare(lines)
+    return found.strip()[:80]
+
+
+# ---------------------------------------------------------------- under a rule, in a fence
+
+
+def _under_rule(lines: Sequence[str], anywhere: bool) -> str:
+    """Look under what seems to be a rule, up to the first line of prose: a thematic break is followed by that.
+
+    A rule that is not at the very head may be that of a heading or table, so only Markdown is asked `anywhere`."""
+    fenced, begun = "", False
+    for at, line in enumerate(lines[:FIRST_LINES]):
+        bare = line.strip()
+        if fence := _FENCE.match(bare):
+            # What is at the very head is no example of something, but the head itself.
+            fenced = "" if fenced == fence[1] else fenced or (fence[1] if begun else "")
+        if not fenced and _is_rule(bare, begun):
+            found = next(_named(lines[at + 1 : at + MOST_LINES], bare.lstrip("-+;")), "")
+            if found:
+                return found
+        begun = begun or bool(bare)
+        if begun and not anywhere and not _is_remark(bare):
+            return ""
+    return ""
+
+
+def _is_remark(line: str) -> bool:
+    return not line.strip(_SIGNS) or line.startswith(("<!--", "#", "//", "%", ";", "..", "/*", "```", "~~~"))
+
+
+def _is_rule(line: str, begun: bool) -> bool:
+    """Also with something beside it, as dashes of another length, and as the brace that begins JSON at the head."""
+    dashes = any(char in line for char in _EM) and _DASHES.fullmatch(line)
+    return "|" not in line and bool(dashes or line.startswith(_RULES) or (not begun and line.startswith("{")))
+
+
+def _plain(line: str) -> str:
+    """A line as it is seen: full-width and no-break characters as the plain ones, what cannot be seen left out."""
+    if line.isascii():
+        return line
+    plain = unicodedata.normalize("NFKC", line)
+    return plain if plain.isprintable() else "".join(char for char in plain if unicodedata.category(char) != "Cf")
+
+
+def _named(lines: Sequence[str], beside: str) -> Iterator[str]:
+    for line in (beside, *lines):
+        if any(means_groups(key) for key in _JSON_KEY.findall(line)):
+            yield line
+        key = _KEY.match(line[:LONGEST_LINE])
+        if key and not _SENTENCE.match(key["value"]):
+            if means_groups(key["key"]):
+                yield line
+        elif line is not beside and line.strip() and not _CONTINUED.match(line):
+            return
+
+
+def _fenced(lines: Sequence[str]) -> str:
+    """Look into a fenced block that is the first thing in a text."""
+    first = next((at for at, line in enumerate(lines) if line.strip()), None)
+    fence = _FENCE.match(lines[first].strip()) if first is not None else None
+    if first is None or fence is None:
+        return ""
+    inner = list[str]()
+    for line in lines[first + 1 :]:
+        if line.strip().startswith(fence[1]):
+            break
+        inner.append(line)
+    return next(_named(inner, ""), "")
+
+
+# ---------------------------------------------------------------- bare lines
+
+
+def _bare(lines: Sequence[str]) -> str:
+    """Look at the keys that a text begins with, also commented, and below one line that may be a title."""
+    titled, begun, first = False, False, 0
+    for at, line in enumerate(lines[:FIRST_LINES]):
+        own = line.replace("*", "").replace("`", "") if line.lstrip().startswith(("**", "`")) else line
+        lead = _LEAD.match(own)
+        column = lead.end() if lead else 0
+        own = own[column:]
+        if not own.strip(_SIGNS) or (line.startswith("..") and own.rstrip().endswith("::")):
+            continue
+        if own.strip() in (f"[{GROUPS}]", f"[{PRINCIPALS}]"):
+            return line
+        key = _KEY.match(own[:LONGEST_LINE])
+        if key and _is_short(key["key"]) and key["value"].strip() != ":":
+            if begun and column > first + 1:
+                continue  # a key within another
+            first = first if begun else column
+            named = key["key"].strip()
+            if (not titled or named[:1].islower()) and _restricts(named, key["value"], lines[at + 1 : at + 2]):
+                return line
+            begun = True
+        elif not (begun and _CONTINUED.match(line)):
+            if begun or titled or own.rstrip()[-1] in ".!?;":
+                return ""
+            titled = True
+    return ""
+
+
+def _is_short(key: str) -> bool:
+    return len(key.split()) <= 3 and not any(sign in key for sign in ".,;\t")
+
+
+def _restricts(key: str, value: str, following: Sequence[str]) -> bool:
+    """Return whether a bare line names groups: running text has the same words with sentences after them.
+
+    `groups` and `principals` are names of fields in any case. `Group: North` may be a line of a form, so that other
+    spellings must look like a field: in lower case, or with brackets or a name in lower case behind them."""
+    if not means_groups(key):
+        return False
+    value = value.strip().removesuffix("-->").removesuffix("*/").removesuffix("|").strip()
+    if not value.strip(_SIGNS):
+        listed = any(map(_LISTED.match, following))
+        return listed or (key[:1].islower() and " " not in key) or bool(value)
+    if not _are_names(value):
+        return False
+    if key.casefold() in (GROUPS, PRINCIPALS) or (" " not in key and key[:1].islower()):
+        return True
+    return value[0] in "[{\"'" or (_is_own_word(key) and value[0].islower())
+
+
+def _are_names(value: str) -> bool:
+    """Return whether a value may be a list of names, and is no sentence and no number."""
+    names = [name.strip(" \t\"'[]{}()") for name in re.split("[,;]", value)]
+    names = [name for name in names if name]
+    short = all(len(name.split()) <= 3 and len(name) <= 60 for name in names)
+    ended = value[-1] in ".!?:…" or "|" in value or "(" in value
+    return bool(names) and short and not ended and any(char.isalpha() for char in value)
+
+
+# ---------------------------------------------------------------- HTML and XML
+
+
+def _in_markup(text: str) -> str:
+    """Look at what stands before the text of a page, at its first texts, and at the names of its properties."""
+    texts, inside = list[str](), ""
+    for match in _MARKUP.finditer(text):
+        if match["comment"] is not None:
+            if found := _in_lines(match["comment"], markdown=False):
+                return found
+        elif match["tag"] is not None:
+            tag = match["tag"]
+            name = re.split(r"[\s/>]", tag.lstrip("/"), maxsplit=1)[0].casefold()
+            if name in _UNSEEN_TEXT:
+                inside = "" if tag.startswith("/") else name
+            named = name == "meta" and [found for _, found in _ATTRIBUTE.findall(tag) if _is_own_word(found)]
+            if named:
+                return f"<{tag}>"[:80]
+        elif match["text"] and match["text"].strip() and not inside:
+            texts.append(match["text"].strip())
+            if len(texts) >= _MOST_TEXTS:
+                break
+    return _in_lines("\n".join(texts), markdown=False)
+
+
+def _in_tags(text: str) -> str:
+    """Look at the outermost element of XML, its attributes, and the elements in it."""
+    depth = 0
+    for match in _MARKUP.finditer(text):
+        tag = match["tag"] or ""
+        if match["comment"] is not None and (found := _in_lines(match["comment"], markdown=False)):
+            return found
+        if not tag or tag[0] in "!?":
+            continue
+        names = re.split(r"[\s/>]", tag.lstrip("/"), maxsplit=1)[:1]
+        names += [named for _, named in _ATTRIBUTE.findall(tag)]
+        names += re.findall(r"(?<=\s)[\w.:\-]++(?=\s*+=)", tag) if depth == 0 else []
+        own = any(name.rpartition(":")[2].casefold() in (GROUPS, PRINCIPALS) for name in names)
+        if own and (depth < 2 or names[0].casefold() == "meta"):
+            return f"<{tag}>"[:80]
+        depth += -1 if tag.startswith("/") else not tag.endswith("/")
+    return ""
+
+
+def _is_own_word(name: str) -> bool:
+    """Return whether a property is `groups` or `principals`, perhaps misspelt, and not one of somebody else's, such as
+    `content_group`."""
+    return name.isalpha() and means_groups(name) and abs(len(name) - len(meant(name))) <= 1
+
+
+# ---------------------------------------------------------------- front matter
+#
+# The YAML block at the head of a Markdown file, and what the heads of other texts say in its place. One that may
+# restrict its document and cannot be read is an error: a restricted document must not become public by a slip.
+
 
 _RULE = re.compile(r" {0,3}---[ \t]*\r?\n")
 _END = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.MULTILINE)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pipelines.settings.sources import SourceSettings
-from resources.parsers.heads import WITH_HEADS, groups_at_top
 from resources.parsers.registry import media_type_of
+from resources.parsers.text.front_matter import WITH_HEADS, groups_at_top
 from resources.parsers.text.source_text import decode_plainly
 from resources.sources import folder as listing_module
 from resources.sources.folder import list_source
