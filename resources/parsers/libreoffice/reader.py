@@ -17,9 +17,9 @@ from pathlib import Path
 from pipelines.errors import DocumentError
 from pipelines.parsing.formats import DOC, OF_ENDING, PPT
 from pipelines.records import ParsedFile
-from resources.parsers.compound import parts_of
 from resources.parsers.installed import LibreOffice, libreoffice
 from resources.parsers.libreoffice import convert
+from resources.parsers.office.package import parts_of
 from resources.programs import run
 
 _ENCRYPTED_WORDS = 1 << 8

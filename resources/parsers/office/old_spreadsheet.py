@@ -9,9 +9,8 @@ from typing import Any
 
 from pipelines.errors import DocumentError
 from pipelines.records import Block, ParsedFile
-from resources.parsers.office.number_formats import shown
 from resources.parsers.office.spreadsheet import MOST_CELLS, cell_blocks, comment, sheet_heading
-from resources.parsers.office.workbook import Cell, Merges, Row, Sheet, letters
+from resources.parsers.office.workbook import Cell, Merges, Row, Sheet, letters, shown
 
 ORIGIN = "xls"
 _STATES = ("visible", "hidden", "veryHidden")

@@ -10,7 +10,7 @@ from pathlib import Path
 import docx
 import pytest
 
-from resources.parsers.office import alt_chunks
+from resources.parsers.office import docx as alt_chunks
 from tests.support.documents import W, docx_of, elements_of, outline, related, run
 from tests.support.pictures import RED, picture
 

@@ -12,8 +12,8 @@ from pipelines.parsing.elements import build_elements
 from pipelines.parsing.markdown_view import markdown_of
 from pipelines.records import Block, BlockCell, ParsedFile, Run, StructuralChunk
 from resources.parsers.office import docx, spreadsheet
-from resources.parsers.office.docx_numbering import W
-from resources.parsers.office.sheet_tables import MOST_GAPS, region_blocks
+from resources.parsers.office.docx_paragraphs import W
+from resources.parsers.office.spreadsheet import MOST_GAPS, region_blocks
 from resources.parsers.office.workbook import Cell, Row
 from resources.parsers.text import email
 from tests.support.builders import CLAUSE_TOKENS, raw

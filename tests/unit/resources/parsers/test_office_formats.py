@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.parsers.office.number_formats import shown
+from resources.parsers.office.workbook import shown
 from tests.support.documents import W, docx_of, elements_of, outline, run
 from tests.support.places import LIBRARY
 

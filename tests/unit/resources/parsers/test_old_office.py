@@ -12,8 +12,8 @@ from pipelines.errors import DocumentError
 from pipelines.parsing.elements import build_elements
 from pipelines.records import Failure
 from pipelines.settings.base import ParsingSettings
-from resources.parsers.compound import parts_of
 from resources.parsers.installed import libreoffice
+from resources.parsers.office.package import parts_of
 from resources.parsers.registry import media_type_of, parse_file
 from resources.workers.figures import figure_image
 from resources.workers.pool import DocumentPool
