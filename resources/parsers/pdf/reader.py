@@ -1,13 +1,18 @@
-"""PDF files: lines with boxes and fonts from liteparse, the complete raw text from PDFium.
+"""PDF files: the blocks of their pages or of their XFA form, with outline, properties and warnings.
 
-Both libraries bring a PDFium of their own; they are used one after the other. A page that cannot be
-read is lost by name, not the document; nothing is fetched.
+liteparse gives lines with boxes and fonts, PDFium the complete raw text; both bring a PDFium of their own and are used
+one after the other. An XFA template is a tree of subforms with drawn text and fields; its data are a tree of the same
+names, and values that no field takes are kept under their own names. Nothing is run or fetched: scripts, which may
+hide and show parts, are not read.
 """
 
 from __future__ import annotations
 
+import ctypes
 import re
+from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,13 +21,284 @@ from pipelines.parsing.dates import iso_date
 from pipelines.parsing.pdf.headings import Bookmark
 from pipelines.parsing.pdf.layout import blocks_of
 from pipelines.parsing.pdf.page import LEAST_COVERAGE
-from pipelines.records import Block, ParsedFile
+from pipelines.records import Block, ParsedFile, Run
 from resources.parsers import ocr as scans
-from resources.parsers.pdf.notes import COMMENT, attachments
+from resources.parsers.labels import key_value
+from resources.parsers.office.package import xml_parser
+from resources.parsers.pdf.annotations import COMMENT, attachments
 from resources.parsers.pdf.pages import MOST_UNREADABLE, Read, pages_of
-from resources.parsers.pdf.xfa import form_blocks, xfa_source
 from resources.parsers.registry import Care
 from resources.parsers.untrusted import listed
+
+# ---------------------------------------------------------------- xfa
+#
+# XFA forms in PDF files: the text of their template, and the values that were filled in.
+#
+# A template is a tree of subforms with drawn text and fields; its data are a tree of the same names. Values that no
+# field takes are kept under their own names. Nothing is run or fetched: scripts, which may hide and show parts, say
+# nothing.
+
+
+MOST_BYTES = 16 << 20
+MOST_STEPS, CHARACTERS_A_STEP = 200_000, 100
+"""Of all elements of the template that are gone through, those of a part as often as it is repeated."""
+_HIDDEN = ("hidden", "invisible", "inactive")
+_GROUPS = frozenset(("subform", "subformSet", "area", "pageSet", "pageArea"))
+_UNFILLED = frozenset(("button", "passwordEdit", "imageEdit", "signature", "barcode"))
+_REFERENCE = re.compile(r"(?:\$record|\$data|\$)?\.?((?:[\w-]+(?:\[[*\d]+\])?\.?)++)")
+_MEASURE = re.compile(r"(-?[\d.]{1,12})(in|mm|cm|pt)?")
+_POINTS = {"in": 72.0, "mm": 72 / 25.4, "cm": 72 / 2.54, "pt": 1.0, "": 72.0}
+_SAME_ROW = 4.0
+"""Points; parts whose tops are this close are read from left to right."""
+
+
+def xfa_source(document: Any, name: str) -> bytes:
+    """The whole XFA of a document (of pypdfium2), its packets one after the other; empty where it has none.
+
+    Raises DocumentError `limit_exceeded`."""
+    import pypdfium2.raw as pdfium
+
+    pieces: list[bytes] = []
+    size = 0
+    for index in range(max(0, pdfium.FPDF_GetXFAPacketCount(document))):
+        length = ctypes.c_ulong()
+        pdfium.FPDF_GetXFAPacketContent(document, index, None, 0, length)
+        size += length.value
+        if size > MOST_BYTES:
+            raise DocumentError(f"{name}: its XFA form is over {MOST_BYTES >> 20} MB", "limit_exceeded")
+        buffer = ctypes.create_string_buffer(length.value)
+        if length.value and pdfium.FPDF_GetXFAPacketContent(document, index, buffer, length.value, length):
+            pieces.append(buffer.raw)
+    return b"".join(pieces)
+
+
+def form_blocks(source: bytes, name: str) -> tuple[list[Block], tuple[str, ...]]:
+    """The form's text and values in the order of its template, each at its path in it (`form1.Address.City`), and
+    warnings.
+
+    Raises DocumentError: `corrupt`, `limit_exceeded` (entities)."""
+    from lxml import etree
+
+    if b"<!DOCTYPE" in source or b"<!ENTITY" in source:
+        raise DocumentError(f"{name}: its XFA form declares entities", "limit_exceeded")
+    try:
+        root = etree.fromstring(source, xml_parser())
+    except etree.XMLSyntaxError as error:
+        raise DocumentError(f"{name}: its XFA form cannot be read ({error})", "corrupt") from None
+    template = next(root.iter("{*}template"), None)
+    data = next((found for sets in root.iter("{*}datasets") for found in sets.iterchildren("{*}data")), None)
+    form = _XfaForm(_Data())
+    for part in template if template is not None else ():
+        form.read(part, data, "")
+    told = f"of the XFA form only the first {MOST_STEPS:,} parts were read"
+    rest = list(form.data.unused(data)) if data is not None else []
+    return [*form.blocks, *rest], (told,) * (form.steps > MOST_STEPS)
+
+
+def _local(element: Any) -> str:
+    return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
+
+
+@dataclass(slots=True)
+class _Data:
+    """The data of a form: values are taken once, in the order of their name. `taken` are the nodes of those."""
+
+    children: dict[Any, dict[str, deque[Any]]] = field(default_factory=dict)
+    taken: set[Any] = field(default_factory=set)
+
+    def _named(self, node: Any, name: str) -> deque[Any]:
+        if node not in self.children:
+            by_name = self.children[node] = defaultdict(deque)
+            for child in node:
+                by_name[_local(child)].append(child)
+        return self.children[node].get(name) or deque()
+
+    def groups(self, node: Any, name: str) -> list[Any]:
+        """All nodes of a name, for the parts of the template that are repeated for each."""
+        named = self._named(node, name)
+        found = list(named)
+        named.clear()
+        return found
+
+    def group(self, node: Any, names: Sequence[str]) -> Any:
+        """The node at a path; None where there is none."""
+        for name in names:
+            node = next(iter(self._named(node, name)), None) if node is not None else None
+        return node
+
+    def value(self, node: Any, name: str) -> str | None:
+        """The next value of a name; where the node has none, of those that it stands in."""
+        while node is not None:
+            if waiting := self._named(node, name):
+                found = waiting.popleft()
+                self.taken.add(found)
+                return _value(found)
+            node = node.getparent()
+        return None
+
+    def unused(self, root: Any) -> Iterator[Block]:
+        """Values that no field took."""
+        stack = [root]
+        while stack:
+            node = stack.pop()
+            if node not in self.taken and _local(node):
+                if not len(node) and (value := _value(node)):
+                    yield _pair(_local(node), value, _local(node))
+                stack += reversed(node)
+
+
+class _XfaForm:
+    def __init__(self, data: _Data) -> None:
+        self.data = data
+        self.blocks: list[Block] = []
+        self.steps = 0
+        self.choices: dict[Any, dict[str, str]] = {}
+
+    def read(self, part: Any, data: Any, path: str) -> None:
+        """A part of the template with the node of the data that it stands for."""
+        self.steps += 1
+        kind = _local(part)
+        if self.steps > MOST_STEPS or part.get("presence") in _HIDDEN:
+            return
+        name = part.get("name") or ""
+        path = f"{path}.{name}".lstrip(".") if name else path
+        if kind in _GROUPS:
+            inner = _in_order(part)
+            for node in self._nodes(part, data, name):
+                for child in inner if self.steps <= MOST_STEPS else ():
+                    self.read(child, node, path)
+        elif kind == "draw":
+            for line in _lines(part.find("{*}value")):
+                self._add(Block("paragraph", (Run(line, locator=path),)))
+        elif kind == "exclGroup":
+            self._choice(part, data, name, path)
+        elif kind == "field":
+            self._field(part, data, name, path)
+
+    def _nodes(self, part: Any, data: Any, name: str) -> list[Any]:
+        """The nodes of the data that a group stands for: it is repeated for each; without one it stands where it is."""
+        bound = part.find("{*}bind")
+        reference = _reference(bound)
+        if data is None or (bound is not None and bound.get("match") == "none") or not (reference or name):
+            return [data]
+        holder = self.data.group(data, reference[:-1])
+        found = self.data.groups(holder, reference[-1] if reference else name) if holder is not None else []
+        return found or [data]
+
+    def _bound(self, part: Any, data: Any, name: str) -> str | None:
+        """The value of a field in the data; None where it has none."""
+        bound = part.find("{*}bind")
+        reference = _reference(bound) or [name]
+        if data is None or not reference[-1] or (bound is not None and bound.get("match") == "none"):
+            return None
+        holder = self.data.group(data, reference[:-1])
+        return None if holder is None else self.data.value(holder, reference[-1])
+
+    def _field(self, part: Any, data: Any, name: str, path: str) -> None:
+        value = self._bound(part, data, name)
+        widget = next(map(_local, part.iterfind("{*}ui/*")), "")
+        if widget in _UNFILLED:
+            return
+        value = " ".join(_lines(part.find("{*}value"))) if value is None else value
+        caption = " ".join(_lines(part.find("{*}caption/{*}value")))
+        label = caption or _text(part.find("{*}assist/{*}toolTip")) or name
+        if widget == "checkButton":
+            on = next(iter(self._choices(part)), "1")
+            state = "yes" if value == on else "no"
+            text = f"{'☑' if value == on else '☐'} {label}"
+            self._add(Block("key_value", (Run(text, locator=path),), metadata=key_value(label, state)))
+        elif value.strip():
+            self._add(_pair(label, self._choices(part).get(value, value), path))
+        elif caption:
+            self._add(Block("paragraph", (Run(caption, locator=path),)))
+
+    def _choice(self, part: Any, data: Any, name: str, path: str) -> None:
+        """A group of buttons of which one is chosen: the others say nothing but what could be chosen."""
+        chosen = self._bound(part, data, name)
+        label = " ".join(_lines(part.find("{*}caption/{*}value"))) or name
+        options = []
+        for button in part.iterchildren("{*}field"):
+            self.steps += 1
+            caption = " ".join(_lines(button.find("{*}caption/{*}value"))) or button.get("name") or ""
+            own = next(iter(self._choices(button)), "")
+            held = chosen if chosen is not None else " ".join(_lines(button.find("{*}value")))
+            options.append((caption, bool(own) and held == own))
+        marked = " ".join(f"{'☑' if is_on else '☐'} {caption}" for caption, is_on in options)
+        value = ", ".join(caption for caption, is_on in options if is_on)
+        text = f"{label}: {marked}" if label else marked
+        if marked:
+            self._add(Block("key_value", (Run(text, locator=path),), metadata=key_value(label, value)))
+        for child in _in_order(part):
+            if _local(child) != "field":
+                self.read(child, data, path)
+
+    def _choices(self, part: Any) -> dict[str, str]:
+        """What a field saves for each of its choices -> what it shows for it."""
+        if part not in self.choices:
+            lists = part.findall("{*}items")
+            saved = next((each for each in lists if each.get("save") == "1"), lists[0] if lists else ())
+            shown = next((each for each in lists if each.get("save") != "1"), saved)
+            self.choices[part] = dict(zip(map(_text, saved), map(_text, shown), strict=False))
+        return self.choices[part]
+
+    def _add(self, block: Block) -> None:
+        """Long text that is repeated counts as many parts."""
+        self.blocks.append(block)
+        self.steps += len(block.runs[0].text) // CHARACTERS_A_STEP
+
+
+def _pair(label: str, value: str, path: str) -> Block:
+    label = " ".join(label.split()).rstrip(" :")
+    return Block("key_value", (Run(f"{label}: {value}", locator=path),), metadata=key_value(label, value))
+
+
+def _reference(bound: Any) -> list[str]:
+    """The names of a binding such as `$.Address.City[*]`; none where it is no plain path."""
+    found = _REFERENCE.fullmatch(bound.get("ref") or "") if bound is not None else None
+    return [step.partition("[")[0] for step in found[1].split(".") if step] if found else []
+
+
+def _in_order(part: Any) -> list[Any]:
+    """The parts within one: those set by their places from the top down, all others as they are written."""
+    parts = [child for child in part if _local(child) in (*_GROUPS, "draw", "field", "exclGroup")]
+    if (part.get("layout") or "position") != "position":
+        return parts
+    return sorted(parts, key=lambda child: (_points(child.get("y")) // _SAME_ROW, _points(child.get("x"))))
+
+
+def _points(measure: str | None) -> float:
+    found = _MEASURE.fullmatch((measure or "").strip())
+    try:
+        return float(found[1]) * _POINTS[found[2] or ""] if found else 0.0
+    except ValueError:
+        return 0.0
+
+
+def _lines(value: Any) -> list[str]:
+    """The text of a `value`, a paragraph of formatted text a line; none of a picture."""
+    if value is None:
+        return []
+    pieces = list(value.iter("{http://www.w3.org/1999/xhtml}p"))
+    pieces = pieces or [child for child in value if _local(child) not in ("image", "")]
+    return [line for line in (" ".join("".join(piece.itertext()).split()) for piece in pieces) if line]
+
+
+def _text(element: Any) -> str:
+    return "" if element is None else " ".join("".join(element.itertext()).split())
+
+
+def _value(node: Any) -> str:
+    kind = next((value for key, value in node.attrib.items() if key.endswith("contentType")), "")
+    return "" if kind.startswith("image/") else _text(node)
+
+
+# ---------------------------------------------------------------- reader
+#
+# PDF files: lines with boxes and fonts from liteparse, the complete raw text from PDFium.
+#
+# Both libraries bring a PDFium of their own; they are used one after the other. A page that cannot be
+# read is lost by name, not the document; nothing is fetched.
+
 
 ORIGIN = "liteparse"
 LEAST_UNREADABLE = 3

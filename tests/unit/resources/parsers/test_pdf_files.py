@@ -61,7 +61,7 @@ def test_words_that_the_layout_lost_come_from_the_raw_text(
 ) -> None:
     """`kept` of ten lines come from the layout library; with none, it could not read the page."""
     from resources.parsers.pdf import pages as pdf_pages
-    from resources.parsers.pdf.native import native_pages
+    from resources.parsers.pdf.pages import native_pages
 
     lines = [f"Sentence {letter * 4} stands alone." for letter in "abcdefghij"]
     path = pdf_of(tmp_path / "a.pdf", [[(72, 700 - 40 * at, line) for at, line in enumerate(lines)]])

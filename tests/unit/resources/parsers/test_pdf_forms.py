@@ -15,7 +15,7 @@ from pipelines.indexing.structural_chunks import structural_chunks
 from pipelines.parsing.elements import build_elements
 from pipelines.parsing.pdf.page import PdfItem
 from pipelines.records import Block, Box, ParsedFile
-from resources.parsers.pdf.forms import Form, fields, outside
+from resources.parsers.pdf.annotations import Form, fields, outside
 from tests.support.builders import CLAUSE_TOKENS, raw
 
 Draw = Callable[[Any], None]

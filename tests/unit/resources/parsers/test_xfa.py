@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from pipelines.errors import DocumentError
-from resources.parsers.pdf import xfa
-from resources.parsers.pdf.reader import parse
-from resources.parsers.pdf.xfa import form_blocks
+from resources.parsers.pdf import reader as xfa
+from resources.parsers.pdf.reader import form_blocks, parse
 from tests.support.documents import elements_of
 from tests.support.pdf_objects import pdf, stream
 
