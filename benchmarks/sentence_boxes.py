@@ -27,7 +27,7 @@ from pipelines.parsing.cleaning import clean_text  # noqa: E402
 from pipelines.records import Box, Element, Place, Span  # noqa: E402
 from resources.models.text_models import TextModels  # noqa: E402
 from resources.parsers.pdf.raw import Character, characters  # noqa: E402
-from resources.workers.reading import Reader, reader  # noqa: E402
+from resources.workers.document_requests import Reader, reader  # noqa: E402
 from resources.workers.tasks import detect_language  # noqa: E402
 
 FOLDERS = ("policies", "unlp-medicine/pdf", "parser-fixtures/docling/pdf", "parser-fixtures/unstructured")

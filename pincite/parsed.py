@@ -12,12 +12,11 @@ from pipelines.errors import DocumentError, UsageError
 from pipelines.records import Element
 from resources.parsers.registry import map_beside
 from resources.umask import for_the_user
-from resources.workers.reading import listed_alone, reader
+from resources.workers.document_requests import listed_alone, reader
 
 if TYPE_CHECKING:
     from pipelines.settings.base import ParsingSettings
-    from resources.workers.drawn_pages import DrawnPages
-    from resources.workers.reading import Reader, Reading
+    from resources.workers.document_requests import DrawnPages, Reader, Reading
 
 MOST_PAGE = 10_000_000
 
@@ -77,7 +76,7 @@ class Parsed:
                 folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"--image {folder}: not a folder that can be written to ({error.strerror})") from None
-        from resources.workers.drawn_pages import DrawnPages
+        from resources.workers.document_requests import DrawnPages
 
         drawn = DrawnPages(self._files.pool, *listed_alone(source))
         chosen = [n for n in range(1, len(drawn) + 1) if not pages or any(n in r for r in pages)]

@@ -16,7 +16,7 @@ from resources.hashes import combined_hash, piecewise
 from resources.parsers.registry import ELEMENTS, ELEMENTS_SUFFIX, map_beside, media_type_of
 from resources.postgres.generation_tables import GenerationTables
 from resources.sources.files import SourceFolder, hash_now, read_as
-from resources.workers.drawn_pages import DrawnPages
+from resources.workers.document_requests import DrawnPages
 from resources.workers.page_pictures import names_beside, pages_beside
 from resources.workers.task import PDF
 

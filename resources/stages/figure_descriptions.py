@@ -26,7 +26,7 @@ from resources.sources.files import Place
 from resources.stages.answered import answered, windows
 from resources.stages.by_worker import Given, by_shard
 from resources.stages.enrichment import outcome_of, reply_check, require_answers
-from resources.workers.read_figures import figure_images
+from resources.workers.document_requests import figure_images
 
 if TYPE_CHECKING:
     from resources.state.stage_work import Compute, Makeshift, Outcomes, Rows, Works

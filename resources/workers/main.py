@@ -1,9 +1,13 @@
-"""Where the processes that work on documents begin: a template, which reads none, and is forked for each of them.
+"""The template process: it reads no document, is forked for each worker, and starts the workers' helper programs.
 
-It imports once what they all need, and loads the models where it is told to, so that a worker is there in
-milliseconds and shares that memory with the others. It starts the programs that workers ask for, too. What confines a
-worker holds for the calling thread and for those that it starts; a fork has one thread, whatever pyarrow has started in
-the template.
+It imports once what all workers need, and loads the models when asked, so that a worker is there in milliseconds
+and shares that memory with the others. Confinement holds for the calling thread and for those that it starts; a fork
+has one thread, whatever pyarrow has started in the template.
+
+A worker sends a request for a program (resources/programs.py), which is not believed: it may come from a document. It
+names a program that its pool allows, and values that its command takes. The program is confined like the worker before
+it runs, can start nothing (`sandbox.become`), and has limits of its own. It ends when its worker says so, with its
+worker, and with this process. A worker has one program at a time.
 """
 
 from __future__ import annotations
@@ -11,22 +15,211 @@ from __future__ import annotations
 import gc
 import json
 import os
+import resource
+import select
 import signal
 import socket
 import struct
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from resources.child_process import end_with_parent
-from resources.programs import start_by
-from resources.workers.helpers import Helpers
-from resources.workers.sandbox import confine
+from resources.programs import COMMANDS, MOST_REQUEST, environment, start_by
+from resources.workers.sandbox import become, confine, let_become, limit_memory
+
+# ---------------------------------------------------------------- helpers
+#
+# Helper programs of workers, as the process that workers are forked from starts them.
+#
+# A worker sends a request (resources/programs.py), which is not believed: it may come from a document. It names a
+# program that its pool allows, and values that its command takes. The program is confined like the worker before it
+# runs, can start nothing (`sandbox.become`), and has limits of its own. It ends when its worker says so, with its
+# worker, and with this process. A worker has one program at a time.
+
+
+MOST_CPU_SECONDS = 120
+"""Of one program; two seconds later it is killed."""
+_START_SECONDS = 30.0
+_CODE = frozenset({"libreoffice"})
+"""Programs that are written in Python."""
+
+
+@dataclass
+class _Client:
+    """A worker: where it asks, what it may have, and the program that runs for it now."""
+
+    socket: socket.socket
+    limits: Mapping[str, Any]
+    received: bytes = b""
+    program: int = 0
+    alive: int = -1
+    """A pipe that is at its end when the program is."""
+
+
+class Helpers:
+    """The programs of all workers of this process."""
+
+    def __init__(self) -> None:
+        self._clients: dict[int, _Client] = {}
+
+    def add(self, worker: int, asking: socket.socket, limits: Mapping[str, Any]) -> None:
+        """Serve a new worker, at our end of its socket. `limits` has its folder, its memory and its programs."""
+        asking.setblocking(False)
+        self._clients[worker] = _Client(asking, limits)
+
+    def end(self, worker: int) -> None:
+        """Kill the program of a worker that has ended, and forget both. Nothing of them is left afterwards."""
+        client = self._clients.pop(worker, None)
+        if client is not None:
+            self._finish(client)
+            client.socket.close()
+
+    def forget(self) -> None:
+        """Close, in a new process, all that belongs to workers beside it."""
+        for client in self._clients.values():
+            client.socket.close()
+            if client.alive >= 0:
+                os.close(client.alive)
+        self._clients.clear()
+
+    def attend(self, control: socket.socket) -> None:
+        """Serve the workers until `control` has something to read."""
+        while True:
+            waiting = select.poll()
+            waiting.register(control, select.POLLIN)
+            asking = {client.socket.fileno(): worker for worker, client in self._clients.items()}
+            running = {client.alive: worker for worker, client in self._clients.items() if client.program}
+            for descriptor in (*asking, *running):
+                waiting.register(descriptor, select.POLLIN)
+            ready = {descriptor for descriptor, _ in waiting.poll()}
+            for descriptor in ready & running.keys():
+                self._ended(self._clients[running[descriptor]])
+            for descriptor in ready & asking.keys():
+                try:
+                    self._asked(self._clients[asking[descriptor]])
+                except Exception:  # whatever a document made its worker say
+                    self.end(asking[descriptor])
+            if control.fileno() in ready:
+                return
+
+    # ------------------------------------------------------------ a request
+
+    def _asked(self, client: _Client) -> None:
+        """Read what there is. Raises where the worker is gone, or says what no worker of ours would."""
+        data = client.socket.recv(MOST_REQUEST)
+        client.received += data
+        if not data or len(client.received) > MOST_REQUEST:
+            raise ValueError("no request")
+        *lines, client.received = client.received.split(b"\n")
+        for line in lines:  # a request, and that it is to stop, may come together
+            self._take(client, json.loads(line))
+
+    def _take(self, client: _Client, request: Any) -> None:
+        if "stop" in request:
+            if client.program:
+                self._ended(client)
+        elif client.program:
+            raise ValueError("a second program")
+        else:
+            self._start(client, request["program"], request["values"], request["folder"])
+
+    def _start(self, client: _Client, name: str, values: Mapping[str, Any], folder: str) -> None:
+        place = client.limits["programs"].get(name)
+        if place is None:
+            self._answer(client, {"reason": f"{name} is not installed"})
+            return
+        command = COMMANDS[name](place["path"], values)
+        own, template = Path(client.limits["folder"]), os.getpid()
+        if Path(folder).parent != own:
+            raise ValueError("a folder of others")
+        ours, its = socket.socketpair()
+        client.alive, held = os.pipe()
+        try:
+            client.program = os.fork()
+        except OSError as error:  # no more processes
+            for descriptor in (client.alive, held):
+                os.close(descriptor)
+            client.alive = -1
+            self._answer(client, {"reason": f"{name} cannot be started: {error.strerror}"})
+            return
+        if client.program == 0:
+            try:
+                end_with_parent()
+                if os.getppid() == template:
+                    os.set_inheritable(held, True)
+                    _close_all_but(held, its.fileno())
+                    _limit(client.limits["memory_mb"])
+                    become(
+                        command, place["reads"], own, Path(folder), environment(name, Path(folder)), its, name in _CODE
+                    )
+            finally:
+                os._exit(127)
+        os.close(held)
+        its.close()
+        with ours:
+            _let_start(ours)
+
+    def _ended(self, client: _Client) -> None:
+        self._answer(client, {"status": self._finish(client)})
+
+    def _finish(self, client: _Client) -> int:
+        """Kill the program of a client where it has not ended by itself, and return its exit status."""
+        if not client.program:
+            return 0
+        with suppress(ProcessLookupError):
+            os.kill(client.program, signal.SIGKILL)
+        _, status = os.waitpid(client.program, 0)
+        os.close(client.alive)
+        client.program, client.alive = 0, -1
+        return os.waitstatus_to_exitcode(status)
+
+    def _answer(self, client: _Client, value: Mapping[str, Any]) -> None:
+        with suppress(OSError):  # it is gone, or does not read: its pool ends it
+            client.socket.send(json.dumps(value).encode() + b"\n")
+
+
+def _let_start(ours: socket.socket) -> None:
+    """Answer the one question whether a process may become its program. It fails there where it fails here."""
+    ours.settimeout(_START_SECONDS)
+    with suppress(OSError):
+        _, descriptors, _, _ = socket.recv_fds(ours, 1, 1)
+        try:
+            for listener in descriptors:
+                let_become(listener, _START_SECONDS)
+        finally:
+            for listener in descriptors:
+                os.close(listener)
+
+
+def _close_all_but(*kept: int) -> None:
+    for name in os.listdir("/proc/self/fd" if os.path.isdir("/proc/self/fd") else "/dev/fd"):
+        if int(name) > 2 and int(name) not in kept:
+            with suppress(OSError):
+                os.close(int(name))
+
+
+def _limit(memory_mb: int) -> None:
+    limit_memory(memory_mb)
+    resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_SECONDS, MOST_CPU_SECONDS + 2))
+
+
+# ---------------------------------------------------------------- main
+#
+# Where the processes that work on documents begin: a template, which reads none, and is forked for each of them.
+#
+# It imports once what they all need, and loads the models where it is told to, so that a worker is there in
+# milliseconds and shares that memory with the others. It starts the programs that workers ask for, too. What confines a
+# worker holds for the calling thread and for those that it starts; a fork has one thread, whatever pyarrow has started
+# in the template.
+
 
 LENGTH = struct.Struct("!I")
 _CONTROL = 0
-"""Standard input is a socket; resources/workers/template.py is at its other end."""
+"""Standard input is a socket; resources/workers/process.py is at its other end."""
 
 
 def said(value: Any) -> bytes:

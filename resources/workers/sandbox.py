@@ -1,38 +1,382 @@
-"""What is left to a process that reads documents: its own code, the files it was given, and nothing to talk to.
+"""The confinement of a process that reads documents: its own code, the files it was given, no network, no programs.
 
 `confine` is called by the process itself, before it touches a document and before it starts a thread (Landlock and
 capabilities belong to the thread); `become` by one that is about to become a helper program. Every layer is used where
-the kernel has it and left out where not; `holds` says which there are. Nothing of it can be taken back.
+the kernel has it and left out elsewhere; `holds` says which there are. Nothing of it can be taken back.
+
+Landlock, by its three system calls, limits what the process may open, run, dial and signal. The libraries on PyPI that
+do this are each a few months old and by one person. A seccomp filter allows listed system calls only. Others fail with
+EPERM, or with ENOSYS when they are newer than the list, so that libraries use an older call. Nothing on the list makes
+a process, runs a program, makes a socket that can be dialled from, or names another process or its owner. A call that
+could do so by its arguments is allowed for some values of them only. The filter holds for all threads.
 """
 
 from __future__ import annotations
 
+import array
+import ctypes
+import errno
 import glob
 import json
 import os
 import resource
+import select
 import signal
 import socket
+import stat
+import struct
 import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from resources.child_process import child_command, child_environment, module_path
 from resources.programs import ERRORS, OUTPUT
 from resources.shipped import ROOT
-from resources.workers import landlock
-from resources.workers.system_calls import (
-    drop_capabilities,
-    filter_calls,
-    filter_calls_of_program,
-    give_up_privileges,
-    hand_over,
-)
+
+# ---------------------------------------------------------------- landlock
+#
+# Linux's Landlock, by its three system calls: what this process may open, run, dial and signal from now on.
+#
+# It holds for the calling thread and for what that thread starts, so it is called before there are others. What a
+# kernel does not know is left out. The libraries on PyPI that do this are each a few months old and by one person.
+
+
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_ASK_VERSION, _PATH_BENEATH = 1, 1
+
+EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+REMOVE_DIR, REMOVE_FILE, MAKE_DIR, MAKE_FILE = 1 << 4, 1 << 5, 1 << 7, 1 << 8
+REFER, TRUNCATE, USE_DEVICE = 1 << 13, 1 << 14, 1 << 15
+READ = READ_FILE | READ_DIR
+WRITE = READ | WRITE_FILE | TRUNCATE | REMOVE_DIR | REMOVE_FILE | MAKE_DIR | MAKE_FILE | REFER
+_OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | USE_DEVICE
+_TCP = 0b11
+"""To bind, to connect."""
+_SCOPES = 0b11
+"""Abstract sockets of, and signals to, processes that are not confined with this one."""
+
+
+def libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def version() -> int:
+    """Of the interface, from 1; 0 where there is none."""
+    if sys.platform != "linux":
+        return 0
+    return max(0, _call(_CREATE_RULESET, None, 0, _ASK_VERSION))
+
+
+def files_known(version: int) -> int:
+    """All that the version can refuse of files."""
+    return (1 << 13) - 1 | (version >= 2) * REFER | (version >= 3) * TRUNCATE | (version >= 5) * USE_DEVICE
+
+
+def restrict(allowed: Mapping[int, Iterable[str]]) -> int:
+    """Allows of files and folders only what is named, by right; of processes outside nothing; no TCP.
+
+    Paths that are not there are left out. Returns the version that holds, 0 where none does. Needs no_new_privs."""
+    known = version()
+    if not known:
+        return 0
+    handled = [files_known(known), 0 if known < 4 else _TCP, _SCOPES if known >= 6 else 0]
+    attributes = (ctypes.c_uint64 * 3)(*handled)
+    size = 8 * (1 if known < 4 else 2 if known < 6 else 3)
+    rules = _call(_CREATE_RULESET, ctypes.byref(attributes), size, 0)
+    if rules < 0:
+        return 0
+    try:
+        for rights, paths in allowed.items():
+            for path in paths:
+                _allow(rules, path, rights & handled[0])
+        return known if _call(_RESTRICT_SELF, rules, 0) == 0 else 0
+    finally:
+        os.close(rules)
+
+
+def _allow(rules: int, path: str, rights: int) -> None:
+    try:
+        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        if not stat.S_ISDIR(os.fstat(place).st_mode):
+            rights &= _OF_FILES
+        # The kernel's struct is packed: eight bytes of rights, four of the descriptor.
+        beneath = rights.to_bytes(8, sys.byteorder) + place.to_bytes(4, sys.byteorder)
+        _call(_ADD_RULE, rules, _PATH_BENEATH, ctypes.c_char_p(beneath), 0)
+    finally:
+        os.close(place)
+
+
+def _call(number: int, *arguments: object) -> int:
+    whole = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
+    return int(libc().syscall(ctypes.c_long(number), *whole))
+
+
+# ---------------------------------------------------------------- system calls
+#
+# The system calls that are left to a process that reads documents: a seccomp filter by allow-list, no capabilities.
+#
+# What is not listed fails: with EPERM, and with ENOSYS where it is newer than the list, so that libraries fall back on
+# what they used before. Nothing on the list makes a process, runs a program, makes a socket that can be dialled from,
+# or names another process or its owner. A call that could do so by its arguments is allowed for some values of them
+# only. The filter holds for all threads and cannot be taken back.
+
+
+READ_ANY_FILE = 1 << 2
+"""CAP_DAC_READ_SEARCH: who indexes as root indexes files of others."""
+
+_ALLOWED = """
+read 0 63, write 1 64, close 3 57, fstat 5 80, lseek 8 62, mmap 9 222, mprotect 10 226, munmap 11 215, brk 12 214,
+mremap 25 216, madvise 28 233, msync 26 227, futex 202 98, rt_sigaction 13 134, rt_sigprocmask 14 135,
+rt_sigreturn 15 139, rt_sigpending 127 136, rt_sigtimedwait 128 137, rt_sigsuspend 130 133, sigaltstack 131 132,
+restart_syscall 219 128, pread64 17 67, pwrite64 18 68, readv 19 65, writev 20 66, preadv 295 69, pwritev 296 70,
+preadv2 327 286, pwritev2 328 287, open 2 -, openat 257 56, openat2 437 437, creat 85 -, stat 4 -, lstat 6 -,
+newfstatat 262 79, statx 332 291, access 21 -, faccessat 269 48, faccessat2 439 439, readlink 89 -, readlinkat 267 78,
+getdents 78 -, getdents64 217 61, getcwd 79 17, chdir 80 49, fchdir 81 50, statfs 137 43, fstatfs 138 44, rename 82 -,
+renameat 264 38, renameat2 316 276, mkdir 83 -, mkdirat 258 34, rmdir 84 -, unlink 87 -, unlinkat 263 35, link 86 -,
+linkat 265 37, symlink 88 -, symlinkat 266 36, truncate 76 45, ftruncate 77 46, fallocate 285 47, fadvise64 221 223,
+fsync 74 82, fdatasync 75 83, flock 73 32, sendfile 40 71, copy_file_range 326 285, umask 95 166, dup 32 23, dup2 33 -,
+dup3 292 24, close_range 436 436, pipe 22 -, pipe2 293 59, poll 7 -, ppoll 271 73, select 23 -, pselect6 270 72,
+epoll_create 213 -, epoll_create1 291 20, epoll_ctl 233 21, epoll_wait 232 -, epoll_pwait 281 22, epoll_pwait2 441 441,
+eventfd 284 -, eventfd2 290 19, nanosleep 35 101,
+gettimeofday 96 169, time 201 -, times 100 153, getitimer 36 102, setitimer 38 103, alarm 37 -, pause 34 -,
+timer_settime 223 110, timer_gettime 224 108, timer_getoverrun 225 109, timer_delete 226 111,
+timerfd_create 283 85, timerfd_settime 286 86, timerfd_gettime 287 87, getpid 39 172, getppid 110 173, gettid 186 178,
+getpgrp 111 -, getuid 102 174, geteuid 107 175, getgid 104 176, getegid 108 177, getgroups 115 158, getresuid 118 148,
+getresgid 120 150, uname 63 160, sysinfo 99 179, getrlimit 97 163, setrlimit 160 164, getrusage 98 165, getcpu 309 168,
+getrandom 318 278, sched_yield 24 124, sched_getaffinity 204 123, sched_get_priority_max 146 125,
+sched_get_priority_min 147 126, get_mempolicy 239 236, membarrier 324 283, rseq 334 293, set_tid_address 218 96,
+set_robust_list 273 99, arch_prctl 158 -, futex_waitv 449 449, futex_wake 454 454, futex_wait 455 455,
+futex_requeue 456 456, mseal 462 462, map_shadow_stack 453 453, wait4 61 260, waitid 247 95, exit 60 93,
+exit_group 231 94, sendto 44 206, recvfrom 45 207, shutdown 48 210
+"""
+"""Names of calls, with their numbers on x86_64 and aarch64; those that are called most come first."""
+_ON_CLOCKS = "clock_gettime 228 113, clock_nanosleep 230 115, clock_getres 229 114, timer_create 222 107"
+"""Calls on a clock, which may be the processor time of another process by its number."""
+_CLOCKS, _OWN_CLOCKS = 16, 0xFFFFFFF8
+"""The first number after those of the system's clocks, and the first of those of the process that asks."""
+_NEWEST = 469
+"""The last call that was known when the list was made."""
+
+
+class _Machine(NamedTuple):
+    """The kernel's name of a machine, and numbers of calls there."""
+
+    name: int
+    seccomp: int
+    capset: int
+    clone: int
+    prctl: int
+    prlimit: int
+    kill: int
+    tgkill: int
+    fcntl: int
+    ioctl: int
+    execve: int
+    sendmsg: int
+    socketpair: int
+
+
+_MACHINES = {
+    "x86_64": _Machine(0xC000003E, 317, 126, 56, 157, 302, 62, 234, 72, 16, 59, 46, 53),
+    "aarch64": _Machine(0xC00000B7, 277, 91, 220, 167, 261, 129, 131, 25, 29, 221, 211, 199),
+}
+_CLONE3 = 435
+_X32 = 0x40000000
+_NAMESPACES, _THREAD = 0x7E020000, 0x00010000
+
+_DUMPABLE, _NO_NEW_PRIVILEGES = 4, 38
+_OPTIONS = (2, 3, 15, 16, 21, 23, 30, 39, 41, 42, 0x53564D41)
+"""What prctl may be asked for: reading settings of this process, names of its threads and mappings, huge pages. The
+signal that ends a worker with its parent is not among it."""
+_COMMANDS = (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1024 + 6, 1024 + 7, 1024 + 8, 1024 + 10)
+"""What fcntl may do: duplicate, flags, locks, sizes of pipes, seals that are read. Naming a process to signal is not
+among it."""
+_CONTROLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
+"""What ioctl may do: ask whether a file is a terminal, its size, what waits to be read; set flags of a descriptor."""
+
+_UNIX, _STREAMS = 1, tuple(1 | flags for flags in (0, 0x800, 0x80000, 0x80800))
+"""Pairs of connected sockets, by which threads wake each other. One of datagrams could be sent to any address."""
+
+_SET_FILTER, _ACTION_AVAILABLE = 1, 2
+_ALL_THREADS, _LISTENER = 1, 8
+_LOAD, _EQUAL, _AT_LEAST, _ABOVE, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x25, 0x45, 0x06
+_ALLOW, _ERRNO, _NOTIFY = 0x7FFF0000, 0x00050000, 0x7FC00000
+_FIRST_ARGUMENT, _SECOND_ARGUMENT = 16, 24
+_RECEIVE, _SEND = 0xC0502100, 0xC0182101
+"""SECCOMP_IOCTL_NOTIF_RECV and _SEND."""
+_CONTINUE = 1
+_CAPABILITIES_3 = 0x20080522
+_Step = tuple[int, int, int, int]
+
+
+def _machine() -> _Machine | None:
+    return _MACHINES.get(os.uname().machine) if sys.platform == "linux" else None
+
+
+def give_up_privileges() -> bool:
+    """Set no_new_privs: no program that this process starts has more rights than it has. It leaves no core."""
+    if sys.platform != "linux":
+        return False
+    libc().prctl(_DUMPABLE, 0, 0, 0, 0)
+    return bool(libc().prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) == 0)
+
+
+def drop_capabilities() -> bool:
+    """Drop all capabilities but, as root, reading files. After `give_up_privileges` none comes back."""
+    machine = _machine()
+    if machine is None:
+        return False
+    kept = READ_ANY_FILE if os.geteuid() == 0 else 0
+    header = ctypes.create_string_buffer(struct.pack("=Ii", _CAPABILITIES_3, 0))
+    sets = ctypes.create_string_buffer(struct.pack("=6I", kept, kept, 0, 0, 0, 0))
+    done: bool = libc().syscall(ctypes.c_long(machine.capset), header, sets) == 0
+    if not done and kept:  # a container's root may not have that one either
+        sets = ctypes.create_string_buffer(struct.pack("=6I", *(0,) * 6))
+        done = libc().syscall(ctypes.c_long(machine.capset), header, sets) == 0
+    return done
+
+
+def filter_calls() -> bool:
+    """Refuse, to all threads of this process, every call that is not listed. Return whether the filter holds."""
+    machine = _machine()
+    return machine is not None and _installed(machine, None, _ALL_THREADS) == 0
+
+
+# ---------------------------------------------------------------- a helper program
+
+
+def filter_calls_of_program() -> int | None:
+    """Refuse as `filter_calls` in a process that is about to become a program, and ask somebody about that.
+
+    Returns the descriptor at which the starter answers once (`let_become`); then no program is started again. None
+    where the kernel knows no such question: there the program may start others. The process has one thread."""
+    machine = _machine()
+    if machine is None:
+        return None
+    if can_ask():
+        descriptor = _installed(machine, _NOTIFY, _LISTENER)
+        if descriptor >= 0:
+            return descriptor
+    _installed(machine, _ALLOW, _ALL_THREADS)
+    return None
+
+
+def can_ask() -> bool:
+    """Return whether the kernel lets a process ask another about a system call, and takes "go on" as the answer."""
+    machine = _machine()
+    if machine is None:
+        return False
+    release = [int("0" + "".join(filter(str.isdigit, part))) for part in os.uname().release.split(".")[:2]]
+    action = ctypes.c_uint32(_NOTIFY)
+    known = libc().syscall(ctypes.c_long(machine.seccomp), ctypes.c_long(_ACTION_AVAILABLE), 0, ctypes.byref(action))
+    return release >= [5, 5] and bool(known == 0)
+
+
+def hand_over(listener: int | None, starter: socket.socket) -> None:
+    """Give the descriptor of `filter_calls_of_program` to the starter."""
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [listener]))] if listener is not None else []
+    starter.sendmsg([b"x"], rights)
+
+
+def let_become(listener: int, seconds: float) -> None:
+    """Let the process at the other end become its program. Raises OSError where it does not ask within that time.
+
+    The descriptor is to be closed afterwards: whatever is asked then fails."""
+    import fcntl
+
+    waiting = select.poll()
+    waiting.register(listener, select.POLLIN)
+    if not any(event & select.POLLIN for _, event in waiting.poll(seconds * 1000)):
+        raise TimeoutError
+    asked = bytearray(80)
+    fcntl.ioctl(listener, _RECEIVE, asked)
+    (number,) = struct.unpack_from("=Q", asked)
+    fcntl.ioctl(listener, _SEND, bytearray(struct.pack("=QqiI", number, 0, 0, _CONTINUE)))
+
+
+# ---------------------------------------------------------------- the filter
+
+
+def _installed(machine: _Machine, become: int | None, flags: int) -> int:
+    """Install the filter. Return 0, a descriptor, or -1 where it could not be done."""
+    steps = list(_steps(machine, become))
+    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
+    program = ctypes.create_string_buffer(struct.pack("@HP", len(steps), ctypes.addressof(code)))
+    arguments = (ctypes.c_long(_SET_FILTER), ctypes.c_long(flags), program)
+    return int(libc().syscall(ctypes.c_long(machine.seccomp), *arguments))
+
+
+def _numbers(machine: _Machine, calls: str) -> Iterator[int]:
+    column = 1 if machine is _MACHINES["x86_64"] else 2
+    for entry in calls.split(","):
+        number = entry.split()[column]
+        if number != "-":
+            yield int(number)
+
+
+def _steps(machine: _Machine, become: int | None) -> Iterator[_Step]:
+    """Return a BPF program: code, steps to skip if true and if false, value. `become` is the action for execve."""
+    refuse, allow = _answer(_ERRNO | errno.EPERM), _answer(_ALLOW)
+    unknown = _answer(_ERRNO | errno.ENOSYS)
+    yield _LOAD, 0, 0, 4  # the machine: 32-bit calls have other numbers
+    yield from ((_EQUAL, 1, 0, machine.name), refuse)
+    yield _LOAD, 0, 0, 0  # the call
+    if machine is _MACHINES["x86_64"]:
+        yield from ((_AT_LEAST, 0, 1, _X32), refuse)
+    for number in _numbers(machine, _ALLOWED):
+        yield from ((_EQUAL, 0, 1, number), allow)
+    for number in _numbers(machine, _ON_CLOCKS):
+        yield from ((_EQUAL, 0, 5, number), (_LOAD, 0, 0, _FIRST_ARGUMENT), (_AT_LEAST, 2, 0, _OWN_CLOCKS))
+        yield from ((_AT_LEAST, 0, 1, _CLOCKS), refuse, allow)
+    if become is not None:
+        yield from ((_EQUAL, 0, 1, machine.execve), _answer(become))
+        yield from ((_EQUAL, 0, 1, machine.sendmsg), allow)  # for `hand_over`; the program has no socket
+    own = (os.getpid(),)
+    yield from _only(machine.prctl, _FIRST_ARGUMENT, _OPTIONS)
+    yield from _only(machine.prlimit, _FIRST_ARGUMENT, (0,))  # this process
+    yield from _only(machine.kill, _FIRST_ARGUMENT, own)
+    yield from _only(machine.tgkill, _FIRST_ARGUMENT, own)
+    yield from _only(machine.fcntl, _SECOND_ARGUMENT, _COMMANDS)
+    yield from _only(machine.ioctl, _SECOND_ARGUMENT, _CONTROLS)
+    yield from ((_EQUAL, 0, 3, machine.socketpair), (_LOAD, 0, 0, _FIRST_ARGUMENT), (_EQUAL, 1, 0, _UNIX), refuse)
+    yield _LOAD, 0, 0, 0
+    yield from _only(machine.socketpair, _SECOND_ARGUMENT, _STREAMS)
+    # Its flags lie in memory, which a filter cannot read; without it, clone is called instead.
+    yield from ((_EQUAL, 0, 1, _CLONE3), unknown)
+    yield from ((_EQUAL, 0, 5, machine.clone), (_LOAD, 0, 0, _FIRST_ARGUMENT))
+    yield from ((_ANY_BIT, 2, 0, _NAMESPACES), (_ANY_BIT, 0, 1, _THREAD), allow, refuse)
+    yield from ((_ABOVE, 0, 1, _NEWEST), unknown)
+    yield refuse
+
+
+def _answer(action: int) -> _Step:
+    return _RETURN, 0, 0, action
+
+
+def _only(number: int, argument: int, values: Sequence[int]) -> Iterator[_Step]:
+    """Allow a call with these values of an argument, of which the kernel takes the lower half."""
+    yield from ((_EQUAL, 0, 2 + 2 * len(values), number), (_LOAD, 0, 0, argument))
+    for value in values:
+        yield from ((_EQUAL, 0, 1, value), _answer(_ALLOW))
+    yield _answer(_ERRNO | errno.EPERM)
+
+
+# ---------------------------------------------------------------- sandbox
+#
+# What is left to a process that reads documents: its own code, the files it was given, and nothing to talk to.
+#
+# `confine` is called by the process itself, before it touches a document and before it starts a thread (Landlock and
+# capabilities belong to the thread); `become` by one that is about to become a helper program. Every layer is used
+# where the kernel has it and left out where not; `holds` says which there are. Nothing of it can be taken back.
+
 
 _SYSTEM = (
     *("/usr", "/lib", "/lib64", "/nix/store"),
@@ -72,7 +416,7 @@ def confine(reads: Sequence[Path], writes: Sequence[Path] = ()) -> dict[str, boo
         tempfile.tempdir = os.environ["TMPDIR"] = str(writes[0])
     limits = _limit()
     privileges = give_up_privileges()
-    version = landlock.restrict(_allowed([*_code(), *map(str, reads)], writes)) if privileges else 0
+    version = restrict(_allowed([*_code(), *map(str, reads)], writes)) if privileges else 0
     # The last: it would refuse nothing of the above, but what is refused is refused from here on.
     capabilities = drop_capabilities()
     calls = filter_calls() if privileges else False
@@ -107,7 +451,7 @@ def become(
     listener = None
     privileges = give_up_privileges()
     if privileges:
-        landlock.restrict(_allowed([*(_code() if code else ()), *reads], [writes], [command[0], *_loaders()]))
+        restrict(_allowed([*(_code() if code else ()), *reads], [writes], [command[0], *_loaders()]))
     drop_capabilities()
     os.chdir(folder)
     new = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
@@ -126,10 +470,10 @@ def become(
 def _allowed(reads: Sequence[str], writes: Sequence[Path], programs: Sequence[str] = ()) -> dict[int, list[str]]:
     libraries = [entry for entry in os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep) if os.path.isabs(entry)]
     return {
-        landlock.READ: [*_SYSTEM, *libraries, *reads],
-        landlock.READ | landlock.EXECUTE: [*programs],
-        landlock.READ | landlock.WRITE_FILE: ["/dev/null"],
-        landlock.WRITE: [*map(str, writes)],
+        READ: [*_SYSTEM, *libraries, *reads],
+        READ | EXECUTE: [*programs],
+        READ | WRITE_FILE: ["/dev/null"],
+        WRITE: [*map(str, writes)],
     }
 
 

@@ -258,7 +258,7 @@ def _contexts(given: Given) -> Rows:
 
 
 def _figures(given: Given) -> Rows:
-    from resources.workers.picture_tasks import figure_pictures
+    from resources.workers.figures import figure_pictures
 
     assert given.raw and given.path and given.without is not None
     figures = given.all("parsed_elements")
@@ -268,7 +268,7 @@ def _figures(given: Given) -> Rows:
 
 
 def _pages(given: Given) -> Rows:
-    from resources.workers.picture_tasks import page_pictures
+    from resources.workers.figures import page_pictures
 
     assert given.path and given.without is not None
     drawn = page_pictures(given.path, given.options["pages"], given.report, given.without)

@@ -20,12 +20,12 @@ from pipelines.indexing.packed_chunks import packed_chunks
 from pipelines.records import Failure, PackedChunk, RawDocument
 from pipelines.settings.base import ParsingSettings
 from resources.parsers.pdf.pages import LIMITS
-from resources.workers import process, template
+from resources.workers import process
+from resources.workers import process as template
 from resources.workers.frames import Message
 from resources.workers.pool import DocumentPool
-from resources.workers.process import DocumentProcess
+from resources.workers.process import DocumentProcess, Forked, Template
 from resources.workers.task import Batch, Framed, Rows, Task
-from resources.workers.template import Forked, Template
 from tests.faults.parsing import POLICY, children, left_since, outcomes, parsed
 from tests.support.builders import paragraph, units
 from tests.support.documents import raw_of

@@ -18,7 +18,7 @@ from pipelines.settings.base import ParsingSettings
 from resources.child_process import child_command
 from resources.postgres.server import PostgresServer
 from resources.workers.pool import DocumentPool
-from resources.workers.template import MODULE
+from resources.workers.process import MODULE
 from tests.faults.held_run import HeldRun, held_run
 from tests.faults.parsing import parsed
 from tests.faults.running import Clean, Reader, assert_converges, changed, edit, library_project, vectors_on_disk

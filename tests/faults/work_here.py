@@ -12,11 +12,10 @@ from typing import Any, cast
 from pipelines.errors import DocumentError
 from pipelines.ports import Progress
 from resources.models.text_models import TextModels
-from resources.workers.batches import framed
 from resources.workers.frames import HEADER, Received, unpacked
 from resources.workers.pool import DocumentPool, Result, Total
 from resources.workers.process import DocumentProcess, Refused
-from resources.workers.task import Batch, Task
+from resources.workers.task import Batch, Task, framed
 from resources.workers.worker import Worker
 
 MODELS = TextModels()

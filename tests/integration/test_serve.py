@@ -28,7 +28,7 @@ from resources.dagster_instance.home import SESSION
 from resources.postgres.database import Database
 from resources.postgres.launched_runs import OwnRun
 from resources.settings_file import locate
-from resources.workers.drawn_pages import DrawnPages
+from resources.workers.document_requests import DrawnPages
 from resources.workers.page_pictures import Picture
 from tests.support.asgi import in_thread
 from tests.support.documents import pdf_of

@@ -103,7 +103,7 @@ def in_small_windows() -> ExitStack:
     for name, size in {
         "resources.stages.text.WINDOW": 2,
         "resources.stages.answered.WINDOW": 2,
-        "resources.workers.batches.MOST_DOCUMENTS": 2,
+        "resources.workers.task.MOST_DOCUMENTS": 2,
         "resources.llm.model.AT_ONCE": 1,
     }.items():
         stack.enter_context(mock.patch(name, size))

@@ -46,8 +46,10 @@ REASONED = {
     ("resources/connectors/registry.py", "imports a module by a name"): "the name is a value of its own table",
     ("resources/llm/endpoint_client.py", "imports a module by a name"): "the name is that of a class that is loaded",
     ("resources/parsers/registry.py", "imports a module by a name"): "the name is a value of its own table",
-    ("resources/workers/main.py", "calls os.fork"): "of itself, before it has read anything",
-    ("resources/workers/helpers.py", "calls os.fork"): "of itself, to become a program that is named in a table",
+    (
+        "resources/workers/main.py",
+        "calls os.fork",
+    ): "of itself, before it has read anything, or to become a program that is named in a table",
     ("resources/workers/sandbox.py", "calls os.fork"): "of itself, to try what the kernel knows",
     ("resources/workers/sandbox.py", "calls os.execve"): "a program that is named in a table, after it is confined",
     ("resources/child_process.py", "imports runpy"): "the module is named by a command of ours",

@@ -15,10 +15,10 @@ from pipelines.settings.base import ParsingSettings
 from resources.parsers.installed import libreoffice
 from resources.parsers.office.package import parts_of
 from resources.parsers.registry import media_type_of, parse_file
+from resources.workers.document_requests import Reader, listed_alone
+from resources.workers.document_requests import reader as open_reader
 from resources.workers.figures import figure_image
 from resources.workers.pool import DocumentPool
-from resources.workers.reading import Reader, listed_alone
-from resources.workers.reading import reader as open_reader
 from resources.workers.task import parse_task
 from tests.support import other_formats as made
 from tests.support.documents import raw_of

@@ -19,10 +19,10 @@ from pipelines.errors import DocumentError
 from pipelines.parsing.formats import FORMATS, HTML, TRIED_AGAIN, UNSTRUCTURED, second_reading
 from pipelines.settings.base import ParsingSettings
 from resources.models.text_models import TextModels
+from resources.workers.document_requests import Reader, listed_alone
+from resources.workers.document_requests import reader as open_reader
 from resources.workers.frames import Message
 from resources.workers.process import DocumentProcess
-from resources.workers.reading import Reader, listed_alone
-from resources.workers.reading import reader as open_reader
 from resources.workers.task import parse_task
 from resources.workers.tasks import KINDS, Given
 from tests.support.places import LIBRARY

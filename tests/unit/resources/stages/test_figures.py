@@ -24,11 +24,11 @@ from pipelines.settings.base import ParsingSettings
 from resources.hashes import bytes_hash, content_hash
 from resources.parsers.registry import ELEMENTS, media_type_of
 from resources.stages.figure_descriptions import FigureTask, said_of
+from resources.workers.document_requests import figure_images
 from resources.workers.figures import LONGEST_SIDE, figure_image
 from resources.workers.frames import Message
 from resources.workers.pool import DocumentPool
 from resources.workers.process import DocumentProcess
-from resources.workers.read_figures import figure_images
 from tests.support.documents import elements_of, raw_of
 from tests.support.pictures import BLUE, GREEN, RED, Placed, colour_of, data_url, illustrated_pdf, near, picture
 from tests.unit.resources.parsers.test_figures import WORDS, docx_with, pptx_with

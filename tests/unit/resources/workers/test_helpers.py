@@ -17,9 +17,9 @@ import pytest
 
 from resources.child_process import child_environment
 from resources.processes import is_gone
-from resources.workers import template as templates
+from resources.workers import process as templates
+from resources.workers.process import Forked, Template
 from resources.workers.sandbox import LAYERS, holds
-from resources.workers.template import Forked, Template
 from tests.support.waiting import ends
 from tests.unit.resources.workers.test_sandbox import ALLOWED, REMAINS, THINGS, surrounded
 

@@ -13,7 +13,8 @@ from pipelines.errors import DocumentError, PinciteError
 from pipelines.parsing.elements import KINDS
 from pipelines.parsing.page_marks import Mark, marks_of
 from pipelines.records import Box, RawDocument
-from resources.workers.drawn_pages import MOST_PAGES, DrawnPages
+from resources.workers.document_requests import MOST_PAGES, DrawnPages
+from resources.workers.figures import page_pictures
 from resources.workers.page_pictures import (
     COLOURS,
     HIT,
@@ -27,7 +28,6 @@ from resources.workers.page_pictures import (
     pages_beside,
     write,
 )
-from resources.workers.picture_tasks import page_pictures
 from resources.workers.task import PDF
 from tests.support.documents import elements_of, pdf_of
 from tests.support.pictures import colours

@@ -21,10 +21,8 @@ from pipelines.settings.base import ParsingSettings
 from resources.child_process import child_environment
 from resources.parsers.ocr import OcrSettings, remedy
 from resources.workers.pool import DocumentPool
-from resources.workers.process import DocumentProcess
-from resources.workers.sandbox import LAYERS, MOST_TASKS, holds, shown
-from resources.workers.system_calls import READ_ANY_FILE
-from resources.workers.template import Template
+from resources.workers.process import DocumentProcess, Template
+from resources.workers.sandbox import LAYERS, MOST_TASKS, READ_ANY_FILE, holds, shown
 from tests.faults.parsing import parsed
 from tests.support.places import LIBRARY
 from tests.support.waiting import HANG_SECONDS

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 from resources.child_process import child_environment
-from resources.workers.work_folder import WorkFolder
+from resources.workers.pool import WorkFolder
 
 
 def test_what_a_killed_process_has_left_is_deleted_and_what_one_holds_is_not(tmp_path: Path) -> None:
-    script = "import sys; from pathlib import Path; from resources.workers.work_folder import WorkFolder\n"
+    script = "import sys; from pathlib import Path; from resources.workers.pool import WorkFolder\n"
     script += "kept = WorkFolder(Path(sys.argv[1])); print(kept.path, flush=True); input()"
     child = subprocess.Popen(
         [sys.executable, "-P", "-c", script, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,

@@ -1,0 +1,200 @@
+"""Requests to a pool about one document: its parse, the pictures of its figures, the pictures of its pages.
+
+Documents are not trusted: they are parsed, decoded and drawn in processes of their own (resources/workers/pool.py). A
+picture or page that breaks one costs no other, and not the caller. Nothing is written, and no model is loaded.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipelines.errors import DocumentError, UsageError
+from pipelines.fingerprint import document_id
+from pipelines.records import Element, Failure, FigurePicture, PagePicture, ParsedDocument, ParsedFile, RawDocument
+from pipelines.schemas import from_table
+from resources.parsers.registry import MEDIA_TYPES, media_type_of
+from resources.sources.files import Place
+from resources.workers.figures import figure_name
+from resources.workers.page_pictures import LONGEST_SIDE, PAD, Picture
+from resources.workers.task import Rows, Task, parse_task
+
+if TYPE_CHECKING:
+    from pipelines.settings.base import ParsingSettings
+    from resources.workers.pool import DocumentPool
+
+
+# ---------------------------------------------------------------- reading
+#
+# One file as its parser reads it, without an index: nothing is written, no model is loaded.
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the parser gave, and the elements made of it; the document's language is not detected."""
+
+    path: Path
+    parsed: ParsedFile
+    document: ParsedDocument
+    elements: list[Element]
+
+
+@contextmanager
+def reader(parsing: ParsingSettings | None = None) -> Iterator[Reader]:
+    """What reads files in processes of their own, under the limits of these settings, or of the defaults."""
+    from pipelines.settings.base import ParsingSettings
+    from resources.workers.pool import DocumentPool
+
+    settings = parsing or ParsingSettings()
+    with DocumentPool(settings) as pool:
+        yield Reader(pool, settings)
+
+
+class Reader:
+    """Reads single files that belong to no source. `pool` works on one file at a time."""
+
+    def __init__(self, pool: DocumentPool, settings: ParsingSettings) -> None:
+        self.pool, self._settings = pool, settings
+
+    def read(self, path: Path) -> Reading:
+        """Raises UsageError where there is no such file, DocumentError as an index run would report it."""
+        if not path.is_file():
+            raise UsageError(f"{path}: {'not a file: name one' if path.exists() else 'no such file'}")
+        if media_type_of(path) is None:
+            raise DocumentError(
+                f"{path.name}: no parser for this kind of file; known are {', '.join(sorted(MEDIA_TYPES))}",
+                "unsupported",
+            )
+        raw, root = listed_alone(path, self._settings.readers)
+        task = parse_task(raw, root, self._settings, "look")
+        ((_, made),) = self.pool.run([task], 1)
+        if isinstance(made, Failure):
+            raise DocumentError(made.message, made.code)
+        (parsed,) = from_table(ParsedFile, made.tables["parsed_files"])
+        (document,) = from_table(ParsedDocument, made.tables["parsed_documents"])
+        return Reading(path, parsed, document, from_table(Element, made.tables["parsed_elements"]))
+
+
+def listed_alone(path: Path, readers: Mapping[str, str] | None = None) -> tuple[RawDocument, Path]:
+    """A file as a document of no source, and the folder that it is in; a link is followed, since a person named it."""
+    found = path.resolve()
+    raw = RawDocument(
+        document_id("", path.name), "", found.name, "", found.stat().st_size, media_type_of(path, readers) or "", None,
+        None, None, None, (), {},
+    )  # fmt: skip
+    return raw, found.parent
+
+
+# ---------------------------------------------------------------- read figures
+#
+# The pictures of a document's figures. Documents are not trusted: they are decoded in processes of their own
+# (resources/workers/pool.py), and a picture that breaks one costs no other.
+
+
+STAGE = "figure_descriptions"
+FIGURES_A_BATCH = 16
+"""Figures that one process reads."""
+
+
+def figure_images(
+    pool: DocumentPool, raw: RawDocument, root: Place, figures: Sequence[Element]
+) -> Iterator[bytes | str]:
+    """For each figure in order its picture, or why there is none. `root` is where the document's file is read from."""
+    for start in range(0, len(figures), FIGURES_A_BATCH):
+        batch = figures[start : start + FIGURES_A_BATCH]
+        task = Task("figure_pictures", raw.doc_id, raw.source, raw.uri, {}, Rows("parsed_elements", Element, batch),
+                    raw=raw, root=root, without=frozenset(), stage=STAGE)  # fmt: skip
+        ((task, made),) = pool.run([task], 1)
+        found: dict[int, FigurePicture] = {}
+        reason = made.message if isinstance(made, Failure) else "what reads its picture crashed, or took too long"
+        if not isinstance(made, Failure):
+            found = {row.index: row for row in from_table(FigurePicture, made.tables["figure_pictures"])}
+        for figure in batch:
+            row = found.get(figure.index)
+            yield (row.picture or row.reason) if row else f"{figure_name(Path(raw.uri), figure)}: {reason}"
+
+
+# ---------------------------------------------------------------- drawn pages
+#
+# Pages of a PDF drawn in processes of their own (resources/workers/pool.py): one that hangs or crashes what draws it
+# costs no other, and not who asked for it.
+
+
+MOST_PAGES = 1_000_000
+"""More than the parser reads of any PDF: a higher number is a mistake."""
+PAGES_A_BATCH = 8
+"""Pages that are drawn before the first of them is looked at."""
+
+
+class DrawnPages:
+    """The pages of a PDF, 1-based, each drawn in a process of its own (resources/workers/pool.py)."""
+
+    def __init__(self, pool: DocumentPool, raw: RawDocument, root: Place) -> None:
+        self._pool, self._raw, self._root = pool, raw, root
+        self._count: int | None = None
+
+    def __len__(self) -> int:
+        """Raises DocumentError as an opened file does."""
+        if self._count is None:
+            self._draw([])
+        assert self._count is not None
+        return self._count
+
+    def require(self, number: int, count: int | None = None) -> None:
+        """Raise DocumentError `no_page` where a file of `count` pages has none of this number, or none could have it.
+        Starts nothing."""
+        if not 1 <= number <= (count or MOST_PAGES):
+            name = self._raw.uri.rpartition("/")[2]
+            raise DocumentError(f"{name} has no page {number}" + (f"; it has {count}" if count else ""), "no_page")
+
+    def pictures(self, numbers: Sequence[int]) -> Iterator[tuple[int, Picture | DocumentError]]:
+        """These pages in order, each as a picture, or why it cannot be drawn."""
+        for start in range(0, len(numbers), PAGES_A_BATCH):
+            batch = numbers[start : start + PAGES_A_BATCH]
+            able = [number for number in batch if 1 <= number <= MOST_PAGES]
+            found = self._draw(able) if able else {}
+            for number in batch:
+                yield number, self._checked(number, found.get(number))
+
+    def picture(self, number: int) -> Picture:
+        """Raises DocumentError `no_page` where there is no such page, `corrupt` where it cannot be drawn."""
+        ((_, found),) = self.pictures([number])
+        if isinstance(found, DocumentError):
+            raise found
+        return found
+
+    def _draw(self, numbers: Sequence[int]) -> dict[int, PagePicture]:
+        raw = self._raw
+        task = Task("page_pictures", raw.doc_id, raw.source, raw.uri, {"pages": list(numbers)}, raw=raw,
+                    root=self._root, without=frozenset())  # fmt: skip
+        ((_, made),) = self._pool.run([task], 1)
+        if isinstance(made, Failure):
+            raise DocumentError(made.message, made.code)
+        rows = from_table(PagePicture, made.tables["page_pictures"])
+        self._count = max((row.pages for row in rows), default=0)
+        return {row.index: row for row in rows}
+
+    def _checked(self, number: int, row: PagePicture | None) -> Picture | DocumentError:
+        from PIL import Image
+
+        name = self._raw.uri.rpartition("/")[2]
+        try:
+            self.require(number)
+        except DocumentError as error:
+            return error
+        if number > len(self):
+            return DocumentError(f"{name} has no page {number}; it has {len(self)}", "no_page")
+        if row is None or not row.picture:
+            reason = row.reason if row else f"{name}: page {number} crashes what draws it, or takes too long"
+            return DocumentError(reason, "corrupt")
+        try:
+            image = Image.open(io.BytesIO(row.picture), formats=["PNG"])
+            if max(image.size) > LONGEST_SIDE + PAD:
+                return DocumentError(f"{name}: page {number} is drawn larger than it was asked for", "corrupt")
+            return Picture(image.convert("RGB"), row.scale)
+        except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError):
+            return DocumentError(f"{name}: what draws page {number} gives no picture", "corrupt")
