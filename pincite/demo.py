@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from pincite.console import Block, block
 from pincite.text.passages import excerpt, pin
 from pipelines.errors import UsageError
+from resources.child_process import shipped
+from resources.processes import for_the_user
 from resources.settings_file import DEFAULT_FILE
-from resources.shipped import shipped
-from resources.umask import for_the_user
 
 if TYPE_CHECKING:
     from pincite.index import Index

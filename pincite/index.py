@@ -10,10 +10,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, UsageError
+from resources.processes import unshared
 from resources.search.search_options import SearchOptions
 from resources.settings_file import Project, locate
 from resources.state.run import Run, silent
-from resources.umask import unshared
 
 if TYPE_CHECKING:
     import polars as pl

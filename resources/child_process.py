@@ -1,7 +1,12 @@
-"""How a process of ours is started: never with the current folder on its path, never with our secrets.
+"""The files that pincite is installed as, and its processes, started without the current folder or secrets.
 
 The current folder may be a folder of documents, and a document may be named `pickle.py`. Python puts that folder
-first for `-m` and `-c`, and for an empty entry of PYTHONPATH.
+first for `-m` and `-c`, and for an empty entry of PYTHONPATH. This module is imported before that folder is taken off
+the path, so it imports only `os`, `signal` and `sys`.
+
+The folders `sql`, `prompts` and `example` are where they are edited in a checkout; the wheel has them within the
+package `pincite`, so that it claims no general names of an environment. They are found by file, because any folder
+named `sql` on the import path would otherwise answer to the name.
 """
 
 from __future__ import annotations
@@ -10,7 +15,35 @@ import os
 import signal
 import sys
 
-from resources.shipped import ROOT
+# ---------------------------------------------------------------- shipped
+#
+# Where pincite is installed, and the folders that come with it: `sql`, `prompts` and `example`.
+#
+# In a checkout these are where they are edited. The wheel has them within the package `pincite`, so that it claims no
+# more general names of an environment than its layers have. Found by file, because any folder named `sql` on the import
+# path would otherwise answer to the name. Imports nothing but `os`, since `resources.child_process` asks before it has
+# taken the current folder off that path.
+
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+"""Where the packages of pincite are imported from."""
+_EDITED = {"sql": "sql", "prompts": "prompts", "example": "tests/data"}
+"""The folders in a checkout; pyproject.toml says the same for the wheel."""
+
+
+def shipped(name: str) -> str:
+    """The path of a folder that comes with pincite. Raises KeyError where none has the name."""
+    edited, installed = os.path.join(ROOT, _EDITED[name]), os.path.join(ROOT, "pincite", "shipped", name)
+    return installed if os.path.isdir(installed) else edited
+
+
+# ---------------------------------------------------------------- child process
+#
+# How a process of ours is started: never with the current folder on its path, never with our secrets.
+#
+# The current folder may be a folder of documents, and a document may be named `pickle.py`. Python puts that folder
+# first for `-m` and `-c`, and for an empty entry of PYTHONPATH.
+
 
 _KEPT = {
     *("HOME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "XDG_CACHE_HOME", "PINCITE_CACHE", "TESSDATA_PREFIX"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pipelines.errors import SettingsError
 from pipelines.llm.prompts import FIELDS, template_from
-from resources.shipped import shipped
+from resources.child_process import shipped
 
 _FOLDER = Path(shipped("prompts"))
 _NAME = re.compile(r"([a-z_]+)\.([a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*)\.md")

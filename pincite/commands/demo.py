@@ -10,7 +10,7 @@ import click
 
 from pincite.console import block, emit, guarded, say, tell
 from pincite.progress import Progress
-from resources.umask import unshared
+from resources.processes import unshared
 
 _WRITTEN = (
     "ten example documents and settings are written; they are indexed by the models that come with pincite, which "

@@ -6,7 +6,7 @@ import click
 
 from pincite.commands.options import Place, of_sources, placed
 from pincite.progress import Progress
-from resources.free_memory import one_heap
+from resources.processes import one_heap
 
 
 @click.command()

@@ -25,7 +25,7 @@ from pincite.serve.turns import Busy, caller_of
 from pincite.text.passages import pin
 from pipelines.errors import PinciteError
 from pipelines.inert import seen
-from resources.shipped import ROOT
+from resources.child_process import ROOT
 
 HERE = Path(ROOT, "pincite", "serve")
 PRIVATE = {"Cache-Control": "private, no-store"}

@@ -21,8 +21,8 @@ from starlette.requests import ClientDisconnect, Request
 
 from pincite.connections import OWNER, peer_of
 from pipelines.errors import PinciteError
-from resources.llm.workers import Workers
 from resources.search.reading import answered_within
+from resources.threads import Workers
 
 if TYPE_CHECKING:
     from pincite.serve.access import Asker

@@ -22,10 +22,9 @@ from urllib.parse import quote
 from pincite.console import say
 from pincite.listening import ANY_ADDRESS, address_of, interruptible, listener, private_folder
 from pipelines.errors import IndexStateError, PinciteError, UsageError
-from resources.child_process import module_path, tied_command
+from resources.child_process import ROOT, module_path, tied_command
 from resources.dagster_instance.home import dagster_home, instance_home
 from resources.settings_file import CONFIG_VARIABLE, STATE_VARIABLE, Project
-from resources.shipped import ROOT
 from resources.state.private import private
 
 TOKEN_VARIABLE = "PINCITE_UI_TOKEN"

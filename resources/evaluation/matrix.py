@@ -25,12 +25,12 @@ from pipelines.fingerprint import combined, fingerprint, text_hash
 from pipelines.settings.base import Settings
 from pipelines.stages import generation_key
 from resources import yaml_text
+from resources.child_process import ROOT, shipped
 from resources.evaluation.golden import Examination, examination, examine, read_questions
 from resources.evaluation.matrix_results import KeptRuns, RunResult, tables_shown, write_results
 from resources.evaluation.matrix_state import EMBEDDED, MadeIndex, experiment_state, made_index, under
 from resources.prompts import read_prompts
 from resources.settings_file import anchored
-from resources.shipped import ROOT, shipped
 from resources.state.generation import installed, spec_of
 
 if TYPE_CHECKING:

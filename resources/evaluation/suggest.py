@@ -31,10 +31,10 @@ from pipelines.records import Element, ParsedDocument, Sentence, StructuralChunk
 from pipelines.schemas import from_table
 from resources.evaluation.golden import corpus_of
 from resources.postgres.statements import query
+from resources.processes import for_the_user
 from resources.search.passages import Searcher
 from resources.search.query_models import QueryModels
 from resources.search.search_options import asked_groups
-from resources.umask import for_the_user
 
 if TYPE_CHECKING:
     from pipelines.evaluation.document_map import DocumentMap

@@ -16,7 +16,7 @@ from pipelines.ports import NoReply, Prompt, Reply, ReplyCheck
 from pipelines.settings.models import LlmSettings, Role
 from resources.llm.endpoint import MALFORMED, CallFailed, Completion, Endpoint
 from resources.llm.limits import Budget, Limits, Patience, Sleep, Stopped
-from resources.llm.workers import Workers
+from resources.threads import Workers
 
 if TYPE_CHECKING:
     from resources.llm.replies import Account, KeptReply, ReplyStore

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 from pipelines.errors import DatabaseError
-from resources.shipped import shipped
+from resources.child_process import shipped
 
 if TYPE_CHECKING:
     from psycopg.sql import Composable, Composed

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from pipelines.increments import FIRST, PART, DocumentState, plan
 from pipelines.indexing.changed_links import places_in
 from resources.parquet.document_states import DOC_ID, as_states, states_schema, states_table
-from resources.read_ahead import read_ahead
 from resources.stages.link_update import ids_of
+from resources.threads import read_ahead
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,7 +14,7 @@ from pipelines.indexing.embeddings import vector_key
 from pipelines.indexing.sentence_links import EXACT_PAIRS, NONE, links_near, lowered, on_grid
 from resources.hashes import bytes_hash
 from resources.parquet.vectors import matrix
-from resources.read_ahead import read_ahead
+from resources.threads import read_ahead
 
 if TYPE_CHECKING:
     import pyarrow as pa

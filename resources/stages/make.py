@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pipelines.errors import IndexStateError, Waiting
 from pipelines.stages import MAKER, STAGES, WHOLE
-from resources.free_memory import give_back
+from resources.processes import give_back
 from resources.stages import embeddings as embedding
 from resources.stages import text as computes
 from resources.stages.embedded_items import STAGES as OF_VECTORS

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from resources.umask import OTHERS, unshared
+from resources.processes import OTHERS, unshared
 
 _SERVER = "postgres"
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.settings.base import Settings, shaped_as
 from pipelines.stages import Frozen
-from resources.free_memory import give_back
+from resources.processes import give_back
 from resources.settings_file import Project
 from resources.state import generation as generations
 from resources.state.listing import SourceListing

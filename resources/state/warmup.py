@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from resources.slow_imports import uncollected
+from resources.processes import uncollected
 
 if TYPE_CHECKING:
     from resources.state.parts import Parts

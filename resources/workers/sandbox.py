@@ -34,9 +34,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from resources.child_process import child_command, child_environment, module_path
+from resources.child_process import ROOT, child_command, child_environment, module_path
 from resources.programs import ERRORS, OUTPUT
-from resources.shipped import ROOT
 
 # ---------------------------------------------------------------- landlock
 #

@@ -16,9 +16,8 @@ import pytest
 
 from assets.declare import bucket_partitions, range_tags
 from pincite.ui.services import environment
-from resources.child_process import child_command
+from resources.child_process import ROOT, child_command
 from resources.settings_file import locate
-from resources.shipped import ROOT
 from tests.support.serving import SERVED
 from tests.support.waiting import until
 

@@ -18,8 +18,8 @@ from pipelines.errors import DatabaseError
 from pipelines.ports import Prompt, Reply
 from pipelines.records import ChunkContext, DocumentSummary, FigureDescription
 from pipelines.schemas import to_table
+from resources import threads as workers
 from resources.llm import model as module
-from resources.llm import workers
 from resources.llm.factory import language_model
 from resources.llm.model import BoughtModel
 from resources.llm.replies import ReplyStore

@@ -23,7 +23,7 @@ from resources.postgres import setup as postgres_setup
 from resources.postgres.account import name_of
 from resources.postgres.database import Database
 from resources.postgres.server import PostgresServer
-from resources.umask import unshared
+from resources.processes import unshared
 
 pytestmark = pytest.mark.integration
 

@@ -22,7 +22,7 @@ from resources.models.embedders.specs import ENGLISH, MULTILINGUAL, EmbedderSpec
 from resources.models.embedders.token_spans import SpanSums, Window, token_ranges
 from resources.models.embedders.whole_texts import no_parts
 from resources.models.safe_weights import model_place
-from resources.slow_imports import uncollected
+from resources.processes import uncollected
 
 if TYPE_CHECKING:
     from pipelines.ports import Progress, Spans, Vectors

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import ModelError, SettingsError
 from resources.models.safe_weights import model_place
-from resources.slow_imports import uncollected
+from resources.processes import uncollected
 
 if TYPE_CHECKING:
     from pipelines.settings.query import CrossEncoderSettings

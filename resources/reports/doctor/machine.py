@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pipelines.settings.base import Settings
+from resources.processes import OTHERS
 from resources.reports.doctor.finding import Finding, broken, doubtful, ok
-from resources.umask import OTHERS
 from resources.workers.sandbox import holds, shown
 
 GB = 1 << 30

@@ -9,8 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from resources.child_process import child_command, child_environment, module_path, program_environment, tied_command
-from resources.shipped import ROOT
+from resources.child_process import (
+    ROOT,
+    child_command,
+    child_environment,
+    module_path,
+    program_environment,
+    tied_command,
+)
 from tests.support.waiting import HANG_SECONDS, ended
 
 SECRETS = {

@@ -1,4 +1,4 @@
-"""resources/free_memory.py: what a process has freed is the machine's again."""
+"""resources/processes.py: what a process has freed is the machine's again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 SCRIPT = """
 import re
 from pathlib import Path
-from resources.free_memory import give_back
+from resources.processes import give_back
 
 def resident():
     return int(re.search(r"VmRSS:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
@@ -37,7 +37,7 @@ THREADS = """
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from resources.free_memory import give_back, one_heap
+from resources.processes import give_back, one_heap
 
 {begin}
 import pyarrow as pa

@@ -1,4 +1,4 @@
-"""resources/read_ahead.py: order, no more than one thing of each reader ahead, and errors of what is read."""
+"""resources/threads.py: order, no more than one thing of each reader ahead, and errors of what is read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from resources.read_ahead import READERS, read_ahead
+from resources.threads import READERS, read_ahead
 
 
 @pytest.mark.parametrize("count", range(6))

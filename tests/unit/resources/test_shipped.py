@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.shipped import ROOT, shipped
+from resources.child_process import ROOT, shipped
 from tests.support import places
 
 LAYERS = ("pincite", "assets", "resources", "pipelines")
@@ -16,7 +16,7 @@ def test_one_module_alone_finds_the_root() -> None:
     assert Path(ROOT).samefile(places.ROOT)
     files = [file for layer in LAYERS for file in Path(ROOT, layer).rglob("*.py")]
     found = [file for file in files if "__file__" in file.read_text(encoding="utf-8")]
-    assert found == [Path(ROOT, "resources/shipped.py")]
+    assert found == [Path(ROOT, "resources/child_process.py")]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""resources/slow_imports.py: garbage is looked for again afterwards, whatever happened, and by whoever had it so."""
+"""resources/processes.py: garbage is looked for again afterwards, whatever happened, and by whoever had it so."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from resources.slow_imports import uncollected
+from resources.processes import uncollected
 
 
 def test_collecting_goes_on_afterwards() -> None:

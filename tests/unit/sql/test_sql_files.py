@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pipelines.errors import DatabaseError
+from resources.child_process import ROOT
 from resources.postgres import statements as sql_files
-from resources.shipped import ROOT
 
 FOLDER = Path(ROOT, "sql")
 

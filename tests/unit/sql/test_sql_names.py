@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from resources.child_process import ROOT
 from resources.postgres.statements import statements
-from resources.shipped import ROOT
 
 FILES = sorted(file.stem for file in Path(ROOT, "sql", "queries").glob("*.sql"))
 READERS = {"query", "statement", "statements"}

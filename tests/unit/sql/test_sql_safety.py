@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from resources import shipped
+from resources import child_process as shipped
 
 ROOT = Path(shipped.ROOT)
 CODE = [

@@ -1,12 +1,45 @@
-"""Threads that make calls. An executor's are joined when the interpreter ends; a call that hangs would hold it up."""
+"""Threads that work beside their caller: reading ahead, and calls that may hang without holding up the exit."""
 
 from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable
-from concurrent.futures import Future, wait
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any, TypeVar
+
+# ---------------------------------------------------------------- read ahead
+#
+# Reading by threads of its own while what was read is worked on.
+
+
+T = TypeVar("T")
+K = TypeVar("K")
+
+READERS = 2
+
+
+def read_ahead(keys: Sequence[K], read: Callable[[K], Iterator[T]]) -> Iterator[T]:
+    """What `read` gives of the keys, none of it None: by READERS threads in turn, of which each has the next of every
+    READERS-th key and reads one thing ahead. Where `read` gives one thing of a key, they come in the order of keys."""
+
+    def of_turn(first: int) -> Iterator[T]:
+        for key in keys[first::READERS]:
+            yield from read(key)
+
+    with ThreadPoolExecutor(READERS) as readers:
+        turns = deque((turn, readers.submit(next, turn, None)) for turn in map(of_turn, range(READERS)))
+        while turns:
+            turn, ahead = turns.popleft()
+            if (found := ahead.result()) is not None:
+                turns.append((turn, readers.submit(next, turn, None)))
+                yield found
+
+
+# ---------------------------------------------------------------- workers
+#
+# Threads that make calls. An executor's are joined when the interpreter ends; a call that hangs would hold it up.
 
 
 class Workers:
