@@ -37,7 +37,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.increments import make_documents, timed, vectors  # noqa: E402  (the path above finds it)
 from benchmarks.support.quick_endpoint import quick_endpoint  # noqa: E402
 from pipelines.settings.sources import SourceSettings  # noqa: E402
-from resources.connectors.registry import connect  # noqa: E402
+from resources.connectors.source import connect  # noqa: E402
 from resources.sources.folder import list_source  # noqa: E402
 from resources.sources.landing import Landing  # noqa: E402
 from tests.support.large_bucket import large_bucket  # noqa: E402

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import DocumentError, SettingsError, SourceError
 from resources.bounded_http import CONNECTS, MOST_BYTES, SECONDS, SILENCE, allowed, bounded_session
 from resources.connectors.bucket_address import entries_of, fault, is_anonymous, missing, place_of, said, whole
-from resources.connectors.registry import options_of
-from resources.connectors.source import Address, Entry
+from resources.connectors.source import Address, Entry, options_of
 
 if TYPE_CHECKING:
     from azure.storage.blob import ContainerClient

@@ -12,8 +12,7 @@ from typing import Any
 from pipelines.errors import DocumentError, SourceError
 from resources.bounded_http import CONNECTS, SILENCE, allowed, botocore_session
 from resources.connectors.bucket_address import broken_off, entries_of, fault, is_anonymous, place_of, said, whole
-from resources.connectors.registry import options_of
-from resources.connectors.source import READING_SECONDS, Address, Entry
+from resources.connectors.source import READING_SECONDS, Address, Entry, options_of
 
 ATTEMPTS = 4
 """Of each request, where the server is busy or ails."""

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from pipelines.errors import DocumentError, SettingsError, SourceError
-from resources.connectors.registry import options_of
-from resources.connectors.source import Address, Entry
+from resources.connectors.source import Address, Entry, options_of
 
 _PAGE = 1000
 _PIECE = 1 << 20

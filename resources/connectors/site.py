@@ -1,33 +1,281 @@
-"""Pages of a site below an address, found by their links or by its sitemap. robots.txt is obeyed, nothing of another
-host is asked for, and redirects are followed within the site alone.
+"""Pages of a site below an address as a source, found by their links or by its sitemap.
 
-A page that cannot be had now keeps its place in the listing, and what it linked to when it last could be: it fails as a
-document, and nothing counts as gone for it.
+robots.txt is obeyed, nothing is asked of another host, and redirects are followed within the site alone. Requests are
+bounded in time and bytes.
+
+A page that cannot be fetched keeps its place in the listing, with the links that it last had. It fails as a document,
+and nothing counts as gone because of it.
 """
 
 from __future__ import annotations
 
+import html
 import json
+import re
 import shutil
+import time
+import zlib
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urldefrag, urljoin, urlsplit, urlunsplit
 
 from pipelines.errors import DocumentError, SettingsError, SourceError
-from resources.connectors.registry import options_of
-from resources.connectors.site_client import Answer, SiteClient, Unreached
-from resources.connectors.site_links import Scope, links_of, named, sitemap_urls
-from resources.connectors.source import Address, Entry
+from resources.bounded_http import CONNECTS, SILENCE, allowed, bounded_session, overran, server_of, why
+from resources.connectors.source import Address, Entry, options_of
 from resources.hashes import bytes_hash
+from resources.parsers.registry import media_type_of
 
 if TYPE_CHECKING:
     from urllib.robotparser import RobotFileParser
 
-_PIECE = 1 << 20
+    import requests
+
+
+# ---------------------------------------------------------------- site links
+#
+# Addresses of a site: which belong to a source, what their documents are named, what a page or sitemap links to.
+
+
+_LINK = re.compile(
+    r"""<a\s[^<>]{0,2000}?\bhref\s{0,9}=\s{0,9}(?:"([^"<>]{0,2000})"|'([^'<>]{0,2000})'|([^\s"'<>]{1,2000}))""",
+    re.IGNORECASE,
+)
+_PLACE = re.compile(r"<(?:\w{1,20}:)?loc>\s{0,99}([^<\s]{1,2000})\s{0,99}<", re.IGNORECASE)
+_OF_INDEX = re.compile(r"<(?:\w{1,20}:)?sitemapindex\b", re.IGNORECASE)
+_MOST_OF_A_SITEMAP = 64 << 20
+_GZIP = b"\x1f\x8b"
+_ENDINGS = {
+    "text/html": (".html", ".htm", ".xhtml"),
+    "application/xhtml+xml": (".xhtml", ".html", ".htm"),
+    "application/pdf": (".pdf",),
+    "text/markdown": (".md", ".markdown"),
+    "text/plain": (".txt", ".text", ".md", ".rst", ".org", ".log", ".csv"),
+}
+"""What a name may end in that is of a media type; the first is added to one that does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The pages of a source: those of one site whose path begins with `prefix`."""
+
+    start: str
+    site: tuple[str, str]
+    prefix: str
+
+    @classmethod
+    def of(cls, start: str) -> Scope:
+        parts = urlsplit(start)
+        folder, _, last = parts.path.rpartition("/")
+        prefix = f"{folder}/" if "." in last else f"{parts.path.rstrip('/')}/"
+        return cls(start, _site(start), prefix)
+
+    def same_site(self, url: str) -> bool:
+        return _site(url) == self.site
+
+    def has(self, url: str) -> bool:
+        if not self.same_site(url):
+            return False
+        path = urlsplit(url).path or "/"
+        return path.startswith(self.prefix) or f"{path}/" == self.prefix
+
+    def at(self, path: str) -> str:
+        parts = urlsplit(self.start)
+        return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
+
+
+def _site(url: str) -> tuple[str, str]:
+    """Scheme, and host with port; ("", "") of what is no address."""
+    scheme, host, port = server_of(url)
+    return scheme, f"{host}:{port}" if scheme else ""
+
+
+def named(scope: Scope, url: str, media_type: str) -> str:
+    """The name of a page's document: its path below the source's, with the ending of what it is."""
+    parts = urlsplit(url)
+    path = unquote(parts.path)[len(scope.prefix) :] if parts.path.startswith(scope.prefix) else ""
+    if not path or path.endswith("/"):
+        path += "index"
+    path += f"?{parts.query}" if parts.query else ""
+    endings = _ENDINGS.get(media_type, ())
+    if not endings or path.lower().endswith(endings):
+        return path
+    return f"{path}/index{endings[0]}" if endings[0] == ".html" and not path.endswith("index") else path + endings[0]
+
+
+def links_of(body: bytes, url: str, scope: Scope, most: int) -> tuple[str, ...]:
+    """Addresses below the source's that a page of HTML links to, each once and in order, and no more than `most`."""
+    text = body.decode("utf-8", "replace")
+    found: dict[str, None] = {}
+    for match in _LINK.finditer(text):
+        link = html.unescape(match[1] or match[2] or match[3] or "").strip()
+        try:
+            target = urldefrag(urljoin(url, link)).url
+        except ValueError:  # a host in brackets that is none
+            continue
+        if scope.has(target):
+            found[target] = None
+        if len(found) >= most:
+            break
+    return tuple(found)
+
+
+def sitemap_urls(body: bytes, scope: Scope, most: int) -> tuple[list[str], list[str]]:
+    """Return the pages of the source, and further sitemaps of its site, that a sitemap names (sitemaps.org, 0.9): no
+    more than `most` of each. Raise ValueError where it cannot be unpacked, or is longer than it may be."""
+    if body.startswith(_GZIP):
+        body = _unpacked(body)
+    text = body.decode("utf-8", "replace")
+    of_index = _OF_INDEX.search(text)
+    wanted = scope.same_site if of_index else scope.has
+    places = (html.unescape(match[1]) for match in _PLACE.finditer(text))
+    found = list(islice(dict.fromkeys(filter(wanted, places)), most))
+    return ([], found) if of_index else (found, [])
+
+
+def _unpacked(body: bytes) -> bytes:
+    """Return what a gzip file holds, once: what is packed within it is not unpacked."""
+    unpacking = zlib.decompressobj(wbits=31)
+    try:
+        made = unpacking.decompress(body, _MOST_OF_A_SITEMAP)
+    except zlib.error:
+        raise ValueError("it is no whole gzip file") from None
+    if unpacking.unconsumed_tail:
+        raise ValueError(f"it is over {_MOST_OF_A_SITEMAP >> 20} MB when it is unpacked")
+    if not unpacking.eof:
+        raise ValueError("it is no whole gzip file")
+    return made
+
+
+# ---------------------------------------------------------------- site client
+#
+# Requests to one site: bounded in time and bytes, redirects within the site alone, nothing asked of another host.
+
+
+_MOST_REDIRECTS = 5
+_ATTEMPTS = 2
+_AT_ONCE = 4
+_ANSWER_PIECE = 1 << 16
+SECONDS = 60.0
+"""That one page may take."""
+MOST_BYTES = 128 << 20
+
+
+class Unreached(Exception):
+    """No answer, or none that ends; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`unread`: it is of a kind that nobody reads, so its body was not asked for. `url` is where redirects led; one to
+    another site is not followed, and is `url` then."""
+
+    url: str
+    status: int
+    media_type: str = ""
+    etag: str = ""
+    modified: str = ""
+    body: bytes = b""
+    unread: bool = False
+
+
+class SiteClient:
+    """Safe in several threads."""
+
+    name = "pincite"
+    """The robot that robots.txt may speak of."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope, self._lock, self._next = scope, Lock(), 0.0
+        self._session = bounded_session(_AT_ONCE)
+        self._session.headers["User-Agent"] = self.name
+        self._session.headers["Accept"] = "text/html,application/pdf,text/*;q=0.9,*/*;q=0.5"
+
+    def pause(self, seconds: float) -> None:
+        """Keeps so long between two pages, whichever threads ask for them."""
+        if seconds:
+            with self._lock:
+                time.sleep(max(0.0, self._next - time.monotonic()))
+                self._next = time.monotonic() + seconds
+
+    def get(self, url: str, etag: str = "", modified: str = "", most: int = 0, packed: bool = False) -> Answer:
+        """Return a page, where it is not what the tags are of: at most `most` bytes of it (MOST_BYTES), and with
+        `packed` as a file that may be a gzip file. Raise Unreached."""
+        asked = {"If-None-Match": etag, "If-Modified-Since": modified}
+        headers = {name: value for name, value in asked.items() if value}
+        for _ in range(_MOST_REDIRECTS + 1):
+            answer, location = self._tried(url, headers, most or MOST_BYTES, packed)
+            if not location:
+                return answer
+            try:
+                url = urljoin(url, location)
+            except ValueError:
+                raise Unreached("it redirects to an address that is none") from None
+            if not self._scope.same_site(url):
+                return Answer(url, answer.status)
+        raise Unreached(f"it redirects more than {_MOST_REDIRECTS} times")
+
+    def _tried(self, url: str, headers: dict[str, str], most: int, packed: bool) -> tuple[Answer, str]:
+        import requests
+        from urllib3.exceptions import HTTPError
+
+        fault = ""
+        for _ in range(_ATTEMPTS):
+            try:
+                with (
+                    allowed(None, SECONDS, packed),
+                    self._session.get(url, headers=headers, timeout=(CONNECTS, SILENCE), stream=True) as response,
+                ):
+                    found = self._answer(url, response, most)
+                if found.status < 500:
+                    return found, response.headers.get("location", "") if response.is_redirect else ""
+                fault = f"it answers {found.status}"
+            except (requests.RequestException, HTTPError, OSError, ValueError) as error:
+                fault = why(error)
+                if overran(error):
+                    break
+        raise Unreached(fault)
+
+    def _answer(self, url: str, response: requests.Response, most: int) -> Answer:
+        media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        tags = response.headers.get("etag", ""), response.headers.get("last-modified", "")
+        if response.status_code != 200:
+            return Answer(url, response.status_code, media_type, *tags)
+        whole_site = not url.startswith(self._scope.at(self._scope.prefix))  # robots.txt and sitemaps
+        if not whole_site and media_type_of(Path(named(self._scope, url, media_type))) is None:
+            return Answer(url, 200, media_type, *tags, unread=True)
+        return Answer(url, 200, media_type, *tags, _bounded(response, most))
+
+    def close(self) -> None:
+        self._session.close()
+
+
+def _bounded(response: requests.Response, most: int) -> bytes:
+    """Return the body as it was sent. Raise Unreached where it is longer than it may be."""
+    pieces, size = [], 0
+    for piece in response.raw.stream(_ANSWER_PIECE, decode_content=False):
+        pieces.append(piece)
+        size += len(piece)
+        if size > most:
+            raise Unreached(f"it is over {most >> 20} MB" if most >> 20 else f"it is over {most >> 10} KB")
+    return b"".join(pieces)
+
+
+# ---------------------------------------------------------------- site
+#
+# Pages of a site below an address, found by their links or by its sitemap. robots.txt is obeyed, nothing of another
+# host is asked for, and redirects are followed within the site alone.
+#
+# A page that cannot be had now keeps its place in the listing, and what it linked to when it last could be: it fails as
+# a document, and nothing counts as gone for it.
+
+
+_PAGE_PIECE = 1 << 20
 _PAGE = 64
 _MOST_SITEMAPS = 100
 MOST_OF_ROBOTS = 512 << 10
@@ -224,7 +472,7 @@ class SiteSource:
         if not body.is_file():
             self._fetch(entry, page, body)
         with open(body, "rb") as stream:
-            while piece := stream.read(_PIECE):
+            while piece := stream.read(_PAGE_PIECE):
                 yield piece
 
     def _fetch(self, entry: Entry, page: Page, into: Path) -> None:

@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import DocumentError, SettingsError, SourceError
-from resources.connectors.registry import options_of
-from resources.connectors.source import Address, Entry
+from resources.connectors.source import Address, Entry, options_of
 from resources.parsers.registry import media_type_of
 from resources.postgres.statements import as_given
 from resources.postgres.statements import query as statement

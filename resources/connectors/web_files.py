@@ -29,8 +29,7 @@ from resources.connectors.http_client import (
     revision_of,
     same_revision,
 )
-from resources.connectors.registry import options_of
-from resources.connectors.source import Address, Entry
+from resources.connectors.source import Address, Entry, options_of
 
 if TYPE_CHECKING:
     import requests

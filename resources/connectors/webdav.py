@@ -13,8 +13,7 @@ from urllib.parse import quote, unquote, urlsplit
 from pipelines.errors import DocumentError, SourceError
 from resources.connectors.bucket_address import fault
 from resources.connectors.http_client import HttpClient, Unreached, body_of, joined, length_of, pinned, same_revision
-from resources.connectors.registry import options_of
-from resources.connectors.source import Address, Entry
+from resources.connectors.source import Address, Entry, options_of
 
 if TYPE_CHECKING:
     from lxml.etree import _Element

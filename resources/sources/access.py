@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from pipelines.settings.sources import SourceSettings
-from resources.connectors.registry import connect
+from resources.connectors.source import connect
 from resources.postgres.memberships import MembershipTable
 from resources.sources.landing import Landing
 from resources.sources.memberships import Told, asked, fetched, in_folder

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.settings.sources import SourceSettings
-from resources.connectors.registry import connect
+from resources.connectors.source import connect
 from resources.sources.walk import hidden, opened_source, taken, walk
 
 MOST = 10

@@ -22,7 +22,7 @@ from pipelines.fingerprint import document_id
 from pipelines.parsing.formats import MARKDOWN
 from pipelines.records import Failure, RawDocument
 from pipelines.settings.sources import SourceSettings, scheme_of
-from resources.connectors.registry import named_by_strangers
+from resources.connectors.source import named_by_strangers
 from resources.hashes import combined_hash, piecewise
 from resources.parsers.registry import ELEMENTS, ELEMENTS_SUFFIX, files_of, media_type_of, require_size
 from resources.parsers.text.front_matter import HEAD_BYTES, WITH_HEADS, groups_at_head
@@ -86,7 +86,7 @@ def _addressed(name: str, address: str, known: Sequence[SourceSettings]) -> Sour
     """The address is repeated in what is raised only when no password stands in it."""
     from pydantic import ValidationError
 
-    from resources.connectors.registry import require_known
+    from resources.connectors.source import require_known
 
     try:
         SourceSettings(name=name or "NAME", path=address)

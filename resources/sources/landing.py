@@ -20,8 +20,7 @@ from urllib.parse import quote
 
 from pipelines.errors import DocumentError, SourceError
 from pipelines.settings.sources import SourceSettings
-from resources.connectors.registry import named_by_strangers
-from resources.connectors.source import Entry, Source
+from resources.connectors.source import Entry, Source, named_by_strangers
 from resources.parsers.registry import ELEMENTS, ELEMENTS_SUFFIX, media_type_of, require_size
 from resources.postgres.statements import statements
 from resources.sources.memberships import FILE, is_file

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple, Protocol
 
 from pipelines.settings.sources import SourceSettings
-from resources.connectors.registry import named_by_strangers
+from resources.connectors.source import named_by_strangers
 from resources.parsers.registry import ELEMENTS_SUFFIX, MEDIA_TYPES, media_type_of
 from resources.sources.memberships import is_file
 from resources.sources.scratch import TextSet

@@ -12,7 +12,7 @@ from typing import Any
 from pipelines.errors import SettingsError, SourceError
 from pipelines.fingerprint import fingerprint
 from pipelines.settings.sources import SourceSettings
-from resources.connectors.registry import connect
+from resources.connectors.source import connect
 from resources.hashes import bytes_hash
 from resources.parsers.registry import ELEMENTS_SUFFIX
 from resources.settings_file import Project

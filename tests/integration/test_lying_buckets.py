@@ -16,7 +16,7 @@ from pipelines.errors import SourceError
 from pipelines.settings.sources import SourceSettings
 from resources import bounded_http
 from resources.connectors import source as source_module
-from resources.connectors.registry import connect
+from resources.connectors.source import connect
 from resources.sources.folder import Listing, list_source
 from resources.sources.landing import Landing
 from tests.support.lying_buckets import KINDS, LyingBucket, Object, lying_bucket

@@ -12,8 +12,10 @@ import pytest
 
 from pipelines.errors import SourceError
 from pipelines.settings.sources import SourceSettings
-from resources.connectors import http_client, site, site_client, site_links
-from resources.connectors.registry import connect
+from resources.connectors import http_client, site
+from resources.connectors import site as site_client
+from resources.connectors import site as site_links
+from resources.connectors.source import connect
 from resources.sources.folder import Listing, list_source
 from resources.sources.landing import Landing
 from tests.support.lying_server import LyingServer, answer, lying_server

@@ -15,7 +15,7 @@ import pytest
 from pipelines.errors import DocumentError, SettingsError, SourceError
 from pipelines.settings.sources import SourceSettings
 from resources.connectors import mail_client
-from resources.connectors.registry import connect
+from resources.connectors.source import connect
 from tests.support.imap_server import DRIBBLE, DROP, ENDLESS, HANG, ImapServer, imap_server
 from tests.support.letters import letter, with_files
 

@@ -10,9 +10,9 @@ import pytest
 
 from pipelines.errors import DocumentError, SettingsError, SourceError
 from pipelines.settings.sources import SourceSettings
-from resources.connectors import site_client
-from resources.connectors.registry import connect
-from resources.connectors.site_links import Scope, links_of, named, sitemap_urls
+from resources.connectors import site as site_client
+from resources.connectors.site import Scope, links_of, named, sitemap_urls
+from resources.connectors.source import connect
 from resources.sources.folder import Listing, list_source
 from resources.sources.landing import Landing
 from tests.support.site import Site, running_site

@@ -16,9 +16,8 @@ import pytest
 from pipelines.errors import SettingsError, SourceError
 from pipelines.settings.sources import SourceSettings
 from resources.connectors import git, sql_rows
-from resources.connectors.mail_names import mail_name
-from resources.connectors.registry import connect
-from resources.connectors.source import Address
+from resources.connectors.mail_documents import mail_name
+from resources.connectors.source import Address, connect
 from resources.sources import landing
 from resources.sources.landing import Landing
 from resources.sources.memberships import asked

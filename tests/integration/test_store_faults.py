@@ -18,7 +18,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from pipelines.errors import SettingsError, SourceError
 from pipelines.settings.sources import SourceSettings
 from resources.connectors import http_client, web_files, webdav
-from resources.connectors.registry import connect
+from resources.connectors.source import connect
 from resources.sources import landing as landing_module
 from resources.sources.folder import Listing, list_source
 from resources.sources.landing import Landing

@@ -12,8 +12,7 @@ import pytest
 
 from pipelines.errors import DocumentError, SettingsError
 from pipelines.settings.sources import SourceSettings
-from resources.connectors.registry import connect
-from resources.connectors.source import Entry, Source
+from resources.connectors.source import Entry, Source, connect
 
 
 class Place(Protocol):

@@ -43,7 +43,7 @@ REASONED = {
         "pincite/run.py",
         "imports a module by a name",
     ): "gives it to a thread, with a name of ours",
-    ("resources/connectors/registry.py", "imports a module by a name"): "the name is a value of its own table",
+    ("resources/connectors/source.py", "imports a module by a name"): "the name is a value of its own table",
     ("resources/llm/endpoint_client.py", "imports a module by a name"): "the name is that of a class that is loaded",
     ("resources/parsers/registry.py", "imports a module by a name"): "the name is a value of its own table",
     (

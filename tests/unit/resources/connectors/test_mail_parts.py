@@ -5,11 +5,19 @@ from email import message_from_bytes
 
 import pytest
 
-from resources.connectors import mail_parts
-from resources.connectors.mail_answers import Folder, folder_name, folder_of, groups, message_of, values
-from resources.connectors.mail_encodings import decoded
-from resources.connectors.mail_names import Names, cleaned, document_name, mail_name, parameter
-from resources.connectors.mail_parts import WHOLE, Document, documents_of
+from resources.connectors import mail_documents as mail_parts
+from resources.connectors.mail_client import Folder, folder_name, folder_of, groups, message_of, values
+from resources.connectors.mail_documents import (
+    WHOLE,
+    Document,
+    Names,
+    cleaned,
+    document_name,
+    documents_of,
+    mail_name,
+    parameter,
+)
+from resources.connectors.mail_documents import decoded_body as decoded
 from tests.support import hostile_mails
 from tests.support.imap_server import section, structure
 from tests.support.letters import letter, with_files
