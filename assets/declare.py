@@ -13,7 +13,7 @@ import dagster as dg
 from assets.metadata import described
 from pipelines.errors import SettingsError
 from pipelines.stages import MAKER, STAGES
-from resources.dagster_instance.run_errors import coded
+from resources.dagster_instance.runs import coded
 
 warnings.filterwarnings("ignore", category=dg.BetaWarning)
 warnings.filterwarnings("ignore", category=dg.PreviewWarning)

@@ -12,7 +12,7 @@ from pincite.following import Watch, require_daemon
 from pincite.run import Interrupted, failed_check
 from pipelines.errors import IndexStateError, PinciteError, SourceError, Waiting
 from resources.dagster_instance.home import usable
-from resources.dagster_instance.run_errors import error_of
+from resources.dagster_instance.runs import error_of
 from resources.generations.due import Served, find_due, served_now
 from resources.generations.upkeep import restricted_whatever
 from resources.postgres.launched_runs import LaunchedRuns
@@ -34,8 +34,7 @@ from resources.state.state import State
 if TYPE_CHECKING:
     from dagster import DagsterInstance
 
-    from resources.dagster_instance.backfill_runs import BackfillRun
-    from resources.dagster_instance.backfills import Backfill
+    from resources.dagster_instance.backfills import Backfill, BackfillRun
 
 Tell = Callable[[str], None]
 """Given a line for people."""
@@ -98,7 +97,7 @@ def _followed(
     """A backfill as it ended, and where Dagster closed it early, the one that went on from there.
 
     Raises Interrupted."""
-    from resources.dagster_instance.backfill_runs import closed_early, runs_of
+    from resources.dagster_instance.backfills import closed_early, runs_of
 
     while True:
         try:
@@ -214,7 +213,7 @@ def _standing(state: State, allow_deletions: bool, tell: Tell) -> Built | None:
 def _result(
     state: State, instance: DagsterInstance, begun: _Begun, seen: Backfill | None, started: float
 ) -> dict[str, Any]:
-    from resources.dagster_instance.backfill_runs import runs_of
+    from resources.dagster_instance.backfills import runs_of
 
     runs = [run for backfill_id in begun.ids for run in runs_of(instance, backfill_id)]
     records = LaunchedRuns(state.parts.database).records([run.run_id for run in runs])
@@ -242,7 +241,7 @@ def _error(
     instance: DagsterInstance, backfill_id: str, seen: Backfill | None, runs: Sequence[BackfillRun], run: Run
 ) -> PinciteError | None:
     """Why the work did not come to its end; Waiting where that is no fault, None where it did."""
-    from resources.dagster_instance.backfill_runs import failed_for_good, not_tried_again
+    from resources.dagster_instance.backfills import failed_for_good, not_tried_again
 
     kept = "what was committed is kept, and `pincite index --distributed` goes on from there"
     if seen is None:

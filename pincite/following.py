@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, TypeVar
 from pincite.progress import lasting
 from pipelines.errors import DatabaseError, IndexStateError
 from pipelines.stages import STAGES
-from resources.dagster_instance.run_errors import error_of
+from resources.dagster_instance.runs import error_of
 from resources.state.launched import ranges
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
 
-    from resources.dagster_instance.backfill_runs import BackfillRun
-    from resources.dagster_instance.backfills import Backfill
+    from resources.dagster_instance.backfills import Backfill, BackfillRun
     from resources.postgres.launched_runs import LaunchedRun, LaunchedRuns
 
 T = TypeVar("T")
@@ -97,7 +96,7 @@ class Watch:
 
     def _give_up_lost(self, runs: Sequence[BackfillRun]) -> None:
         """Let Dagster close a backfill that would wait forever for attempts which nobody will make."""
-        from resources.dagster_instance.backfill_runs import give_up, lost_retries
+        from resources.dagster_instance.backfills import give_up, lost_retries
 
         if self._clock() - self._moved < LOST_SECONDS:
             return
@@ -107,7 +106,7 @@ class Watch:
 
     def _goes_on(self, runs: Sequence[BackfillRun]) -> bool:
         """Whether runs of a backfill that is closed may yet make something."""
-        from resources.dagster_instance.backfill_runs import not_tried_again
+        from resources.dagster_instance.backfills import not_tried_again
 
         awaited = any(run.will_retry is not False for run in not_tried_again(runs))
         return any(not run.ended for run in runs) or (awaited and self._clock() - self._moved < RETRY_SECONDS)
@@ -130,7 +129,7 @@ class Watch:
 
     def look(self) -> Sequence[BackfillRun]:
         """Tells what changed since the last look; the runs."""
-        from resources.dagster_instance.backfill_runs import runs_of
+        from resources.dagster_instance.backfills import runs_of
 
         runs = runs_of(self._instance, self._id)
         rows = {row.run_id: row for row in self._rows.of_backfill(self._id)}

@@ -7,8 +7,7 @@ from functools import partial
 import dagster as dg
 
 from resources.dagster_instance.home import close_dead_runs, present
-from resources.dagster_instance.run_buckets import buckets_alone, is_for
-from resources.dagster_instance.run_errors import coded
+from resources.dagster_instance.runs import buckets_alone, coded, is_for
 from resources.generations.upkeep import nothing_to_keep, restricted_whatever
 from resources.postgres.row_security import secure
 from resources.settings_file import locate

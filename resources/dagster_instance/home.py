@@ -1,4 +1,7 @@
-"""Dagster's folder of a state: its instance, made with settings that suit one state on one machine."""
+"""Dagster's folder of a state: its instance, with settings for one state on one machine, and the runs it last had.
+
+The last runs are read without importing dagster, which takes a second.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,11 @@ import hashlib
 import json
 import os
 import socket
+import sqlite3
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import IndexStateError
 from pipelines.stages import STAGES
 from resources.postgres.run_lock import ENDS_WITHIN
-from resources.postgres.statements import query
+from resources.postgres.statements import query, statements
 from resources.processes import process_of
 
 if TYPE_CHECKING:
@@ -24,6 +29,12 @@ if TYPE_CHECKING:
 
     from resources.postgres.database import Database
     from resources.settings_file import Project
+
+
+# ---------------------------------------------------------------- home
+#
+# Dagster's folder of a state: its instance, made with settings that suit one state on one machine.
+
 
 SESSION = "pincite run "
 """What the session of a run is named, before its id."""
@@ -283,3 +294,39 @@ def _is_gone(record: RunRecord, database: Database, silent: timedelta) -> bool:
 
 def _digest(text: bytes) -> str:
     return hashlib.sha256(text).hexdigest()[:16]
+
+
+# ---------------------------------------------------------------- last runs
+#
+# The last runs of a state, read where Dagster keeps them and without importing it, which takes a second.
+
+
+_WAIT_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class LastRun:
+    """`status` is Dagster's, such as SUCCESS; `seconds` is None while it goes on."""
+
+    job: str
+    status: str
+    started: str
+    seconds: float | None
+
+
+def last_runs(home: Path, most: int) -> list[LastRun]:
+    """The newest runs first; none where Dagster keeps them elsewhere, or otherwise than this knows."""
+    file = home / "history" / "runs.db"
+    try:
+        with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True, timeout=_WAIT_SECONDS)) as opened:
+            rows = opened.execute(statements("dagster_runs")["last_runs"], {"most": most}).fetchall()
+        return [
+            LastRun(str(job), str(status), _shown(float(start)), None if end is None else float(end) - float(start))
+            for job, status, start, end in rows
+        ]
+    except (sqlite3.Error, OSError, TypeError, ValueError):
+        return []
+
+
+def _shown(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import WITHHELD
 from pipelines.parsing.formats import MARKDOWN
-from resources.dagster_instance.home import home_of
-from resources.dagster_instance.last_runs import last_runs
+from resources.dagster_instance.home import home_of, last_runs
 from resources.parsers.registry import ELEMENTS
 from resources.postgres.catalog import schema_name
 from resources.postgres.statements import query as statement

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import DatabaseError, SettingsError, UsageError
 from pipelines.fingerprint import fingerprint
 from pipelines.stages import generation_key
-from resources.dagster_instance.run_buckets import buckets_in
+from resources.dagster_instance.runs import buckets_in
 from resources.postgres.launched_runs import OwnRun
 from resources.state.generation import installed
 from resources.state.run_record import record_of

@@ -23,16 +23,20 @@ from pincite.distributed import _error
 from pincite.following import STILL_SECONDS, Watch, require_daemon
 from pincite.ui.services import _has_daemon
 from pipelines.errors import IndexStateError, PinciteError, SettingsError, SourceError, Waiting
-from resources.dagster_instance.backfill_runs import (
+from resources.dagster_instance.backfills import (
+    Backfill,
     BackfillRun,
+    backfill_of,
     closed_early,
     failed_for_good,
+    last_signs,
     lost_retries,
     not_tried_again,
     runs_of,
+    start,
+    under_way,
 )
-from resources.dagster_instance.backfills import Backfill, backfill_of, last_signs, start, under_way
-from resources.dagster_instance.run_errors import coded, error_of
+from resources.dagster_instance.runs import coded, error_of
 from resources.generations.due import Served
 from resources.postgres.launched_runs import LaunchedRun
 from resources.state.run import Run
@@ -313,7 +317,7 @@ def test_a_backfill_that_was_closed_early_is_gone_on_with(
         return SimpleNamespace(to_the_end=lambda: ended(next(ends, BulkActionStatus.COMPLETED_SUCCESS)))
 
     monkeypatch.setattr(distributed, "Watch", status)
-    monkeypatch.setattr("resources.dagster_instance.backfill_runs.runs_of", lambda *_: done)
+    monkeypatch.setattr("resources.dagster_instance.backfills.runs_of", lambda *_: done)
     monkeypatch.setattr(distributed, "_started", started)
     state: Any = SimpleNamespace(parts=SimpleNamespace(database=SimpleNamespace(exclusive=lambda *_: nullcontext())))
     first = distributed._Begun("b0", Served())

@@ -17,7 +17,8 @@ import dagster as dg
 import pytest
 from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus
 
-from resources.dagster_instance.backfills import Backfill, _seen
+from resources.dagster_instance.backfills import Backfill
+from resources.dagster_instance.backfills import _seen_backfill as _seen
 from tests.support.daemon import make_home, running_daemon
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.places import ROOT

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dagster import DagsterInstance, DagsterRunStatus, job, op
 
-from resources.dagster_instance.last_runs import last_runs
+from resources.dagster_instance.home import last_runs
 
 
 @op
