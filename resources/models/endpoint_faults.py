@@ -11,7 +11,7 @@ from resources.llm.endpoint import retry_after
 if TYPE_CHECKING:
     from openai import APIError, APIStatusError
 
-    from resources.llm.endpoint_client import NotRead
+    from resources.llm.endpoint import NotRead
 
 _LONGEST_PAUSE_SECONDS = 60.0
 """That the client makes where an endpoint asks for it."""

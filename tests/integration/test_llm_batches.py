@@ -11,7 +11,7 @@ from pipelines.errors import IndexStateError
 from pipelines.ports import NoReply, Prompt, Reply
 from pipelines.settings.base import Settings
 from resources.llm import batches as module
-from resources.llm.batch_files import Spool, answers
+from resources.llm.batches import Spool, answers
 from resources.llm.factory import language_model
 from resources.llm.model import OTHER_TEMPERATURE, BoughtModel
 from resources.llm.replies import ReplyStore

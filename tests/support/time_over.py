@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
-from resources.llm.endpoint_client import _Watch
+from resources.llm.endpoint import _Watch
 from tests.support.waiting import HANG_SECONDS
 
 

@@ -44,7 +44,7 @@ REASONED = {
         "imports a module by a name",
     ): "gives it to a thread, with a name of ours",
     ("resources/connectors/source.py", "imports a module by a name"): "the name is a value of its own table",
-    ("resources/llm/endpoint_client.py", "imports a module by a name"): "the name is that of a class that is loaded",
+    ("resources/llm/endpoint.py", "imports a module by a name"): "the name is that of a class that is loaded",
     ("resources/parsers/registry.py", "imports a module by a name"): "the name is a value of its own table",
     (
         "resources/workers/main.py",

@@ -14,7 +14,7 @@ from pipelines.indexing.embeddings import averaged, windows
 from pipelines.ports import Piece
 from pipelines.settings.models import Fields, key_variable
 from pipelines.tokens import TokenIndex
-from resources.llm.endpoint_client import NotRead, at_most, endpoint_client, posted
+from resources.llm.endpoint import NotRead, at_most, endpoint_client, posted
 from resources.models.embedders.endpoint_reply import vectors_of
 from resources.models.embedders.specs import EmbedderSpec
 from resources.models.embedders.whole_texts import WholeTexts

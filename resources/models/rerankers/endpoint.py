@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import ModelError
 from pipelines.settings.models import key_variable
-from resources.llm.endpoint_client import NotRead, at_most, endpoint_client, posted
+from resources.llm.endpoint import NotRead, at_most, endpoint_client, posted
 from resources.models.endpoint_faults import not_read, refused, silent
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from pipelines.errors import ModelError, PinciteError, SettingsError
 from pipelines.ports import Prompt
 from pipelines.settings.base import Settings
 from pipelines.settings.models import RolesSettings, key_variable
-from resources.llm.endpoint_client import NotRead, endpoint_client, fetched
+from resources.llm.endpoint import NotRead, endpoint_client, fetched
 from resources.reports.doctor.finding import Finding, broken, doubtful, failed, ok
 
 SECONDS = 10.0

@@ -18,9 +18,8 @@ from pipelines.evaluation.matrix import Run, settings_of
 from pipelines.ports import Prompt
 from pipelines.settings.base import settings_from
 from pipelines.settings.models import EmbedderSettings, LlmSettings, is_loopback, key_variable, recorded_variable
-from resources.llm import endpoint_client as module
-from resources.llm.endpoint import CallFailed, Endpoint
-from resources.llm.endpoint_client import MOST_BYTES, NotRead, at_most, endpoint_client
+from resources.llm import endpoint as module
+from resources.llm.endpoint import MOST_BYTES, CallFailed, Endpoint, NotRead, at_most, endpoint_client
 from resources.models.embedders.endpoint import EndpointEmbedder
 from resources.models.embedders.specs import named_spec
 from tests.support.time_over import time_over

@@ -14,7 +14,7 @@ import pytest
 from pipelines.llm.prompts import estimated_tokens, prompt_tokens
 from pipelines.ports import Prompt
 from pipelines.settings.models import LlmSettings
-from resources.llm.batch_files import answers
+from resources.llm.batches import answers
 from resources.llm.endpoint import MALFORMED, CallFailed, Completion, Endpoint, masked, retry_after, storable
 from tests.support.llm_server import (
     MODEL,
