@@ -72,7 +72,7 @@ class QueryModels:
 
     @cached_property
     def _cross_encoder(self) -> CrossEncoder:
-        from resources.models.rerankers.factory import make_cross_encoder
+        from resources.models.rerankers import make_cross_encoder
 
         return make_cross_encoder(self._state.settings.query.cross_encoder)
 

@@ -22,7 +22,7 @@ from pipelines.settings.base import settings_from
 from pipelines.settings.query import CrossEncoderSettings
 from resources.llm.factory import language_model
 from resources.llm.replies import ReplyStore
-from resources.models.rerankers.cross_encoder import TransformerCrossEncoder
+from resources.models.rerankers import TransformerCrossEncoder
 from resources.postgres.database import Database
 from resources.prompts import read_prompts
 from tests.support.hostile_models import pickle_weights

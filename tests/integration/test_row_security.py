@@ -17,7 +17,7 @@ from pincite.index import open_index
 from pipelines.errors import DatabaseError, IndexStateError
 from pipelines.ports import Filters
 from pipelines.settings.query import RerankerName, StrategyName
-from resources.models.rerankers.cross_encoder import TransformerCrossEncoder
+from resources.models.rerankers import TransformerCrossEncoder
 from resources.postgres.database import Database
 from resources.postgres.setup import ADMINISTRATOR, OWNER
 from tests.support.direct_runs import quick_runs

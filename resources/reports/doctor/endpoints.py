@@ -136,7 +136,7 @@ def _embedded(settings: Settings) -> object:
 
 
 def _scored(settings: Settings) -> object:
-    from resources.models.rerankers.endpoint import EndpointCrossEncoder
+    from resources.models.rerankers import EndpointCrossEncoder
 
     return EndpointCrossEncoder(settings.query.cross_encoder).scores(WORD, [WORD])
 

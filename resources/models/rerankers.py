@@ -1,0 +1,232 @@
+"""The cross-encoder that the settings name: one of sentence-transformers, or one behind an endpoint's `/rerank`.
+
+Local weights are safetensors only and no code of a model is run. Models may have one label, or two of which the
+second is "relevant", or be causal models that the library reads as yes/no rerankers. vLLM, Text Embeddings Inference,
+Cohere, Jina and Voyage answer to `/rerank`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import ModelError, SettingsError
+from pipelines.settings.models import key_variable
+from resources.llm.endpoint import NotRead, at_most, endpoint_client, posted
+from resources.models.endpoint_faults import not_read, refused, silent
+from resources.models.safe_weights import model_place
+from resources.processes import uncollected
+
+if TYPE_CHECKING:
+    from pipelines.ports import CrossEncoder
+    from pipelines.settings.query import CrossEncoderSettings
+
+
+# ---------------------------------------------------------------- cross encoder
+#
+# Cross-encoders through sentence-transformers: a folder, or a name and revision on a hub.
+#
+# Weights are safetensors only and no code of a model is run. Models with one label (or two, of which
+# the second is "relevant"), and causal models that the library reads as yes/no rerankers.
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:300]
+
+
+def _sigmoid(logit: float) -> float:
+    return 1.0 / (1.0 + math.exp(-logit)) if logit > -700 else 0.0
+
+
+class TransformerCrossEncoder:
+    """Implements ports.CrossEncoder. The model is loaded at first use and kept."""
+
+    def __init__(self, settings: CrossEncoderSettings) -> None:
+        self._settings = settings
+
+    def scores(self, question: str, passages: Sequence[str]) -> list[float]:
+        """Of each passage, in [0, 1]: the sigmoid of the model's logit. Raises SettingsError where no
+        model is named, ModelError where it cannot be loaded or is no reranker."""
+        if not passages:
+            return []
+        import torch
+
+        # The library's own sigmoid is in the model's precision, in which the best of them all read 1.
+        model, pairs = self._model, [(question, passage) for passage in passages]
+        try:
+            found = model.predict(
+                pairs,
+                batch_size=self._settings.batch_size,
+                show_progress_bar=False,
+                activation_fn=torch.nn.Identity(),
+            )
+        except Exception as error:  # a chat template that knows no pairs is met here only
+            raise ModelError(
+                f"cross-encoder {self._settings.model!r} cannot read pairs of question and passage: {_line(error)}"
+            ) from None
+        logits = [float(row[1] - row[0]) for row in found] if found.ndim == 2 else [float(value) for value in found]
+        if not all(map(math.isfinite, logits)):
+            raise ModelError(f"cross-encoder {self._settings.model!r}: its scores are not finite")
+        return [_sigmoid(logit) for logit in logits]
+
+    def _place(self) -> str:
+        """The folder or name to load from, checked."""
+        model, revision = self._settings.model, self._settings.revision
+        if not model:
+            raise SettingsError(
+                "the reranker 'cross-encoder' needs a model: set query.cross_encoder.model to a folder, or to a name "
+                "and query.cross_encoder.revision"
+            )
+        return model_place(model, revision, "cross-encoder", "query.cross_encoder")
+
+    @cached_property
+    def _model(self) -> Any:
+        place = self._place()
+        os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+        with uncollected():
+            import torch
+            import transformers
+            from sentence_transformers import CrossEncoder
+
+        transformers.utils.logging.disable_progress_bar()
+        transformers.utils.logging.set_verbosity_error()
+        try:
+            model = CrossEncoder(
+                place,
+                device="cuda" if torch.cuda.is_available() else "cpu",
+                revision=self._settings.revision,
+                trust_remote_code=False,
+                model_kwargs={"use_safetensors": True},
+            )
+        except Exception as error:
+            raise ModelError(
+                f"cross-encoder {self._settings.model!r} cannot be loaded: {_line(error)}; "
+                "a model must be a folder or hub name with safetensors weights and no code of its own"
+            ) from None
+        _require_reranker(model, self._settings.model)
+        model.max_seq_length = min(model.max_seq_length or self._settings.max_length, self._settings.max_length)
+        return model
+
+
+def _require_reranker(model: Any, name: str | None) -> None:
+    """Raises ModelError for a model whose outputs do not say how well a passage answers."""
+    from sentence_transformers.cross_encoder.modules import LogitScore
+
+    if model.num_labels > 2:
+        raise ModelError(f"cross-encoder {name!r} has {model.num_labels} labels; a reranker has 1, or 2 (no, yes)")
+    unknown = getattr(model.tokenizer, "unk_token_id", None)
+    for part in model:
+        if (
+            isinstance(part, LogitScore)
+            and unknown is not None
+            and unknown in (part.true_token_id, part.false_token_id)
+        ):
+            raise ModelError(f"cross-encoder {name!r} cannot answer: its tokenizer lacks 'yes' or 'no'")
+
+
+# ---------------------------------------------------------------- endpoint
+#
+# Cross-encoders behind an endpoint that answers to `/rerank`, as vLLM, Text Embeddings Inference, Cohere, Jina and
+# Voyage do.
+
+
+_RETRIES = 6
+_TIMEOUT_SECONDS = 120.0
+_SLACK, _RESULT_BYTES = 1 << 20, 1 << 10
+"""What a reply may have besides its results, and for each of them besides the passage, which some repeat."""
+_MOST_CHARACTER_BYTES = 12
+"""Of one character of a passage that is repeated, escaped as a pair of surrogates."""
+_OF_THE_REQUEST = frozenset({400, 413, 422})
+"""Statuses by which an endpoint refuses what it was sent, and not who sent it or where."""
+_SECTION = "query.cross_encoder"
+
+
+class EndpointCrossEncoder:
+    """Implements ports.CrossEncoder. Retries with back-off are the client's own."""
+
+    def __init__(self, settings: CrossEncoderSettings) -> None:
+        self._settings = settings
+        self._where = f"reranking endpoint {settings.endpoint} (model {settings.model!r})"
+
+    @cached_property
+    def _client(self) -> Any:
+        assert self._settings.endpoint is not None
+        name = key_variable(self._settings.endpoint, self._settings.api_key_env)
+        return endpoint_client(
+            self._settings.endpoint,
+            lambda: os.environ.get(name, "").strip() if name else "",
+            timeout=_TIMEOUT_SECONDS,
+            retries=_RETRIES,
+            setting=_SECTION,
+        )
+
+    def scores(self, question: str, passages: Sequence[str]) -> list[float]:
+        """Of each passage, in [0, 1]: as the endpoint tells them or, where any of them is outside, the sigmoid of each.
+        Raises ModelError where it does not answer, or not with one score for each passage."""
+        size, found = self._settings.batch_size, list[float]()
+        for start in range(0, len(passages), size):
+            found += self._asked(question, passages[start : start + size])
+        return found if all(0 <= score <= 1 for score in found) else [_sigmoid(score) for score in found]
+
+    def _asked(self, question: str, passages: Sequence[str]) -> list[float]:
+        import openai
+
+        settings = self._settings
+        body = {"model": settings.model, "query": question, settings.texts_field: list(passages), **settings.fields}
+        most = _SLACK + sum(_RESULT_BYTES + _MOST_CHARACTER_BYTES * len(passage) for passage in passages)
+        try:
+            with at_most(most):
+                reply = posted(self._client, "/rerank", body)
+        except NotRead as error:
+            raise not_read(error, self._where) from None
+        except openai.APIStatusError as error:
+            if error.status_code in _OF_THE_REQUEST:
+                raise ModelError(
+                    f"{self._where} answered {error.status_code}; check {_SECTION}.model, .texts_field and .fields"
+                ) from None
+            raise refused(error, self._where, _SECTION) from None
+        except openai.APIError as error:
+            raise silent(error, self._where) from None
+        return self._read(reply, len(passages))
+
+    def _read(self, reply: bytes, count: int) -> list[float]:
+        """The scores in order of the passages. `results`, `data` or a bare list of `index` and `relevance_score` or
+        `score`, best first."""
+        try:
+            read = json.loads(reply)
+            items = read if isinstance(read, list) else read["results"] if "results" in read else read["data"]
+            pairs = [
+                (int(item["index"]), float(item["relevance_score"] if "relevance_score" in item else item["score"]))
+                for item in items
+            ]
+        except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
+            # Not what the error says: it repeats the reply, which may repeat the key.
+            raise ModelError(
+                f"{self._where} gave no scores ({type(error).__name__} in its reply); check that {_SECTION}.endpoint "
+                "is the address above its /rerank"
+            ) from None
+        scores = dict(pairs)
+        if sorted(index for index, _ in pairs) != list(range(count)):
+            raise ModelError(
+                f"{self._where} gave {len(pairs)} scores for {count} passages, where each should have one; leave what "
+                f"limits them out of {_SECTION}.fields, or mend the endpoint"
+            )
+        if not all(map(math.isfinite, scores.values())):
+            raise ModelError(f"{self._where} gave scores that are not finite; set another {_SECTION}.model")
+        return [scores[number] for number in range(count)]
+
+
+# ---------------------------------------------------------------- factory
+#
+# From the settings to a cross-encoder that works; imports lazily.
+
+
+def make_cross_encoder(settings: CrossEncoderSettings) -> CrossEncoder:
+    if settings.endpoint:
+        return EndpointCrossEncoder(settings)
+
+    return TransformerCrossEncoder(settings)
