@@ -39,9 +39,12 @@ from pipelines.indexing.overlap import calibrations, cosines_of, with_overlap, w
 from pipelines.indexing.packed_chunks import SPLITTERS, packed_chunks  # noqa: E402
 from pipelines.records import Chunk  # noqa: E402
 from pipelines.settings.models import EmbedderSettings  # noqa: E402
-from resources.models.embedders.factory import make_embedder  # noqa: E402
-from resources.models.embedders.specs import ENGLISH, resolve  # noqa: E402
-from resources.models.embedders.static import StaticEmbedder  # noqa: E402
+from resources.models.embedders.e5_weights import StaticEmbedder  # noqa: E402
+from resources.models.embedders.registry import (  # noqa: E402
+    ENGLISH,
+    make_embedder,
+    resolve,
+)
 
 K = 5
 METRICS = ("recall", "precision", "IoU", "precision-omega")

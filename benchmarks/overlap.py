@@ -25,7 +25,7 @@ from pipelines.indexing.structural_chunks import structural_chunks
 from pipelines.parsing.elements import build_elements
 from pipelines.records import Element, PackedChunk, ParsedDocument, RawDocument
 from pipelines.settings.base import ChunkingSettings
-from resources.models.embedders.static import StaticEmbedder
+from resources.models.embedders.e5_weights import StaticEmbedder
 from resources.parsers.registry import media_type_of, parse_file
 from resources.workers.tasks import detect_language
 

@@ -23,7 +23,7 @@ from pipelines.tokens import TokenIndex, count_tokens
 VERSION = 4
 CONDITIONAL, UNCONDITIONAL = "structure", "recursive"
 FALLBACK_FLOOR = 0.55
-"""For vectors of resources/models/embedders/static.py: of fixed floors the one that parts adjacent from
+"""For vectors of resources/models/embedders/e5_weights.py: of fixed floors the one that parts adjacent from
 random pairs best over the corpora of benchmarks/overlap.py, which prints how well."""
 EVERY = "*"
 """In place of a language: all of them together, and the floor of one that was not in the corpus."""

@@ -57,7 +57,7 @@ class TextModels:
                 self._segmenter(language)
 
     def passages(self, texts: Sequence[str]) -> Vectors:
-        """Static unit vectors, shape (len(texts), 384): resources/models/embedders/static.py."""
+        """Static unit vectors, shape (len(texts), 384): resources/models/embedders/e5_weights.py."""
         vectors: Vectors = self._static().passages(list(texts))
         return vectors
 
@@ -88,7 +88,7 @@ class TextModels:
     def _static(self) -> Any:
         if _STATIC not in self._loaded:
             with self._loading():
-                from resources.models.embedders.static import StaticEmbedder
+                from resources.models.embedders.e5_weights import StaticEmbedder
 
                 embedder = StaticEmbedder()
                 embedder.passages(["loads the vocabulary"])

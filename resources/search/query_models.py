@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.llm.prompts import PromptTemplate, in_language, templates_of
 from pipelines.ports import CrossEncoder, Vectors
 from pipelines.query.tools import Tools
-from resources.models.embedders.specs import EmbedderSpec, require_weights
+from resources.models.embedders.registry import EmbedderSpec, require_weights
 
 if TYPE_CHECKING:
     from pipelines.ports import CountingEmbedder

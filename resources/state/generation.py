@@ -20,8 +20,8 @@ from pipelines.records import PackedChunk
 from pipelines.schemas import from_table
 from pipelines.settings.base import Settings
 from pipelines.stages import MAKER, Frozen, chunking_key, generation_key, stage_keys
-from resources.models.embedders.specs import EmbedderSpec, choose_preset, resolve, unresolved_identity
-from resources.models.embedders.static import static_identity
+from resources.models.embedders.e5_weights import static_identity
+from resources.models.embedders.registry import EmbedderSpec, choose_preset, resolve, unresolved_identity
 from resources.models.text_models import sentence_models_identity
 
 if TYPE_CHECKING:

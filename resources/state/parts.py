@@ -16,7 +16,7 @@ from resources.state.private import shut
 if TYPE_CHECKING:
     from resources.llm.model import BoughtModel
     from resources.llm.replies import ReplyStore
-    from resources.models.embedders.loaded import Embedders
+    from resources.models.embedders.registry import Embedders
     from resources.object_store.cache import LocalCache
     from resources.object_store.objects import ObjectStore
     from resources.parquet.tables import ParquetTables
@@ -119,7 +119,7 @@ class Parts:
 
     @_Part
     def embedders(self) -> Embedders:
-        from resources.models.embedders.loaded import Embedders
+        from resources.models.embedders.registry import Embedders
 
         return Embedders()
 

@@ -12,13 +12,10 @@ import pytest
 
 from pipelines.errors import ModelError
 from pipelines.settings.models import EmbedderSettings
-from resources.models.embedders.e5_weights import unpacked_model
+from resources.models.embedders.e5_weights import StaticEmbedder, unpacked_model
 from resources.models.embedders.endpoint import EndpointEmbedder
-from resources.models.embedders.factory import make_embedder
-from resources.models.embedders.specs import package_folder, resolve
-from resources.models.embedders.static import StaticEmbedder
-from resources.models.embedders.token_spans import token_ranges
-from resources.models.embedders.transformer import TransformerEmbedder
+from resources.models.embedders.registry import make_embedder, package_folder, resolve
+from resources.models.embedders.transformer import TransformerEmbedder, token_ranges
 from tests.support.tiny_model import make_model
 
 pytestmark = pytest.mark.integration

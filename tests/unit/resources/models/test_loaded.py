@@ -8,9 +8,8 @@ import weakref
 import pytest
 
 from pipelines.settings.models import EmbedderSettings
-from resources.models.embedders import factory
-from resources.models.embedders.loaded import MOST_KEPT, Embedders
-from resources.models.embedders.specs import EmbedderSpec
+from resources.models.embedders import registry as factory
+from resources.models.embedders.registry import MOST_KEPT, Embedders, EmbedderSpec
 
 
 class Made:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from resources.models.embedders import static
-from resources.models.embedders.static import StaticEmbedder, static_identity
+from resources.models.embedders import e5_weights as static
+from resources.models.embedders.e5_weights import StaticEmbedder, static_identity
 from resources.models.text_models import sentence_models_identity
 
 TEXTS = [

