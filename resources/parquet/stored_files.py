@@ -23,8 +23,7 @@ from resources.parquet.local_files import OWN_NAME, Harmed, Listed, Sound, conte
 from resources.postgres.written_files import Written
 
 if TYPE_CHECKING:
-    from resources.object_store.cache import LocalCache
-    from resources.object_store.objects import ObjectStore
+    from resources.object_store.objects import LocalCache, ObjectStore
     from resources.postgres.written_files import WrittenFiles
 
 BELOW = "parquet/"

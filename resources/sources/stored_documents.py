@@ -24,8 +24,7 @@ from resources.sources.files import private_copy, written
 from resources.sources.scratch import TextSet, windows
 
 if TYPE_CHECKING:
-    from resources.object_store.cache import LocalCache
-    from resources.object_store.objects import ObjectStore
+    from resources.object_store.objects import LocalCache, ObjectStore
 
 BELOW = "raw/"
 OWN_NAME = re.compile(rf"[0-9a-f]{{32}}({re.escape(ELEMENTS_SUFFIX)})?(\.[0-9a-f]+\.partial)?")

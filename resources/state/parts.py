@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from resources.llm.model import BoughtModel
     from resources.llm.replies import ReplyStore
     from resources.models.embedders.registry import Embedders
-    from resources.object_store.cache import LocalCache
-    from resources.object_store.objects import ObjectStore
+    from resources.object_store.objects import LocalCache, ObjectStore
     from resources.parquet.tables import ParquetTables
     from resources.postgres.catalog import Catalog
     from resources.postgres.database import Database
@@ -71,14 +70,14 @@ class Parts:
     @_Part
     def store(self) -> ObjectStore | None:
         """What tables and raw files are in; None where they are in the state, and where they came from."""
-        from resources.object_store.opened import open_store
+        from resources.object_store.objects import open_store
 
         address = self.project.settings.tables
         return open_store(address) if address else None
 
     @_Part
     def copies(self) -> LocalCache:
-        from resources.object_store.cache import LocalCache
+        from resources.object_store.objects import LocalCache
 
         return LocalCache(self.project.state / "cache", self.project.settings.tables_cache_mb << 20)
 

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from resources.object_store.cache import LocalCache
 from resources.object_store.folder import FolderObjects
-from resources.object_store.objects import Found, ObjectStore, Passing
+from resources.object_store.objects import Found, LocalCache, ObjectStore, Passing
 from resources.postgres.written_files import Written, WrittenFiles
 from tests.support.s3_server import BUCKET, ENVIRONMENT, Front, S3Server, front_of, s3_server
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from pipelines.settings.base import Settings
-from resources.object_store.opened import open_store
+from resources.object_store.objects import open_store
 from resources.reports.doctor.finding import Finding, broken, ok
 
 PATIENCE = 3.0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.object_store.cache import LocalCache
+from resources.object_store.objects import LocalCache
 
 
 def put(cache: LocalCache, name: str, size: int) -> Path:
