@@ -13,8 +13,7 @@ from pipelines.errors import IndexStateError, SettingsError
 from pipelines.fingerprint import shard_name as named
 from pipelines.indexing.changed_links import places_in
 from pipelines.stages import STAGES
-from resources.parquet.vector_keys import Keys, digits_of, keys_from
-from resources.parquet.vectors import KnownVectors
+from resources.parquet.vectors import Keys, KnownVectors, digits_of, keys_from
 from resources.stages.embedded_items import SENTENCE_FORMS, FromModel
 from resources.stages.embedded_items import STAGES as OF_VECTORS
 from resources.state.stage_work import Work, with_rows

@@ -26,8 +26,7 @@ from pipelines.indexing.embeddings import (
     without_direction,
 )
 from pipelines.ports import Piece, Vectors
-from resources.parquet.vector_keys import Keys, digits_of, keys_from
-from resources.parquet.vectors import matrix
+from resources.parquet.vectors import Keys, digits_of, keys_from, matrix
 
 if TYPE_CHECKING:
     from resources.exchange.asked import Asked

@@ -13,7 +13,7 @@ from pipelines.indexing.embeddings import CONTRACT, FOOTER, RowKey
 from resources.exchange.asked import known_keys, sources_of, works
 from resources.exchange.places import TextFolder
 from resources.models.embedders.registry import PRESETS
-from resources.parquet.vector_keys import Keys, digits_of, keys_from
+from resources.parquet.vectors import Keys, digits_of, keys_from
 from resources.state.generation import spec_of
 
 if TYPE_CHECKING:

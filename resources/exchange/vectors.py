@@ -25,8 +25,7 @@ from resources.exchange.asked import Asked, basis_of
 from resources.exchange.checked import DIGEST, Rows, Sample, rows_of, samples_of, survey
 from resources.exchange.places import Found, vector_files
 from resources.exchange.vector_file import VectorFile
-from resources.parquet.vector_keys import digits_of
-from resources.parquet.vectors import VectorRow, imported_for, vector_table
+from resources.parquet.vectors import VectorRow, digits_of, imported_for, vector_table
 from resources.state import generation as generations
 
 if TYPE_CHECKING:

@@ -1,28 +1,102 @@
-"""Tables as Parquet: one immutable, content-named file for a shard under a key.
+"""Tables as Parquet: one immutable file a shard, named by its content, with document states in its footer.
 
-A file carries, in its footer, the state of every document in it, those without rows included, so
-that it says by itself what it was made from. It does not count until the manifest names it. A file is
-read only where its bytes are those that it is named after; one that is damaged is as good as gone.
+The footer has the state of every document in the file, also of those without rows: columns, compressed, in base64,
+since a footer is text and JSON took longer to read than the rows. Older files have JSON; both are read.
+
+A file does not count until the manifest names it. It is read only if its bytes match its name; a damaged file is
+treated as missing.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from base64 import b64decode, b64encode
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
+from functools import cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pipelines.errors import DamagedFile, IndexStateError
 from pipelines.increments import DocumentState
-from resources.parquet.document_states import as_states, packed, states_table, table_of_json, unpacked
-from resources.parquet.local_files import Files, Harmed, LocalFiles
+from pipelines.schemas import schema_of
+from resources.parquet.files import Files, Harmed, LocalFiles
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     Documents: TypeAlias = Mapping[str, DocumentState] | pa.Table
+
+
+# ---------------------------------------------------------------- document states
+#
+# The states of a file's documents as its footer carries them: columns, compressed, in base64.
+#
+# A footer may be text only, and one in JSON took longer to read than the rows. Files of older versions have their
+# states as JSON; both are read.
+
+
+DOC_ID = "doc_id"
+
+
+@cache
+def states_schema() -> pa.Schema:
+    """doc_id, then the fields of DocumentState."""
+    import pyarrow as pa
+
+    return pa.schema([pa.field(DOC_ID, pa.string()), *schema_of(DocumentState)])
+
+
+def states_table(documents: Mapping[str, DocumentState]) -> pa.Table:
+    """In order of their ids."""
+    import pyarrow as pa
+
+    names = sorted(documents)
+    states = [documents[name] for name in names]
+    columns = [list(map(attrgetter(field.name), states)) for field in fields(DocumentState)]
+    return pa.Table.from_arrays([pa.array(column, pa.string()) for column in (names, *columns)], schema=states_schema())
+
+
+def packed(states: pa.Table) -> bytes:
+    """What a footer carries of these states."""
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_stream(sink, states_schema(), options=options) as stream:
+        stream.write_table(states.combine_chunks())
+    return b64encode(sink.getvalue())
+
+
+def unpacked(data: bytes) -> pa.Table:
+    import pyarrow as pa
+
+    with pa.ipc.open_stream(b64decode(data)) as stream:
+        return stream.read_all()
+
+
+def table_of_json(documents: Mapping[str, Mapping[str, Any]]) -> pa.Table:
+    """The same of a footer of an older version."""
+    return states_table({doc_id: DocumentState(**state) for doc_id, state in documents.items()})
+
+
+def as_states(states: pa.Table) -> dict[str, DocumentState]:
+    """doc_id to state."""
+    names, *columns = (states[field.name].to_pylist() for field in states_schema())
+    return dict(zip(names, map(DocumentState, *columns), strict=True))
+
+
+# ---------------------------------------------------------------- tables
+#
+# Tables as Parquet: one immutable, content-named file for a shard under a key.
+#
+# A file carries, in its footer, the state of every document in it, those without rows included, so
+# that it says by itself what it was made from. It does not count until the manifest names it. A file is
+# read only where its bytes are those that it is named after; one that is damaged is as good as gone.
+
 
 FOOTER, STATES = b"pincite", b"pincite.documents"
 ROW_GROUP = 8192

@@ -1,4 +1,7 @@
-"""Vectors known by (embedder, what they are made of): what has been embedded is not embedded again."""
+"""Vectors known by embedder and by what they are made of, so that nothing is embedded twice.
+
+Keys are held as sixteen bytes each and not as Python objects, since there are millions.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,55 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pipelines.errors import DamagedFile
 from pipelines.indexing.changed_links import places_in
 from pipelines.records import Embedding
 from pipelines.schemas import schema_of
 from pipelines.stages import WHOLE
-from resources.parquet.vector_keys import keys_from, sound_keys
 
 if TYPE_CHECKING:
-    import numpy as np
     import pyarrow as pa
-    from numpy.typing import NDArray
 
     from resources.parquet.tables import ParquetTables
-    from resources.parquet.vector_keys import Keys
+
+
+# ---------------------------------------------------------------- vector keys
+#
+# Keys of vectors, each the hash of what it is made of, by the million: sixteen bytes each and no Python object.
+
+
+Keys = NDArray[Any]
+"""Shape (n,), of sixteen bytes each."""
+_KEY = "S16"
+
+
+def keys_from(digits: Iterable[str]) -> Keys:
+    """Of keys in 32 hex digits each. Raises ValueError."""
+    return np.frombuffer(bytes.fromhex("".join(digits)), dtype=_KEY)
+
+
+def sound_keys(column: pa.ChunkedArray) -> Keys:
+    """Those of a file that nobody has looked through yet; none where it is damaged: no run takes vectors from it."""
+    try:
+        digits = column.to_pylist()
+        keys = keys_from(digits)
+    except (ValueError, TypeError):  # bytes that are no text, text that is no key, nothing
+        return keys_from(())
+    return keys if len(keys) == len(digits) else keys_from(())
+
+
+def digits_of(keys: Keys) -> list[str]:
+    digits = np.ascontiguousarray(keys).view(np.uint8).tobytes().hex()
+    return [digits[at : at + 32] for at in range(0, len(digits), 32)]
+
+
+# ---------------------------------------------------------------- vectors
+#
+# Vectors known by (embedder, what they are made of): what has been embedded is not embedded again.
+
 
 _UNFINISHED = "unfinished"
 

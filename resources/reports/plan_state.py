@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.fingerprint import bucket_of
 from pipelines.records import Failure
 from pipelines.settings.sources import SourceSettings
-from resources.parquet.local_files import Files
+from resources.parquet.files import Files
 from resources.parquet.tables import ParquetTables
 from resources.postgres.catalog import GenerationRow, ManifestRow, SourceRow, source_moved
 from resources.sources.book import Listed, SourceBook

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.errors import ModelError, RefusedText
 from pipelines.indexing.embeddings import uneven, vector_key
-from resources.parquet.vector_keys import digits_of, keys_from
-from resources.parquet.vectors import vector_table
+from resources.parquet.vectors import digits_of, keys_from, vector_table
 from resources.stages.embedded_items import Embedded, FromModel, Item, headings
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.increments import FIRST, PART, DocumentState, plan
 from pipelines.indexing.changed_links import places_in
-from resources.parquet.document_states import DOC_ID, as_states, states_schema, states_table
+from resources.parquet.tables import DOC_ID, as_states, states_schema, states_table
 from resources.stages.link_update import ids_of
 from resources.threads import read_ahead
 

@@ -83,7 +83,7 @@ class Parts:
 
     @_Part
     def tables(self) -> ParquetTables:
-        from resources.parquet.stored_files import StoredFiles
+        from resources.parquet.files import StoredFiles
         from resources.parquet.tables import ParquetTables
         from resources.postgres.written_files import WrittenFiles
 

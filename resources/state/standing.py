@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.fingerprint import bucket_of, first_id, overlapping
 from pipelines.stages import WHOLE
-from resources.parquet.document_states import DOC_ID, as_states
+from resources.parquet.tables import DOC_ID, as_states
 
 if TYPE_CHECKING:
     import pyarrow as pa

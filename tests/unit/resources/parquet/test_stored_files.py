@@ -12,8 +12,7 @@ from pipelines.errors import DamagedFile, IndexStateError
 from pipelines.increments import DocumentState
 from pipelines.records import DocumentSummary
 from pipelines.schemas import from_table, to_table
-from resources.parquet.local_files import content_of
-from resources.parquet.stored_files import StoredFiles
+from resources.parquet.files import StoredFiles, content_of
 from resources.parquet.tables import ParquetTables
 from resources.postgres.written_files import Written
 from tests.support.object_stores import Machine, machine

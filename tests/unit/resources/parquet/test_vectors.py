@@ -13,8 +13,7 @@ import pytest
 from pipelines.records import Embedding
 from pipelines.schemas import to_table
 from resources.parquet.tables import ParquetTables
-from resources.parquet.vector_keys import keys_from
-from resources.parquet.vectors import KnownVectors, vectors_of
+from resources.parquet.vectors import KnownVectors, keys_from, vectors_of
 
 VECTORS = np.arange(24, dtype=np.float32).reshape(6, 4)
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from pipelines.increments import DocumentState, plan
 from pipelines.records import DocumentSummary, SentenceLink
 from pipelines.schemas import to_table
-from resources.parquet.document_states import as_states
-from resources.parquet.tables import ParquetTables
+from resources.parquet.tables import ParquetTables, as_states
 from resources.postgres.catalog import ManifestRow
 from resources.stages.link_plan import link_plan
 from resources.state.stage_work import with_rows
