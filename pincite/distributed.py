@@ -15,7 +15,7 @@ from resources.dagster_instance.home import usable
 from resources.dagster_instance.runs import error_of
 from resources.generations.due import Served, find_due, served_now
 from resources.generations.upkeep import restricted_whatever
-from resources.postgres.launched_runs import LaunchedRuns
+from resources.postgres.catalog import LaunchedRuns
 from resources.postgres.row_security import secure
 from resources.reports import run_result as outcome
 from resources.settings_file import Project

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dagster import DagsterInstance
 
     from resources.dagster_instance.backfills import Backfill, BackfillRun
-    from resources.postgres.launched_runs import LaunchedRun, LaunchedRuns
+    from resources.postgres.catalog import LaunchedRun, LaunchedRuns
 
 T = TypeVar("T")
 

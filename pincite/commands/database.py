@@ -36,7 +36,7 @@ def _done(project: Project, action: str, force: bool) -> dict[str, Any]:
     Raises IndexStateError `in_use` where the server of a state with a UI is to stop, not forced."""
     from pincite.ui.services import running_ui
     from resources.postgres.server import PostgresServer
-    from resources.postgres.setup import binaries
+    from resources.postgres.server_process import binaries
 
     if action == "programs":
         folder = str(binaries())

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from resources.postgres.index_rows import IndexedDocument
-    from resources.postgres.postings import Numbers, Weights
+    from resources.postgres.postings import StoredNumbers as Numbers
+    from resources.postgres.postings import StoredWeights as Weights
 
 _BITS = 64
 

@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from resources.checks.filter_audit import ENDS_EARLY, filter_problems
-from resources.postgres import search_index, sentence_index
+from resources.postgres import search_index
+from resources.postgres import search_index as sentence_index
 from resources.postgres.search_index import COMPARED, LEAST_EF_SEARCH, MOST_EF_SEARCH, ef_search
 from resources.postgres.statements import query
 from resources.postgres.vector_indexes import INDEXED_TABLES

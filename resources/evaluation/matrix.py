@@ -51,7 +51,7 @@ _ANSWERING = (
     "resources/models/embedders/*.py",
     "resources/models/rerankers/*.py",
     "resources/postgres/search_*.py",
-    "resources/postgres/sentence_index.py",
+    "resources/postgres/search_index.py",
     "resources/search/*.py",
 )
 _ASKING = "queries/*.sql"

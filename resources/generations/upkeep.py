@@ -20,8 +20,7 @@ from pipelines.stages import STAGES
 from resources.checks.audit import standing_problems, tuned_audit
 from resources.checks.walks import to_be_judged
 from resources.generations.publish import AUDITED_SHARE
-from resources.postgres.catalog import ManifestRow, commit_row
-from resources.postgres.each_generation import each_generation
+from resources.postgres.catalog import ManifestRow, commit_row, each_generation
 from resources.postgres.generation_tables import GenerationTables
 from resources.postgres.row_security import shut_where_damaged
 from resources.stages.indexed_documents import SHARDS, IndexBuild

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pipelines.errors import IndexStateError
 from resources.hashes import content_hash
-from resources.postgres.written_files import Written
+from resources.postgres.catalog import Written
 
 if TYPE_CHECKING:
     from resources.object_store.objects import LocalCache, ObjectStore
-    from resources.postgres.written_files import WrittenFiles
+    from resources.postgres.catalog import WrittenFiles
 
 
 # ---------------------------------------------------------------- local files

@@ -1,17 +1,23 @@
-"""What is known across generations: sources, the manifest, failures, generations, costs, scores.
+"""The tables in Postgres that outlive a generation: sources, manifest, generations, costs, runs and memberships.
 
-Every method is one transaction. `Database.migrate` comes first.
+Every method is one transaction. `Database.migrate` comes first. Files that pincite wrote into an object store are
+recorded here because others may write in the store, but not in Postgres.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+import json
+import os
+import socket
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from pipelines.errors import DatabaseError, IndexStateError, SourceError
+from pipelines.errors import DatabaseError, IndexStateError, PinciteError, SourceError
 from pipelines.records import Failure
 from resources.postgres.statements import query, script
 
@@ -19,6 +25,14 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from resources.postgres.database import Database
+
+
+# ---------------------------------------------------------------- catalog
+#
+# What is known across generations: sources, the manifest, failures, generations, costs, scores.
+#
+# Every method is one transaction. `Database.migrate` comes first.
+
 
 HIGHEST_INDEXED_DIMENSION = 4000
 """Most dimensions that a vector index takes, in half precision."""
@@ -373,3 +387,229 @@ class Catalog:
     def _generation(self, name: str, **values: Any) -> GenerationRow | None:
         rows = self._rows(name, **values)
         return GenerationRow(*rows[0]) if rows else None
+
+
+# ---------------------------------------------------------------- each generation
+#
+# What must reach every generation that it can reach: one that is broken keeps nothing from the others.
+
+
+_DROP = "`pincite generations prune --keep 1` drops all but the live one"
+
+
+def each_generation(catalog: Catalog, do: Callable[[GenerationRow], None]) -> None:
+    """Does it for the live generation, then for the others, the newest first. After the last, raises the first error
+    that it raised, a PinciteError naming every generation that it could not be done for."""
+    live = catalog.live()
+    failed: list[tuple[GenerationRow, Exception]] = []
+    number = live.generation if live else 0
+    for row in sorted(catalog.generations(), key=lambda row: (row.generation != number, -row.generation)):
+        try:
+            do(row)
+        except Exception as error:
+            failed.append((row, error))
+    if not failed:
+        return
+    _, first = failed[0]
+    if isinstance(first, PinciteError):
+        told = "; ".join(f"generation {row.generation}: {error}" for row, error in failed)
+        droppable = live and first.code == "damaged_schema" and any(row.generation != number for row, _ in failed)
+        first.args = (f"{told}; {_DROP}" if droppable else told,)
+    raise first
+
+
+# ---------------------------------------------------------------- memberships
+#
+# Who is behind the principals of sources, in Postgres: `pincite.asker_groups()` reads it with every question.
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """How many pairs of principal and group a source told, and when they were read, by the clock of the database."""
+
+    count: int
+    at: datetime
+    hours: float
+    """Since then."""
+
+
+class MembershipTable:
+    """Every method is one transaction."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def clock(self) -> datetime:
+        """The time now, which is taken before memberships are read."""
+        with self._database.connect() as connection:
+            row = connection.execute(query("memberships", "clock")).fetchone()
+        assert row is not None
+        at: datetime = row[0]
+        return at
+
+    def replace(self, source: str, pairs: Collection[tuple[str, str]], at: datetime) -> tuple[int, int] | None:
+        """Makes these pairs, as they were read at a time of `clock`, all that a remembered source has: how many came,
+        and how many went. None, with nothing written, where others were read later."""
+        named = {"source": source}
+        with self._database.connect() as connection, connection.cursor() as cursor:
+            if not cursor.execute(query("memberships", "take"), {**named, "at": at}).rowcount:
+                return None
+            cursor.execute(query("memberships", "stage"))
+            with cursor.copy(query("memberships", "copy")) as copy:
+                for pair in pairs:
+                    copy.write_row(pair)
+            gone = cursor.execute(query("memberships", "drop_gone"), named).rowcount
+            return cursor.execute(query("memberships", "add"), named).rowcount, gone
+
+    def forget(self, sources: Sequence[str]) -> None:
+        """All of sources that tell none."""
+        with self._database.connect() as connection:
+            connection.execute(query("memberships", "forget"), {"sources": list(sources)})
+
+    def told(self) -> dict[str, Told]:
+        """By source, of those that were read."""
+        with self._database.connect() as connection:
+            return {name: Told(*row) for name, *row in connection.execute(query("memberships", "told")).fetchall()}
+
+
+# ---------------------------------------------------------------- written files
+#
+# The files of tables that pincite wrote into an object store, kept in Postgres, where who writes in the store has no
+# say.
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A file's size in bytes, and the hashes of its blocks one after another; empty where they are not known."""
+
+    size: int
+    blocks: bytes = b""
+
+
+class WrittenFiles:
+    """The files by name. Every method is one transaction; several threads may ask."""
+
+    def __init__(self, database: Callable[[], Database]) -> None:
+        self._database = database
+
+    def known(self) -> bool:
+        """Return whether any file is known."""
+        with self._database().connect() as connection:
+            row = connection.execute(query("written_files", "known")).fetchone()
+        return bool(row and row[0])
+
+    def note(self, files: Mapping[str, Written]) -> None:
+        """Keep files that are written now, or that were there before the database knew of any."""
+        rows = [{"name": name, "size": file.size, "blocks": file.blocks} for name, file in files.items()]
+        with self._database().connect() as connection, connection.cursor() as cursor:
+            cursor.executemany(query("written_files", "note"), rows)
+
+    def file(self, name: str) -> Written | None:
+        """Return what is known of one file."""
+        with self._database().connect() as connection:
+            row = connection.execute(query("written_files", "file"), {"name": name}).fetchone()
+        return Written(*row) if row else None
+
+    def below(self, folder: str) -> dict[str, Written]:
+        """Return the files whose names begin so."""
+        with self._database().connect() as connection:
+            rows = connection.execute(query("written_files", "below"), {"folder": folder}).fetchall()
+        return {name: Written(size, blocks) for name, size, blocks in rows}
+
+    def forget(self, names: Collection[str]) -> None:
+        """Forget files that are deleted."""
+        with self._database().connect() as connection:
+            connection.execute(query("written_files", "forget"), {"names": list(names)})
+
+
+# ---------------------------------------------------------------- launched runs
+#
+# Runs that Dagster launched, on whatever machine: what they are at and what they did, as they tell it in Postgres.
+
+
+TOLD_EVERY = 2.0
+"""Seconds; of one stage a run tells no oftener how far it is."""
+_KEPT_DAYS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchedRun:
+    """`buckets` are those that it was launched for; none where it makes what has no buckets. `done` of `total` is how
+    far it is in its `stage`."""
+
+    run_id: str
+    host: str
+    process: int
+    buckets: tuple[int, ...]
+    began: datetime
+    stage: str
+    done: int
+    total: int
+    alone: bool | None = None
+    """Whether it holds the lock alone, or shared; None where it holds none, or nobody asked."""
+
+
+class OwnRun:
+    """The row of the run that this process is. Any thread may tell how far it is."""
+
+    def __init__(self, database: Database, run_id: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._database, self._run_id, self._clock = database, run_id, clock
+        self._lock, self._stage, self._told = Lock(), "", 0.0
+
+    def begin(self, backfill: str, buckets: Sequence[int] | None) -> None:
+        """Makes the row, and takes away those of runs that began a month ago."""
+        here = {"backfill": backfill, "buckets": None if buckets is None else list(buckets),
+                "host": socket.gethostname(), "process": os.getpid()}  # fmt: skip
+        with self._database.connect() as connection:
+            connection.execute(query("launched_runs", "forget_old"), {"days": _KEPT_DAYS})
+            connection.execute(query("launched_runs", "begin"), {"run_id": self._run_id, **here})
+
+    def tell(self, stage: str, done: int, total: int) -> None:
+        """As StageProgress. That a server does not answer is for the work to find, not for who tells of it."""
+        with self._lock:
+            ended = 0 < total == done
+            if stage == self._stage and not ended and self._clock() - self._told < TOLD_EVERY:
+                return
+            self._stage, self._told = stage, self._clock()
+            with suppress(DatabaseError):
+                self._write("tell", {"stage": stage, "done": done, "total": total})
+
+    def keep(self, record: Any) -> None:
+        """What it has done so far, in place of what was kept before."""
+        self._write("keep", {"record": json.dumps(record, default=str)})
+
+    def end(self) -> None:
+        self._write("end", {})
+
+    def _write(self, name: str, values: dict[str, Any]) -> None:
+        with self._database.connect() as connection:
+            connection.execute(query("launched_runs", name), {"run_id": self._run_id, **values})
+
+
+class LaunchedRuns:
+    """The rows of all. Every method is one transaction."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def of_backfill(self, backfill: str) -> list[LaunchedRun]:
+        """Those that have begun, in the order in which they did."""
+        return self._rows("of_backfill", {"backfill": backfill})
+
+    def at_work(self, session: str) -> list[LaunchedRun]:
+        """Those that have a session now: it is named `session` and the run's id."""
+        return self._rows("at_work", {"session": session})
+
+    def records(self, run_ids: Sequence[str]) -> list[dict[str, Any]]:
+        """What these runs kept of what they did, in the order in which they began."""
+        with self._database.connect() as connection:
+            found = connection.execute(query("launched_runs", "records"), {"run_ids": list(run_ids)}).fetchall()
+        return [json.loads(record) for (record,) in found]
+
+    def _rows(self, name: str, values: dict[str, Any]) -> list[LaunchedRun]:
+        with self._database.connect() as connection:
+            found = connection.execute(query("launched_runs", name), values).fetchall()
+        return [
+            LaunchedRun(run_id, host, process, tuple(buckets or ()), *more)
+            for run_id, host, process, buckets, *more in found
+        ]

@@ -1,6 +1,7 @@
-"""Writes one generation's tables: documents with their chunks, sentences and postings, links, indexes.
+"""The writer of one generation's tables: documents with their chunks, sentences, postings and links.
 
-A reader sees a document's old rows or its new ones, never a mixture: each method is one transaction.
+A reader sees a document's old rows or its new ones, never a mixture: each method is one transaction, or takes part in
+the one that is open.
 """
 
 from __future__ import annotations
@@ -13,18 +14,116 @@ from pipelines.errors import IndexStateError
 from pipelines.records import SentenceLink
 from pipelines.settings.base import VectorIndexSettings
 from resources.postgres import index_rows
-from resources.postgres.index_rows import IndexedDocument
-from resources.postgres.posting_table import PostingTable
-from resources.postgres.postings import Groups, Postings, by_groups, joined_postings, postings_of
-from resources.postgres.statements import query
+from resources.postgres.database import damaged_postings
+from resources.postgres.index_rows import POSTINGS, IndexedDocument, packed_rows
+from resources.postgres.postings import Groups, Postings, Row, StandingPostings, by_groups, joined_postings, postings_of
+from resources.postgres.statements import query, statements
 from resources.postgres.vector_indexes import VectorIndexes
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from psycopg import Connection
+    from psycopg.sql import Composed
 
     from resources.postgres.catalog import GenerationRow
     from resources.postgres.database import Database
+    from resources.postgres.index_rows import Columns
+
+
+# ---------------------------------------------------------------- generation statements
+#
+# Statements of sql/queries/generation.sql over the tables of one generation, and COPY into them.
+
+
+STAGED_TABLES = ("staged_postings", "staged_links")
+"""Tables of the session, whose rows are merged into the generation's."""
+
+
+class GenerationStatements:
+    def __init__(self, database: Database, generation: GenerationRow) -> None:
+        self.database = database
+        self.generation = generation
+        self.schema = generation.schema
+
+    def _query(self, name: str) -> Composed:
+        has_schema = "{schema}" in statements("generation")[name]
+        return query("generation", name, schema=self.schema) if has_schema else query("generation", name)
+
+    def _run(
+        self, connection: Connection[Any], name: str, *, binary: bool = False, **values: Any
+    ) -> list[tuple[Any, ...]]:
+        cursor = connection.execute(self._query(name), values, binary=binary)
+        return cursor.fetchall() if cursor.description else []
+
+    def _rows(self, name: str, **values: Any) -> list[tuple[Any, ...]]:
+        with self.database.connect() as connection:
+            return self._run(connection, name, **values)
+
+    def _copy(self, connection: Connection[Any], table: str, columns: Columns, rows: Iterable[Sequence[Any]]) -> None:
+        """Into a table of the generation, or one that is staged already. Postgres takes no COPY from a user whom
+        row-level security holds, an owner that is no superuser for one: its rows go through a table of the session."""
+        staged = table in STAGED_TABLES
+        held = not staged and self._run(connection, "row_security_holds")[0][0]
+        names = {"schema": self.schema, "table": table}
+        if held:
+            connection.execute(query("generation", "stage_rows", **names))
+        schema = "pg_temp" if held or staged else self.schema
+        statement = query("generation", "copy_rows", schema=schema, table=table, columns=tuple(columns))
+        with connection.cursor() as cursor, cursor.copy(statement) as copy:
+            for data in packed_rows(columns.values(), rows):
+                copy.write(data)
+        if held:
+            connection.execute(query("generation", "move_staged_rows", **names))
+            connection.execute(query("generation", "drop_staged_rows", table=table))
+
+
+# ---------------------------------------------------------------- posting table
+#
+# Writes the postings of one generation. Each method takes part in the transaction that is open on its connection.
+
+
+class PostingTable(GenerationStatements):
+    def _standing(self, connection: Connection[Any], bucket: int) -> StandingPostings:
+        try:
+            return StandingPostings(bucket, self._run(connection, "postings_in", binary=True, bucket=bucket))
+        except ValueError as error:
+            raise damaged_postings(self.schema, f"{error} in bucket {bucket:02d}") from None
+
+    def _add_postings(self, connection: Connection[Any], bucket: int, posted: Mapping[Groups, Postings]) -> None:
+        """Of new documents, by their groups."""
+        if not any(own.terms for own in posted.values()):
+            return
+        rows = (row for groups, own in posted.items() for row in own.rows(bucket, groups))
+        if self._run(connection, "has_postings", bucket=bucket)[0][0]:
+            self._stage(connection, rows)
+            self._run(connection, "append_postings")
+        else:
+            self._copy(connection, "postings", POSTINGS, rows)
+
+    def _set_postings(self, connection: Connection[Any], rows: Iterable[Row]) -> None:
+        """Makes rows hold this, which stand or not; those that hold nothing go."""
+        self._stage(connection, rows)
+        self._run(connection, "set_postings")
+        self._run(connection, "delete_empty_postings")
+
+    def _move_postings(self, connection: Connection[Any], bucket: int, groups: Mapping[int, Groups]) -> None:
+        """Gives chunks of a bucket other groups, by number."""
+        standing = self._standing(connection, bucket)
+        self._set_postings(connection, standing.without(list(groups)))
+        self._set_postings(connection, standing.moved(groups))
+
+    def _stage(self, connection: Connection[Any], rows: Iterable[Row]) -> None:
+        self._run(connection, "drop_staged_postings")
+        self._run(connection, "stage_postings")
+        self._copy(connection, "staged_postings", POSTINGS, rows)
+
+
+# ---------------------------------------------------------------- generation tables
+#
+# Writes one generation's tables: documents with their chunks, sentences and postings, links, indexes.
+#
+# A reader sees a document's old rows or its new ones, never a mixture: each method is one transaction.
+
 
 __all__ = ["GenerationTables", "IndexedDocument"]
 

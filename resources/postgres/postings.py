@@ -1,20 +1,25 @@
-"""Postings of BM25: for a term, a bucket and the groups of its documents, the numbers of chunks and their weights.
+"""BM25 over packed postings: their blocks as they are stored, as a search reads them, and chunks ranked by them.
 
-Numbers, which rise, and weights are packed one after the other as Postgres sends them itself (int4send, float4send). An
-array would be put together and taken apart element by element on its way, which takes longer than the sums that a
-search is.
+A row holds, for a term, a bucket and the groups of its documents, the rising numbers of chunks and their weights,
+packed as Postgres sends them (int4send, float4send), since arrays would take longer to decode than a search takes to
+sum. Beside them lie, for each block, its size, its first and last number, and a bound of its weights.
 
-Beside them stands what is known of each block of them: how many it has, its first and its last number, and its greatest
-weight, or one above that (Ding and Suel, Faster top-k document retrieval using block-max indexes, SIGIR 2011).
+A chunk's address is key * 2**32 + number, where the key numbers the row within the term, so addresses rise over all
+rows of a term. Terms are summed from the rarest on. A chunk that can no longer be among the best is left out, and
+when few are left, only those are looked up in the postings of common terms. Nothing is approximated.
+
+Howard Turtle and James Flood, Query evaluation: strategies and optimizations, 1995 (MaxScore); Shuai Ding and Torsten
+Suel, Faster top-k document retrieval using block-max indexes, SIGIR 2011.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate, chain, count, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,13 +27,32 @@ if TYPE_CHECKING:
 
     from resources.postgres.index_rows import IndexedDocument
 
-    Numbers = NDArray[np.int32]
-    Weights = NDArray[np.float32]
+    StoredNumbers = NDArray[np.int32]
+    StoredWeights = NDArray[np.float32]
+    Addresses = NDArray[np.int64]
+    Numbers = NDArray[np.int64]
+    Weights = NDArray[np.float64]
+    Places = NDArray[np.intp]
+    Floats = NDArray[np.float64]
+
+
+# ---------------------------------------------------------------- postings
+#
+# Postings of BM25: for a term, a bucket and the groups of its documents, the numbers of chunks and their weights.
+#
+# Numbers, which rise, and weights are packed one after the other as Postgres sends them itself (int4send, float4send).
+# An array would be put together and taken apart element by element on its way, which takes longer than the sums that a
+# search is.
+#
+# Beside them stands what is known of each block of them: how many it has, its first and its last number, and its
+# greatest weight, or one above that (Ding and Suel, Faster top-k document retrieval using block-max indexes, SIGIR
+# 2011).
+
 
 K1, B = 1.2, 0.75
 POSTED_BYTES = 4
 """Of a number, and of a weight."""
-BLOCK = 128
+POSTING_BLOCK = 128
 """Most postings of a block; one that was appended to a row may have fewer."""
 BLOCK_BYTES = 16
 _BLOCK_FIELDS = [("size", ">i4"), ("first", ">i4"), ("last", ">i4"), ("greatest", ">f4")]
@@ -42,7 +66,7 @@ Stored = tuple[str, Sequence[str], bytes, bytes, bytes]
 """A row of one bucket, without it."""
 
 
-def unpacked(numbers: bytes, weights: bytes) -> tuple[Numbers, Weights]:
+def unpacked(numbers: bytes, weights: bytes) -> tuple[StoredNumbers, StoredWeights]:
     """Raises ValueError where they are no numbers and weights, or not as many of the one as of the other."""
     import numpy as np
 
@@ -91,16 +115,16 @@ def bounded(numbers: bytes, weights: bytes, blocks: bytes) -> bool:
 
 
 def packed_rows(
-    bucket: int, labels: Sequence[Label], bounds: Sequence[int], numbers: Numbers, weights: Weights
+    bucket: int, labels: Sequence[Label], bounds: Sequence[int], numbers: StoredNumbers, weights: StoredWeights
 ) -> Iterator[Row]:
     """Rows of the table: the postings of `labels[i]` stand from `bounds[i]` to `bounds[i + 1]`, by rising number."""
     import numpy as np
 
     begins, ends = np.array(bounds[:-1], np.int64), np.array(bounds[1:], np.int64)
-    counts = (ends - begins + BLOCK - 1) // BLOCK
+    counts = (ends - begins + POSTING_BLOCK - 1) // POSTING_BLOCK
     row, after = np.repeat(np.arange(len(counts)), counts), np.cumsum(counts)
-    starts = begins[row] + BLOCK * (np.arange(len(row)) - (after - counts)[row])
-    stops = np.minimum(starts + BLOCK, ends[row])
+    starts = begins[row] + POSTING_BLOCK * (np.arange(len(row)) - (after - counts)[row])
+    stops = np.minimum(starts + POSTING_BLOCK, ends[row])
     made = np.zeros(len(row), _BLOCK_FIELDS)
     made["size"], made["first"], made["last"] = stops - starts, numbers[starts], numbers[stops - 1]
     if len(row):
@@ -119,8 +143,8 @@ class Postings:
 
     terms: Sequence[str]
     bounds: Sequence[int]
-    numbers: Numbers
-    weights: Weights
+    numbers: StoredNumbers
+    weights: StoredWeights
 
     def rows(self, bucket: int, groups: Sequence[str] = ()) -> Iterator[Row]:
         """Rows of the table, of documents that all have these groups."""
@@ -231,3 +255,412 @@ class StandingPostings:
 
     def _packed(self, labels: Sequence[Label], bounds: Sequence[int], places: NDArray[np.int64]) -> Iterator[Row]:
         return packed_rows(self._bucket, labels, bounds, self._numbers[places], self._weights[places])
+
+
+# ---------------------------------------------------------------- term postings
+#
+# The postings of one term as a search reads them: what is known of their blocks first, the rest where it is needed.
+#
+# A chunk stands in one row of a term, that of its bucket and groups, which has a number here, its key. Its *address* is
+# key * 2**32 + number, so that the postings of all rows of a term, in the order of their keys, have rising addresses.
+
+
+KEY = 32
+"""Bits of an address under its key."""
+LOOKED_UP = 512
+"""To read one block by itself costs as much as to read so many postings with all others of their term."""
+
+Slice = tuple[str, int, int]
+"""Of a row, by its place: the first posting and how many."""
+Read = Callable[[Sequence[Slice]], Sequence[tuple[bytes, bytes]]]
+"""Numbers and weights of each slice."""
+
+
+class PostingRow(NamedTuple):
+    """`place` is where it is found again. Some rows come with their numbers and weights."""
+
+    key: int
+    place: str
+    size: int
+    blocks: bytes
+    numbers: bytes | None = None
+    weights: bytes | None = None
+
+
+class Blocks(NamedTuple):
+    """Of each block its row, its first posting there, how many it has, and the addresses that it goes from and to."""
+
+    row: Places
+    start: Numbers
+    size: Numbers
+    first: Addresses
+    last: Addresses
+    greatest: Weights
+
+
+class TermPostings:
+    """Raises ValueError, wherever something is read, for rows that are not what their blocks say."""
+
+    def __init__(self, rows: Sequence[PostingRow], read: Read) -> None:
+        import numpy as np
+
+        self._rows, self._read = sorted(rows), read
+        self._sizes = [row.size for row in self._rows]
+        self._whole: tuple[Numbers, Weights] | None = None
+        self.key_numbers = np.array([row.key for row in self._rows], np.int64)
+        self.posted = sum(self._sizes)
+
+    @cached_property
+    def _blocks(self) -> Blocks:
+        import numpy as np
+
+        blocks = unpacked_blocks(b"".join(row.blocks for row in self._rows))
+        counts = np.array([len(row.blocks) // BLOCK_BYTES for row in self._rows], np.int64)
+        size = blocks["size"].astype(np.int64)
+        after = np.cumsum(size)
+        ends = np.concatenate([[0], after])[np.cumsum(counts)]
+        if not counts.all() or (ends != np.cumsum(self._sizes)).any():
+            raise ValueError("blocks that are not of their row's postings")
+        row = np.repeat(np.arange(len(counts)), counts)
+        start, base = after - size - (ends - np.array(self._sizes, np.int64))[row], (self.key_numbers << KEY)[row]
+        first, last, greatest = (blocks[name] for name in ("first", "last", "greatest"))
+        return Blocks(row, start, size, base + first, base + last, greatest.astype(np.float64))
+
+    @property
+    def is_read(self) -> bool:
+        """Whether all postings are here."""
+        return self._whole is not None
+
+    @property
+    def greatest(self) -> float:
+        """What no weight is above."""
+        return float(self._blocks.greatest.max())
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """The first and the last number."""
+        if self._whole:
+            return int(self.numbers.min()), int(self.numbers.max())
+        number = (1 << KEY) - 1
+        return int((self._blocks.first & number).min()), int((self._blocks.last & number).max())
+
+    # ------------------------------------------------------------ whole
+
+    def numbers_and_weights(self) -> tuple[Numbers, Weights]:
+        """All of them, row after row."""
+        if self._whole is None:
+            read_whole([self])
+        assert self._whole
+        return self._whole
+
+    @property
+    def numbers(self) -> Numbers:
+        return self.numbers_and_weights()[0]
+
+    @property
+    def keys(self) -> NDArray[np.int32]:
+        """Of the rows of all of them."""
+        import numpy as np
+
+        return np.repeat(self.key_numbers.astype(np.int32), self._sizes)
+
+    @cached_property
+    def _addresses(self) -> Addresses:
+        import numpy as np
+
+        return self.numbers + np.repeat(self.key_numbers << KEY, self._sizes)
+
+    # ------------------------------------------------------------ looked up
+
+    def greatest_of(self, addresses: Addresses) -> Weights:
+        """What each may weigh at the most: 0 where no block has it."""
+        import numpy as np
+
+        block = self._block_of(addresses)
+        return np.where(block >= 0, self._blocks.greatest[block], 0.0)
+
+    def weights_of(self, addresses: Addresses) -> Weights:
+        """What each weighs, 0 where it has no posting."""
+        import numpy as np
+
+        block = self._block_of(addresses)
+        posted, weights = self._postings(np.unique(block[block >= 0]))
+        if not len(posted):
+            return np.zeros(len(addresses))
+        at = np.minimum(np.searchsorted(posted, addresses), len(posted) - 1)
+        return np.where(posted[at] == addresses, weights[at], 0.0)
+
+    def within(self, firsts: Addresses, lasts: Addresses) -> Weights:
+        """The sum of weights from each first to its last."""
+        import numpy as np
+
+        posted, weights = self._between(firsts, lasts)
+        places = np.stack([np.searchsorted(posted, firsts, "left"), np.searchsorted(posted, lasts, "right")], axis=1)
+        sums = np.add.reduceat(np.append(weights, 0.0), places.ravel())[::2] if len(firsts) else np.zeros(0)
+        return np.where(places[:, 0] < places[:, 1], sums, 0.0)
+
+    def _between(self, firsts: Addresses, lasts: Addresses) -> tuple[Addresses, Weights]:
+        """Addresses and weights of all that lie there, and of others, in order."""
+        import numpy as np
+
+        if self._whole:
+            return self._addresses, self._whole[1]
+        begin = np.searchsorted(self._blocks.last, firsts, "left")
+        end = np.maximum(begin, np.searchsorted(self._blocks.first, lasts, "right"))
+        opened = np.zeros(len(self._blocks.first) + 1, np.int64)
+        np.add.at(opened, begin, 1)
+        np.add.at(opened, end, -1)
+        return self._postings(np.flatnonzero(np.cumsum(opened[:-1])))
+
+    def _block_of(self, addresses: Addresses) -> Places:
+        """The block that may have each, -1 where none has."""
+        import numpy as np
+
+        block = np.searchsorted(self._blocks.first, addresses, "right") - 1
+        return np.where((block >= 0) & (addresses <= self._blocks.last[block]), block, -1)
+
+    def _postings(self, blocks: Places) -> tuple[Addresses, Weights]:
+        """Addresses and weights of these blocks at the least, in order."""
+        import numpy as np
+
+        if self._whole or len(blocks) * LOOKED_UP >= self.posted:
+            return self._addresses, self.numbers_and_weights()[1]
+        rows = self._blocks.row[blocks]
+        ahead = np.flatnonzero((np.diff(blocks, prepend=-2) != 1) | (np.diff(rows, prepend=-1) != 0))
+        rows, starts = rows[ahead], self._blocks.start[blocks[ahead]]
+        sizes = np.add.reduceat(self._blocks.size[blocks], ahead) if len(ahead) else ahead
+        asked = list(zip(rows.tolist(), starts.tolist(), sizes.tolist(), strict=True))
+        read = [(self._rows[row].place, *at) for row, *at in asked if self._rows[row].numbers is None]
+        found = iter(self._read(read) if read else ())
+        parts = [_part(self._rows[row], *at) or next(found) for row, *at in asked]
+        numbers, weights = _unpacked(parts, sizes.tolist())
+        return numbers + np.repeat((self.key_numbers << KEY)[rows], sizes), weights
+
+
+def read_whole(terms: Iterable[TermPostings]) -> None:
+    """Reads all postings of these terms at once."""
+    waiting = [term for term in terms if not term.is_read]
+    read = [(row.place, 0, row.size) for term in waiting for row in term._rows if row.numbers is None]
+    found = iter(waiting[0]._read(read) if read else ())
+    for term in waiting:
+        parts = [next(found) if row.numbers is None else (row.numbers, row.weights or b"") for row in term._rows]
+        term._whole = _unpacked(parts, term._sizes)
+
+
+def _part(row: PostingRow, start: int, size: int) -> tuple[bytes, bytes] | None:
+    if row.numbers is None or row.weights is None:
+        return None
+    at = slice(POSTED_BYTES * start, POSTED_BYTES * (start + size))
+    return row.numbers[at], row.weights[at]
+
+
+def _unpacked(parts: Sequence[tuple[bytes, bytes]], sizes: Sequence[int]) -> tuple[Numbers, Weights]:
+    import numpy as np
+
+    numbers, weights = unpacked(*joined(parts))
+    if [len(part[0]) // POSTED_BYTES for part in parts] != list(sizes):
+        raise ValueError("a row has other postings than its blocks")
+    return numbers.astype(np.int64), np.fmax(weights, 0, dtype=np.float64)
+
+
+# ---------------------------------------------------------------- ranking
+#
+# Chunks by the sum of what their terms weigh.
+#
+# Terms are added up in turn, the rarest first. When what the others can add is less than what enough chunks have by
+# then, none but these can be among the best; and when those that still can are few, they alone are looked up in the
+# postings of the others, which are the common words'. What is left out cannot be among the best, so that nothing is
+# approximated.
+#
+# Howard Turtle and James Flood, Query evaluation: strategies and optimizations, 1995 (MaxScore); Shuai Ding and Torsten
+# Suel, Faster top-k document retrieval using block-max indexes, SIGIR 2011 (what a block can add at the most).
+
+
+WIDEST = 1 << 16
+"""Up to so many numbers from the first to the last, or up to WIDE times as many as there are postings, a sum stands at
+its chunk's number; else, where most numbers are of chunks without the terms, at its place among those that occur."""
+WIDE = 16
+SUM_BLOCK = 256
+PLAIN = 1 << 21
+"""So many postings are all read and summed in less time than it takes to leave some out."""
+WEIGHED = 8
+"""Whether the rest may be left out is looked at before a term with at least one posting for so many sums."""
+SURE = 1 - 1e-6
+"""Scores are rounded to single precision, and sums in double: what is nearer than this may be equal."""
+
+
+class Ranking:
+    """Sums of `factor * weight` over the postings of terms, which no chunk has twice.
+
+    Made in double precision, term after term, the rarest first, and rounded to single, so that chunks with the same
+    text score the same. Raises ValueError for postings that are none."""
+
+    def __init__(self, terms: Iterable[tuple[float, TermPostings]]) -> None:
+        import numpy as np
+
+        self._given = list(terms)
+        self._terms = sorted(self._given, key=lambda item: item[1].posted)
+        self._keys = np.array(sorted({key for _, term in self._terms for key in term.key_numbers.tolist()}), np.int64)
+        posted = sum(term.posted for _, term in self._terms)
+        if posted <= PLAIN:
+            read_whole(term for _, term in self._terms)
+        ranges = [term.range for _, term in self._terms]
+        least = min((first for first, _ in ranges), default=0)
+        self._first = 0 if least < WIDEST else least
+        self._size = max((last for _, last in ranges), default=-1) - self._first + 1
+        self._numbers: Numbers | None = None
+        if self._size > max(WIDEST, WIDE * posted):
+            read_whole(term for _, term in self._terms)
+            self._numbers = np.unique(np.concatenate([term.numbers for _, term in self._terms]))
+            self._size = len(self._numbers)
+        padded = self._size + -self._size % SUM_BLOCK
+        self._sums, self._owner, self._added = np.zeros(padded), np.full(padded, -1, np.int32), 0
+
+    # ------------------------------------------------------------ the best
+
+    def best(self, depth: int) -> dict[int, float]:
+        """Score by number of the best so many chunks and of all that score as the last of them."""
+        import numpy as np
+
+        places, sums = self._completed(self._hopeful(depth), depth)
+        scores = sums.astype(np.float32)
+        if len(scores) > depth:
+            kept = scores >= np.partition(scores, -depth)[-depth]
+            places, scores = places[kept], scores[kept]
+        return self._scores(places, scores)
+
+    @cached_property
+    def _most(self) -> list[float]:
+        """What all terms from each on can add to a chunk."""
+        most = [factor * term.greatest for factor, term in self._terms]
+        return [*accumulate(reversed(most), initial=0.0)][::-1]
+
+    def _hopeful(self, depth: int) -> NDArray[np.intp]:
+        """Places that may be among the best, after terms were added until these are few or no term is left."""
+        import numpy as np
+
+        while self._added < len(self._terms):
+            self._add(next(filter(self._may_leave_out, range(self._added, len(self._terms))), len(self._terms)))
+            if self._added == len(self._terms):
+                break
+            least = self._reached(depth) - self._most[self._added]
+            if least > 0:
+                places = np.flatnonzero(self._sums >= least)
+                if len(places) * LOOKED_UP < self._terms[self._added][1].posted:
+                    return places
+            self._add(self._added + 1)
+        least = self._reached(depth)
+        return np.flatnonzero(self._sums >= least) if least > 0 else np.flatnonzero(self._sums)
+
+    def _reached(self, depth: int) -> float:
+        """What as many as are asked for have at least, by the greatest of each block."""
+        return SURE * _last_of(depth, self._sums.reshape(-1, SUM_BLOCK).max(axis=1))
+
+    def _may_leave_out(self, place: int) -> bool:
+        """Whether the terms from this one on may bring no chunk among the best, and it is worth a look."""
+        _, term = self._terms[place]
+        worth = not term.is_read and term.posted * WEIGHED >= self._size
+        return worth and self._most[0] > 2 * self._most[place]
+
+    def _completed(self, places: NDArray[np.intp], depth: int) -> tuple[NDArray[np.intp], Floats]:
+        """Those that are left when the other terms are looked up for these, each time for those that can still be among
+        the best; and their sums."""
+        import numpy as np
+
+        sums, addresses = self._sums[places], self._addresses(places, self._owner[places])
+        left = self._terms[self._added :]
+        most = [factor * term.greatest_of(addresses) for factor, term in left]
+        rest = np.cumsum(np.array(most[::-1]).reshape(len(left), len(places)), axis=0)[::-1]
+        for turn, (factor, term) in enumerate(left):
+            kept = np.flatnonzero(sums + rest[turn] >= SURE * _last_of(depth, sums))
+            places, sums, addresses, rest = places[kept], sums[kept], addresses[kept], rest[:, kept]
+            sums += factor * term.weights_of(addresses)
+        return places, sums
+
+    def _add(self, end: int) -> None:
+        """The whole of the terms up to this one."""
+        import numpy as np
+
+        adding = self._terms[self._added : end]
+        read_whole(term for _, term in adding)
+        for factor, term in adding:
+            numbers, weights = term.numbers_and_weights()
+            places = self._places(numbers)
+            if len(places) and not 0 <= places.min() <= places.max() < self._size:
+                raise ValueError("a row has other postings than its blocks")
+            np.add.at(self._sums, places, factor * weights)
+            self._owner[places] = term.keys
+        self._added = end
+
+    # ------------------------------------------------------------ these
+
+    def of(self, numbers: Iterable[int]) -> dict[int, float]:
+        """Score by number of those of these chunks that have one."""
+        import numpy as np
+
+        asked = np.unique(np.fromiter(numbers, np.int64))
+        places = self._places(asked)
+        inside = (places >= 0) & (places < self._size)
+        asked, places = asked[inside], places[inside]
+        if self._numbers is not None:
+            places = places[self._numbers[places] == asked]
+        who, keys = self._known(self._owner[places])
+        while self._added < len(self._terms) and len(who) * LOOKED_UP >= self._terms[self._added][1].posted:
+            self._add(self._added + 1)
+            who, keys = self._known(self._owner[places])
+        sums, addresses = self._sums[places], self._addresses(places[who], keys)
+        for factor, term in self._terms[self._added :]:
+            sums += factor * np.bincount(who, term.weights_of(addresses), len(places))
+        found = sums > 0
+        return self._scores(places[found], sums[found].astype(np.float32))
+
+    def within(self, ranges: Sequence[tuple[int, int]]) -> list[list[float]]:
+        """For each term, without its factor, the sum of weights from the first to the last number of each of these
+        ranges, which are of documents: all chunks of one have one key."""
+        import numpy as np
+
+        bounds = np.array(ranges, np.int64).reshape(-1, 2)
+        places = np.clip(self._places(bounds + np.array([0, 1])), 0, self._size).tolist()
+        owners = [_one_of(self._owner[first:end]) for first, end in places]
+        who, keys = self._known(np.array(owners, np.int32))
+        firsts, lasts = ((keys << KEY) + bounds[who, side] for side in (0, 1))
+        return [np.bincount(who, term.within(firsts, lasts), len(bounds)).tolist() for _, term in self._given]
+
+    # ------------------------------------------------------------ within
+
+    def _places(self, numbers: Numbers) -> NDArray[np.int64]:
+        import numpy as np
+
+        if self._numbers is not None:
+            return np.searchsorted(self._numbers, numbers)
+        return numbers - self._first if self._first else numbers
+
+    def _known(self, owners: NDArray[np.int32]) -> tuple[NDArray[np.intp], Numbers]:
+        """Which of them, and a key: of those whose key no term that was added has told, every key."""
+        import numpy as np
+
+        told, others = np.flatnonzero(owners >= 0), np.flatnonzero(owners < 0)
+        keys = np.concatenate([owners[told].astype(np.int64), np.tile(self._keys, len(others))])
+        return np.concatenate([told, np.repeat(others, len(self._keys))]), keys
+
+    def _addresses(self, places: NDArray[np.intp], keys: NDArray[np.int32] | Numbers) -> Numbers:
+        return (keys.astype("int64") << KEY) + self._number(places)
+
+    def _number(self, places: NDArray[np.intp]) -> Numbers:
+        return places + self._first if self._numbers is None else self._numbers[places]
+
+    def _scores(self, places: NDArray[np.intp], scores: NDArray[np.float32]) -> dict[int, float]:
+        return dict(zip(self._number(places).tolist(), scores.tolist(), strict=True))
+
+
+def _one_of(owners: NDArray[np.int32]) -> int:
+    """The one that is told, -1 where none or several are."""
+    told = owners[owners >= 0]
+    return int(told[0]) if len(told) and (told == told[0]).all() else -1
+
+
+def _last_of(depth: int, values: Floats) -> float:
+    """The least of the best so many, 0 where there are not as many."""
+    import numpy as np
+
+    return float(np.partition(values, -depth)[-depth]) if len(values) >= depth else 0.0

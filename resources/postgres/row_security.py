@@ -8,8 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, PinciteError
-from resources.postgres.catalog import schema_name
-from resources.postgres.each_generation import each_generation
+from resources.postgres.catalog import each_generation, schema_name
 from resources.postgres.statements import query, statements
 
 if TYPE_CHECKING:

@@ -1,13 +1,13 @@
-"""The embedded Postgres of one state folder: made, started on first use, shared, stopped.
+"""The embedded Postgres of one state folder: created, started on first use, shared, and stopped; and its roles.
 
     <state>/postgres         the data folder
-    <state>/postgres.log     what the server says
-    <state>/postgres.lock    held while the server is made, started or stopped
+    <state>/postgres.log     the log of the server
+    <state>/postgres.lock    held while the server is created, started or stopped
     <state>/postgres.users   each process that uses the server holds a shared lock on it
     <state>/postgres.keep    while it exists, the last user leaves the server running
 
-Locks are the kernel's, so those of a killed process vanish with it. No pid file is believed:
-the server is whoever listens on the socket.
+Locks are the kernel's, so those of a killed process vanish with it. No pid file is believed: the server is the process
+that listens on the socket. Its roles are a superuser that serves only here, and the owner of the index.
 """
 
 from __future__ import annotations
@@ -24,13 +24,86 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from pipelines.errors import DatabaseError
-from resources.postgres import roles as postgres_roles
-from resources.postgres.account import REMEDIES, account_for, name_of, server_user
 from resources.postgres.address import is_full, is_transient
-from resources.postgres.setup import ADMINISTRATOR, OWNER, SOCKET, admit, launch, socket_folder
+from resources.postgres.server_process import (
+    ADMINISTRATOR,
+    OWNER,
+    REMEDIES,
+    SOCKET,
+    account_for,
+    admit,
+    launch,
+    name_of,
+    server_user,
+    socket_folder,
+)
+from resources.postgres.statements import query
+
+if TYPE_CHECKING:
+    import psycopg
+
+
+# ---------------------------------------------------------------- roles
+#
+# The roles of the embedded server: a superuser that serves only here, and the owner of the index, who is none.
+
+
+def settled(connection: psycopg.Connection[Any]) -> bool:
+    """Whether who connects as the owner is no superuser, as in states made before."""
+    return connection.info.parameter_status("is_superuser") == "off"
+
+
+def missing_role(reason: str) -> bool:
+    """Whether the server answers, but has not all roles yet."""
+    return f'role "{OWNER}" does not exist' in reason
+
+
+def settle(url: str) -> None:
+    """Makes what is not yet there and hands over what the superuser owns; `url` is the owner's address. It may be
+    repeated, and a step that is interrupted has not happened.
+
+    Raises psycopg.Error."""
+    import psycopg
+    from psycopg.conninfo import make_conninfo
+
+    try:
+        connection = psycopg.connect(url, user=ADMINISTRATOR)
+    except psycopg.OperationalError as error:
+        if f'role "{ADMINISTRATOR}" does not exist' not in str(error):
+            raise
+        connection = psycopg.connect(url)
+        for step in ("make_other_superuser", "become_other_superuser", "rename_superuser", "become_superuser_again",
+                     "drop_other_superuser"):  # fmt: skip
+            connection.execute(query("session", step))
+    with connection:
+        connection.execute(query("session", "make_owner"))
+        connection.execute(query("session", "hand_over_database"))
+        databases = [row[0] for row in connection.execute(query("session", "databases"))]
+        here = connection.info.dbname
+        connection.execute(query("session", "reload"))
+    for name in databases:
+        if name != here:
+            with psycopg.connect(make_conninfo(url, user=ADMINISTRATOR, dbname=name)) as other:
+                other.execute(query("session", "hand_over_database"))
+
+
+# ---------------------------------------------------------------- server
+#
+# The embedded Postgres of one state folder: made, started on first use, shared, stopped.
+#
+# <state>/postgres         the data folder
+# <state>/postgres.log     what the server says
+# <state>/postgres.lock    held while the server is made, started or stopped
+# <state>/postgres.users   each process that uses the server holds a shared lock on it
+# <state>/postgres.keep    while it exists, the last user leaves the server running
+#
+# Locks are the kernel's, so those of a killed process vanish with it. No pid file is believed:
+# the server is whoever listens on the socket.
+
 
 Log = Callable[[str], None]
 
@@ -205,10 +278,10 @@ class PostgresServer:
 
         try:
             with psycopg.connect(self.url, connect_timeout=10) as connection:
-                self._settled = postgres_roles.settled(connection)
+                self._settled = settled(connection)
         except psycopg.OperationalError as error:
             reason = str(error)
-            if postgres_roles.missing_role(reason):
+            if missing_role(reason):
                 self._settled = False
                 return True
             if not is_transient(reason):
@@ -222,7 +295,7 @@ class PostgresServer:
 
         try:
             admit(self.data, account_for(self.data))
-            postgres_roles.settle(self.url)
+            settle(self.url)
         except psycopg.Error as error:
             raise DatabaseError(
                 f"the roles of the Postgres of {self.state} cannot be made: {error}; see {self._log_file}"

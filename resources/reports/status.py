@@ -12,7 +12,7 @@ from pipelines.errors import SettingsError
 from pipelines.fingerprint import text_hash
 from pipelines.indexing.enrichment import UNSEEN
 from pipelines.indexing.overlap import EVERY, Calibration
-from resources.postgres.memberships import MembershipTable, Told
+from resources.postgres.catalog import MembershipTable, Told
 from resources.reports.workers import workers
 from resources.sources.scratch import TextSet
 from resources.state.stage_work import rows_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from resources.dagster_instance.home import SESSION
-from resources.postgres.launched_runs import LaunchedRuns
+from resources.postgres.catalog import LaunchedRuns
 
 if TYPE_CHECKING:
     from resources.postgres.database import Database

@@ -17,7 +17,7 @@ from pipelines.errors import IndexStateError, SettingsError
 from pipelines.indexing.indexed_documents import document_facts, row_hash
 from pipelines.records import Element, ParsedDocument, RawDocument
 from resources.postgres.catalog import schema_name
-from resources.postgres.search_base import storable
+from resources.postgres.search_index import storable
 from resources.postgres.statements import query as statement
 from resources.search.search_options import asked_groups
 from resources.stages.shard_rows import INPUTS

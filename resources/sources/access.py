@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pipelines.settings.sources import SourceSettings
 from resources.connectors.source import connect
-from resources.postgres.memberships import MembershipTable
+from resources.postgres.catalog import MembershipTable
 from resources.sources.landing import Landing
 from resources.sources.memberships import Told, asked, fetched, in_folder
 from resources.sources.walk import opened_source

@@ -15,7 +15,7 @@ from pipelines.records import Failure, RawDocument
 from pipelines.settings.sources import SourceSettings
 from resources.connectors.locations import location_of, of_folder
 from resources.connectors.source import connect
-from resources.postgres.memberships import MembershipTable
+from resources.postgres.catalog import MembershipTable
 from resources.settings_file import Project
 from resources.sources.access import keep
 from resources.sources.files import Place

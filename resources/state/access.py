@@ -9,7 +9,7 @@ from typing import Any
 
 from pipelines.errors import SettingsError, SourceError, UsageError
 from pipelines.settings.sources import SourceSettings
-from resources.postgres.memberships import MembershipTable
+from resources.postgres.catalog import MembershipTable
 from resources.settings_file import Project
 from resources.sources.access import read
 from resources.sources.landing import Landing

@@ -12,7 +12,7 @@ from pipelines.errors import DatabaseError, SettingsError, UsageError
 from pipelines.fingerprint import fingerprint
 from pipelines.stages import generation_key
 from resources.dagster_instance.runs import buckets_in
-from resources.postgres.launched_runs import OwnRun
+from resources.postgres.catalog import OwnRun
 from resources.state.generation import installed
 from resources.state.run_record import record_of
 

@@ -85,7 +85,7 @@ class Parts:
     def tables(self) -> ParquetTables:
         from resources.parquet.files import StoredFiles
         from resources.parquet.tables import ParquetTables
-        from resources.postgres.written_files import WrittenFiles
+        from resources.postgres.catalog import WrittenFiles
 
         if self.store is None:
             return ParquetTables(str(self.project.state / "parquet"))

@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from resources.postgres.setup import ADMINISTRATOR
+from resources.postgres.server_process import ADMINISTRATOR
 from tests.faults.running import (
     Change,
     Clean,

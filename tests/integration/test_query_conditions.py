@@ -15,7 +15,8 @@ import pytest
 from psycopg import sql
 
 from pipelines.ports import Filters
-from resources.postgres import search_index, sentence_index
+from resources.postgres import search_index
+from resources.postgres import search_index as sentence_index
 from resources.postgres.catalog import GenerationRow
 from resources.postgres.database import Database
 from resources.postgres.search_index import PostgresSearchIndex

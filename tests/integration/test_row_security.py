@@ -19,7 +19,7 @@ from pipelines.ports import Filters
 from pipelines.settings.query import RerankerName, StrategyName
 from resources.models.rerankers import TransformerCrossEncoder
 from resources.postgres.database import Database
-from resources.postgres.setup import ADMINISTRATOR, OWNER
+from resources.postgres.server_process import ADMINISTRATOR, OWNER
 from tests.support.direct_runs import quick_runs
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.llm_server import Answer, LlmServer, first_token, llm_server, says

@@ -14,7 +14,7 @@ from resources.postgres.database import Database
 from resources.postgres.generation_tables import GenerationTables
 from resources.postgres.row_security import secure, security_problems
 from resources.postgres.search_index import search_index
-from resources.postgres.setup import ADMINISTRATOR
+from resources.postgres.server_process import ADMINISTRATOR
 
 pytestmark = pytest.mark.integration
 

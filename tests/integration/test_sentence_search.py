@@ -17,7 +17,7 @@ from pipelines.query.tools import Tools
 from pipelines.records import Box
 from pipelines.settings.query import QuerySettings
 from resources.postgres import search_index
-from resources.postgres import sentence_index as module
+from resources.postgres import search_index as module
 from resources.postgres.catalog import GenerationRow
 from resources.postgres.database import Database
 from resources.search.answers import passage_sentences

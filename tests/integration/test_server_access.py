@@ -18,11 +18,11 @@ import psycopg
 import pytest
 
 from pipelines.errors import DatabaseError
-from resources.postgres import account as postgres_account
-from resources.postgres import setup as postgres_setup
-from resources.postgres.account import name_of
+from resources.postgres import server_process as postgres_account
+from resources.postgres import server_process as postgres_setup
 from resources.postgres.database import Database
 from resources.postgres.server import PostgresServer
+from resources.postgres.server_process import name_of
 from resources.processes import unshared
 
 pytestmark = pytest.mark.integration
@@ -318,6 +318,6 @@ def test_a_user_without_a_name_is_told_what_to_do(state: Path, monkeypatch: pyte
         raise KeyError(uid)
 
     with monkeypatch.context() as patched:
-        patched.setattr("resources.postgres.account.pwd.getpwuid", unknown)
+        patched.setattr("resources.postgres.server_process.pwd.getpwuid", unknown)
         with pytest.raises(DatabaseError, match=r"has no name here.*/etc/passwd"):
             postgres_account.name_of(12345)

@@ -31,13 +31,13 @@ SHARES = (0.95, 0.8, 0.6, 0.2, 0.1, 0.05, 0.02, 0.01)
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of few postings, none of which comes at once, and each looked up by itself."""
-    monkeypatch.setattr("resources.postgres.postings.BLOCK", 8)
-    monkeypatch.setattr("resources.postgres.ranking.LOOKED_UP", 3)
-    monkeypatch.setattr("resources.postgres.term_postings.LOOKED_UP", 3)
-    monkeypatch.setattr("resources.postgres.ranking.WEIGHED", 10_000)
+    monkeypatch.setattr("resources.postgres.postings.POSTING_BLOCK", 8)
+    monkeypatch.setattr("resources.postgres.postings.LOOKED_UP", 3)
+    monkeypatch.setattr("resources.postgres.postings.LOOKED_UP", 3)
+    monkeypatch.setattr("resources.postgres.postings.WEIGHED", 10_000)
     monkeypatch.setattr("resources.postgres.search_index.SHORT", 2)
     monkeypatch.setattr("resources.postgres.search_index.PLAIN", 0)
-    monkeypatch.setattr("resources.postgres.ranking.PLAIN", 0)
+    monkeypatch.setattr("resources.postgres.postings.PLAIN", 0)
 
 
 def made(chance: random.Random, number: int, groups: Sequence[str]) -> IndexedDocument:

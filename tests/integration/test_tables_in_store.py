@@ -16,8 +16,8 @@ from starlette.responses import Response, StreamingResponse
 
 from pincite.index import open_index
 from pipelines.errors import DocumentError
+from resources.postgres.catalog import Written, WrittenFiles
 from resources.postgres.database import Database
-from resources.postgres.written_files import Written, WrittenFiles
 from resources.settings_file import locate
 from resources.stages.make import make
 from resources.state.state import State

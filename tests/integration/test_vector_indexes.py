@@ -27,8 +27,7 @@ from resources.checks.walks import (
 from resources.postgres.catalog import Catalog
 from resources.postgres.database import Database
 from resources.postgres.generation_tables import GenerationTables
-from resources.postgres.search_base import _statement
-from resources.postgres.search_index import COMPARED, search_index
+from resources.postgres.search_index import COMPARED, _statement, search_index
 from resources.postgres.statements import statements
 from resources.postgres.vector_indexes import VectorIndexes
 from tests.support.index_tables import INVALID, document, rows, spoil, tables, vector
@@ -134,7 +133,7 @@ def test_vector_indexes_of_half_precision_take_half_the_bytes_and_are_what_searc
     index.replace(0, [document("a", *(f"text {number}" for number in range(300)), dimension=384)])
     sizes = {}
     monkeypatch.setattr("resources.postgres.search_index.EXACT_CHUNKS", 0)
-    monkeypatch.setattr("resources.postgres.sentence_index.EXACT_SENTENCES", 0)
+    monkeypatch.setattr("resources.postgres.search_index.EXACT_SENTENCES", 0)
     for precision in ("full", "half"):
         row = Catalog(module_database).add_statistics(index.generation.generation, {"precision": precision})
         index = GenerationTables(module_database, row)
@@ -159,7 +158,7 @@ DROPPED = "DROP INDEX chunks_embedding; "
 def walks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Searches walk the vector indexes, however few rows there are."""
     monkeypatch.setattr("resources.postgres.search_index.EXACT_CHUNKS", 0)
-    monkeypatch.setattr("resources.postgres.sentence_index.EXACT_SENTENCES", 0)
+    monkeypatch.setattr("resources.postgres.search_index.EXACT_SENTENCES", 0)
 
 
 @pytest.fixture(scope="module")
@@ -215,7 +214,7 @@ def test_a_walk_that_finds_others_than_the_nearest_is_found(
     try:
         assert audit(crowd) == [], "of so few rows a search compares all"
         monkeypatch.setattr("resources.postgres.search_index.EXACT_CHUNKS", 0)
-        monkeypatch.setattr("resources.postgres.sentence_index.EXACT_SENTENCES", 0)
+        monkeypatch.setattr("resources.postgres.search_index.EXACT_SENTENCES", 0)
         found = [message for code, message in audit(crowd) if code == "filter"]
     finally:
         _statement.cache_clear()
@@ -319,7 +318,7 @@ def test_walks_are_judged_once_searches_make_them_and_when_an_index_has_grown_or
 ) -> None:
     counts = {"chunks": 100, "sentences": 1000}
     assert not to_be_judged(index.generation, counts)
-    monkeypatch.setattr("resources.postgres.sentence_index.EXACT_SENTENCES", 999)
+    monkeypatch.setattr("resources.postgres.search_index.EXACT_SENTENCES", 999)
     assert to_be_judged(index.generation, counts)
     judged = replace(index.generation, statistics={"judged": {"sentences": 1200}})
     assert not to_be_judged(judged, {**counts, "sentences": 1440})

@@ -16,7 +16,7 @@ from pipelines.records import Box, Chunk, ParsedDocument, Sentence, Span
 from resources.postgres.catalog import Catalog
 from resources.postgres.database import Database
 from resources.postgres.generation_tables import GenerationTables, IndexedDocument
-from resources.postgres.setup import ADMINISTRATOR
+from resources.postgres.server_process import ADMINISTRATOR
 from tests.support.builders import raw
 
 DIMENSION = 4

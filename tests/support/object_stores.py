@@ -11,7 +11,7 @@ import pytest
 
 from resources.object_store.folder import FolderObjects
 from resources.object_store.objects import Found, LocalCache, ObjectStore, Passing
-from resources.postgres.written_files import Written, WrittenFiles
+from resources.postgres.catalog import Written, WrittenFiles
 from tests.support.s3_server import BUCKET, ENVIRONMENT, Front, S3Server, front_of, s3_server
 
 

@@ -185,7 +185,7 @@ def new_database(server_url: str, template: str = "template1") -> Iterator[str]:
 
 def drop_database(server_url: str, name: str) -> None:
     """By the superuser, since a session of the superuser, or vacuum, may still be in it."""
-    from resources.postgres.setup import ADMINISTRATOR
+    from resources.postgres.server_process import ADMINISTRATOR
 
     with psycopg.connect(server_url, autocommit=True, user=ADMINISTRATOR) as connection:
         connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))

@@ -14,7 +14,7 @@ from pipelines.records import DocumentSummary
 from pipelines.schemas import from_table, to_table
 from resources.parquet.files import StoredFiles, content_of
 from resources.parquet.tables import ParquetTables
-from resources.postgres.written_files import Written
+from resources.postgres.catalog import Written
 from tests.support.object_stores import Machine, machine
 
 ROWS = [DocumentSummary(f"doc {number}", f"Summary of {number}.", "off") for number in range(3)]

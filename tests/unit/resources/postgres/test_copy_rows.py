@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from resources.postgres.copy_rows import packed_rows
+from resources.postgres.index_rows import packed_rows
 
 
 def test_blocks_join_to_one_copy_of_all_rows() -> None:

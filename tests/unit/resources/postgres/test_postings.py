@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.postgres.index_rows import IndexedDocument
+from resources.postgres.postings import POSTING_BLOCK as BLOCK
 from resources.postgres.postings import (
-    BLOCK,
     Row,
     StandingPostings,
     Stored,

@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.postgres import ranking, term_postings
-from resources.postgres.postings import packed_rows, unpacked, unpacked_blocks
-from resources.postgres.ranking import Ranking
-from resources.postgres.term_postings import PostingRow, Slice, TermPostings
+from resources.postgres import postings as ranking
+from resources.postgres import postings as term_postings
+from resources.postgres.postings import PostingRow, Ranking, Slice, TermPostings, packed_rows, unpacked, unpacked_blocks
 
 Terms = list[tuple[float, dict[int, float]]]
 """Factor, and weight by number, of each term."""
@@ -132,7 +131,7 @@ def test_what_is_left_out_changes_nothing(made: Corpus, depth: int, asked: list[
     """Blocks are told apart by few postings, and looked up where that can be; greatest weights may be too great."""
     terms, table = made.terms(), Table()
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("resources.postgres.postings.BLOCK", 8)
+        patched.setattr("resources.postgres.postings.POSTING_BLOCK", 8)
         patched.setattr(ranking, "PLAIN", 0)
         patched.setattr(ranking, "LOOKED_UP", 2)
         patched.setattr(term_postings, "LOOKED_UP", 2)
@@ -213,7 +212,7 @@ def test_of_many_chunks_the_best_are_found_by_blocks(step: int) -> None:
 
 def test_a_number_far_from_the_others_takes_no_memory_between_them() -> None:
     found = ranked([(1.0, {1: 1.0, 2**31 - 1: 2.0})])
-    assert found.best(1) == {2**31 - 1: 2.0} and found._sums.nbytes == 8 * ranking.BLOCK
+    assert found.best(1) == {2**31 - 1: 2.0} and found._sums.nbytes == 8 * ranking.SUM_BLOCK
 
 
 def test_no_postings_rank_nothing() -> None:
