@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.fingerprint import first_id
 from resources.postgres.generation_tables import GenerationTables
-from resources.sources.deletion_guard import many_gone
+from resources.sources.book import many_gone
 from resources.state.built import Missing
 from resources.state.stage_runner import withheld
 

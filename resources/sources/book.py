@@ -1,8 +1,13 @@
-"""The sources a state knows, listed together; and the guard against mass deletion."""
+"""The sources that a state knows: listed together, and guarded against a listing that lacks most of them.
+
+A listing that lacks most of a source may be of a folder that is not mounted, so it is refused. Memberships are kept
+with each listing, or read alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -17,19 +22,123 @@ from resources.connectors.locations import location_of, of_folder
 from resources.connectors.source import connect
 from resources.postgres.catalog import MembershipTable
 from resources.settings_file import Project
-from resources.sources.access import keep
-from resources.sources.files import Place
+from resources.sources.files import Place, Skipped, opened_source
 from resources.sources.folder import NOTHING, Listing, list_source
 from resources.sources.landing import Landing
 from resources.sources.listed_documents import AllListed
-from resources.sources.memberships import QUERY, Told, asked
-from resources.sources.orphans import Before
+from resources.sources.memberships import QUERY, Told, asked, fetched, in_folder
 from resources.sources.overlaps import OWN, STATE, STORE, Elsewhere, Overlaps
-from resources.sources.walk import Skipped
+from resources.sources.scratch import Scratch
+from resources.sources.siblings import Before
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from resources.postgres.catalog import Catalog
     from resources.sources.stored_documents import Documents, Known, StoredDocuments
+
+
+# ---------------------------------------------------------------- deletion guard
+#
+# The guard against mass deletion: a listing that lacks most of a source may be of a folder that is not mounted.
+
+
+GUARD_SHARE = 0.2
+GUARD_DOCUMENTS = 10
+ListedBefore = Callable[[int], "pa.Table"]
+"""Of a shard the documents that were listed last, with the columns NAMED of listed_documents at least."""
+
+
+def many_gone(count: int, known: int) -> bool:
+    """Whether so many of the documents of a source do not go by chance."""
+    return count > GUARD_DOCUMENTS and count > GUARD_SHARE * known
+
+
+def guard(listed: Listed, before: ListedBefore, shards: int, said: Callable[[str], str]) -> None:
+    """Refuses a listing that would delete most of a source: it may be unmounted, not emptied. A document whose
+    content is listed at a place where none was before is not gone, but moved. `said` is where people know a source to
+    be.
+
+    Raises SourceError with code deletion_guard."""
+    # That no file of memberships is there is no sign of a folder that is mounted.
+    failures = [item for item in listed.failures if item.code != "memberships"]
+    there = {*listed.documents.sources(), *(item.source for item in failures)}
+    known, notes = Counter[str](), Scratch("gone", "fresh")
+    for old, now in _by_shard(listed, before, shards):
+        known.update(old["source"].to_pylist())
+        lacking = _without(_without(old, now["doc_id"].to_pylist()), [item.doc_id for item in failures])
+        notes.write("add_gone", zip(*(lacking[name].to_pylist() for name in ("source", "content_hash")), strict=True))
+    if not notes.run("gone_by_source"):
+        return
+    for old, now in _by_shard(listed, before, shards):
+        fresh = _without(now, old["doc_id"].to_pylist())
+        notes.write("add_fresh", ((content,) for content in fresh["content_hash"].to_pylist()))
+    for source, count in notes.run("gone_by_source"):
+        if source not in there or many_gone(count, known[source]):
+            raise SourceError(
+                f"source {source!r}: {count} of {known[source]} documents are gone from {said(source)}; "
+                "nothing was changed. If they were meant to go, run again with --allow-deletions",
+                "deletion_guard",
+            )
+
+
+def _by_shard(listed: Listed, before: ListedBefore, shards: int) -> Iterator[tuple[pa.Table, pa.Table]]:
+    """What was listed of these sources, and what is now."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    sources = pa.array(listed.sources, pa.string())
+    for shard in range(shards):
+        old = before(shard)
+        yield old.filter(pc.is_in(old["source"], sources)), listed.documents.names(shard, shards)
+
+
+def _without(rows: pa.Table, doc_ids: list[str]) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return rows.filter(pc.invert(pc.is_in(rows["doc_id"], pa.array(doc_ids, pa.string()))))
+
+
+# ---------------------------------------------------------------- access
+#
+# Memberships of sources brought into Postgres: as they stand in a listing, or read alone.
+
+
+def store_memberships(
+    table: MembershipTable,
+    sources: Collection[str],
+    told: Mapping[str, Told],
+    at: datetime | None,
+    whole: bool = True,
+) -> None:
+    """Makes what sources said at a time hold, in questions to come: those that said nothing have no memberships any
+    more. What cannot be read changes nothing; nor, where a listing is not taken `whole`, does a file that is gone."""
+    table.forget([name for name in sources if name not in told])
+    for name, said in told.items():
+        if said.pairs is not None and (whole or not said.problem):
+            assert at is not None
+            table.replace(name, said.pairs, at)
+
+
+def read_memberships(source: SourceSettings, landing: Landing) -> Told | None:
+    """What a source says now, without a look at its documents; None where it says nothing.
+
+    Raises SourceError, SettingsError where it cannot be reached."""
+    if not source.scheme:
+        if not source.memberships:
+            return None
+        with opened_source(source, Path(source.path)) as folder:
+            return in_folder(folder)
+    with landing.alone(wait=False), closing(connect(source, landing.folder)) as connected:
+        said = asked(connected)
+        return fetched(connected) if said is None and source.memberships else said
+
+
+# ---------------------------------------------------------------- book
+#
+# The sources a state knows, listed together; and the guard against mass deletion.
+
 
 Tell = Callable[[str, int, int], None]
 """Called with (what is done, how far, of how many)."""
@@ -316,7 +425,7 @@ class SourceBook:
 
     def keep_memberships(self, listed: Listed, whole: bool = True) -> None:
         """Makes what a listing says of memberships hold; `whole` unless the listing is refused."""
-        keep(MembershipTable(self._catalog.database), listed.sources, listed.memberships, listed.at, whole)
+        store_memberships(MembershipTable(self._catalog.database), listed.sources, listed.memberships, listed.at, whole)
 
     def _clock(self, sources: Sequence[SourceSettings]) -> datetime | None:
         """The time before sources are read, where one may tell memberships."""

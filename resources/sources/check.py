@@ -11,7 +11,7 @@ from typing import Any
 
 from pipelines.settings.sources import SourceSettings
 from resources.connectors.source import connect
-from resources.sources.walk import hidden, opened_source, taken, walk
+from resources.sources.files import hidden, opened_source, taken, walk
 
 MOST = 10
 

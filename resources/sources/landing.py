@@ -1,34 +1,127 @@
-"""Sources that are no folders, brought into the state as one: what is listed is fetched where its revision is another
-than that of the last time, and from there on it is files in a folder, like any others.
+"""Sources that are no folders, fetched into the state as folders: each content once, under its hash.
 
-Only a complete listing counts. A fetch that fails leaves what was fetched before and is that entry's failure; one that
-is killed goes on where it was.
+An entry is fetched if its revision has changed, and is then a file in a folder like any other, linked from its name
+in the source. Only a complete listing counts. A failed fetch leaves the earlier file and is a failure of that entry;
+a killed one goes on where it was.
 """
 
 from __future__ import annotations
 
 import errno
 import fcntl
+import filecmp
+import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Generator, Iterator
+import tempfile
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
 from pipelines.errors import DocumentError, SourceError
 from pipelines.settings.sources import SourceSettings
 from resources.connectors.source import Entry, Source, named_by_strangers
+from resources.hashes import piecewise
 from resources.parsers.registry import ELEMENTS, ELEMENTS_SUFFIX, media_type_of, require_size
 from resources.postgres.statements import statements
+from resources.sources.files import LONGEST_NAME, UNCLEAN, Skipped, hidden, taken
 from resources.sources.memberships import FILE, is_file
 from resources.sources.overlaps import OWN, Elsewhere
-from resources.sources.raw_files import RawFiles
 from resources.sources.siblings import Siblings
 from resources.sources.side_cars import LARGEST_SIDE_CAR, SIDE_CAR
-from resources.sources.walk import LONGEST_NAME, UNCLEAN, Skipped, hidden, taken
+
+# ---------------------------------------------------------------- raw files
+#
+# Files of sources that are no folders, as they were fetched: each content once, under its hash, and linked from the
+# name that it has in its source. All of it is within the state, which is its owner's alone.
+
+
+class RawFiles:
+    """`raw` is shared by all sources of a state; `own` is one source's folder, with its `files` in it."""
+
+    def __init__(self, raw: Path, own: Path) -> None:
+        self.raw, self.files, self._fetching = raw, own / "files", own / "fetching"
+
+    def make(self) -> None:
+        """The folders, without what a fetch left that was killed; one process fetches a source at a time."""
+        shutil.rmtree(self._fetching, ignore_errors=True)
+        for folder in (self.raw, self.files, self._fetching):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def put(self, uri: str, pieces: Iterable[bytes]) -> tuple[int, str]:
+        """Keeps the bytes under their hash and links the name to them. Returns size and hash.
+
+        Raises OSError: NotADirectoryError, IsADirectoryError or FileExistsError where the name of another file is a
+        folder of this one's, or the other way round."""
+        whole, size = piecewise(), 0
+        descriptor, written = tempfile.mkstemp(dir=self._fetching)
+        try:
+            with os.fdopen(descriptor, "wb") as stream:
+                for piece in pieces:
+                    whole.update(piece)
+                    size += len(piece)
+                    stream.write(piece)
+            self._link(written, uri, content := whole.hexdigest())
+        finally:
+            os.unlink(written)  # until here its bytes have a second name, so that no sweep takes them
+        return size, content
+
+    def _link(self, written: str, uri: str, content: str) -> None:
+        kept, name = self.raw / content[:2] / content, self.files / uri
+        for folder in (kept.parent, name.parent):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if kept.exists() and not filecmp.cmp(written, kept, shallow=False):
+            kept.unlink()  # damaged: names that have it keep it until they are fetched again
+        with suppress(FileExistsError):
+            os.link(written, kept)
+        fresh = Path(f"{written}.link")
+        try:
+            os.link(kept, fresh)
+        except OSError as error:
+            if error.errno != errno.EMLINK:
+                raise
+            shutil.copyfile(kept, fresh)
+        try:
+            os.replace(fresh, name)
+        except OSError:
+            fresh.unlink()
+            raise
+
+    def holds(self, uri: str, size: int) -> bool:
+        try:
+            return (self.files / uri).stat().st_size == size
+        except OSError:
+            return False
+
+    def remove(self, uri: str) -> None:
+        """The name, and its folders that are empty then."""
+        with suppress(NotADirectoryError):
+            (self.files / uri).unlink(missing_ok=True)
+        with suppress(OSError):
+            for folder in list(PurePosixPath(uri).parents)[:-1]:
+                (self.files / folder).rmdir()
+
+    def sweep(self) -> None:
+        """Removes bytes that no name is linked to."""
+        for folder, _, files in os.walk(self.raw):
+            for name in files:
+                file = Path(folder, name)
+                with suppress(FileNotFoundError):
+                    if file.stat().st_nlink == 1:
+                        file.unlink()
+
+
+# ---------------------------------------------------------------- landing
+#
+# Sources that are no folders, brought into the state as one: what is listed is fetched where its revision is another
+# than that of the last time, and from there on it is files in a folder, like any others.
+#
+# Only a complete listing counts. A fetch that fails leaves what was fetched before and is that entry's failure; one
+# that is killed goes on where it was.
+
 
 AT_ONCE = 256
 """Entries whose fetching is one step: what is fetched of it stays fetched when the next is killed."""

@@ -1,25 +1,43 @@
-"""Files beside documents that may be meant as side-cars: told by their names here; what they say is asked elsewhere.
+"""Files beside documents that may be meant as side-cars, and side-cars whose file is gone or has another name.
 
-A sibling lies in the folder of a document, and its name continues the document's name, or its name without the ending,
-with a sign that is no letter or digit. No parser takes it; or one does, and it continues a whole name, as
-`pay.md.meta.txt` does. Names are compared as people read them: in any case and form of Unicode, without signs before
-them, so that `.pay.md.meta.yaml` is a sibling too."""
+A sibling lies in the folder of a document. Its name continues the document's name, with or without the ending, after
+a sign that is no letter or digit. Names are compared in any case and form of Unicode, without signs before them, so
+`.pay.md.meta.yaml` is a sibling of `pay.md`.
+
+Nobody can know which file an orphaned side-car was to restrict. Every run names it, and a file without a side-car
+that may be the one meant is withheld. The contents of all sources at the last listing are read only for this.
+"""
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from pipelines.fingerprint import document_id
 from pipelines.settings.sources import SourceSettings
 from resources.connectors.source import named_by_strangers
-from resources.parsers.registry import ELEMENTS_SUFFIX, MEDIA_TYPES, media_type_of
+from resources.parsers.registry import ELEMENTS, ELEMENTS_SUFFIX, MEDIA_TYPES, media_type_of
+from resources.sources.files import hidden, taken
 from resources.sources.memberships import is_file
-from resources.sources.scratch import TextSet
+from resources.sources.scratch import Scratch, TextSet
 from resources.sources.side_cars import SIDE_CAR
-from resources.sources.walk import hidden, taken
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+# ---------------------------------------------------------------- siblings
+#
+# Files beside documents that may be meant as side-cars: told by their names here; what they say is asked elsewhere.
+#
+# A sibling lies in the folder of a document, and its name continues the document's name, or its name without the
+# ending, with a sign that is no letter or digit. No parser takes it; or one does, and it continues a whole name, as
+# `pay.md.meta.txt` does. Names are compared as people read them: in any case and form of Unicode, without signs before
+# them, so that `.pay.md.meta.yaml` is a sibling too.
 
 
 class Names(Protocol):
@@ -107,7 +125,7 @@ class Siblings:
 def keys_of(uri: str) -> tuple[str, str]:
     """Return what a document is known by to its siblings: its name, and its name without the ending."""
     name = PurePosixPath(uri).name
-    return _key(uri, _folded(name)), _key(uri, _folded(PurePosixPath(name).stem), stem=True)
+    return _key(uri, _sibling_folded(name)), _key(uri, _sibling_folded(PurePosixPath(name).stem), stem=True)
 
 
 def _key(uri: str, name: str, stem: bool = False) -> str:
@@ -120,7 +138,7 @@ def _is_parsed(uri: str) -> bool:
 
 def _prefixes(uri: str) -> Iterator[str]:
     """Yield what a name continues with a sign that is no letter or digit, the longest first."""
-    name = _folded(uri.rpartition("/")[2])
+    name = _sibling_folded(uri.rpartition("/")[2])
     return (name[:at] for at in range(len(name) - 1, 0, -1) if _is_sign(name[at]))
 
 
@@ -141,7 +159,7 @@ def _is_sign(char: str) -> bool:
     return not char.isalnum() and not unicodedata.category(char).startswith("M")
 
 
-def _folded(name: str) -> str:
+def _sibling_folded(name: str) -> str:
     """Return a name as people read it: `_` and `.` before it say nothing, nor do capital letters."""
     plain = name.lower() if name.isascii() else _plain(name)
     begin = next((at for at, char in enumerate(plain) if not _is_sign(char)), 0)
@@ -151,3 +169,159 @@ def _folded(name: str) -> str:
 def _plain(name: str) -> str:
     seen = "".join(char for char in name if unicodedata.category(char) != "Cf")
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", seen).casefold())
+
+
+# ---------------------------------------------------------------- orphans
+#
+# What stands beside a file that is not there any more, or has another name: it may have restricted the file.
+#
+# Nobody can tell what a side-car without its file was to restrict, so it is named by every run; and a file without a
+# side-car that may be the one meant is withheld. A structural map of a file that is gone is no document.
+
+
+class Contents(Protocol):
+    """Contents of files by their uri."""
+
+    def get(self, uri: str) -> str | None:
+        """None where nothing is known of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What is known of a source: contents of its files as they were last listed, by uri, of those that are gone too
+    while a side-car is left of them; which named groups of their own; and what was withheld."""
+
+    contents: Contents | Mapping[str, str] = field(default_factory=dict)
+    restricted: Container[str] = ()
+    withheld: Container[str] = ()
+    lost: Mapping[str, str] = field(default_factory=dict)
+    """Of the contents those of files that are gone, or are withheld for what lies beside them."""
+
+
+@dataclass
+class Orphans:
+    """Side-cars of no file, and siblings of one that is not there, each with its name; and of those that restrict, by
+    what their file may be known: its name, its content, its folder and kind."""
+
+    before: Before
+    side_cars: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    bases: dict[str, str] = field(default_factory=dict)
+    contents: dict[str, str] = field(default_factory=dict)
+    places: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def restricts(self, side_car: str) -> None:
+        """Withholds what may be the file of a side-car."""
+        name = self.side_cars[side_car]
+        self.names[_case_folded(name)] = side_car
+        self.bases[_case_folded(Path(name).name)] = side_car
+        if content := self.before.contents.get(name):
+            self.contents[content] = side_car
+            self.places[_place(name)] = side_car
+
+    def doubt(self, uri: str, content: str) -> str | None:
+        """Why a file without a side-car may be one that is restricted: its name is nearly that of the side-car, or
+        the same in another folder; it is the file that is gone, or a new one in its place; it was withheld before."""
+        if not self.names:
+            return None
+        side_car = self.names.get(_case_folded(uri)) or self.names.get(_case_folded(str(Path(uri).with_suffix(""))))
+        known = self.before.contents.get(uri)
+        new = known is None
+        if side_car is None and content != known:
+            side_car = self.contents.get(content)
+        if side_car is None and (new or uri in self.before.restricted):
+            side_car = self.bases.get(_case_folded(Path(uri).name))
+        if side_car is None and new:
+            side_car = self.places.get(_place(uri))
+        if side_car is None and uri in self.before.withheld:
+            side_car = next(iter(self.names.values()), None)
+        if side_car is None:
+            return None
+        return f"{uri}: withheld, since {side_car} may be meant for it: name that {uri}{SIDE_CAR}, or remove it"
+
+
+def orphan_maps(present: Names, files: Names) -> Mapping[str, str]:
+    """Maps whose names say that they are of a file, which is not there; those with a side-car of their own are
+    documents."""
+    return dict(_orphan_maps(present, files))
+
+
+def _orphan_maps(present: Names, files: Names) -> Iterator[tuple[str, str]]:
+    for uri in files:
+        name = uri.removesuffix(ELEMENTS_SUFFIX)
+        known = name != uri and media_type_of(Path(name)) not in (None, ELEMENTS)
+        if known and name not in files and uri + SIDE_CAR not in present:
+            yield uri, name
+
+
+def _place(uri: str) -> tuple[str, str]:
+    path = Path(uri)
+    return str(path.parent), path.suffix.lower()
+
+
+def _case_folded(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
+
+
+# ---------------------------------------------------------------- known contents
+#
+# What the files of all sources held when they were listed last; read only where somebody asks.
+
+
+KNOWN = ("doc_id", "source", "content_hash", "groups")
+"""Columns of what is known of a document."""
+
+
+class KnownContents:
+    """`read` gives all that were listed, some at a time, with columns KNOWN."""
+
+    def __init__(self, read: Callable[[], Iterable[pa.Table]]) -> None:
+        self._read = read
+
+    def of(self, source: str, lost: Mapping[str, str]) -> ContentsOf:
+        """Those of a source; `lost` are of files that are gone, where a side-car is left of them."""
+        return ContentsOf(self, source, lost)
+
+    def one(self, doc_id: str) -> tuple[str, bool] | None:
+        """What a document held, and whether it named groups of its own."""
+        found = self._noted.run("content", doc_id)
+        return (found[0][0], bool(found[0][1])) if found else None
+
+    @cached_property
+    def _noted(self) -> Scratch:
+        noted = Scratch("contents")
+        for read in self._read():
+            noted.write("add_content", _rows(read))
+        return noted
+
+
+def _rows(read: pa.Table) -> Iterator[tuple[Any, ...]]:
+    columns = (read[name].to_pylist() for name in ("doc_id", "content_hash", "groups"))
+    return ((doc_id, content, bool(groups)) for doc_id, content, groups in zip(*columns, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class ContentsOf:
+    """Contents of a source's files by uri."""
+
+    known: KnownContents
+    source: str
+    lost: Mapping[str, str]
+
+    def get(self, uri: str) -> str | None:
+        found = self.known.one(document_id(self.source, uri))
+        return found[0] if found else self.lost.get(uri)
+
+    @property
+    def restricted(self) -> Container[str]:
+        """Files that named groups of their own."""
+        return _Restricted(self)
+
+
+@dataclass(frozen=True, slots=True)
+class _Restricted:
+    contents: ContentsOf
+
+    def __contains__(self, uri: object) -> bool:
+        found = self.contents.known.one(document_id(self.contents.source, str(uri)))
+        return bool(found and found[1])

@@ -11,7 +11,7 @@ from pipelines.errors import SettingsError, SourceError, UsageError
 from pipelines.settings.sources import SourceSettings
 from resources.postgres.catalog import MembershipTable
 from resources.settings_file import Project
-from resources.sources.access import read
+from resources.sources.book import read_memberships as read
 from resources.sources.landing import Landing
 from resources.state.state import State
 

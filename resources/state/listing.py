@@ -11,13 +11,11 @@ from pipelines.fingerprint import first_id
 from pipelines.records import Failure, RawDocument
 from pipelines.schemas import from_table, schema_of
 from resources.postgres.generation_tables import GenerationTables
-from resources.sources.book import Listed
-from resources.sources.deletion_guard import guard
-from resources.sources.known_contents import KNOWN, KnownContents
+from resources.sources.book import Listed, guard
+from resources.sources.files import Skipped
 from resources.sources.listed_documents import AllListed, OfShards
-from resources.sources.orphans import Before
 from resources.sources.scratch import TextSet
-from resources.sources.walk import Skipped
+from resources.sources.siblings import KNOWN, Before, KnownContents
 from resources.state.committed_listing import CommittedListing, commit_listing, committed_listing, regroup_listing
 from resources.state.stage_runner import withheld
 from resources.state.stage_work import StageReport

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from resources.llm.model import Spent
 from resources.sources.book import Listed
+from resources.sources.files import Skipped
 from resources.sources.listed_documents import AllListed
-from resources.sources.walk import Skipped
 from resources.state.built import Built, Missing
 from resources.state.run import Run
 from resources.state.stage_work import StageReport

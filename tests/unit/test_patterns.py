@@ -16,7 +16,7 @@ from pipelines.settings.query import MOST_STEPS
 from pipelines.settings.query import most_steps as foretold
 from pipelines.terms import _any_script
 from resources.parsers.text.source_text import _as_written
-from resources.sources.walk import _pattern
+from resources.sources.files import _pattern
 from tests.support.matching_steps import Matcher
 from tests.support.pattern_attacks import most_steps, slow
 from tests.support.patterns import LAYERS, Found, patterns
@@ -36,7 +36,7 @@ BUILT = {
     "pipelines/terms.py:_any_script": [_any_script().pattern],
     "resources/parsers/text/delimited.py:plain": [r"[^;\r\n]*", r"[^\|\r\n]*"],
     "resources/parsers/text/source_text.py:_as_written": [_as_written(text).pattern for text in WRITTEN],
-    "resources/sources/walk.py:_pattern": [_pattern(glob).pattern for glob in GLOBS],
+    "resources/sources/files.py:_pattern": [_pattern(glob).pattern for glob in GLOBS],
 }
 """What the patterns are that functions put together of what they are given."""
 
@@ -45,7 +45,7 @@ BOUNDED = {
     "pipelines/parsing/pdf/paragraphs.py:_DIVIDED": 100,
     "pipelines/evaluation/cloze.py:_GOVERNS": 1_000,
     "pipelines/evaluation/suggest.py:_PARTS": 4_000,
-    "resources/sources/walk.py:_pattern": 255,  # of a name; a path is linear in its names
+    "resources/sources/files.py:_pattern": 255,  # of a name; a path is linear in its names
 }
 """The longest text that the code gives to a pattern that takes more than linear time."""
 FEW = 1_000_000

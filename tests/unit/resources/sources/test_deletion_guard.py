@@ -10,8 +10,7 @@ import pytest
 from pipelines.errors import SourceError
 from pipelines.fingerprint import document_id
 from pipelines.records import Failure, RawDocument
-from resources.sources.book import Listed
-from resources.sources.deletion_guard import guard
+from resources.sources.book import Listed, guard
 from resources.sources.listed_documents import AllListed, ListedDocuments
 
 SHARDS = 4

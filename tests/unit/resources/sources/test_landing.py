@@ -11,10 +11,10 @@ from pipelines.errors import DocumentError, SourceError
 from pipelines.settings.sources import SourceSettings
 from resources.connectors.source import Entry
 from resources.sources import landing as module
+from resources.sources.files import Skipped
 from resources.sources.folder import Listing, list_source
 from resources.sources.landing import Landing
 from resources.sources.overlaps import Elsewhere
-from resources.sources.walk import Skipped
 from tests.support.listings import assert_same
 
 SETTINGS = SourceSettings(name="../odd name", path="s3://papers/")

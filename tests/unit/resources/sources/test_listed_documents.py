@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from pipelines.fingerprint import bucket_of, document_id
 from pipelines.records import RawDocument
 from pipelines.schemas import from_table, to_table
-from resources.sources.known_contents import KnownContents
 from resources.sources.listed_documents import NAMED, AllListed, ListedDocuments, OfShards
+from resources.sources.siblings import KnownContents
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 GROUPS = st.lists(TEXTS, max_size=2).map(tuple)

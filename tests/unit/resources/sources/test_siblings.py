@@ -14,8 +14,7 @@ from resources.parsers.text.front_matter import WITH_HEADS, groups_at_top
 from resources.parsers.text.source_text import decode_plainly
 from resources.sources import folder as listing_module
 from resources.sources.folder import list_source
-from resources.sources.orphans import Before
-from resources.sources.siblings import Siblings
+from resources.sources.siblings import Before, Siblings
 from resources.sources.side_cars import LARGEST_SIDE_CAR, may_restrict
 from tests.support.places import DATA, needs_data
 

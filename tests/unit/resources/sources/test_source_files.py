@@ -18,8 +18,7 @@ from pipelines.settings.sources import SourceSettings
 from resources.hashes import content_hash
 from resources.parsers.registry import ELEMENTS
 from resources.sources import folder as sources
-from resources.sources.files import SourceFolder, private_copy
-from resources.sources.walk import walk
+from resources.sources.files import SourceFolder, private_copy, walk
 
 SECRET = "text of a file outside"
 

@@ -12,8 +12,8 @@ from pipelines.errors import SourceError, UsageError
 from pipelines.fingerprint import document_id
 from pipelines.settings.sources import SourceSettings
 from resources.hashes import content_hash
+from resources.sources.files import _pattern
 from resources.sources.folder import Listing, list_source, source_from
-from resources.sources.walk import _pattern
 
 
 def listed(root: Path, **settings: Any) -> Listing:

@@ -7,8 +7,8 @@ from typing import Any
 
 from resources.llm.model import Spent
 from resources.sources.book import Listed
+from resources.sources.files import Skipped
 from resources.sources.listed_documents import AllListed
-from resources.sources.walk import Skipped
 from resources.state.built import Built, Missing
 from resources.state.run import Run
 from resources.state.run_record import record_of, with_records
