@@ -39,7 +39,7 @@ from pipelines.ports import Candidate, Filters  # noqa: E402
 from pipelines.query.retrieve import FUSED_DEPTH, Question, retrieve  # noqa: E402
 from pipelines.settings.base import VectorIndexSettings  # noqa: E402
 from pipelines.settings.query import QuerySettings  # noqa: E402
-from resources.checks import walks  # noqa: E402
+from resources.checks import hnsw_recall as walks  # noqa: E402
 from resources.postgres.catalog import Catalog, GenerationRow  # noqa: E402
 from resources.postgres.database import Database  # noqa: E402
 from resources.postgres.generation_tables import GenerationTables, IndexedDocument  # noqa: E402

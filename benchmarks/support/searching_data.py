@@ -21,7 +21,7 @@ from pipelines.indexing.indexed_documents import DocumentFacts
 from pipelines.indexing.sentences import linked
 from pipelines.records import Box, Chunk, ParsedDocument, RawDocument, Sentence, SentenceLink, Span
 from pipelines.terms import terms_of
-from resources.checks import walks
+from resources.checks import hnsw_recall as walks
 from resources.postgres.catalog import Catalog, GenerationRow
 from resources.postgres.database import Database
 from resources.postgres.generation_tables import GenerationTables, IndexedDocument

@@ -10,8 +10,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from pipelines.settings.base import MOST_RELATED
-from resources.checks.filter_audit import ENDS_EARLY
-from resources.checks.walks import LEAST_LATER, tuned, walk_problems
+from resources.checks.hnsw_recall import ENDS_EARLY, LEAST_LATER, tuned, walk_problems
 from resources.postgres.row_security import security_problems
 from resources.postgres.search_index import COMPARED, ef_search
 from resources.postgres.statements import query

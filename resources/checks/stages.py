@@ -1,21 +1,27 @@
-"""What must hold after each stage of a run, as problems (code, message). Assets check it, `verify` and the
-audit before publishing build on it.
+"""The checks of each stage's results, as problems (code, message): for assets, `verify` and publishing.
 
-A check looks at what its stage computed in this run, at everything where the stage did not run.
+A check examines the results that its stage computed in this run, or all of them if the stage did not run. NEXT,
+PREVIOUS and PART_OF are columns of a sentence, so there are at most three for each; RELATED_TO has its own table. Its
+links are read in parts, each of the links from some sentences: memory grows as the root of the number n of links, and
+time as n times that root. An id is held as a salted hash of 64 bits.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from math import isqrt
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from pipelines.errors import SourceError
 from pipelines.fingerprint import shard_name as named
+from pipelines.indexing.changed_links import places_in
 from pipelines.indexing.sentence_links import STEP, floor_for
 from pipelines.stages import MAKER, WHOLE
-from resources.checks import sentences as skeleton_checks
-from resources.checks.audit import audit
+from resources.checks.audit import RELATED_BUDGET, audit
 from resources.parquet.vectors import matrix
 from resources.stages.indexed_documents import IndexBuild
 from resources.stages.make import after, mended
@@ -24,8 +30,243 @@ from resources.state.stage_work import rows_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from numpy.typing import NDArray
 
+    Hashes = NDArray[np.uint64]
     from resources.state.state import State
+
+
+# ---------------------------------------------------------------- sentences
+#
+# What must hold of the sentence skeleton, as it stands in Parquet.
+#
+# A problem is (code, message), as of resources/checks/audit.py. NEXT, PREVIOUS and PART_OF are columns of a sentence,
+# so that there are at most three for each; RELATED_TO has its own table and checks (links.py).
+
+
+SENTENCE_COLUMNS = (
+    "doc_id", "index", "sentence_id", "text", "chunk_id", "start", "length", "paragraph_start", "paragraph_length",
+    "previous_id", "next_id",
+)  # fmt: skip
+CHUNK_COLUMNS = ("doc_id", "index", "chunk_id", "text")
+
+
+def skeleton_problems(sentences: pa.Table, chunks: pa.Table) -> Problems:
+    """Of the sentences (columns SENTENCES) and chunks (columns CHUNKS) of the same documents: exactly one NEXT and
+    one PREVIOUS except at a document's ends, in reading order; each in a chunk of its document, with the text
+    that stands at its place there."""
+    return [*_chain_problems(sentences), *_place_problems(sentences, chunks)]
+
+
+def _chain_problems(sentences: pa.Table) -> Iterator[tuple[str, str]]:
+    import numpy as np
+
+    documents, ids, index = (_values(sentences, name) for name in ("doc_id", "sentence_id", "index"))
+    if not len(ids):
+        return
+    together = documents[1:] == documents[:-1]
+    begins = np.flatnonzero(np.concatenate([[True], ~together]))
+    numbers = np.arange(len(ids)) - np.repeat(begins, np.diff(begins, append=len(ids)))
+    yield from _sentence_problem("sentence_order", "are not numbered in reading order", sentences, index != numbers)
+    first = np.zeros(len(ids), dtype=bool)
+    first[np.unique(ids.astype(str), return_index=True)[1]] = True
+    yield from _sentence_problem("repeated_sentence", "have the id of another", sentences, ~first)
+    after, before = (np.full(len(ids), None, dtype=object) for _ in range(2))
+    after[:-1][together], before[1:][together] = ids[1:][together], ids[:-1][together]
+    wrong = _values(sentences, "next_id") != after
+    yield from _sentence_problem(
+        "sentence_next", "do not have the one after them, and no other, as NEXT", sentences, wrong
+    )
+    wrong = _values(sentences, "previous_id") != before
+    yield from _sentence_problem(
+        "sentence_next", "do not have the one before them, and no other, as PREVIOUS", sentences, wrong
+    )
+
+
+def _place_problems(sentences: pa.Table, chunks: pa.Table) -> Iterator[tuple[str, str]]:
+    import numpy as np
+
+    held = {row[2]: row for row in zip(*(chunks[name].to_pylist() for name in CHUNK_COLUMNS), strict=True)}
+    orphans, others, outside, unordered = (np.zeros(sentences.num_rows, dtype=bool) for _ in range(4))
+    last: tuple[str, int, int] = ("", 0, 0)
+    columns = [sentences[name].to_pylist() for name in SENTENCE_COLUMNS]
+    for row, (doc_id, _, _, text, chunk_id, start, length, first, size, _, _) in enumerate(zip(*columns, strict=True)):
+        owner, number, _, whole = held.get(chunk_id, (None, 0, "", ""))
+        orphans[row] = owner != doc_id
+        others[row] = not orphans[row] and whole[start : start + length] != text
+        outside[row] = not first <= start <= start + length <= first + size <= max(len(whole), first)
+        unordered[row] = last[0] == doc_id and (number, start) < last[1:]
+        last = doc_id, number, start + length
+    yield from _sentence_problem("orphan_sentence", "lie in no chunk of their document", sentences, orphans)
+    yield from _sentence_problem(
+        "sentence_text", "differ from the text at their place in their chunk", sentences, others
+    )
+    yield from _sentence_problem("sentence_paragraph", "lie outside their paragraph", sentences, outside & ~orphans)
+    yield from _sentence_problem(
+        "sentence_order", "begin before the one before them ends", sentences, unordered & ~orphans
+    )
+
+
+def _values(table: pa.Table, name: str) -> NDArray[Any]:
+    values: NDArray[Any] = table[name].to_numpy()
+    return values
+
+
+def _sentence_problem(code: str, what: str, sentences: pa.Table, wrong: NDArray[np.bool_]) -> Problems:
+    """One problem that counts the sentences that are wrong, and names the first."""
+    if not wrong.any():
+        return []
+    return [(code, f"{int(wrong.sum())} sentences {what}, such as {sentences['sentence_id'][int(wrong.argmax())]}")]
+
+
+# ---------------------------------------------------------------- links
+#
+# What must hold of RELATED_TO, the links between sentences, as they stand in Parquet.
+#
+# The links are looked at by parts, those from some of the sentences at a time, and all are read for each part: of n
+# links so many are held as is the root of n, those of one sentence always together, and the time grows as n times that
+# root. An id is held as a salted hash of 64 bits. A problem is (code, message), as of resources/checks/audit.py.
+
+
+LINK = ("source_id", "target_id")
+LINKS = (*LINK, "similarity")
+ENDS = ("sentence_id", "chunk_id")
+NEIGHBOURS = ("previous_id", "next_id")
+PART = 500_000
+"""Links that are held at a time, of so many in all; some 120 bytes of each. Of four times as many, twice as many."""
+_ROUNDING = 1e-9
+_BITS = 64
+
+Pieces = Callable[[], "Iterable[pa.Table]"]
+"""Reads a table anew, some rows at a time."""
+
+
+class _Links(NamedTuple):
+    """Those from some of the sentences; `rows` are their places among all."""
+
+    rows: NDArray[np.int64]
+    sources: Hashes
+    targets: Hashes
+    similarities: NDArray[np.float64]
+
+
+class _Wrong(NamedTuple):
+    """How many links, or sentences, are wrong in one way, and the place of the first such link."""
+
+    number: int
+    first: int
+
+
+def related_problems(
+    links: Pieces, sentences: Pieces, related: int, most: int, floor: float, part: int = PART
+) -> Problems:
+    """Of RELATED_TO (columns LINKS), `related` in all, and of all sentences (columns ENDS): both ends exist and lie in
+    different chunks, at most `most` from a sentence, none weaker than `floor`, none twice."""
+    parts = -(-related // max(part, isqrt(part * related))) if related else 0
+    seed, found = secrets.randbits(_BITS), dict[str, _Wrong]()
+    for number in range(parts):
+        for code, wrong in _wrong(_part(links(), seed, number, parts), sentences(), seed, most, floor).items():
+            before, first = found.get(code, wrong._replace(number=0))
+            found[code] = _Wrong(before + wrong.number, min(first, wrong.first))
+    return [
+        *_link_problem("link_without_sentence", "links have an end that is no sentence", found, links),
+        *_link_problem("link_within_chunk", "links lie within a chunk", found, links),
+        *_link_problem("link_twice", "links are there twice", found, links),
+        *_link_problem("weak_link", f"links are weaker than {floor}", found, links),
+        *_link_problem("links_of_sentence", f"sentences have more than {most} links", found, links, LINK[:1]),
+    ]
+
+
+def over_budget(related: int, count: int, neighbours: Pieces) -> Problems:
+    """Of `related` links and the NEXT and PREVIOUS (columns NEIGHBOURS) of so many sentences, and of PART_OF."""
+    if related <= RELATED_BUDGET * count:
+        return []  # NEXT and PREVIOUS are two a sentence at most: all edges are within their budget, too
+    edges = related + count + sum(read.num_rows - each.null_count for read in neighbours() for each in read.columns)
+    return [("link_budget", f"{related} links and {edges} edges in all are too many for {count} sentences")]
+
+
+def _part(links: Iterable[pa.Table], seed: int, number: int, parts: int) -> _Links:
+    taken, start = list[_Links](), 0
+    for read in links:
+        sources = _hashes(read, "source_id", seed)
+        own = np.flatnonzero(sources % np.uint64(parts) == number)
+        targets, similarities = _hashes(read, "target_id", seed), read["similarity"].to_numpy()
+        taken.append(_Links(start + own, sources[own], targets[own], similarities[own]))
+        start += read.num_rows
+    return _Links(*map(np.concatenate, zip(*taken, strict=True)))
+
+
+def _wrong(links: _Links, sentences: Iterable[pa.Table], seed: int, most: int, floor: float) -> dict[str, _Wrong]:
+    """By code, of those ways in which any is wrong."""
+    ends = np.unique(np.concatenate([links.sources, links.targets]))
+    is_sentence, chunks = _chunks(ends, sentences, seed)
+    sources, targets = (places_in(ends, each)[0] for each in (links.sources, links.targets))
+    known = is_sentence[sources] & is_sentence[targets]
+    found = {
+        "link_without_sentence": _counted(links.rows[~known]),
+        "link_within_chunk": _counted(links.rows[known & (chunks[sources] == chunks[targets])]),
+        "link_twice": _counted(links.rows[known & _repeated(sources, targets)]),
+        "weak_link": _counted(links.rows[~(links.similarities >= floor - _ROUNDING)]),
+        "links_of_sentence": _counted(_first_of_many(links.rows[known], sources[known], most)),
+    }
+    return {code: wrong for code, wrong in found.items() if wrong.number}
+
+
+def _counted(rows: NDArray[np.int64]) -> _Wrong:
+    return _Wrong(len(rows), int(rows.min(initial=np.iinfo(np.int64).max)))
+
+
+def _repeated(sources: NDArray[np.int64], targets: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which pairs are there before."""
+    repeated = np.ones(len(sources), dtype=np.bool_)
+    repeated[np.unique(sources << np.int64(32) | targets, return_index=True)[1]] = False
+    return repeated
+
+
+def _first_of_many(rows: NDArray[np.int64], sources: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """The first row of each source that has more than `most`."""
+    _, first, counts = np.unique(sources, return_index=True, return_counts=True)
+    return rows[first[counts > most]]
+
+
+def _chunks(ends: Hashes, sentences: Iterable[pa.Table], seed: int) -> tuple[NDArray[np.bool_], Hashes]:
+    """Of ids in ascending order, whether each is a sentence's, and of those that are the chunk."""
+    known, chunks = np.zeros(len(ends), dtype=np.bool_), np.zeros(len(ends), dtype=np.uint64)
+    for read in sentences:
+        places, found = places_in(ends, _hashes(read, "sentence_id", seed))
+        known[places[found]] = True
+        chunks[places[found]] = _hashes(read, "chunk_id", seed)[found]
+    return known, chunks
+
+
+def _hashes(rows: pa.Table, column: str, seed: int) -> Hashes:
+    import polars as pl
+
+    hashes: Hashes = pl.Series(rows[column]).hash(seed).to_numpy()
+    return hashes
+
+
+def _link_problem(
+    code: str, what: str, found: Mapping[str, _Wrong], links: Pieces, names: Sequence[str] = LINK
+) -> Iterator[tuple[str, str]]:
+    """One problem, which counts what is wrong and names the first."""
+    if code not in found:
+        return
+    number, row = found[code]
+    for read in links():
+        if row < read.num_rows:
+            break
+        row -= read.num_rows
+    yield code, f"{number} {what}, such as {' -> '.join(str(read[name][row]) for name in names)}"
+
+
+# ---------------------------------------------------------------- stages
+#
+# What must hold after each stage of a run, as problems (code, message). Assets check it, `verify` and the
+# audit before publishing build on it.
+#
+# A check looks at what its stage computed in this run, at everything where the stage did not run.
+
 
 LEAST_COVERAGE = 0.98
 """Share of a document's characters, white space apart, that must be in its chunks or headings."""
@@ -148,15 +389,14 @@ def broken_skeleton(state: State, everywhere: bool = False) -> Problems:
     state.ensure_generation()
     problems = []
     for shard in _shards(state, "sentences", everywhere):
-        sentences = _read(state, "sentences", "sentences", shard, skeleton_checks.SENTENCES, everywhere)
-        chunks = _read(state, "sentences", "chunks", shard, skeleton_checks.CHUNKS, everywhere)
-        problems += skeleton_checks.skeleton_problems(sentences, chunks)
+        sentences = _read(state, "sentences", "sentences", shard, SENTENCE_COLUMNS, everywhere)
+        chunks = _read(state, "sentences", "chunks", shard, CHUNK_COLUMNS, everywhere)
+        problems += skeleton_problems(sentences, chunks)
     return problems
 
 
 def unsound_links(state: State) -> Problems:
     """RELATED_TO against all sentences, and the budgets. The floor is the one that the links were made with."""
-    from resources.checks import links as link_checks
 
     embedder, tables = state.ensure_generation().embedder["name"], state.parts.tables
     settings, file = state.settings.sentences, state.table("sentence_links").commit(WHOLE).file
@@ -167,14 +407,12 @@ def unsound_links(state: State) -> Problems:
         return (piece for name in files for piece in tables.pieces(name, columns))
 
     def links() -> Iterator[pa.Table]:
-        return tables.pieces(file, link_checks.LINKS)
+        return tables.pieces(file, LINKS)
 
     related, count = tables.rows(file), sum(map(tables.rows, files))
     return [
-        *link_checks.related_problems(
-            links, partial(sentences, *link_checks.ENDS), related, settings.related_most, floor
-        ),
-        *link_checks.over_budget(related, count, partial(sentences, *link_checks.NEIGHBOURS)),
+        *related_problems(links, partial(sentences, *ENDS), related, settings.related_most, floor),
+        *over_budget(related, count, partial(sentences, *NEIGHBOURS)),
     ]
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError
 from resources.checks.audit import rows_audit
-from resources.checks.walks import tuned
+from resources.checks.hnsw_recall import tuned
 from resources.generations.scores import comparison, score_both
 from resources.postgres.generation_tables import GenerationTables
 from resources.state.built import Problems, compared

@@ -6,8 +6,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from resources.checks.audit import standing_problems, tuned_audit
+from resources.checks.hnsw_recall import to_be_judged
 from resources.checks.stages import before_publishing
-from resources.checks.walks import to_be_judged
 from resources.generations.missing_documents import missing
 from resources.generations.scores import comparison, golden_output, score_both
 from resources.postgres.generation_tables import GenerationTables

@@ -18,7 +18,7 @@ from pipelines.errors import ModelError, PinciteError, SettingsError
 from pipelines.fingerprint import bucket_of
 from pipelines.stages import STAGES
 from resources.checks.audit import standing_problems, tuned_audit
-from resources.checks.walks import to_be_judged
+from resources.checks.hnsw_recall import to_be_judged
 from resources.generations.publish import AUDITED_SHARE
 from resources.postgres.catalog import ManifestRow, commit_row, each_generation
 from resources.postgres.generation_tables import GenerationTables

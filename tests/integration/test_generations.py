@@ -156,7 +156,7 @@ def test_a_generation_whose_vector_indexes_fall_short_is_published_and_compares_
 ) -> None:
     monkeypatch.setattr("resources.postgres.search_index.EXACT_CHUNKS", 0)
     monkeypatch.setattr("resources.postgres.search_index.EXACT_SENTENCES", 0)
-    monkeypatch.setattr("resources.checks.walks.recall", lambda *given: 0.5)
+    monkeypatch.setattr("resources.checks.hnsw_recall.recall", lambda *given: 0.5)
     project.configure(embedder={"endpoint": endpoint.url, "model": SAME})
     ran = project.index()
     (note,) = ran["notes"]

@@ -14,8 +14,8 @@ from pipelines.fingerprint import document_id, fingerprint
 from pipelines.ports import Filters
 from pipelines.settings.base import VectorIndexSettings
 from resources.checks.audit import audit
-from resources.checks.filter_audit import ENDS_EARLY
-from resources.checks.walks import (
+from resources.checks.hnsw_recall import (
+    ENDS_EARLY,
     LEAST_RECALL,
     WIDTHS,
     needed_ef_search,
@@ -183,7 +183,7 @@ def test_the_audit_walks_the_index_by_filters_of_several_selectivities(
         walks.append(given[2])
         return []
 
-    monkeypatch.setattr("resources.checks.filter_audit._shortfall", no_shortfall)
+    monkeypatch.setattr("resources.checks.hnsw_recall._shortfall", no_shortfall)
     found = [message for code, message in audit(crowd) if code == "filter"]
     assert walks == ["chunks"] * 5 + ["sentences"] * 5, "where ten match a search compares them"
     assert len(found) == 10 and all("does not walk the vector index" in message for message in found)
@@ -336,5 +336,5 @@ def test_walks_are_as_wide_as_filtered_searches_need(index: GenerationTables, mo
     def narrow(index: GenerationTables, tables: Sequence[str], least: float, width: int) -> list[tuple[str, str]]:
         return [("filter", f"{least} is not found")] if width < WIDTHS[1] else []
 
-    monkeypatch.setattr("resources.checks.walks.filter_problems", narrow)
+    monkeypatch.setattr("resources.checks.hnsw_recall.filter_problems", narrow)
     assert needed_ef_search(index) == (WIDTHS[1], [])

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.checks.links import ENDS, LINKS, NEIGHBOURS, over_budget, related_problems
+from resources.checks.stages import ENDS, LINKS, NEIGHBOURS, over_budget, related_problems
 
 SENTENCES = [(f"s{number}", f"c{number // 4}") for number in range(24)]
 CHUNK = dict(SENTENCES)

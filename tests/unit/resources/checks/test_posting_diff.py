@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.checks.findings import Finding
-from resources.checks.posting_diff import PostingSums
+from resources.checks.row_diff import PostingSums
 from resources.postgres.index_rows import IndexedDocument
 from resources.postgres.postings import Groups, Stored, by_groups, postings_of
 

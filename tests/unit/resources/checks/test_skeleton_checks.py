@@ -14,7 +14,9 @@ from pipelines.indexing.sentences import sentences
 from pipelines.indexing.structural_chunks import structural_chunks
 from pipelines.records import Chunk, Sentence
 from pipelines.schemas import to_table
-from resources.checks.sentences import CHUNKS, SENTENCES, skeleton_problems
+from resources.checks.stages import CHUNK_COLUMNS as CHUNKS
+from resources.checks.stages import SENTENCE_COLUMNS as SENTENCES
+from resources.checks.stages import skeleton_problems
 from tests.support.builders import CLAUSE_TOKENS, document, heading, noise_rules, paragraph
 
 TEXT = " ".join(f"Sentence number {number} is here." for number in range(12))

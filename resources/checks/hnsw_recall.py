@@ -1,0 +1,281 @@
+"""The recall of the HNSW vector indexes, with and without filters, and the search width that reaches it.
+
+Results of index searches are compared with an exact comparison of every row, for filters of several selectivities too.
+An index is examined only if searches use it: with few rows a search compares every one. If no search width is good
+enough, the index is built once more. If that does not help (most rows have one vector, and the graph has no edge out of
+them), searches of the generation compare every row, which is right but slow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pipelines.ports import Candidate, Filters, FoundSentence
+from resources.postgres import search_index as chunk_index
+from resources.postgres import search_index as sentence_index
+from resources.postgres.search_index import (
+    COMPARED,
+    LEAST_EF_SEARCH,
+    MOST_EF_SEARCH,
+    PostgresSearchIndex,
+    ef_search,
+    search_index,
+)
+from resources.postgres.statements import query
+from resources.postgres.vector_indexes import INDEXED_TABLES, index_name
+from resources.state.built import Problems
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+    from resources.postgres.catalog import GenerationRow
+    from resources.postgres.generation_tables import GenerationTables
+
+
+# ---------------------------------------------------------------- filter audit
+#
+# Whether searches with a filter find what matches, by walking the vector indexes: part of the audit.
+#
+# A search compares one by one where few match, and again where a walk finds too few. Here the index is walked, by
+# filters of several selectivities of which a search walks too, and what it finds is compared with what there is.
+
+
+SHARES = (2, 10, 40)
+"""One document in so many matches."""
+FILTER_PROBES, FILTER_NEIGHBOURS = 6, 10
+GOES_ON = 0.5
+"""Share of what matches that the narrowest walks must meet. Some chunks stand where no walk of the graph leads, many
+of one vector above all."""
+ENDS_EARLY = "filter_ends"
+"""A search that finds fewer than it was asked for compares all that match: what it finds is right, and takes longer."""
+NEAR_ENOUGH = 1.02
+"""A neighbour counts as found where its distance is at most so many times that of the last exact one (Aumüller et al.,
+ANN-Benchmarks, 2018, section 3.2). Where a filter leaves out all that is near, what is left is about equally far, and
+no walk finds just those ten."""
+_TIE = 1e-6
+
+_Search = Callable[[PostgresSearchIndex, Sequence[float], int, Filters], Sequence[Candidate] | Sequence[FoundSentence]]
+_Few = Callable[[PostgresSearchIndex, int, Filters], bool]
+_SEARCHES: dict[str, tuple[_Search, _Search, _Few]] = {
+    "chunks": (PostgresSearchIndex.compared, PostgresSearchIndex.walked, PostgresSearchIndex.few_chunks),
+    "sentences": (
+        PostgresSearchIndex.compared_sentences,
+        PostgresSearchIndex.walked_sentences,
+        PostgresSearchIndex.few_sentences,
+    ),
+}
+"""Of a table, how its rows are compared one by one, how its index is walked, and when a search does the former."""
+
+
+def filter_problems(index: GenerationTables, tables: Sequence[str], least: float, width: int) -> list[tuple[str, str]]:
+    """Walks of the vector indexes of these tables that, with hnsw.ef_search at this width, find less than the share
+    `least` of the nearest that match, or are none (`filter`), or end early (ENDS_EARLY)."""
+    probes = {table: _probes(index, table) for table in tables}
+    with index.database.connect() as connection:
+        filters = dict(_filters(connection, index)) if any(probes.values()) else {}
+    return [
+        (code, f"a search {name} {problem}")
+        for table, vectors in probes.items()
+        if vectors
+        for name, given in filters.items()
+        for code, problem in _problem(index, table, vectors, given, least, width)
+    ]
+
+
+def _probes(index: GenerationTables, table: str) -> list[list[float]]:
+    with index.database.connect() as connection:
+        statement = query("audit", "probes", schema=index.schema, table=table)
+        rows = connection.execute(statement, {"most": FILTER_PROBES}).fetchall()
+    return [[float(value) for value in row[0].strip("[]").split(",")] for row in rows]
+
+
+def _problem(
+    index: GenerationTables, table: str, vectors: list[list[float]], filters: Filters, least: float, width: int
+) -> Iterator[tuple[str, str]]:
+    """What is wrong with the walks of one index with one filter; nothing where no search walks it."""
+    number = index.generation.generation
+    with index.database.connect() as connection, search_index(connection, number) as search:
+        if _SEARCHES[table][2](search, FILTER_NEIGHBOURS, filters):
+            return
+        connection.execute(query("session", "walk_index"))
+        walks = _walks(connection, index, table)
+        found = [*_shortfall(connection, search, table, vectors, filters, least, width)]
+        yield from found
+        if not found and walks is not None and _walks(connection, index, table) == walks:
+            yield "filter", f"does not walk the vector index of {index.schema}.{table}, which must be made anew"
+
+
+def _filters(connection: Connection[Any], index: GenerationTables) -> Iterator[tuple[str, Filters]]:
+    """What is asked, in words, and its filter: documents, sources, dates and groups that there are."""
+
+    def first(name: str, **values: Any) -> Any:
+        row = connection.execute(query("audit", name, schema=index.schema), values).fetchone()
+        return row[0] if row else None
+
+    groups = tuple(first("groups") or ())
+    for share in SHARES:
+        yield f"in one document of {share}", Filters({"uri": tuple(first("some_paths", share=share))}, groups=groups)
+    sources = first("sources_by_size")
+    if len(sources) > 1:
+        for source in {sources[0], sources[-1]}:
+            yield f"in the source {source}", Filters({"source": (source,)}, groups=groups)
+    if day := first("middle_date"):
+        yield f"from {day}", Filters(dated_from=day, groups=groups)
+    if groups:
+        yield "of who has no group", Filters()
+        yield f"of the group {groups[0]}", Filters(groups=groups[:1])
+
+
+def _shortfall(
+    connection: Connection[Any],
+    search: PostgresSearchIndex,
+    table: str,
+    vectors: list[list[float]],
+    filters: Filters,
+    least: float,
+    width: int,
+) -> Iterator[tuple[str, str]]:
+    compare, walk, _ = _SEARCHES[table]
+    there = met = found = asked = 0
+    for vector in vectors:
+        exact = [item.score for item in compare(search, vector, FILTER_NEIGHBOURS, filters)]
+        # So narrow a walk meets less than what is asked for at once, and must go on.
+        connection.execute(query("session", "tune"), {"ef_search": FILTER_NEIGHBOURS})
+        met += len(walk(search, vector, FILTER_NEIGHBOURS, filters))
+        there += len(exact)
+        connection.execute(query("session", "tune"), {"ef_search": width})
+        walked = [item.score for item in walk(search, vector, FILTER_NEIGHBOURS, filters)]
+        if len(walked) >= len(exact) > 0:
+            found += sum(1 - score <= NEAR_ENOUGH * (1 - exact[-1]) + _TIE for score in walked)
+            asked += len(exact)
+    if met < GOES_ON * there:
+        yield ENDS_EARLY, f"among {table} ends before it has found what matches: {met} of {there} neighbours"
+    if found < least * asked:
+        yield "filter", f"among {table} finds {found / asked:.3f} of the exact neighbours"
+
+
+def _walks(connection: Connection[Any], index: GenerationTables, table: str) -> int | None:
+    names = {"schema_name": index.schema, "index_name": index_name(table)}
+    row = connection.execute(query("audit", "walks"), names).fetchone()
+    return int(row[0]) if row else None
+
+
+# ---------------------------------------------------------------- walks
+#
+# Whether walks of the vector indexes find what a comparison of every row finds, and what is done where they do not.
+#
+# Nothing is asked of an index that no search walks: of few rows a search compares every one. Where walks of no width
+# find enough the index is built once more; where that does not help, as where most rows have one vector and no edge of
+# the graph leads out from among them, searches of the generation compare every row: what they find is right, and slow.
+
+
+LEAST_RECALL, LEAST_LATER = 0.95, 0.92
+"""Of what walks should find when their width is chosen, and later, when others are asked for by chance."""
+PROBES, NEIGHBOURS = 24, 10
+"""Vectors asked of an index, and how many nearest ones of each."""
+WIDTHS = (LEAST_EF_SEARCH, 400, MOST_EF_SEARCH)
+"""Of hnsw.ef_search, which a generation has one of."""
+GROWN = 1.2
+"""An index is judged again when it has so many times the rows that it was last judged with, or so much fewer."""
+
+
+def walked(generation: GenerationRow, counts: Mapping[str, int]) -> dict[str, int]:
+    """The tables whose vector indexes searches walk, and how many rows each has."""
+    most = {"chunks": chunk_index.EXACT_CHUNKS, "sentences": sentence_index.EXACT_SENTENCES}
+    known = int(generation.statistics.get("chunks", 0))
+    return {table: counts[table] for table in INDEXED_TABLES if max(counts[table], known) > most[table]}
+
+
+def to_be_judged(generation: GenerationRow, counts: Mapping[str, int]) -> bool:
+    """Whether searches walk an index that was not judged yet, or when it was much smaller or larger."""
+    judged, now = generation.statistics.get("judged", {}), walked(generation, counts)
+    sizes = [sorted((judged.get(table, 0), now.get(table, 0))) for table in INDEXED_TABLES]
+    return any(large > GROWN * small for small, large in sizes)
+
+
+def tuned(index: GenerationTables, worn: Collection[str] = (), live: bool = False) -> dict[str, Any]:
+    """The statistics with which a generation is searched from now on: the width of walks that it needs, what it was
+    judged with, and what no walk finds. Empty where they are what they were.
+
+    Of the tables `worn`, whose indexes rows were put into since they were built, those that fall short are built anew;
+    with `live` writers are not blocked meanwhile."""
+    before, (width, short) = index.generation.statistics, needed_ef_search(index)
+    if width == COMPARED != ef_search(before):
+        poor = [table for table in worn if any(_matter(walk_problems(index, WIDTHS[-1], tables=[table])))]
+        if poor:
+            index.vector_indexes.build(live, anew=poor)
+            width, short = needed_ef_search(index)
+    told = [f"{code}: {message}" for code, message in short]
+    now = {"ef_search": width, "judged": walked(index.generation, index.counts()), "short": told}
+    return now if {"ef_search": LEAST_EF_SEARCH, "judged": {}, "short": [], **before} != {**before, **now} else {}
+
+
+def needed_ef_search(index: GenerationTables) -> tuple[int, Problems]:
+    """The least width of a walk through the vector indexes with which they find what they should, with a filter and
+    without, or COMPARED where none does; and what is not found then. Crowded vectors, such as those of much
+    boilerplate, or of sentences that know their chunk, need wider ones."""
+    problems: Problems = []
+    for width in WIDTHS:
+        problems = walk_problems(index, width)
+        if not any(_matter(problems)):
+            return width, problems
+    return COMPARED, problems
+
+
+def _matter(problems: Problems) -> Iterator[str]:
+    """The codes of those by which a search would find less than there is."""
+    return (code for code, _ in problems if code != ENDS_EARLY)
+
+
+def walk_problems(
+    index: GenerationTables, width: int, tables: Collection[str] = INDEXED_TABLES, least: float = LEAST_RECALL
+) -> Problems:
+    """What walks of this width through the vector indexes that searches walk do not find, of these tables; they should
+    find the share `least`."""
+    asked = [table for table in walked(index.generation, index.counts()) if table in tables]
+    return [*recall_problems(index, asked, width, least), *filter_problems(index, asked, least, width)]
+
+
+def recall(index: GenerationTables, table: str, width: int) -> float | None:
+    """Share of the exact nearest neighbours of sampled vectors that a walk of this width through the vector index
+    finds, by distance, so that equal vectors may stand for one another; None where the table is empty."""
+    found = asked = 0
+    with index.database.connect() as connection:
+        vectors = [row[0] for row in _rows(connection, index, "sample", table, most=PROBES)]
+        for vector in vectors:
+            exact = _distances(connection, index, table, vector, "compare_exactly", width)
+            walked = _distances(connection, index, table, vector, "walk_index", width)
+            found += sum(distance <= exact[-1] + _TIE for distance in walked)
+            asked += len(exact)
+    return found / asked if asked else None
+
+
+def recall_problems(index: GenerationTables, tables: Sequence[str], width: int, least: float) -> Problems:
+    problems = []
+    for table in tables:
+        share = recall(index, table, width)
+        if share is not None and share < least:
+            problems.append(
+                ("recall", f"the vector index of {index.schema}.{table} finds {share:.3f} of the exact neighbours")
+            )
+    return problems
+
+
+def _distances(
+    connection: Connection[Any], index: GenerationTables, table: str, vector: str, how: str, width: int
+) -> list[float]:
+    with connection.transaction(force_rollback=True):
+        connection.execute(query("session", "tune"), {"ef_search": width})
+        connection.execute(query("session", how))
+        return [row[0] for row in _rows(connection, index, "nearest", table, vector=vector, most=NEIGHBOURS)]
+
+
+def _rows(
+    connection: Connection[Any], index: GenerationTables, name: str, table: str, **values: Any
+) -> Sequence[tuple[Any, ...]]:
+    parts: dict[str, str | int] = {"schema": index.schema, "table": table}
+    if name == "nearest" and index.generation.half:
+        half = query("audit", "nearest_half", dimension=index.generation.dimension, **parts)
+        return connection.execute(half, values).fetchall()
+    return connection.execute(query("audit", name, **parts), values).fetchall()
