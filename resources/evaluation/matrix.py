@@ -1,41 +1,399 @@
-"""A matrix of settings run as one evaluation: each distinct index made once, then asked with all that is asked of it.
+"""The evaluation of a matrix of settings: each distinct index is made once and asked under every query setting.
 
-A finished run is kept at once, by a key of all that shaped it, so that an interrupted matrix goes on where it was; a
-run that fails is named, and the others go on.
+Indexes lie side by side in a state of their own and none is published. Documents are parsed once and a text is
+embedded once by each embedder. The user's state is only read; its Parquet files are linked, never written.
+
+A finished run is kept at once, under a key of everything that shaped it, so an interrupted matrix continues. A run that
+fails is named, and the others go on.
+
+<experiments>/runs/KEY.json       a finished run
+<experiments>/NAME/runs.parquet        a row a run: its values of the axes, scores with intervals, seconds
+<experiments>/NAME/questions.parquet   a row a run and question: scores, ids of the hits, seconds
+<experiments>/NAME/runs.json           the runs as `pincite eval --json` gives them
+<experiments>/NAME/tables.md           the tables, each with its plot beside it
 """
 
 from __future__ import annotations
 
+import json
 import logging
+import os
+import re
+import shutil
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from pipelines.errors import PinciteError, UsageError
+from pipelines.errors import IndexStateError, PinciteError, UsageError
 from pipelines.evaluation.evaluate import OptionsUse
 from pipelines.evaluation.golden import golden_questions
-from pipelines.evaluation.matrix import Asking, Matrix, Run, asking_of, matrix_from, settings_of
+from pipelines.evaluation.matrix import Asking, Matrix, Run, Table, asking_of, matrix_from, settings_of, table_shown
 from pipelines.fingerprint import combined, fingerprint, text_hash
 from pipelines.settings.base import Settings
-from pipelines.stages import generation_key
+from pipelines.settings.sources import SourceSettings
+from pipelines.stages import STAGES, generation_key
 from resources import yaml_text
+from resources.checks.audit import tuned_audit
+from resources.checks.stages import before_publishing
 from resources.child_process import ROOT, shipped
 from resources.evaluation.golden import Examination, examination, examine, read_questions
-from resources.evaluation.matrix_results import KeptRuns, RunResult, tables_shown, write_results
-from resources.evaluation.matrix_state import EMBEDDED, MadeIndex, experiment_state, made_index, under
+from resources.evaluation.plots import Bars, figure
+from resources.llm.replies import BOUGHT_TABLES
+from resources.postgres.address import address_of
 from resources.prompts import read_prompts
 from resources.settings_file import anchored
-from resources.state.generation import installed, spec_of
+from resources.stages.indexed_documents import IndexBuild
+from resources.stages.make import link_sentences, make, write_index
+from resources.state.committed_listing import adopt_listing, listing_output
+from resources.state.generation import find_generation, installed, spec_of
+from resources.state.run import Run as StateRun
+from resources.state.run import StageProgress
+from resources.state.state import SHARED, State
 
 if TYPE_CHECKING:
-    from resources.state.run import StageProgress
-    from resources.state.state import State
+    from resources.parquet.tables import ParquetTables
+    from resources.postgres.catalog import GenerationRow
+
+
+# ---------------------------------------------------------------- matrix state
+#
+# A state of its own for experiments: indexes under many settings side by side, none of them published.
+#
+# All of it is that of an ordinary state, so documents are parsed once, a text is embedded once by each embedder, and
+# what an interrupted run committed is found again. Nothing prunes it. Of the user's state only the sources are read,
+# and what has been bought or embedded there is taken along: its Parquet files are linked, never written.
+
+
+EMBEDDED = "embedded"
+MARKER = "made-by-matrix"
+"""A file that says which database a state of experiments has, so that no other index is taken for one."""
+REUSED = (*BOUGHT_TABLES, *STAGES["chunk_embeddings"].tables, *STAGES["sentence_embeddings"].tables)
+_BY_DOCUMENTS = tuple(name for name in STAGES if name not in ("raw_documents", "sentence_links"))
+
+
+@dataclass(frozen=True, slots=True)
+class MadeIndex:
+    """An index that stands. `content` is a hash of all that a question can meet in it; `failed` are the documents
+    that are not in it; `seconds` is what making it took, None where it stood."""
+
+    generation: GenerationRow
+    content: str
+    chunks: int
+    failed: list[str]
+    seconds: float | None
+
+
+def under(state: State, settings: Settings) -> State:
+    """The state of experiments under the settings of one run, with its listing; close it when its runs are done."""
+    parts = state.parts.under(settings, *SHARED)
+    return State(parts.project, state.run.beside(), parts, listed=state.listing.now())
+
+
+def list_sources(state: State) -> None:
+    """Commits the files of the settings' sources as they are now, in place of those listed before."""
+    wanted = {source.name: source.path for source in state.settings.sources}
+    for row in state.parts.catalog.sources():
+        if wanted.get(row.name) != row.root:
+            state.parts.catalog.remove_source(row.name)
+    listed = state.listing.now()
+    state.listing.keep_memberships()
+    adopt_listing(state.runner, listed.documents, listed.failures)
+
+
+def made_index(state: State) -> MadeIndex:
+    """The index of these settings: found whole, or made from what there is and audited as one that is
+    published. Raises PinciteError."""
+    started, found = time.perf_counter(), find_generation(state.parts.catalog, state.settings)
+    stood = found is not None and _standing(state, found)
+    generation = state.ensure_generation() if stood else _made_anew(state)
+    failed = sorted({f"{item.source}/{item.uri}" for item in state.runner.failures()})
+    chunks = IndexBuild(state).index.counts()["chunks"]
+    seconds = None if stood else time.perf_counter() - started
+    return MadeIndex(generation, _content(state, generation), chunks, failed, seconds)
+
+
+def _standing(state: State, found: GenerationRow) -> bool:
+    """Whether it holds the files as they are listed now, in rows as they were left."""
+    listed = found.built_at is not None and found.built_from == listing_output(state.runner)
+    return listed and IndexBuild(state).standing()
+
+
+def _made_anew(state: State) -> GenerationRow:
+    buckets = range(state.settings.buckets)
+    for stage in _BY_DOCUMENTS:
+        make(state, stage, buckets)
+    link_sentences(state)
+    write_index(state, buckets)
+    build = IndexBuild(state)
+    build.load_links()
+    made = build.build_vector_indexes(live=False)
+    problems = build.missing_buckets() or [*before_publishing(state), *tuned_audit(build, made, live=False)]
+    if problems:
+        told = "; ".join(f"{code}: {message}" for code, message in problems[:5])
+        raise IndexStateError(f"the index of these settings is not sound: {told}", "audit")
+    state.parts.catalog.mark_built(build.generation.generation, listing_output(state.runner))
+    return state.parts.catalog.generation(build.generation.generation) or build.generation
+
+
+def _content(state: State, generation: GenerationRow) -> str:
+    catalog = state.parts.catalog
+    rows = [
+        *catalog.manifest_of("indexed_documents", generation.schema).values(),
+        *catalog.manifest_of("loaded_links", generation.schema).values(),
+    ]
+    outputs = combined(row.output for row in sorted(rows, key=lambda row: (row.table, row.bucket)))
+    return fingerprint(generation.key, outputs, generation.statistics)
+
+
+@contextmanager
+def experiment_state(user: State, folder: Path, database: str, run_id: str, progress: StageProgress) -> Iterator[State]:
+    """The state of experiments in a folder, open to this process alone, with the user's sources listed.
+
+    Raises UsageError where the folder or the database holds an index that no matrix made, IndexStateError
+    (`busy`) while another matrix runs in it."""
+    sources = tuple(_sources(user))
+    settings = user.project.settings.model_copy(update={"database": database, "sources": sources, "tables": None})
+    state = State(replace(user.project, settings=settings, state=folder), StateRun(run_id, progress))
+    try:
+        _claim(state)
+        with state.parts.database.exclusive("index"):
+            _take_along(user, state)
+            list_sources(state)
+            yield state
+    finally:
+        state.close()
+
+
+def _sources(user: State) -> list[SourceSettings]:
+    """Those of the settings, and those that the user's state remembers where it holds an index."""
+    if user.project.settings.tables or (user.project.state / "parquet").is_dir():
+        return user.parts.sources.known()
+    absolute = [{"path": str(user.project.resolve(source.path))} for source in user.project.settings.sources]
+    return [
+        source.model_copy(update=path) for source, path in zip(user.project.settings.sources, absolute, strict=True)
+    ]
+
+
+def _claim(state: State) -> None:
+    folder, database = state.project.state, state.project.settings.database
+    marker, shown = folder / MARKER, database if database == EMBEDDED else address_of(database).shown
+    if marker.exists() and marker.read_text(encoding="utf-8") == shown:
+        return
+    if not marker.exists() and (folder / "parquet").exists():
+        raise UsageError(
+            f"{folder} holds an index that no matrix made, and experiments must not touch it; name another folder "
+            "with --experiments"
+        )
+    if (database != EMBEDDED or (folder / "postgres").exists()) and state.parts.database.holds_catalog():
+        raise UsageError(
+            f"the database of the experiments ({shown}) holds an index already, and experiments must not touch it; "
+            "give `database` in the matrix file an empty one, or leave it out"
+        )
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    marker.write_text(shown, encoding="utf-8")
+
+
+def _take_along(user: State, state: State) -> None:
+    """Links files of the user's state whose vectors and replies count wherever they lie, by what they hold."""
+    tables, own = user.parts.tables, state.project.state / "parquet"
+    for table in REUSED:
+        for name in tables.files(table):
+            if not (own / name).exists():
+                (own / name).parent.mkdir(parents=True, exist_ok=True)
+                _link(tables, name, own / name)
+
+
+def _link(tables: ParquetTables, name: str, target: Path) -> None:
+    try:
+        file = Path(tables.place(name))
+        os.link(file, target)
+    except (FileNotFoundError, IndexStateError):
+        return  # pruned meanwhile
+    except OSError:  # another disk, or one without links
+        partial = target.with_suffix(".partial")
+        shutil.copyfile(file, partial)
+        os.replace(partial, target)
+
+
+# ---------------------------------------------------------------- matrix results
+#
+# What the runs of a matrix gave: kept one by one while it goes on, and written together at its end.
+#
+# <experiments>/runs/KEY.json       a finished run, found again by what shaped it
+# <experiments>/NAME/runs.parquet        a row a run: its values of the axes, scores with intervals, seconds
+# <experiments>/NAME/questions.parquet   a row a run and question: scores, ids of the hits, seconds
+# <experiments>/NAME/runs.json           the runs as `pincite eval --json` gives them
+# <experiments>/NAME/tables.md           the tables, each with its plot beside it
+
+
+Failed = Mapping[str, Mapping[str, str]]
+"""Name of a run to {"name", "code", "message"}."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """`run` is an element of `runs` in the JSON of `eval`, with `choice`, `asking` and `index`; `questions` are
+    {"id", "diagnosis", "seconds", "scores", "hits"}, in the order of the file."""
+
+    run: dict[str, Any]
+    questions: list[dict[str, Any]]
+
+
+class KeptRuns:
+    """Finished runs by key."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def get(self, key: str) -> RunResult | None:
+        try:
+            return RunResult(**json.loads(self._file(key).read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            return None
+
+    def put(self, key: str, result: RunResult) -> None:
+        _written(self._file(key), json.dumps(asdict(result), ensure_ascii=False))
+
+    def _file(self, key: str) -> Path:
+        return self._folder / f"{key}.json"
+
+
+def _written(file: Path, text: str) -> Path:
+    """Writes a file that appears whole or not at all."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial = file.with_name(f"{file.name}.{os.getpid()}.partial")
+    partial.write_text(text, encoding="utf-8")
+    os.replace(partial, file)
+    return file
+
+
+def write_results(folder: Path, matrix: Matrix, results: Mapping[str, RunResult], failed: Failed) -> list[Path]:
+    """All files of a matrix, results and failures by name of the run; returns their places."""
+    runs = [results[name].run for name in matrix.runs if name in results]
+    questions = [(name, each) for name in matrix.runs if name in results for each in results[name].questions]
+    written = [
+        _parquet(folder / "runs.parquet", [*map(_run_row, runs), *map(_failed_row, failed.values())]),
+        _parquet(folder / "questions.parquet", [_question_row(name, each) for name, each in questions]),
+        _written(folder / "runs.json", json.dumps({"runs": runs, "failed": list(failed.values())}, indent=2)),
+    ]
+    scored, why = {run["name"]: run for run in runs}, {name: each["message"] for name, each in failed.items()}
+    shown = [f"## {folder.name}"]
+    names: Counter[str] = Counter()
+    for table in matrix.tables:
+        shown.append(table_shown(table, matrix.runs, scored, why))
+        if panels := _panels(table, matrix, scored):
+            plot = _written(folder / f"{_file_name(table.name, names)}.svg", figure(panels, table.name))
+            shown.append(f"![{table.name}]({plot.name})")
+            written.append(plot)
+    return [*written, _written(folder / "tables.md", "\n\n".join(shown) + "\n")]
+
+
+def tables_shown(matrix: Matrix, results: Mapping[str, RunResult], failed: Failed) -> str:
+    """All tables in Markdown."""
+    scored, why = {name: result.run for name, result in results.items()}, {n: e["message"] for n, e in failed.items()}
+    return "\n\n".join(table_shown(table, matrix.runs, scored, why) for table in matrix.tables)
+
+
+# ---------------------------------------------------------------- rows
+
+
+def _run_row(run: Mapping[str, Any]) -> dict[str, Any]:
+    scores: dict[str, float | None] = {}
+    for metric, value in run["metrics"].items():
+        low, high = run["ci95"].get(metric) or (None, None)
+        scores |= {metric: value, f"{metric}.low": low, f"{metric}.high": high}
+    return {
+        "name": run["name"],
+        **{f"axis.{axis}": value for axis, value in run["choice"].items()},
+        **{name: run[name] for name in ("strategy", "n", "unmapped", "seconds_per_query")},
+        "rerank": ", ".join(run["rerank"]) or "none",
+        **{name: run["asking"][name] for name in ("k", "with_options")},
+        "generation": run["index"]["generation"],
+        "chunks": run["index"]["chunks"],
+        **scores,
+        "settings": json.dumps(run["settings"], sort_keys=True),
+        "failed": None,
+    }
+
+
+def _failed_row(failure: Mapping[str, str]) -> dict[str, Any]:
+    return {"name": failure["name"], "failed": f"{failure['code']}: {failure['message']}"}
+
+
+def _question_row(name: str, question: Mapping[str, Any]) -> dict[str, Any]:
+    plain = {key: question[key] for key in ("id", "diagnosis", "seconds", "hits")}
+    return {"run": name, **plain, **question["scores"]}
+
+
+def _parquet(file: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
+    """Columns are those of any row, in order of appearance."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    table = pa.table({name: [row.get(name) for row in rows] for name in names})
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial = file.with_name(f"{file.name}.{os.getpid()}.partial")
+    pq.write_table(table, partial)
+    os.replace(partial, file)
+    return file
+
+
+# ---------------------------------------------------------------- plots
+
+
+def _panels(table: Table, matrix: Matrix, scored: Mapping[str, Mapping[str, Any]]) -> list[Bars]:
+    """One axis: its values beside each other, metric by metric. More: a panel a metric, the first axis below it."""
+    have = [scored[name] for name in table.runs if name in scored]
+    metrics = [name for name in table.metrics if any(run["metrics"].get(name) is not None for run in have)]
+    if not have or not metrics:
+        return []
+    if len(table.axes) < 2:
+        named = {next((run["choice"][axis] for axis in table.axes), run["name"]): run for run in have}
+        return [_bars("percent", metrics, {name: [(run, each) for each in metrics] for name, run in named.items()})]
+    first, *others = table.axes
+    groups = list(dict.fromkeys(matrix.runs[name].choice[first] for name in table.runs))
+    by_place = {(run["choice"][first], ", ".join(run["choice"][axis] for axis in others)): run for run in have}
+    series = list(dict.fromkeys(rest for _, rest in by_place))
+    return [
+        _bars(f"{metric}, percent", groups, {rest: [(by_place.get((group, rest)), metric) for group in groups]
+                                             for rest in series})
+        for metric in metrics
+    ]  # fmt: skip
+
+
+def _bars(
+    title: str, groups: Sequence[str], runs: Mapping[str, Sequence[tuple[Mapping[str, Any] | None, str]]]
+) -> Bars:
+    """`runs` by series: for each group the run and the metric that its bar shows."""
+    values = {name: [run["metrics"].get(metric) if run else None for run, metric in row] for name, row in runs.items()}
+    intervals = {
+        name: [tuple(bounds) if run and (bounds := run["ci95"].get(metric)) else None for run, metric in row]
+        for name, row in runs.items()
+    }
+    return Bars(title, groups, values, intervals)
+
+
+def _file_name(name: str, taken: Counter[str]) -> str:
+    plain = "-".join(re.findall(r"\w+", name.lower())) or "table"
+    taken[plain] += 1
+    return plain if taken[plain] == 1 else f"{plain}-{taken[plain]}"
+
+
+# ---------------------------------------------------------------- matrix
+#
+# A matrix of settings run as one evaluation: each distinct index made once, then asked with all that is asked of it.
+#
+# A finished run is kept at once, by a key of all that shaped it, so that an interrupted matrix goes on where it was; a
+# run that fails is named, and the others go on.
+
 
 FOLDER = "experiments"
 _TAKEN = ("runs", "state")

@@ -12,8 +12,7 @@ from pipelines.errors import UsageError
 from pipelines.evaluation.matrix import BASE, settings_of
 from pipelines.settings.base import Settings
 from resources.child_process import ROOT, shipped
-from resources.evaluation.matrix import _ANSWERING, _ASKING, _Clock, read_matrix
-from resources.evaluation.matrix_results import _file_name
+from resources.evaluation.matrix import _ANSWERING, _ASKING, _Clock, _file_name, read_matrix
 
 PAGE = Path(ROOT, "docs", "guide", "evaluation.md")
 

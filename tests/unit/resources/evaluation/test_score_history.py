@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from resources.evaluation.score_history import headline, last_scores
+from resources.evaluation.golden import headline, last_scores
 
 
 def row(number: int, strategy: str, model: str = "small") -> Any:
