@@ -1,26 +1,160 @@
-"""Texts for others to embed: what the present settings would have embedded and is not embedded yet, as Parquet."""
+"""The texts that still need a vector under the present settings: their keys, and their export as Parquet.
+
+A key takes sixteen bytes, whatever the size of the corpus. Texts are read shard by shard.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from pipelines.errors import IndexStateError, SettingsError
+from pipelines.fingerprint import shard_name as named
 from pipelines.indexing.changed_links import places_in
 from pipelines.indexing.embeddings import CONTRACT, FOOTER, RowKey
-from resources.exchange.asked import known_keys, sources_of, works
+from pipelines.stages import STAGES
 from resources.exchange.places import TextFolder
 from resources.models.embedders.registry import PRESETS
-from resources.parquet.vectors import Keys, digits_of, keys_from
+from resources.parquet.vectors import Keys, KnownVectors, digits_of, keys_from
+from resources.stages.embedded_items import SENTENCE_FORMS, FromModel
+from resources.stages.embedded_items import STAGES as OF_VECTORS
 from resources.state.generation import spec_of
+from resources.state.stage_work import Work, with_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from pipelines.ports import CountingEmbedder
     from resources.state.state import State
+
+
+# ---------------------------------------------------------------- asked
+#
+# What the present settings would have embedded and is not embedded yet: keys of texts, sixteen bytes each, whatever
+# the size of the corpus; texts shard by shard.
+
+
+_READ = ("chunks", "document_summaries", "chunk_contexts", "sentences")
+
+
+def sources_of(form: str) -> list[tuple[str, FromModel]]:
+    """The stages and tables that the model makes, by the form of sentences. Raises SettingsError."""
+    if form == "fast":
+        others = ", ".join(sorted(SENTENCE_FORMS.keys() - {"fast"}))
+        raise SettingsError(
+            "sentences.embedded is fast: vectors of sentences come out of the pass through the model that makes those "
+            f"of chunks, so that vectors made elsewhere would save none; set sentences.embedded to one of {others}"
+        )
+    return [(stage, each) for stage, of in OF_VECTORS.items() for each in of(form) if isinstance(each, FromModel)]
+
+
+def works(state: State, only: Collection[str] | None = None) -> Iterator[Work]:
+    """The documents of each shard that is not embedded as it is now, of these only where they are named.
+
+    Raises IndexStateError (`missing_input`)."""
+    runner, tables = state.runner, state.parts.tables
+    made = {table: runner.manifest(table) for table in _READ}
+    every = range(state.settings.shard_count) if only is None else sorted(set(map(runner.shard_of, only)))
+    for shard in sorted({shard for stage in OF_VECTORS for shard in runner.due(stage, every)}):
+        if missing := [table for table in _READ if shard not in made[table]]:
+            raise IndexStateError(
+                f"{named(shard)} of {missing[0]} has not been made with these settings, so that it is not known "
+                "what they would have embedded; run `pincite export-texts FOLDER`",
+                "missing_input",
+            )
+        files = {table: made[table][shard].file for table in _READ}
+        states = [with_rows(tables.documents(file)) for file in files.values()]
+        whole = [doc_id for doc_id in states[0] if all(doc_id in known for known in states[1:])]
+        wanted = [doc_id for doc_id in whole if only is None or doc_id in only]
+        if wanted:
+            yield Work(STAGES["chunk_embeddings"], shard, dict.fromkeys(wanted, ""), files, tables)
+
+
+def known_keys(state: State, table: str, identity: str) -> Keys:
+    """The keys of all vectors of an embedder that any file of a table holds, sorted."""
+    return np.unique(np.concatenate([keys_from(()), *KnownVectors(state.parts.tables, table, identity).keys()]))
+
+
+class Asked:
+    """All texts that are asked for, by key: by which tables (a bit each), by which document first, and which of these
+    tables have a vector of it."""
+
+    def __init__(self, state: State, identity: str) -> None:
+        self._state, self._sources = state, sources_of(state.settings.sentences.embedded)
+        self.tables = [(stage, source.table) for stage, source in self._sources]
+        self.basis = basis_of(state)
+        keys, wants, owners, self._doc_ids = self._read()
+        order = np.argsort(keys, kind="stable")
+        keys = keys[order]
+        starts = np.flatnonzero(np.concatenate([np.ones(len(keys[:1]), np.bool_), keys[1:] != keys[:-1]]))
+        self.keys: Keys = keys[starts]
+        self._wanted = np.bitwise_or.reduceat(wants[order], starts) if len(starts) else wants
+        self._owners = owners[order][starts]
+        self._known = np.zeros(len(self.keys), np.uint8)
+        for bit, (_, table) in enumerate(self.tables):
+            _, there = places_in(known_keys(state, table, identity), self.keys)
+            self._known[there] |= 1 << bit
+
+    def _read(self) -> tuple[Keys, NDArray[np.uint8], NDArray[np.uint32], Keys]:
+        """Of each row of each table its key, the table's bit, and the number of its document; and all documents."""
+        keys, wants, owners, doc_ids = [keys_from(())], [np.zeros(0, np.uint8)], [np.zeros(0, np.uint32)], list[str]()
+        for work in works(self._state):
+            self._state.run.at(f"reading what is to be embedded, {named(work.shard)}")
+            numbers = {doc_id: len(doc_ids) + at for at, doc_id in enumerate(work.doc_ids)}
+            doc_ids.extend(numbers)
+            for bit, (_, source) in enumerate(self._sources):
+                rows = [item.row for item in source.items_of(work)]
+                keys.append(keys_from(row.text_hash for row in rows))
+                wants.append(np.full(len(rows), 1 << bit, np.uint8))
+                owners.append(np.fromiter((numbers[row.doc_id] for row in rows), np.uint32, len(rows)))
+            work.forget()
+        return np.concatenate(keys), np.concatenate(wants), np.concatenate(owners), keys_from(doc_ids)
+
+    @property
+    def missing(self) -> int:
+        """How many texts have no vector in some table that asks for it."""
+        return int(np.count_nonzero(self._wanted & ~self._known))
+
+    def missing_at(self, places: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Which of the tables that ask for the texts at these places have no vector of them: a bit each."""
+        return self._wanted[places] & ~self._known[places]
+
+    def mark(self, places: NDArray[np.int64]) -> None:
+        """The texts at these places have a vector now."""
+        self._known[places] |= self._wanted[places]
+
+    def documents(self, places: NDArray[np.int64]) -> list[str]:
+        """The first document that asks for each of these texts."""
+        return digits_of(self._doc_ids[self._owners[places]])
+
+    def shards(self, doc_ids: Sequence[str]) -> list[int]:
+        return list(map(self._state.runner.shard_of, doc_ids))
+
+    def texts(self, places: NDArray[np.int64]) -> dict[str, str]:
+        """The texts at these places, by key; the documents that have them are read again."""
+        wanted = set(digits_of(self.keys[places]))
+        found: dict[str, str] = {}
+        for work in works(self._state, set(self.documents(places))):
+            for _, source in self._sources:
+                found.update((item.key, item.text) for item in source.items_of(work) if item.key in wanted)
+            work.forget()
+        return found
+
+
+def basis_of(state: State) -> Mapping[str, list[str]]:
+    """The committed files that tell what is asked for: others mean that it may be something else."""
+    tables = [*_READ, *(table for stage in OF_VECTORS for table in STAGES[stage].tables)]
+    return {table: [row.file for _, row in sorted(state.runner.manifest(table).items())] for table in tables}
+
+
+# ---------------------------------------------------------------- texts
+#
+# Texts for others to embed: what the present settings would have embedded and is not embedded yet, as Parquet.
+
 
 PART_BYTES = 64 << 20
 """Of texts in a part."""

@@ -11,7 +11,8 @@ from pincite.codes import ERRORS
 from pipelines.indexing.embeddings import CONTRACT, FOOTER, LEAST_COSINE, MOST_SAMPLE, SAMPLE
 from pipelines.records import Chunk, Embedding
 from pipelines.schemas import schema_of
-from resources.exchange import checked, places, reader, texts, vector_file
+from resources.exchange import places, reader, texts, vector_file
+from resources.exchange import vectors as checked
 from tests.support.places import ROOT
 
 PAGE = (ROOT / "docs" / "reference" / "vectors.md").read_text(encoding="utf-8")
