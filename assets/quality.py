@@ -7,7 +7,7 @@ import dagster as dg
 from assets.declare import asset
 from assets.metadata import score_chart, score_rows, table
 from resources.evaluation.golden import headline, last_scores
-from resources.generations.scores import score_live
+from resources.generations.publish import score_live
 from resources.state.state import State
 
 _LAST = 30

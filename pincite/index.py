@@ -335,14 +335,14 @@ class Index:
     @unshared()
     def publish(self, generation: int, force: bool = False) -> dict[str, Any]:
         """Makes a generation the live one: {"live", "previous"}. Raises IndexStateError where it may not."""
-        from resources.generations.by_hand import publish_by_hand
+        from resources.generations.publish import publish_by_hand
 
         return publish_by_hand(self._now, generation, force)
 
     @unshared()
     def rollback(self) -> dict[str, Any]:
         """Makes the generation live again that was before, until somebody publishes: {"live", "previous"}."""
-        from resources.generations.by_hand import rollback
+        from resources.generations.publish import rollback
 
         return rollback(self._now)
 

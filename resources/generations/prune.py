@@ -1,21 +1,51 @@
-"""Giving back what old generations hold: their tables, and the Parquet files that nothing names."""
+"""The removal of old generations: their tables, and the Parquet and raw files that nothing refers to."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import UsageError
-from resources.generations import raw_files
+from pipelines.records import RawDocument
+from pipelines.schemas import from_table
+from resources.postgres.generation_tables import GenerationTables
 from resources.postgres.statements import query
+from resources.sources.stored_documents import names_of, wanted_names
 from resources.stages.imported import waiting
 from resources.state.generation import kept_keys
-
-ASKED = ("hyde", "rerank", "answer")
-"""Replies to questions, which nothing that is kept was made of."""
 
 if TYPE_CHECKING:
     from resources.postgres.catalog import GenerationRow
     from resources.state.state import State
+
+
+# ---------------------------------------------------------------- raw files
+#
+# Raw files in the store that are asked for by somebody: by a listing, or by what is served.
+
+
+def needed_raw_files(state: State, keys: Collection[str], kept: Iterable[GenerationRow]) -> set[str]:
+    """The names of all objects of documents that a listing under these keys has, or that rows of the kept generations
+    were made from: while a run brings a generation up to date, its rows are of an earlier listing.
+
+    Raises IndexStateError where a listing cannot be read: what it names is not known then."""
+    tables, names = state.parts.tables, set[str]()
+    for key in keys:
+        for row in state.parts.catalog.manifest_of("raw_documents", key).values():
+            names |= wanted_names(from_table(RawDocument, tables.read(row.file)))
+    for generation in kept:
+        for content in GenerationTables(state.parts.database, generation).content_hashes().values():
+            names.update(names_of(content, mapped=True))
+    return names
+
+
+# ---------------------------------------------------------------- prune
+#
+# Giving back what old generations hold: their tables, and the Parquet files that nothing names.
+
+
+ASKED = ("hyde", "rerank", "answer")
+"""Replies to questions, which nothing that is kept was made of."""
 
 
 def prune(state: State, keep: int, dry_run: bool = False) -> dict[str, Any]:
@@ -44,7 +74,7 @@ def prune(state: State, keep: int, dry_run: bool = False) -> dict[str, Any]:
         garbage = sorted(sizes.keys() - needed - imported)
         stored = state.parts.sources.stored
         held = stored.held() if stored else {}
-        loose = sorted(held.keys() - raw_files.needed(state, keys, kept)) if held else []
+        loose = sorted(held.keys() - needed_raw_files(state, keys, kept)) if held else []
         if not dry_run:
             for row in dropped:
                 catalog.drop_generation(row)

@@ -141,8 +141,7 @@ def overlap_rows(statistics: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def generations(state: State) -> list[dict[str, Any]]:
     """Every generation, the oldest first."""
-    from resources.generations.publish import recorded
-    from resources.generations.scores import COMPARED
+    from resources.generations.publish import COMPARED, recorded
     from resources.postgres.generation_tables import GenerationTables
     from resources.stages.sentence_links import floor_used
 
