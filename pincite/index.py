@@ -370,7 +370,7 @@ class Index:
 
     def asked_status(self, groups: Sequence[str] = (), operator: bool = False) -> dict[str, Any]:
         """What the state holds, as far as an asker of these groups may know it; an operator may know all."""
-        from resources.reports.asked_status import asked_status
+        from resources.reports.status import asked_status
 
         return asked_status(self._now, self._searcher, groups, operator)
 

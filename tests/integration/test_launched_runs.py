@@ -14,7 +14,7 @@ from pincite.text.state import _worker_shown
 from resources.dagster_instance.home import SESSION
 from resources.postgres.catalog import TOLD_EVERY, LaunchedRuns, OwnRun
 from resources.postgres.database import Database
-from resources.reports.workers import workers
+from resources.reports.status import workers
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.integration
