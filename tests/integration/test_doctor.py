@@ -17,8 +17,8 @@ import pytest
 from pipelines.settings.base import settings_from
 from resources.postgres.database import Database
 from resources.postgres.server import PostgresServer
-from resources.reports.doctor.database import database as looked_at_database
-from resources.reports.doctor.endpoints import endpoints
+from resources.reports.doctor.examine import database_findings as looked_at_database
+from resources.reports.doctor.examine import endpoint_findings as endpoints
 from resources.reports.doctor.finding import Finding, looked_at
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.llm_server import LlmServer

@@ -26,7 +26,7 @@ HELP = frozenset(
     {
         "resources/checks/findings.py",
         "resources/postgres/database.py",
-        "resources/reports/doctor/database.py",
+        "resources/reports/doctor/examine.py",
         "pincite/codes.py",
     }
 )

@@ -16,9 +16,10 @@ import pytest
 
 from pipelines.errors import IndexStateError
 from pipelines.settings.base import Settings, settings_from
-from resources.reports.doctor import installation, machine, project
-from resources.reports.doctor.database import _clocks, _server, _vector
-from resources.reports.doctor.examine import examine
+from resources.reports.doctor import examine as project
+from resources.reports.doctor import machine
+from resources.reports.doctor import machine as installation
+from resources.reports.doctor.examine import _clocks, _server, _vector, examine
 from resources.reports.doctor.finding import Finding, looked_at, ok
 from resources.settings_file import locate
 from resources.workers.sandbox import LAYERS
@@ -237,30 +238,30 @@ def test_formats_without_their_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_source_and_questions_that_are_not_there(tmp_path: Path) -> None:
     made = make_project(tmp_path / "project", {}, publish={"golden": "none.jsonl"})
     found = locate(str(made.config))
-    assert severities(project.settings(found)) == ["ok", "failure"]
-    (missing,) = project.sources(found)
+    assert severities(project.settings_findings(found)) == ["ok", "failure"]
+    (missing,) = project.source_findings(found)
     assert (missing.name, missing.severity) == ("source docs", "failure")
     made.docs.mkdir()
-    assert severities(project.sources(found)) == ["warning"]
+    assert severities(project.source_findings(found)) == ["warning"]
     made.write("note.md", "# A note\n")
-    assert severities(project.sources(found)) == ["ok"]
+    assert severities(project.source_findings(found)) == ["ok"]
 
 
 def test_dagster_with_settings_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
-    assert only(project.dagster(tmp_path)).severity == "ok"
+    assert only(project.dagster_findings(tmp_path)).severity == "ok"
     (tmp_path / "dagster").mkdir()
     (tmp_path / "dagster" / "dagster.yaml").write_text(f"storage: {{postgres: {SECRET}}}\n")
-    found = only(project.dagster(tmp_path))
+    found = only(project.dagster_findings(tmp_path))
     assert found.severity == "failure" and SECRET not in found.found + found.remedy
     (tmp_path / "dagster" / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
-    assert ", 0 runs in " in only(project.dagster(tmp_path)).found
+    assert ", 0 runs in " in only(project.dagster_findings(tmp_path)).found
     elsewhere = tmp_path / "elsewhere"
     monkeypatch.setenv("DAGSTER_HOME", str(elsewhere))
-    found = only(project.dagster(tmp_path))
+    found = only(project.dagster_findings(tmp_path))
     assert (found.severity, found.found) == ("failure", f"DAGSTER_HOME is {elsewhere}, which is no folder")
     elsewhere.mkdir()
-    assert f", 0 runs in {elsewhere}" in only(project.dagster(tmp_path)).found
+    assert f", 0 runs in {elsewhere}" in only(project.dagster_findings(tmp_path)).found
 
 
 class _Rows:
