@@ -32,8 +32,7 @@ from pipelines.schemas import from_table
 from resources.evaluation.golden import corpus_of
 from resources.postgres.statements import query
 from resources.processes import for_the_user
-from resources.search.passages import Searcher
-from resources.search.query_models import QueryModels
+from resources.search.passages import QueryModels, Searcher
 from resources.search.search_options import asked_groups
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from pipelines.errors import ModelError, SettingsError
 from pipelines.settings.base import settings_from
 from pipelines.settings.query import CrossEncoderSettings
 from resources.models.rerankers import EndpointCrossEncoder, make_cross_encoder
-from resources.search.query_models import QueryModels
+from resources.search.passages import QueryModels
 from resources.settings_file import anchored
 from tests.support.rerank_server import FORMS, RerankServer, rerank_server, scored, shared_words
 
