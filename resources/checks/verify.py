@@ -28,7 +28,7 @@ from resources.postgres.row_security import security_problems
 from resources.postgres.run_lock import lock_key
 from resources.postgres.statements import query
 from resources.sources.stored_documents import wanted_names
-from resources.stages.imported import waiting
+from resources.stages.embedded_items import imported_vectors as waiting
 from resources.stages.indexed_documents import IndexBuild
 from resources.state.committed_listing import listing_output
 from resources.state.groups import groups_now

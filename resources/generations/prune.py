@@ -11,7 +11,7 @@ from pipelines.schemas import from_table
 from resources.postgres.generation_tables import GenerationTables
 from resources.postgres.statements import query
 from resources.sources.stored_documents import names_of, wanted_names
-from resources.stages.imported import waiting
+from resources.stages.embedded_items import imported_vectors as waiting
 from resources.state.generation import kept_keys
 
 if TYPE_CHECKING:

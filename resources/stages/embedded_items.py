@@ -1,20 +1,31 @@
-"""What of a document has a vector, and what is searched for a sentence."""
+"""The texts that have a vector: the items of each table of vectors, and imported vectors that wait for their run.
+
+No clean-up removes waiting vectors. The run that uses them deletes them (resources/parquet/vectors.py).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pipelines.fingerprint import records_hash
 from pipelines.indexing.embeddings import blended, blended_key, embedded_text, headed, own_text_at, vector_key
-from resources.parquet.vectors import VectorRow, matrix, vector_table
+from resources.parquet.vectors import VectorRow, imported_for, kept_files, matrix, vector_table
+from resources.state import generation as generations
 from resources.workers.task import Made
 
 if TYPE_CHECKING:
     from pipelines.ports import Vectors
     from pipelines.records import Chunk
+    from resources.postgres.catalog import GenerationRow
     from resources.state.stage_work import Work
+    from resources.state.state import State
+
+
+# ---------------------------------------------------------------- embedded items
+#
+# What of a document has a vector, and what is searched for a sentence.
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,3 +181,25 @@ def by_document(doc_ids: list[str], made: Mapping[str, Embedded]) -> dict[str, M
             tables[doc_id][name] = whole.slice(own[0], len(own)) if own else whole.slice(0, 0)
             outputs[doc_id][name] = records_hash([embedded.rows[place] for place in own])
     return {doc_id: Made(tables[doc_id], outputs[doc_id]) for doc_id in doc_ids}
+
+
+# ---------------------------------------------------------------- imported
+#
+# Vectors that others made, between their import and the run that takes them: nothing collects them before it, and it
+# deletes them (resources/parquet/vectors.py).
+
+
+def imported_vectors(state: State, names: Iterable[str]) -> tuple[GenerationRow | None, set[str]]:
+    """Which of these files were imported for the generation of the present settings and are not used yet, and that
+    generation; none where none were."""
+    if not any(f"/{imported_for('')}" in name for name in names):
+        return None, set()
+    row = generations.find_generation(state.parts.catalog, state.settings)
+    if row is None:
+        return None, set()
+    runner, tables, found = state.of(row).runner, state.parts.tables, set[str]()
+    for stage, sources_of in STAGES.items():
+        due = runner.due(stage, range(state.settings.shard_count))
+        for source in sources_of(state.settings.sentences.embedded):
+            found.update(kept_files(tables, source.table, imported_for(runner.key(stage)), due))
+    return (row, found) if found else (None, found)

@@ -1,33 +1,144 @@
-"""The computes of summaries and contexts: off, extractive, or bought from a language model.
+"""Texts written by language models: document summaries, chunk contexts and descriptions of figures.
 
-What a model cannot say usefully is said extractively, and marked (FALLBACK). What it has not said yet,
-since its endpoint does not answer or a batch is under way, is its last reply for the same document or
-chunk, else extractive (WAITING); the document is named as failed, and tried again by the next run.
+Prompts are sent as far ahead as the model asks for. Summaries and contexts may also be off or extractive. If a model
+gives no usable text, an extractive one is kept and marked (FALLBACK). If a model has not replied yet, the last reply
+for the same document or chunk is used, else an extractive text (WAITING); the document is named as failed, and the next
+run tries it again. Each picture is shown to a model once, however many documents have it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections import OrderedDict, deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pipelines.errors import ModelError
-from pipelines.indexing.enrichment import context_prompts, summary_prompt
+from pipelines.indexing.enrichment import (
+    CHARACTERS,
+    Said,
+    context_prompts,
+    distinct,
+    figure_descriptions,
+    figure_prompt,
+    figures_of,
+    summary_prompt,
+)
 from pipelines.llm.prompts import PromptTemplate, in_language, templates_of
 from pipelines.llm.reply_text import cleaned, runs_of, unusable
-from pipelines.ports import NoReply, Prompt, Reply, ReplyCheck
-from pipelines.records import FALLBACK, LLM, OFF, WAITING, ChunkContext, DocumentSummary, Failure
+from pipelines.parsing.pictures import IMAGE_HASH
+from pipelines.ports import LanguageModel, NoReply, Prompt, Reply, ReplyCheck
+from pipelines.records import (
+    FALLBACK,
+    LLM,
+    OFF,
+    WAITING,
+    ChunkContext,
+    DocumentSummary,
+    Element,
+    Failure,
+    FigureDescription,
+    RawDocument,
+)
 from pipelines.schemas import from_table
 from pipelines.stages import STAGES
-from resources.stages.answered import answered, windows
+from resources.hashes import bytes_hash
+from resources.parsers.registry import MEDIA_TYPES, media_type_of
+from resources.sources.files import Place
 from resources.stages.by_worker import Given, Options, by_shard, by_worker, made_by_workers
 from resources.state.stage_work import Makeshift
+from resources.workers.document_requests import figure_images
 from resources.workers.task import Task
 
 if TYPE_CHECKING:
     from pipelines.settings.models import EnrichmentSettings
-    from resources.state.stage_work import Compute, Outcomes, Work, Works
+    from resources.state.stage_work import Compute, Outcomes, Rows, Work, Works
     from resources.state.state import State
+    from resources.workers.pool import DocumentPool
+
+
+# ---------------------------------------------------------------- answered
+#
+# Documents that a language model is asked about, each with the replies to its prompts: as far ahead as it asks.
+
+
+T = TypeVar("T")
+WINDOW = 256
+"""Documents that are made ready for their prompts together."""
+MOST_WAITING = 10_000
+"""Documents that wait for replies, or in which prompts are looked for, before the first of them is handed back."""
+
+
+def windows(given: Iterator[Given]) -> Iterator[list[Given]]:
+    """Documents by WINDOW, however many works they are of. What was read of a work is let go of when none of the next
+    are of it."""
+    last: dict[int, Given] = {}
+    while window := list(islice(given, WINDOW)):
+        here = {each[0].shard: each for each in window}
+        for shard in last.keys() - here.keys():
+            last[shard][0].forget()
+        last = here
+        yield window
+    for work, _ in last.values():
+        work.forget()
+
+
+@dataclass
+class _Asked(Generic[T]):
+    item: T
+    wanted: int = 0
+    whole: bool = False
+    """Whether all of its prompts were taken."""
+    said: list[Reply | NoReply] = field(default_factory=list)
+
+
+def answered(
+    model: LanguageModel, asked: Iterable[tuple[T, Iterable[Prompt]]], unusable: ReplyCheck
+) -> Generator[tuple[T, list[Reply | NoReply]], None, None]:
+    """Each of what is asked about with the replies to its prompts, in order. What waits for them is what the model has
+    taken prompts of, and what stands between of which it is asked nothing."""
+    coming, waiting, more = iter(asked), deque[_Asked[T]](), True
+
+    def prompts() -> Iterator[Prompt]:
+        nonlocal more
+        while len(waiting) < MOST_WAITING:
+            found = next(coming, None)
+            if found is None:
+                more = False
+                return
+            taken = _Asked(found[0])
+            waiting.append(taken)
+            for prompt in found[1]:
+                taken.wanted += 1
+                yield prompt
+            taken.whole = True
+
+    def whole() -> Iterator[tuple[T, list[Reply | NoReply]]]:
+        while waiting and waiting[0].whole and len(waiting[0].said) == waiting[0].wanted:
+            done = waiting.popleft()
+            yield done.item, done.said
+
+    while more:
+        with closing(model.replies(prompts(), unusable)) as replies:
+            for reply in replies:
+                yield from whole()  # what it is asked nothing about
+                waiting[0].said.append(reply)
+                yield from whole()
+        yield from whole()
+        assert not waiting, f"{model.name} left prompts unanswered"
+
+
+# ---------------------------------------------------------------- enrichment
+#
+# The computes of summaries and contexts: off, extractive, or bought from a language model.
+#
+# What a model cannot say usefully is said extractively, and marked (FALLBACK). What it has not said yet,
+# since its endpoint does not answer or a batch is under way, is its last reply for the same document or
+# chunk, else extractive (WAITING); the document is named as failed, and tried again by the next run.
+
 
 Generated = DocumentSummary | ChunkContext
 
@@ -202,3 +313,124 @@ def outcome_of(
     first = missing[0]
     message = first.message if len(missing) == 1 else f"{len(missing)} of {len(said)} without a reply: {first.message}"
     return Makeshift({stage: rows}, Failure(raw.doc_id, raw.source, raw.uri, stage, first.code, message))
+
+
+# ---------------------------------------------------------------- figure descriptions
+#
+# Figures shown to a model that sees: each picture once, however many documents have it.
+
+
+STAGE, ROLE = "figure_descriptions", "figure"
+MOST_SHOWN = 10_000
+"""Pictures whose replies are remembered. What is shown again after so many others has the reply that is kept of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FigureTask:
+    """The figures of one document, the prompt in its language, and its rows as they were made last."""
+
+    raw: RawDocument
+    root: Place
+    figures: Sequence[Element]
+    template: PromptTemplate
+    before: Sequence[FigureDescription] = ()
+
+
+@dataclass
+class _Shown:
+    """A picture that was shown in a language, and what was said of it when the reply is there."""
+
+    said: Said = ""
+
+
+@dataclass
+class _Pictures:
+    """The pictures of a document, by `image_hash_of`; `own` are those that it is the first to show."""
+
+    task: FigureTask
+    shown: dict[str, _Shown] = field(default_factory=dict)
+    own: list[_Shown] = field(default_factory=list)
+
+
+def said_of(
+    tasks: Iterable[FigureTask],
+    model: LanguageModel,
+    pool: DocumentPool,
+    characters: int,
+    unusable: ReplyCheck,
+    most_shown: int = MOST_SHOWN,
+) -> Iterator[tuple[FigureTask, Mapping[str, Said]]]:
+    """Each document with what the model says of its pictures, by `image_hash_of`: it is asked once in a language,
+    however many documents show one. Each is read from its own document first: none is told of another's by naming its
+    hash. Documents are read as far as the model asks ahead."""
+    known: OrderedDict[tuple[str, str], _Shown] = OrderedDict()
+
+    def prompts(of: _Pictures) -> Iterator[Prompt]:
+        task, pictures = of.task, distinct(of.task.figures)
+        images = figure_images(pool, task.raw, task.root, list(pictures.values()))
+        for (name, figure), image in zip(pictures.items(), images, strict=True):
+            if isinstance(image, str):
+                of.shown[name] = _Shown(image)
+                continue
+            key = _seen(task.raw, figure, image), task.template.language
+            if key in known:
+                known.move_to_end(key)
+                of.shown[name] = known[key]
+                continue
+            of.shown[name] = known[key] = _Shown()
+            of.own.append(known[key])
+            while len(known) > most_shown:
+                known.popitem(last=False)
+            yield figure_prompt(task.template, image, key[0], characters)
+
+    asked = ((of, prompts(of)) for of in map(_Pictures, tasks))
+    for of, replies in answered(model, asked, unusable):
+        for shown, reply in zip(of.own, replies, strict=True):
+            shown.said = reply
+        yield of.task, {name: shown.said for name, shown in of.shown.items()}
+
+
+def _seen(raw: RawDocument, figure: Element, image: bytes) -> str:
+    """What tells a picture that was read from others: the hash that its bytes were found to have; of what a page shows
+    in a box, that of the drawing, since more may be drawn there than the picture that the hash is of."""
+    drawn = media_type_of(Path(raw.uri)) == MEDIA_TYPES[".pdf"]
+    return bytes_hash(image) if drawn else figure.metadata[IMAGE_HASH]
+
+
+def describe(state: State) -> Compute:
+    """The compute of figure descriptions; nothing where the role is not given."""
+    return _described(state) if ROLE in state.settings.bought else _nothing
+
+
+def _nothing(works: Works) -> Outcomes:
+    for work in works:
+        yield work, {doc_id: {STAGE: []} for doc_id in work.doc_ids}
+
+
+def _described(state: State) -> Compute:
+    def run(works: Works) -> Outcomes:
+        templates = templates_of(ROLE, state.runner.frozen.prompts[ROLE])
+        model, check = state.language_model(ROLE, STAGE), reply_check(templates.values(), CHARACTERS)
+
+        def tasks(given: Iterator[Given]) -> Iterator[FigureTask]:
+            for window in windows(given):
+                sources = state.listing.documents([doc_id for _, doc_id in window])
+                for work, doc_id in window:
+                    raw, language = sources[doc_id], work.one("parsed_documents", doc_id).language
+                    figures, template = (
+                        figures_of(work.all("parsed_elements", doc_id)),
+                        in_language(templates, language),
+                    )
+                    root, before = state.parts.sources.place(raw.source), work.before(STAGE, doc_id)
+                    yield FigureTask(raw, root, figures, template, before)
+
+        def described(given: Iterator[Given]) -> Iterator[tuple[str, Rows | Makeshift]]:
+            for task, said in said_of(tasks(given), model, state.parts.pool, CHARACTERS, check):
+                replies = list(said.values())
+                require_answers(state, replies, model)
+                rows = figure_descriptions(task.figures, said, model.name, before=task.before)
+                yield task.raw.doc_id, outcome_of(STAGE, task.raw, rows, replies)
+
+        return by_shard(works, described)
+
+    return run

@@ -217,7 +217,7 @@ def test_no_sentence_at_all(state: State) -> None:
 def very_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the sentences of the tests were too many to compare all pairs, or to hold all vectors; but every cell is
     probed."""
-    monkeypatch.setattr("resources.stages.link_update.EXACT_PAIRS", 0)
+    monkeypatch.setattr("resources.stages.sentence_links.EXACT_PAIRS", 0)
     monkeypatch.setattr("pipelines.indexing.sentence_links.HELD", 10 * 4 * 32)
     monkeypatch.setattr("pipelines.indexing.sentence_links.ASKED", 7)
     monkeypatch.setattr("pipelines.indexing.sentence_links.CELL", 4)

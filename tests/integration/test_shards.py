@@ -107,7 +107,7 @@ def test_a_state_of_another_number_of_shards_is_taken_over(
     assert len(failures) == 1
     project.configure(**changes)
     never = [
-        mock.patch("resources.stages.text.parse_task", side_effect=AssertionError("parsed")),
+        mock.patch("resources.stages.make.parse_task", side_effect=AssertionError("parsed")),
         mock.patch("resources.stages.sentence_links.LinkedSentences", side_effect=AssertionError("all compared")),
     ]
     with never[0], never[1]:
@@ -185,7 +185,7 @@ def test_only_the_shard_that_changed_is_read_for_the_rows_in_postgres(project: P
     project.configure(shards=4)
     project.index(code=3)
     project.write("rule-07.md", "# Rule 7\n\nIt says something else by now.")
-    with mock.patch("resources.stages.bucket_write.read_shard", wraps=read_shard) as read:
+    with mock.patch("resources.stages.indexed_documents.read_shard", wraps=read_shard) as read:
         project.index(code=3)
     assert read.call_count == 1
     stands(project)

@@ -101,8 +101,8 @@ def in_small_windows() -> ExitStack:
     """As little is given out ahead as of shards of a thousand documents."""
     stack = ExitStack()
     for name, size in {
-        "resources.stages.text.WINDOW": 2,
-        "resources.stages.answered.WINDOW": 2,
+        "resources.stages.make.WINDOW": 2,
+        "resources.stages.enrichment.WINDOW": 2,
         "resources.workers.task.MOST_DOCUMENTS": 2,
         "resources.llm.model.AT_ONCE": 1,
     }.items():

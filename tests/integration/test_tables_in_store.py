@@ -384,7 +384,7 @@ def test_what_is_served_keeps_its_raw_file_while_a_run_has_listed_another(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("resources.stages.text.parse", ends)
+        patch.setattr("resources.stages.make.parse", ends)
         assert project.run("index").json["error"]["code"] == "interrupted"
     assert project.run("generations prune").code == 0
     shown = project.run("show", hit["chunk_id"], "--group", "board", "--image", tmp_path / "page.png")

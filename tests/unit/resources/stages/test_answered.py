@@ -1,4 +1,4 @@
-"""resources/stages/answered.py: replies go to what they were asked for, and no more waits than a model asks ahead."""
+"""resources/stages/enrichment.py: replies go to what they were asked for, and no more waits than a model asks ahead."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.ports import NoReply, Prompt, Reply, ReplyCheck
-from resources.stages import answered as module
-from resources.stages.answered import WINDOW, answered, windows
+from resources.stages import enrichment as module
+from resources.stages.enrichment import WINDOW, answered, windows
 
 
 class Model:

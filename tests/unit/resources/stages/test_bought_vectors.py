@@ -1,4 +1,4 @@
-"""resources/stages/bought_vectors.py: a text is embedded once, its vector held as long as a shard will ask for it."""
+"""resources/stages/embeddings.py: a text is embedded once, its vector held as long as a shard will ask for it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from pipelines.indexing.embeddings import unit, vector_key
 from resources.parquet.tables import ParquetTables
 from resources.parquet.vectors import KnownVectors, VectorRow, vector_table
-from resources.stages.bought_vectors import BoughtVectors, Texts
 from resources.stages.embedded_items import FromModel, Item
+from resources.stages.embeddings import BoughtVectors, Texts
 
 
 @dataclass

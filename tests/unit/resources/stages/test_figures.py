@@ -23,7 +23,7 @@ from pipelines.records import Element
 from pipelines.settings.base import ParsingSettings
 from resources.hashes import bytes_hash, content_hash
 from resources.parsers.registry import ELEMENTS, media_type_of
-from resources.stages.figure_descriptions import FigureTask, said_of
+from resources.stages.enrichment import FigureTask, said_of
 from resources.workers.document_requests import figure_images
 from resources.workers.figures import LONGEST_SIDE, figure_image
 from resources.workers.frames import Message

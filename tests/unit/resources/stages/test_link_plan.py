@@ -12,7 +12,7 @@ from pipelines.records import DocumentSummary, SentenceLink
 from pipelines.schemas import to_table
 from resources.parquet.tables import ParquetTables, as_states
 from resources.postgres.catalog import ManifestRow
-from resources.stages.link_plan import link_plan
+from resources.stages.sentence_links import link_plan
 from resources.state.stage_work import with_rows
 
 TABLES = ("sentences", "sentence_embeddings")

@@ -18,7 +18,7 @@ from pipelines.settings.models import EnrichmentSettings
 from pipelines.stages import Frozen
 from pipelines.tokens import count_tokens
 from resources.models.text_models import TextModels
-from resources.stages.text import OPTIONS
+from resources.stages.make import OPTIONS
 from resources.workers.tasks import KINDS, Given, parsed_file
 from tests.support.builders import heading, paragraph, units
 from tests.support.documents import raw_of
